@@ -99,7 +99,7 @@ test-long: setup java ## What the tests search for longer than one waits every d
 
 .PHONY: quick
 quick: lint ## Lint, and the tests of core, writer, functions and documents: for every day
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) $(addprefix tests/,core writer lambdas fakes docs ported fuzz)
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) $(addprefix tests/,core writer lambdas fakes docs fuzz)
 
 .PHONY: soak
 soak: setup ## Simulate until stopped: make soak ARGS="--minutes 10", or ARGS="--seed 17"
@@ -160,7 +160,7 @@ bootstrap: setup ## Prepare an account and region for the CDK, once
 
 .PHONY: layer
 layer: setup ## Build the dependencies layer, unless it is there
-	@$(BIN)/python -m stacks.dependencies
+	@$(BIN)/python -m stacks.layers
 
 .PHONY: deploy
 deploy: setup ## Deploy both stacks: make deploy ARGS="-c s3commit:name=dev"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from stacks.application import build
-from stacks.bytecode import LayerBuildError
 from stacks.config import ConfigError
+from stacks.layers import LayerBuildError
+from stacks.pipeline import build
 
 if __name__ == "__main__":
     try:

@@ -34,11 +34,9 @@ from s3commit.aws.ledger_items import bind
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.formats.layout import JobDirectory, parse_directory
 from s3commit.core.formats.ticket import decode_ticket, execution_input
-from stacks.bytecode import runtime_python
 from stacks.definition import MAP_FUNCTION, STEPS
-from stacks.dependencies import ROOT, dependencies_layer
 from stacks.functions import FUNCTIONS
-from stacks.package import package_layer
+from stacks.layers import ROOT, dependencies_layer, package_layer, runtime_python
 from tests.fakes.execution import ROUTES
 from tests.lake import Lake, announce_pipeline
 

@@ -21,18 +21,25 @@ from bench.fleet import WORKERS, Fleet, connected
 from bench.front import Front
 from bench.pipeline import BUCKET, DATA, REGION, make_pipeline
 from bench.processes import peak, reset_peak
-from s3commit.aws.concurrency import MOST_WORKERS
+from s3commit.aws.env import MOST_WORKERS
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.s3_client import make_client
-from s3commit.core.commit.ingest_pendingsets import judge_arrival
+from s3commit.aws.session import make_client
+from s3commit.core.commit.ingest_pendingsets import note_manifest
 from s3commit.core.formats.documents import encode_job, encode_request
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import digest, encode_pendingset
-from s3commit.core.model.job import CommitRequest, CountedAttempt, Destination, JobSpec
+from s3commit.core.model.job import (
+    CommitRequest,
+    CountedAttempt,
+    Destination,
+    JobSpec,
+    PendingFile,
+    PendingSet,
+)
 from s3commit.core.model.limits import COMPLETE_WORKERS
-from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.spark.options import MB
 from tests.fakes.execution import run_execution
+from tests.fakes.executions import MemoryExecutions
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import CompletedPartTypeDef
@@ -132,7 +139,9 @@ class _Bench:
         request = encode_request(CommitRequest(directory.job_id, tuple(attempts)))
         pipeline = make_pipeline(self._store)
         first = directory.prefix + attempts[0].manifest
-        judge_arrival(pipeline, BUCKET, first)  # as its event does, long before the request
+        note_manifest(
+            pipeline, MemoryExecutions(), BUCKET, first
+        )  # as its event does, long before the request
         del attempts
         gc.collect()
         held = reset_peak(os.getpid())

@@ -22,8 +22,8 @@ from s3commit.core.formats import documents as job_documents
 from s3commit.core.formats import manifest
 from s3commit.core.formats.published import MAX_SUCCESS_BYTES
 from s3commit.core.formats.strict_json import MAX_VALUES
-from stacks.dependencies import ROOT
 from stacks.functions import FUNCTIONS
+from stacks.layers import ROOT
 
 # One such character, and Python takes 4 bytes for each of the text that it stands in.
 _WIDE: Final = "\U0001f600"

@@ -25,7 +25,7 @@ import boto3
 
 import s3commit
 from bench.figures import Figure, Sample
-from stacks.dependencies import ROOT
+from stacks.layers import ROOT
 
 JOBS: Final = 20
 WARM_JOBS: Final = 3

@@ -23,7 +23,7 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.ledger_items import bind
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.s3_client import make_client
+from s3commit.aws.session import make_client
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
@@ -33,7 +33,7 @@ from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.sweep.run import run_sweep
+from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, shifted
 from tests.fakes.executions import MemoryExecutions
 

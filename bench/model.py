@@ -17,7 +17,7 @@ from typing import Final
 from bench import limits
 from bench.crowd import Crowd
 from docs import costs
-from s3commit.aws.concurrency import FULL, Shares, shares
+from s3commit.aws.env import FULL, Shares, shares
 from s3commit.core.job.listings import PAGE, RANGES
 from s3commit.core.model.limits import COMPLETE_WORKERS, MAX_JOB_FILES, MAX_UNITS, UNIT_FILES
 
@@ -48,21 +48,24 @@ class Deployment:
 
     def unit(self, files: int) -> float:
         """Seconds of a call that completes so many files."""
-        manifests = files / costs.FILES_PER_TASK + 1
-        busy = files * limits.COMPLETION + manifests * limits.REQUEST
+        busy = files * limits.COMPLETION + limits.REQUEST
         waiting = ceil(files / self.in_flight) * self.latency
         share = costs.ONE_MB / limits.WHOLE
         return max(busy / share, waiting) + self.latency + 3 * limits.ITEM
 
     def verify(self, files: int) -> float:
-        """Seconds to read all manifests and to list all uploads, in ranges of 3/4 of a page."""
+        """Seconds to read all manifests and to list all uploads, in ranges of 3/4 of a page.
+
+        And to put the pages of the plan, to read them and to list what lies at their names.
+        """
         reads, pages = files / costs.FILES_PER_TASK, files / PAGE * 4 / 3
-        busy = reads * limits.REQUEST + pages * (limits.LISTED + limits.VERIFIED)
-        return max(busy, (reads + pages) / RANGES * self.latency)
+        requests = reads + costs.pages(files) * (costs.PAGE_WRITES + 1)
+        busy = requests * limits.REQUEST + pages * (limits.LISTED + limits.VERIFIED)
+        return max(busy, (requests + pages) / RANGES * self.latency)
 
     def publish(self, files: int) -> float:
-        """Seconds to read the manifests again and to write the commit manifest."""
-        reads = files / costs.FILES_PER_TASK
+        """Seconds to read the pages again and to write the commit manifest."""
+        reads = costs.pages(files)
         busy = reads * limits.REQUEST + files / 1_000 * limits.PUBLISHED
         return max(busy, reads / RANGES * self.latency)
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
-from s3commit.aws.s3_client import MAX_POOL_CONNECTIONS
+from s3commit.aws.session import MAX_POOL_CONNECTIONS
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.documents import (
@@ -32,13 +32,18 @@ from s3commit.core.formats.manifest import (
     digest,
     encode_pendingset,
 )
-from s3commit.core.formats.plan import decode_plan
 from s3commit.core.formats.published import success_job_id
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.manifests import each_manifest, read_manifest
+from s3commit.core.job.manifests import counted_manifests
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
-from s3commit.core.model.job import CommitRequest, CountedAttempt, Destination, JobSpec
-from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.job import (
+    CommitRequest,
+    CountedAttempt,
+    Destination,
+    JobSpec,
+    PendingFile,
+    PendingSet,
+)
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectFacts, OpenUpload, StoredObject
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
@@ -79,12 +84,9 @@ def _side_by_side(body: bytes) -> None:
         for number in range(SIDE_BY_SIDE)
     ]
 
-    def read(attempt: CountedAttempt, max_bytes: int) -> None:
-        with suppress(JobRefusedError):
-            read_manifest(ports, DIRECTORY, attempt, max_bytes)
-
-    for _done in each_manifest(ports, read, attempts):
-        pass
+    with suppress(JobRefusedError):
+        for _done in counted_manifests(ports, DIRECTORY, attempts):
+            pass
 
 
 def _whole_job(_body: bytes) -> None:
@@ -99,7 +101,7 @@ def _whole_job(_body: bytes) -> None:
             return StoredObject(ObjectFacts(key, '"e"', len(made)), made)
 
         def list_uploads(
-            self, bucket: str, prefix: str, *, after: str = "", after_upload: str = ""
+            self, bucket: str, prefix: str, *, after: str = ""
         ) -> Iterator[OpenUpload]:
             first = bisect_right(range(TASKS), after, key=lambda task: _task(task).files[-1].key)
             for task in range(first, TASKS):
@@ -158,7 +160,6 @@ READERS: Final[dict[str, Callable[[bytes], object]]] = {
     "job": _decoded(lambda body: decode_job(body, DIRECTORY)),
     "request": _decoded(lambda body: decode_request(body, DIRECTORY)),
     "result": _decoded(lambda body: decode_result(body, DIRECTORY)),
-    "plan": _decoded(decode_plan),
     "success": success_job_id,
     "side by side": _side_by_side,
     "whole job": _whole_job,

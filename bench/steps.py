@@ -28,20 +28,20 @@ from bench.figures import Figure, Sample, show
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.s3_client import make_client
-from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
+from s3commit.aws.session import make_client
+from s3commit.core.commit.ingest_pendingsets import note_manifest
 from s3commit.core.commit.publish_success import publish_success
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import decode_pendingset, encode_pendingset
-from s3commit.core.formats.plan import decode_plan
 from s3commit.core.formats.ticket import Ticket, UnitResult
 from s3commit.core.job.listings import PAGE
+from s3commit.core.model.job import PendingFile, PendingSet
 from s3commit.core.model.limits import COMPLETE_WORKERS
-from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import OpenUpload
 from tests.fakes.execution import STEPS
+from tests.fakes.executions import MemoryExecutions
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
 ROUNDS: Final = 5
@@ -167,9 +167,7 @@ class _Store(MemoryObjectStore):
 
     uploads: tuple[OpenUpload, ...] = ()
 
-    def list_uploads(
-        self, bucket: str, prefix: str, *, after: str = "", after_upload: str = ""
-    ) -> Iterator[OpenUpload]:
+    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
         first = bisect_right(self.uploads, after, key=lambda one: one.key)
         return iter(self.uploads[first:])
 
@@ -192,10 +190,12 @@ def _steps(manifests: int) -> tuple[float, float, float, float]:
         for file in one.files
     )
 
+    executions = MemoryExecutions()
+
     def ingest() -> None:
         for task_id in bodies:
             key = reading.DIRECTORY.manifest(task_id, "a")
-            note_arrivals(ports, [judge_arrival(ports, reading.BUCKET, key)])
+            note_manifest(ports, executions, reading.BUCKET, key)
 
     arrival = _cpu(ingest, manifests)
     if sum(1 for _ in ports.ledger.attempts(ticket.ref)) != manifests:
@@ -206,8 +206,8 @@ def _steps(manifests: int) -> tuple[float, float, float, float]:
     ticket = after.pop()
     for step in ("AcquireDestination", "CheckConditions", "DecideCommit"):
         ticket = STEPS[step](ports, ticket)
-    plan = decode_plan(store.get(ticket.bucket, ticket.plan, max_bytes=1 << 30).body)
-    done = tuple(UnitResult(unit.number, files=unit.files, lost=0) for unit in plan)
+    plan = json.loads(store.get(ticket.bucket, ticket.plan, max_bytes=1 << 30).body)
+    done = tuple(UnitResult(unit["unit"], files=unit["to"] - unit["from"], lost=0) for unit in plan)
     ticket = replace(ticket, completed=done)
 
     def publish() -> None:

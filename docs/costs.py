@@ -40,7 +40,7 @@ MINUTES: Final = 30 * 24 * 60  # of a month
 
 # What is deployed.
 ALARM_METRICS: Final = 20  # of ten alarms: two are sums over six functions
-METRICS: Final = 11
+METRICS: Final = 10
 SWEEP_MINUTES: Final = 60
 SWEEP_QUERIES: Final = 18  # by state, each of as many shelves
 SHELVES: Final = 16
@@ -57,8 +57,11 @@ MOST_UNITS: Final = 4_000  # a larger job has larger units
 JOB_TRANSITIONS: Final = 18
 FILE_WRITES: Final = 3  # create, one part, complete
 TASK_WRITES: Final = 1
-MANIFEST_READS: Final = 4  # on arrival, verified, by the worker, for the commit manifest
-JOB_READS: Final = 12
+MANIFEST_READS: Final = 2  # on arrival, and verified
+FILES_PER_PAGE: Final = 256
+PAGE_WRITES: Final = 2  # of the plan: put, and a listing of what lies at its names
+PAGE_READS: Final = 2  # for the conditions and the commit manifest; and a unit reads one
+JOB_READS: Final = 13
 JOB_WRITES: Final = 6
 JOB_LISTINGS: Final = 3
 UPLOADS_LISTED: Final = 2  # times, a thousand a request
@@ -67,7 +70,7 @@ MESSAGE_REQUESTS: Final = 3  # sent, received, deleted
 ONE_MB, JOB_MB = 1024, 3008
 INGEST_SECONDS: Final = 0.3  # assumed, of one manifest
 UNIT_SECONDS: Final = 5.0  # of one unit, and of all steps of such a job: bench/model.py
-STEPS_SECONDS: Final = 155
+STEPS_SECONDS: Final = 164
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +108,18 @@ def million() -> list[Line]:
     return job(FILES, unit=UNIT_SECONDS, steps=STEPS_SECONDS)
 
 
+def pages(files: int) -> int:
+    """Pages of the plan of a job of so many files."""
+    return -(-files // FILES_PER_PAGE)
+
+
 def job(files: int, *, unit: float, steps: float) -> list[Line]:
     """A job of so many small files; seconds of one unit, and of all steps. Its files come first."""
     tasks = -(-files // FILES_PER_TASK)
     units = min(-(-files // FILES_PER_UNIT), MOST_UNITS)
-    own = tasks * TASK_WRITES + JOB_WRITES + JOB_LISTINGS + UPLOADS_LISTED * files // 1000
-    reads = tasks * MANIFEST_READS + JOB_READS
+    own = tasks * TASK_WRITES + pages(files) * PAGE_WRITES + JOB_WRITES + JOB_LISTINGS
+    own += UPLOADS_LISTED * files // 1000
+    reads = tasks * MANIFEST_READS + pages(files) * PAGE_READS + units + JOB_READS
     work = (tasks * INGEST_SECONDS + units * unit) * ONE_MB / 1024 + steps * JOB_MB / 1024
     written = tasks + 3 * JOB_RECORD_WRITES
     return [
@@ -120,8 +129,8 @@ def job(files: int, *, unit: float, steps: float) -> list[Line]:
             files * FILE_WRITES * S3_WRITE,
             S3,
         ),
-        Line("manifests and documents: put, list", f"{own:,} requests", own * S3_WRITE, S3),
-        Line("manifests and documents: get", f"{reads:,} requests", reads * S3_READ, S3),
+        Line("manifests, pages and documents: put, list", f"{own:,} requests", own * S3_WRITE, S3),
+        Line("manifests, pages and documents: get", f"{reads:,} requests", reads * S3_READ, S3),
         Line(
             "functions",
             f"{tasks + units:,} calls, {work:,.0f} GB-s",

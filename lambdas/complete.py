@@ -9,8 +9,8 @@ from s3commit.aws import env
 from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_ports
 from s3commit.core.commit.complete_unit import complete_unit
-from s3commit.core.formats.plan import decode_unit
 from s3commit.core.formats.ticket import decode_ticket
+from s3commit.core.job.pages import decode_unit
 from s3commit.core.model.limits import COMPLETE_WORKERS
 
 # Many of these run side by side, below one prefix.
@@ -25,4 +25,4 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     result = complete_unit(ports, ticket, decode_unit(event["unit"]))
     logger.info("unit done", **asdict(result))
     count(env.FILES_COMPLETED, result.files)
-    return {name: value for name, value in asdict(result).items() if value != ""}
+    return asdict(result)

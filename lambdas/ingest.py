@@ -7,14 +7,16 @@ from typing import Any
 
 from s3commit.aws import env
 from s3commit.aws.events import Announced, each_message, partial_failure
-from s3commit.aws.settings import data_bucket
+from s3commit.aws.executions import StateMachine
+from s3commit.aws.settings import data_bucket, state_machine
 from s3commit.aws.telemetry import count, document_refused, logger
 from s3commit.aws.wiring import make_ports
-from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals, note_job
+from s3commit.core.commit.ingest_pendingsets import note_job, note_manifest
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX
 from s3commit.core.model.errors import InvalidInputError
 
 ports = make_ports()
+machine = StateMachine(state_machine(os.environ))
 bucket = data_bucket(os.environ)
 
 
@@ -25,13 +27,12 @@ def ingest(announced: list[Announced]) -> None:
             if not one.key.endswith(PENDINGSET_SUFFIX):
                 note_job(ports, one.bucket, one.key)
                 continue
-            arrival = judge_arrival(ports, one.bucket, one.key, size=one.size)
+            noted = note_manifest(ports, machine, one.bucket, one.key, size=one.size)
         except InvalidInputError as error:
             # Redelivery would not mend it; a request that counts it is refused for it.
             document_refused(one.key, error.code)
             continue
-        count(env.MANIFESTS_RECORDED, note_arrivals(ports, [arrival]))
-        count(env.UPLOADS_ABORTED, arrival.late)
+        count(env.MANIFESTS_RECORDED, noted)
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -1,4 +1,4 @@
-"""Who may do what: one table, one role a function, nothing by default.
+"""What each role may do: one table, one role for each function, nothing by default.
 
 Keys are patterns below the data bucket. A job's own directory is ``*/__magic_job-*/``; data lies
 anywhere in the bucket, because destinations are the client's choice. `s3:ListBucket` is also what
@@ -13,11 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 JOB_DIRECTORY = "*/__magic_job-*/*"
-MANIFESTS = "*/__magic_job-*/*.pendingset"
-PLAN = "_s3commit/*/plan-*.json"
-PARTITIONS = "_s3commit/*/partitions-*.json"
-REPLACED = "_s3commit/*/replaced-*.json"
-PAGES = "_s3commit/*/replaced/*.jsonl"
+INDEX = "_s3commit/*/index-*.json"
+PAGES = "_s3commit/*/pages/*.jsonl"
 RESULT = "*/__magic_job-*/result.json"
 REQUEST = "*/__magic_job-*/request.json"
 COMMITS = "*/_commits/*"
@@ -150,25 +147,21 @@ ACCESS: dict[str, Access] = {
         objects={
             JOB_DIRECTORY: ("GetObject",),
             DECISION: ("GetObject",),
-            MANIFESTS: ("DeleteObject",),
-            DATA: ("AbortMultipartUpload",),
         },
-        bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "PutItem"),
+        bucket=("ListBucket",),
+        ledger=("DescribeTable", "GetItem", "PutItem"),
     ),
     "dispatch": Access(),
     "decide": Access(
         objects={
             DATA: ("GetObject", "ListMultipartUploadParts"),
-            PLAN: ("PutObject",),
-            PARTITIONS: ("PutObject",),
-            REPLACED: ("PutObject",),
+            INDEX: ("PutObject",),
             PAGES: ("PutObject",),
             DECISION: ("PutObject",),
             ONCE: ("PutObject",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "PutItem", "UpdateItem", "Query"),
+        ledger=("DescribeTable", "GetItem", "PutItem", "UpdateItem", "Query"),
     ),
     "complete": Access(
         objects={DATA: ("GetObject", "PutObject")},
@@ -184,14 +177,10 @@ ACCESS: dict[str, Access] = {
                 "AbortMultipartUpload",
                 "ListMultipartUploadParts",
                 "DeleteObject",
-                "DeleteObjectVersion",
             ),
             COMMITS: ("PutObject",),
             SUCCESS: ("PutObject",),
             RESULT: ("PutObject",),
-            PLAN: ("PutObject",),  # one that is gone, again; so is a replace list
-            REPLACED: ("PutObject",),
-            PAGES: ("PutObject",),
             DECISION: ("PutObject",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
@@ -204,7 +193,7 @@ ACCESS: dict[str, Access] = {
             REQUEST: ("PutObject",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "UpdateItem", "DeleteItem"),
+        ledger=("DescribeTable", "GetItem", "PutItem", "UpdateItem", "DeleteItem"),
         index=("Query",),
     ),
 }
@@ -212,15 +201,12 @@ ACCESS: dict[str, Access] = {
 REASONS: dict[str, str] = {
     JOB_DIRECTORY: "A job makes its directory below a destination of the client's choice; the "
     "pattern admits the protocol's own objects in any such directory, and no data.",
-    MANIFESTS: "A manifest that came after its job had ended, in the job's directory below a "
-    "destination of the client's choice: once its uploads are aborted it is deleted.",
-    PLAN: "The plan of a job, in the pipeline's own directory of the job.",
-    PARTITIONS: "The list of the partitions that a job writes, in the pipeline's own directory.",
-    REPLACED: "The index of a job's replace list, in the pipeline's own directory of the job.",
+    INDEX: "The indexes of a job's plan, replace list and partitions, in the pipeline's own "
+    "directory of the job.",
     DECISION: "The record that a job was decided, in the pipeline's own directory of the job.",
     OWN: "What the pipeline keeps of an ended job goes with the job's documents when the retention "
     "time is over; in its own directory at the bucket's root, which holds no data.",
-    PAGES: "The pages of a job's replace list, in the pipeline's own directory of the job.",
+    PAGES: "The pages of these lists, in the pipeline's own directory of the job.",
     ONCE: "The notes of which job has an idempotency key, below a destination of any name; a "
     "role that may write them may not write the manifests of committed jobs beside them.",
     RESULT: "The result of a job, in the job's directory below a destination of any name.",

@@ -10,7 +10,7 @@ from constructs import IConstruct
 
 
 def add_checks(app: cdk.App) -> None:
-    """Check each template at synth; a finding that nobody acknowledged fails it."""
+    """Check each template at synth; a finding that is not acknowledged fails it."""
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app, verbose=True))
 
 

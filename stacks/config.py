@@ -16,7 +16,7 @@ from typing import Any
 from aws_cdk.aws_logs import RetentionDays
 
 from s3commit.aws import env
-from s3commit.aws.concurrency import FULL, LEAST, MOST_WORKERS, Shares, shares
+from s3commit.aws.env import FULL, LEAST, MOST_WORKERS, Shares, shares
 
 PREFIX = "s3commit:"
 

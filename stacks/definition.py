@@ -91,7 +91,7 @@ _MAP_RETRIES = [
     _retry([_UNREAD], first=2, attempts=4, longest=30),
 ]
 _LOST_RACE = {"ErrorEquals": ["LostRaceError"], "ResultPath": None, "Next": "Superseded"}
-# An execution that took over has ended the job and deleted the plan, or not: the ledger knows.
+# Another execution may have ended the job and deleted the plan: BeginPublish asks the ledger.
 _PLAN_GONE = {"ErrorEquals": [_UNREAD], "ResultPath": None, "Next": "BeginPublish"}
 _REFUSED = {"ErrorEquals": ["JobRefusedError"], "ResultPath": "$.refusal", "Next": "AbortJob"}
 
@@ -111,7 +111,7 @@ def invoke(function_arn: str, name: str, payload: State) -> State:
 
 
 def _step(step: str, functions: Mapping[str, str], following: str) -> State:
-    """One step: it takes the ticket and gives it back whole."""
+    """One step: it takes a ticket and returns the next one."""
     name = STEPS[step]
     return {
         **invoke(functions[name], name, {"ticket.$": "$"}),
@@ -154,7 +154,7 @@ def _any(variable: str, if_some: str, if_none: str) -> State:
 
 
 def _wait(following: str) -> State:
-    """The step says for how long: the longer it takes, the more seldom it comes again."""
+    """A wait before the next try; the step sets the pause, which grows with the time waited."""
     return {"Type": "Wait", "SecondsPath": "$.pause", "Next": following}
 
 
@@ -225,10 +225,11 @@ def _announce() -> State:
 
 def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
     return {
-        "SealJob": _step("SealJob", functions, "WhereToGoOn"),
-        "WhereToGoOn": _choice(
+        "SealJob": _step("SealJob", functions, "WhereToResume"),
+        "WhereToResume": _choice(
             "$.state",
             {
+                "OPEN": "WaitForLedger",
                 "SEALED": "VerifyManifests",
                 "COMMITTING": "AnythingToComplete",
                 "PUBLISHING": "AnythingToReplace",
@@ -240,6 +241,8 @@ def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
                 "ROLLED_BACK": "RollBack",
             },
         ),
+        # An empty table heals itself before any job is sealed in it.
+        "WaitForLedger": _wait("SealJob"),
         "VerifyManifests": _step("VerifyManifests", functions, "AcquireDestination"),
         "AcquireDestination": _step("AcquireDestination", functions, "DestinationFree"),
         "DestinationFree": either("$.acquired", "CheckConditions", "WaitForDestination"),
@@ -282,7 +285,7 @@ def _until_ended(functions: Mapping[str, str]) -> dict[str, State]:
     return {
         "AbortJob": _step("AbortJob", functions, "Undone"),
         "RollBack": _step("RollBack", functions, "Undone"),
-        # A task that nobody has stopped yet may still open uploads; or a call's time was over.
+        # A task that still runs may open uploads; or a call's time was over.
         "Undone": _choice(
             "$.state",
             {
@@ -292,7 +295,7 @@ def _until_ended(functions: Mapping[str, str]) -> dict[str, State]:
                 "ROLLING_BACK": "WaitForUploads",
             },
         ),
-        "WaitForUploads": _wait("WhereToGoOn"),
+        "WaitForUploads": _wait("WhereToResume"),
         "AnnounceOutcome": _announce(),
         "TidyUp": _step("TidyUp", functions, "HowItEnded"),
         "HowItEnded": _choice("$.outcome", ends),

@@ -29,22 +29,19 @@ class Function:
 
 
 _LEDGER = (env.TABLE, env.LEDGER_TTL_DAYS)
-_SWEEP = (*_LEDGER, env.STATE_MACHINE)
+_STARTS = (*_LEDGER, env.STATE_MACHINE, env.BUCKET)
 
-# What the largest documents take, which anybody may write who may write below one prefix, decides
-# (docs/protocol.md, "Formats"; measured by `python -m bench --only documents`): one manifest at a
-# time 1,024 MB; many small ones side by side, or a request, 1,769 MB; a million files with exact
-# names, of a job that replaces, besides 3,008 MB. A Lambda gets a whole processor at 1,769 MB
-# (https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html): where a call makes
-# requests by the hundred thousand it is the processor that takes the time.
+# The memory is what the largest documents take that a client can write (docs/protocol.md,
+# "Formats"; measured by `python -m bench --only documents`): one manifest at a time 1,024 MB; many
+# small ones side by side, or a request, 1,769 MB; a job of a million files 3,008 MB. A Lambda gets
+# a whole processor at 1,769 MB, which is what a call needs that makes requests by the hundred
+# thousand: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _ONE = 1024
 _MANY = 1769
 _JOB = 3008
 
 FUNCTIONS: dict[str, Function] = {
-    "ingest": Function(
-        "Notes new jobs and the attempts of arriving manifests", 60, _ONE, (*_LEDGER, env.BUCKET)
-    ),
+    "ingest": Function("Notes new jobs and the attempts of arriving manifests", 60, _ONE, _STARTS),
     "dispatch": Function(
         "Starts one execution for a job's request", 30, 256, (env.STATE_MACHINE, env.BUCKET)
     ),
@@ -54,7 +51,7 @@ FUNCTIONS: dict[str, Function] = {
     "complete": Function("Completes the uploads of one unit of the plan", 120, _ONE, _LEDGER),
     "end": Function("Publishes or undoes a job, then tidies up", 900, _MANY, _LEDGER),
     "sweep": Function(
-        "Starts, gives up and retires jobs that no event leads to", 900, _MANY, _SWEEP
+        "Starts, gives up and retires jobs that no event leads to", 900, _MANY, _STARTS
     ),
 }
 
@@ -81,7 +78,7 @@ class Surroundings:
 class PipelineFunction(Construct):
     """One function with its log group and a role that has what `stacks.access` lists.
 
-    It grants nothing else; a queue or a state machine is added by who connects them.
+    It grants nothing else; what a queue or the state machine needs is added in `stacks.pipeline`.
     """
 
     def __init__(self, scope: Construct, name: str, surroundings: Surroundings) -> None:
@@ -120,7 +117,7 @@ class PipelineFunction(Construct):
             self.function,
             "AwsSolutions-L1",
             "Python 3.13 is a current runtime, which AWS supports until 2029. The newest came out "
-            "after the last release of pynamodb (6.1.0), so nobody says yet that it runs there: "
+            "after the last release of pynamodb (6.1.0), which does not claim yet to run there: "
             "https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html",
         )
         acknowledge_wildcard(

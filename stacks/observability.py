@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -15,14 +16,27 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from s3commit.aws import env
-from stacks.inbox import Inbox
+from stacks.storage import Inbox
 
 _PERIOD = cdk.Duration.minutes(5)
+_HIGHEST: dict[str, Any] = {"period": _PERIOD, "statistic": "Maximum"}
 # A manifest or request normally waits for a second or so.
 OLDEST_MESSAGE_SECONDS = 600
 # One client's mistake is a document or two; some in a row are a broken client, or an attack.
 REFUSED_DOCUMENTS = 10
-_JOBS = (env.JOBS_COMMITTED, env.JOBS_ABORTED, env.JOBS_ROLLED_BACK)
+FAILED_CALLS = 10
+# The graphs of the dashboard: our own metrics by title, and those of each function.
+_COUNTED = {
+    "Jobs": (env.JOBS_COMMITTED, env.JOBS_ABORTED, env.JOBS_ROLLED_BACK),
+    "Files": (env.FILES_COMPLETED,),
+    "Documents": (env.MANIFESTS_RECORDED, env.DOCUMENTS_REFUSED),
+    "Swept": (env.JOBS_ABANDONED, env.JOBS_RESUMED, env.SWEEP_FAILURES),
+}
+_OF_FUNCTIONS = {
+    "Errors": "metric_errors",
+    "Duration": "metric_duration",
+    "Throttles": "metric_throttles",
+}
 
 
 class Observability(Construct):
@@ -43,13 +57,7 @@ class Observability(Construct):
         self.topic = self._topic()
         if alarm_email:
             self.topic.add_subscription(subscriptions.EmailSubscription(alarm_email))
-        alarms = [
-            *self._queue_alarms(inboxes),
-            *self._job_alarms(machine),
-            self._sweep_alarm(functions["sweep"]),
-            self._refusals_alarm(),
-            *self._function_alarms(functions),
-        ]
+        alarms = list(self._alarms(functions, machine, inboxes))
         for alarm in alarms:
             alarm.add_alarm_action(actions.SnsAction(self.topic))
         self._dashboard(alarms, functions, machine, inboxes, refusing)
@@ -75,86 +83,71 @@ class Observability(Construct):
         return topic
 
     def _alarm(
-        self, name: str, metric: cloudwatch.IMetric, *, threshold: float, meaning: str
+        self, name: str, metric: cloudwatch.IMetric, meaning: str, *, above: float = 0
     ) -> cloudwatch.Alarm:
         return cloudwatch.Alarm(
             self,
             name,
             metric=metric,
-            threshold=threshold,
+            threshold=above,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
             evaluation_periods=1,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=meaning,
         )
 
-    def _queue_alarms(self, inboxes: Mapping[str, Inbox]) -> Iterable[cloudwatch.Alarm]:
+    def _alarms(
+        self,
+        functions: Mapping[str, lambda_.IFunction],
+        machine: sfn.StateMachine,
+        inboxes: Mapping[str, Inbox],
+    ) -> Iterable[cloudwatch.Alarm]:
+        """All alarms. An error of a function is retried by queue or machine: a few wake no one."""
         for name, inbox in inboxes.items():
             yield self._alarm(
                 f"{name}DeadLetters",
-                inbox.dead_letters.metric_approximate_number_of_messages_visible(
-                    period=_PERIOD, statistic="Maximum"
-                ),
-                threshold=0,
-                meaning=f"A message of the {name.lower()} queue failed again and again.",
+                inbox.dead_letters.metric_approximate_number_of_messages_visible(**_HIGHEST),
+                f"A message of the {name.lower()} queue failed again and again.",
             )
             yield self._alarm(
                 f"{name}Backlog",
-                inbox.queue.metric_approximate_age_of_oldest_message(
-                    period=_PERIOD, statistic="Maximum"
-                ),
-                threshold=OLDEST_MESSAGE_SECONDS,
-                meaning=f"The {name.lower()} queue is not being worked off.",
+                inbox.queue.metric_approximate_age_of_oldest_message(**_HIGHEST),
+                f"The {name.lower()} queue is not being worked off.",
+                above=OLDEST_MESSAGE_SECONDS,
             )
-
-    def _job_alarms(self, machine: sfn.StateMachine) -> Iterable[cloudwatch.Alarm]:
-        for name, metric, meaning in (
+        for name, metric, what in (
             ("JobsFailed", machine.metric_failed(period=_PERIOD), "An execution failed"),
             ("JobsTimedOut", machine.metric_timed_out(period=_PERIOD), "An execution timed out"),
         ):
-            yield self._alarm(
-                name,
-                metric,
-                threshold=0,
-                meaning=f"{meaning}: its job has no outcome, and others may wait for its place,"
-                " until `s3commit commit JOB` resumes it.",
+            meaning = (
+                f"{what}: its job has no outcome, and others may wait for its place, until"
+                " `s3commit commit JOB` resumes it."
             )
-
-    def _sweep_alarm(self, sweep: lambda_.IFunction) -> cloudwatch.Alarm:
-        return self._alarm(
+            yield self._alarm(name, metric, meaning)
+        yield self._alarm(
             "SweepsFailed",
-            sweep.metric_errors(period=_PERIOD),
-            threshold=0,
-            meaning="A sweep did not get through: what jobs left behind stays for now.",
+            functions["sweep"].metric_errors(period=_PERIOD),
+            "A sweep did not get through: what jobs left behind stays for now.",
         )
-
-    def _refusals_alarm(self) -> cloudwatch.Alarm:
-        return self._alarm(
+        yield self._alarm(
             "DocumentsRefused",
             _own(env.DOCUMENTS_REFUSED).with_(period=_PERIOD),
-            threshold=REFUSED_DOCUMENTS,
-            meaning="Someone's documents are refused: the dashboard says below which prefix.",
+            "Someone's documents are refused: the dashboard says below which prefix.",
+            above=REFUSED_DOCUMENTS,
         )
-
-    def _function_alarms(
-        self, functions: Mapping[str, lambda_.IFunction]
-    ) -> Iterable[cloudwatch.Alarm]:
-        """Errors are retried by queue and machine, so a few are no reason to wake anyone.
-
-        Such an alarm takes ten metrics.
-        """
-        for name, metric, threshold, meaning in (
-            ("FunctionErrors", "metric_errors", 10, "The functions fail more than now and then."),
-            ("FunctionThrottles", "metric_throttles", 10, "Lambda's concurrency is used up."),
+        for name, metric_name, meaning in (
+            ("FunctionErrors", "metric_errors", "The functions fail more than now and then."),
+            ("FunctionThrottles", "metric_throttles", "Lambda's concurrency is used up."),
         ):
+            # An alarm takes ten metrics.
             metrics = {
-                f"m{index}": getattr(function, metric)(period=_PERIOD)
+                f"m{index}": getattr(function, metric_name)(period=_PERIOD)
                 for index, function in enumerate(functions.values())
             }
             total = cloudwatch.MathExpression(
                 expression="SUM(METRICS())", using_metrics=metrics, period=_PERIOD, label=name
             )
-            yield self._alarm(name, total, threshold=threshold, meaning=meaning)
+            yield self._alarm(name, total, meaning, above=FAILED_CALLS)
 
     def _dashboard(
         self,
@@ -167,12 +160,7 @@ class Observability(Construct):
         board = cloudwatch.Dashboard(self, "Dashboard")
         board.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=24))
         board.add_widgets(
-            _graph("Jobs", *map(_own, _JOBS)),
-            _graph("Files", *map(_own, (env.FILES_COMPLETED, env.UPLOADS_ABORTED))),
-            _graph("Documents", *map(_own, (env.MANIFESTS_RECORDED, env.DOCUMENTS_REFUSED))),
-        )
-        board.add_widgets(
-            _graph("Swept", *map(_own, (env.JOBS_ABANDONED, env.JOBS_RESUMED, env.SWEEP_FAILURES))),
+            *(_graph(title, *map(_own, names), width=6) for title, names in _COUNTED.items())
         )
         board.add_widgets(
             _graph(
@@ -191,9 +179,10 @@ class Observability(Construct):
             ),
         )
         board.add_widgets(
-            _graph("Errors", *(f.metric_errors(label=name) for name, f in functions.items())),
-            _graph("Duration", *(f.metric_duration(label=name) for name, f in functions.items())),
-            _graph("Throttles", *(f.metric_throttles(label=name) for name, f in functions.items())),
+            *(
+                _graph(what, *(getattr(f, metric)(label=name) for name, f in functions.items()))
+                for what, metric in _OF_FUNCTIONS.items()
+            )
         )
         # Costs nothing until someone looks, and then by what is read, 0.005 USD a GB. A Contributor
         # Insights rule costs 0.50 USD a month, and more by the line, whether anyone looks or not:
@@ -223,5 +212,5 @@ def _own(name: str) -> cloudwatch.Metric:
     )
 
 
-def _graph(title: str, *metrics: cloudwatch.IMetric) -> cloudwatch.GraphWidget:
-    return cloudwatch.GraphWidget(title=title, left=list(metrics), width=8)
+def _graph(title: str, *metrics: cloudwatch.IMetric, width: int = 8) -> cloudwatch.GraphWidget:
+    return cloudwatch.GraphWidget(title=title, left=list(metrics), width=width)

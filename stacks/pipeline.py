@@ -1,31 +1,50 @@
-"""What can be thrown away and deployed again: functions, state machine, routing, alarms."""
+"""What can be thrown away and deployed again: functions, state machine, routing, alarms.
+
+`build` puts it upon the storage, for `app.py` and the tests.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk.aws_s3_assets import Asset
 from constructs import Construct
 
 from s3commit.aws import env
 from s3commit.version import __version__
-from stacks.bytecode import PYTHON_VERSION, runtime_python
-from stacks.checks import acknowledge_wildcard
-from stacks.config import DeployConfig
+from stacks.checks import acknowledge_wildcard, add_checks
+from stacks.config import ConfigError, DeployConfig, parameter_name
 from stacks.definition import MAP_FUNCTION, STEPS
-from stacks.dependencies import ROOT, dependencies_layer
 from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, Surroundings
+from stacks.layers import (
+    PACKAGE,
+    PYTHON_VERSION,
+    ROOT,
+    dependencies_layer,
+    package_layer,
+    runtime_python,
+)
 from stacks.observability import Observability
-from stacks.package import package_layer
-from stacks.routing import consume
-from stacks.spark_jars import SparkJars
-from stacks.storage import S3CommitStorage
-from stacks.sweep import schedule_sweep
+from stacks.storage import CONSUMERS, Inbox, S3CommitStorage
 from stacks.workflow import Workflow
 
+# What the sweep is given.
+LIMITS = ("stuck_minutes", "abandoned_hours", "retention_days")
+# Messages of one call. Anybody may write a manifest that takes a call's whole time. A call that is
+# killed gives back all of its messages, and after five times for good: so each has only one.
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+BATCHES = {"ingest": 1, "dispatch": 10}
+BUILT = PACKAGE / "python" / "s3commit" / "spark" / "jars"
+_JAR = re.compile(r"s3commit-spark_(?P<scala>2\.1[23])-[\w.]+\.jar")
 _REFUSING = ("ingest", "dispatch", "end")
 _BYTECODE = ["**/__pycache__", "**/*.pyc"]
 
@@ -61,13 +80,12 @@ class S3CommitPipeline(cdk.Stack):
             config=config,
         )
         self._connect(functions, workflow, storage, config)
-        schedule_sweep(self, functions["sweep"].function, config)
         Observability(
             self,
             "Observability",
             functions={name: each.function for name, each in functions.items()},
             machine=workflow.machine,
-            inboxes={"Ingest": storage.ingest, "Request": storage.requests},
+            inboxes=storage.inboxes,
             refusing=[functions[name].log_group.log_group_name for name in _REFUSING],
             alarm_email=config.alarm_email,
         )
@@ -133,7 +151,7 @@ class S3CommitPipeline(cdk.Stack):
         config: DeployConfig,
     ) -> None:
         sweeper = functions["sweep"]
-        for starter in (functions["dispatch"], sweeper):
+        for starter in (functions["ingest"], functions["dispatch"], sweeper):
             starter.allow(["states:StartExecution"], workflow.machine.state_machine_arn)
             starter.function.add_environment(env.STATE_MACHINE, workflow.machine.state_machine_arn)
         sweeper.allow(["states:DescribeExecution"], f"{workflow.executions}:*")
@@ -143,22 +161,84 @@ class S3CommitPipeline(cdk.Stack):
             "The executions of this machine alone; each is named by its job, at run time. "
             "Their status tells whether anyone works.",
         )
-        # Anybody may write a manifest that takes a call's whole time. A call that is killed gives
-        # back all of its messages, and after five times for good: so each has only one.
-        # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
-        consume(
-            self,
-            "IngestQueue",
-            inbox=storage.ingest,
-            consumer=functions["ingest"],
-            max_concurrency=config.shares.manifests,
-            batch_size=1,
+        self._schedule(sweeper.function, config)
+        most = {"ingest": config.shares.manifests, "dispatch": config.shares.requests}
+        for name, inbox in storage.inboxes.items():
+            consumer = CONSUMERS[name]
+            self._consume(name, inbox, functions[consumer], consumer, most[consumer])
+
+    def _consume(
+        self, name: str, inbox: Inbox, consumer: PipelineFunction, function: str, most: int
+    ) -> None:
+        """Feed the queue to the function, ``most`` calls at once; a failed message alone returns.
+
+        https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+        """
+        consumer.allow(
+            ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"],
+            inbox.queue.queue_arn,
         )
-        consume(
+        mapping = lambda_.EventSourceMapping(
             self,
-            "RequestQueue",
-            inbox=storage.requests,
-            consumer=functions["dispatch"],
-            max_concurrency=config.shares.requests,
-            batch_size=10,
+            f"{name}Queue",
+            target=consumer.function,
+            event_source_arn=inbox.queue.queue_arn,
+            batch_size=BATCHES[function],
+            max_concurrency=most,
+            report_batch_item_failures=True,
         )
+        # Lambda tries to read the queue when the mapping is made.
+        mapping.node.add_dependency(consumer.role)
+
+    def _schedule(self, sweep: lambda_.IFunction, config: DeployConfig) -> None:
+        """Call the sweep again and again with the deployment's limits; two at once do no harm."""
+        limits = {parameter_name(name): getattr(config, name) for name in LIMITS}
+        events.Rule(
+            self,
+            "SweepSchedule",
+            description="Starts a sweep",
+            schedule=events.Schedule.rate(cdk.Duration.minutes(config.sweep_minutes)),
+            targets=[
+                targets.LambdaFunction(sweep, event=events.RuleTargetInput.from_object(limits))
+            ],
+        )
+
+
+class SparkJars(Construct):
+    """Uploads the jars for Spark's own file writers, to the bucket of the CDK's assets.
+
+    Their URLs are the stack's outputs ``SparkJarScala213`` and so on. Raises `ConfigError` if
+    `make jar` was not run.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, built: Path = BUILT) -> None:
+        super().__init__(scope, construct_id)
+        found = {
+            match["scala"]: path for path in built.glob("*.jar") if (match := _JAR.match(path.name))
+        }
+        if not found:
+            raise ConfigError(
+                "parameter s3commit:sparkJars=true needs the jars: run make jar first"
+            )
+        for scala, path in sorted(found.items()):
+            name = f"SparkJarScala{scala.replace('.', '')}"
+            asset = Asset(self, name, path=str(path))
+            output = cdk.CfnOutput(self, f"{name}Url", value=asset.s3_object_url)
+            output.override_logical_id(name)
+
+
+def build(parameters: Mapping[str, Any] | None = None, outdir: str | None = None) -> cdk.App:
+    """The application, not yet synthesized. Raises `stacks.config.ConfigError`.
+
+    ``parameters`` are context keys such as ``s3commit:name``; those of the command line win. The
+    context of `cdk.json` is read here too, because the CDK command alone would read it, and
+    `python app.py` has to give the same templates.
+    """
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    app = cdk.App(context={**context, **(parameters or {})}, outdir=outdir)
+    config = DeployConfig.from_context(app.node.get_all_context())
+    storage = S3CommitStorage(app, env.STORAGE_STACK, config=config)
+    S3CommitPipeline(app, env.PIPELINE_STACK, config=config, storage=storage)
+    cdk.Tags.of(app).add("application", "s3commit")
+    add_checks(app)
+    return app

@@ -19,11 +19,66 @@ from stacks.access import protection
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
 from stacks.functions import BY_STATE, FUNCTIONS
-from stacks.inbox import Inbox
 
-PENDINGSET_SUFFIX = ".pendingset"
-REQUEST_SUFFIX = "/request.json"
-JOB_SUFFIX = "/job.json"
+# The queues, each with the function that takes its messages.
+CONSUMERS = {"Ingest": "ingest", "Request": "dispatch"}
+# Which queue hears of the objects whose keys end so.
+NOTIFIED = {".pendingset": "Ingest", "/job.json": "Ingest", "/request.json": "Request"}
+# After that many tries a message is put aside and the alarm rings.
+MAX_RECEIVE = 5
+# SQS keeps a message 14 days at most: a dead letter gets all of them.
+DEAD_LETTER_DAYS = 14
+QUEUE_DAYS = 4
+
+
+class Inbox(Construct):
+    """``queue`` and ``dead_letters``; encrypted by SQS, TLS only.
+
+    It has no consumer of its own: `stacks.pipeline` connects the functions.
+    """
+
+    def __init__(self, scope: Construct, name: str, *, visibility: cdk.Duration) -> None:
+        super().__init__(scope, name)
+        self.dead_letters = sqs.Queue(
+            self,
+            "DeadLetters",
+            retention_period=cdk.Duration.days(DEAD_LETTER_DAYS),
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+        )
+        self.queue = sqs.Queue(
+            self,
+            "Queue",
+            visibility_timeout=visibility,
+            retention_period=cdk.Duration.days(QUEUE_DAYS),
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=self.dead_letters, max_receive_count=MAX_RECEIVE
+            ),
+        )
+
+    def admit_bucket(self, source_arn: str, account: str) -> None:
+        """Let S3 send here in the name of ``source_arn``, from ``account`` alone."""
+        self.queue.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="S3Notifications",
+                actions=["sqs:SendMessage"],
+                principals=[iam.ServicePrincipal("s3.amazonaws.com")],
+                resources=[self.queue.queue_arn],
+                conditions={
+                    "ArnLike": {"aws:SourceArn": source_arn},
+                    "StringEquals": {"aws:SourceAccount": account},
+                },
+            )
+        )
+
+    @property
+    def admission(self) -> Construct:
+        """The queue's policy: what must stand before a bucket may notify."""
+        policy = self.queue.node.find_child("Policy")
+        assert isinstance(policy, Construct)  # noqa: S101 - an L2 queue's policy is one
+        return policy
 
 
 class S3CommitStorage(cdk.Stack):
@@ -43,8 +98,10 @@ class S3CommitStorage(cdk.Stack):
         )
         self.key = self._import_key(config)
         self.ledger = self._ledger()
-        self.ingest = Inbox(self, "Ingest", visibility=_visibility("ingest"))
-        self.requests = Inbox(self, "Request", visibility=_visibility("dispatch"))
+        self.inboxes = {
+            name: Inbox(self, name, visibility=_visibility(function))
+            for name, function in CONSUMERS.items()
+        }
         if config.import_bucket is None:
             bucket = self._create_bucket(config)
             self.bucket: s3.IBucket = bucket
@@ -128,30 +185,25 @@ class S3CommitStorage(cdk.Stack):
         admit the buckets of this account alone (or the one bucket, if the name is given).
         """
         source = f"arn:{self.partition}:s3:::{config.bucket_name or '*'}"
-        for inbox in (self.ingest, self.requests):
+        for inbox in self.inboxes.values():
             inbox.admit_bucket(source, self.account)
             bucket.node.add_dependency(inbox.admission)
         resource = bucket.node.default_child
         assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket is made of
         resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
             queue_configurations=[
-                _queue_configuration(self.ingest.queue, PENDINGSET_SUFFIX),
-                _queue_configuration(self.ingest.queue, JOB_SUFFIX),
-                _queue_configuration(self.requests.queue, REQUEST_SUFFIX),
+                _queue_configuration(self.inboxes[name].queue, suffix)
+                for suffix, name in NOTIFIED.items()
             ]
         )
 
-    def _import_bucket(self, name: str) -> s3.IBucket:
+    def _import_bucket(self, bucket_name: str) -> s3.IBucket:
         """CDK's notification resource adds ours to those that the bucket has already."""
-        bucket = s3.Bucket.from_bucket_name(self, "DataBucket", name)
-        for inbox, suffix in (
-            (self.ingest, PENDINGSET_SUFFIX),
-            (self.ingest, JOB_SUFFIX),
-            (self.requests, REQUEST_SUFFIX),
-        ):
+        bucket = s3.Bucket.from_bucket_name(self, "DataBucket", bucket_name)
+        for suffix, name in NOTIFIED.items():
             bucket.add_event_notification(
                 s3.EventType.OBJECT_CREATED,
-                notifications.SqsDestination(inbox.queue),
+                notifications.SqsDestination(self.inboxes[name].queue),
                 s3.NotificationKeyFilter(suffix=suffix),
             )
         self._acknowledge_notification_resource()

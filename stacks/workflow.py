@@ -11,7 +11,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from stacks.access import PLAN, REASONS
+from stacks.access import INDEX, REASONS
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
 from stacks.definition import definition
@@ -23,39 +23,6 @@ LOGGED = {
     "events": (sfn.LogLevel.ALL, False),
     "data": (sfn.LogLevel.ALL, True),
 }
-
-
-def machine_logs(scope: Construct, name: str, config: DeployConfig) -> sfn.LogOptions:
-    """What a state machine logs, and the group that it logs to.
-
-    Each group that Step Functions writes to takes a part of one resource policy of 5,120 characters
-    in the account, unless its name begins with ``/aws/vendedlogs/``:
-    https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
-    """
-    stack = cdk.Stack.of(scope)
-    group = logs.LogGroup(
-        scope,
-        "Logs",
-        log_group_name=f"/aws/vendedlogs/states/{stack.stack_name}-{name}",
-        retention=config.log_retention,
-        removal_policy=cdk.RemovalPolicy.DESTROY,
-    )
-    level, data = LOGGED[config.execution_logs]
-    return sfn.LogOptions(destination=group, level=level, include_execution_data=data)
-
-
-def acknowledge_logs(machine: sfn.StateMachine, config: DeployConfig) -> None:
-    """Say why fewer events than all are logged, where it is so."""
-    if config.execution_logs == "errors":
-        acknowledge(
-            machine,
-            "AwsSolutions-SF1",
-            "Step Functions itself keeps the history of a standard execution for 90 days, for "
-            "those who may read it: "
-            "https://docs.aws.amazon.com/step-functions/latest/dg/choosing-workflow-type.html. "
-            "A log of all events would be a copy with a longer list of readers; the parameter "
-            "executionLogs turns it on.",
-        )
 
 
 class Workflow(Construct):
@@ -73,14 +40,14 @@ class Workflow(Construct):
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
-        plans = f"{bucket_arn}/{PLAN}"
+        plans = f"{bucket_arn}/{INDEX}"
         bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
         self._allow(["lambda:InvokeFunction"], *functions.values())
         self._allow(["s3:GetObject"], plans)
         self._allow(["events:PutEvents"], bus)
         if config.kms_key_arn:
             self._allow(["kms:Decrypt"], config.kms_key_arn)
-        acknowledge_wildcard(self.role, plans, REASONS[PLAN])
+        acknowledge_wildcard(self.role, plans, REASONS[INDEX])
         acknowledge_wildcard(
             self.role,
             "*",
@@ -98,9 +65,17 @@ class Workflow(Construct):
             ),
             role=self.role,
             tracing_enabled=True,
-            logs=machine_logs(self, "jobs", config),
+            logs=self._logs(config),
         )
-        acknowledge_logs(self.machine, config)
+        if config.execution_logs == "errors":
+            acknowledge(
+                self.machine,
+                "AwsSolutions-SF1",
+                "Step Functions itself keeps the history of a standard execution for 90 days, for "
+                "those who may read it: https://docs.aws.amazon.com/step-functions/latest/dg/"
+                "choosing-workflow-type.html. A log of all events would be a copy with a longer "
+                "list of readers; the parameter executionLogs turns it on.",
+            )
         self._allow_map_runs()
 
     @property
@@ -112,6 +87,23 @@ class Workflow(Construct):
             resource_name=self.machine.state_machine_name,
             arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
         )
+
+    def _logs(self, config: DeployConfig) -> sfn.LogOptions:
+        """What the machine logs, and the group that it logs to.
+
+        Each group that Step Functions writes to takes a part of one resource policy of 5,120
+        characters in the account, unless its name begins with ``/aws/vendedlogs/``:
+        https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
+        """
+        group = logs.LogGroup(
+            self,
+            "Logs",
+            log_group_name=f"/aws/vendedlogs/states/{cdk.Stack.of(self).stack_name}-jobs",
+            retention=config.log_retention,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        level, data = LOGGED[config.execution_logs]
+        return sfn.LogOptions(destination=group, level=level, include_execution_data=data)
 
     def _allow(self, actions: list[str], *resources: str) -> None:
         self.role.add_to_policy(iam.PolicyStatement(actions=actions, resources=list(resources)))

@@ -10,9 +10,9 @@ import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 
-from s3commit.aws import s3_client
+from s3commit.aws import session
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.s3_client import Encryption
+from s3commit.aws.session import Encryption
 
 
 class _Raw:
@@ -61,10 +61,10 @@ def make_store(
     answers: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[S3ObjectStore, list[float]]]:
     """A store on canned answers, and the pauses that it made; botocore does not retry."""
-    monkeypatch.setattr(s3_client, "TOTAL_MAX_ATTEMPTS", 1)
+    monkeypatch.setattr(session, "TOTAL_MAX_ATTEMPTS", 1)
 
     def make(encryption: Encryption | None = None) -> tuple[S3ObjectStore, list[float]]:
-        client = s3_client.make_client()
+        client = session.make_client()
         events: Any = client.meta.events
         events.register("before-send.s3.*", answers)
         pauses: list[float] = []

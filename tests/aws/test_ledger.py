@@ -11,22 +11,18 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import JOB_DAYS, DynamoLedger
-from s3commit.aws.ledger_items import SHELVES, claim_key
-from s3commit.aws.ledger_notes import NOTE_DAYS
-from s3commit.aws.locks import CLAIM_DAYS
-from s3commit.core.model.errors import NotFoundError, TransientError
+from s3commit.aws.ledger_items import SHELVES
+from s3commit.aws.ledger_notes import CLAIM_DAYS, NOTE_DAYS, REMEMBERED
+from s3commit.core.model.errors import NeedsOperatorError, NotFoundError, TransientError
 from s3commit.core.model.locks import Claim, Claimed, LockMode
-from s3commit.core.model.record import Stage, Turn
+from s3commit.core.model.record import JobRecord, Stage, Turn
 from s3commit.core.model.states import JobState
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
 from tests.contract.ledger_jobs import (
     NODE,
-    OTHER_PLAN,
     PLAN,
-    REPLACED,
     T0,
     T1,
     a_job,
@@ -35,7 +31,7 @@ from tests.contract.ledger_jobs import (
     decided,
     ref_of,
 )
-from tests.contract.locking import enter, hold, move
+from tests.contract.locking import hold, move
 from tests.fakes.memory import ManualClock
 
 DAY = 86400
@@ -108,38 +104,6 @@ def test_items_have_the_keys_of_the_contract(
     assert in_index == [JOB_KEY]
 
 
-def test_items_can_be_read_without_this_code(
-    ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
-) -> None:
-    turn = Turn(Stage.WAITING, T0, 2)
-    ledger.open_job(a_job(plan=OTHER_PLAN, replaced=REPLACED, locks=("lake/", NODE), turn=turn))
-
-    job = items()[JOB_KEY]
-
-    assert job["locks"] == ["lake/", NODE]
-    assert job["replaced"] == {
-        "sha256": REPLACED.sha256,
-        "files": 4,
-        "bytes": 9876,
-    }
-    assert job["turn"] == {"stage": "WAITING", "since": T0, "epoch": 2}
-
-
-def test_i6_a_claim_of_an_earlier_version_is_replaced_by_one_who_enters_alone(
-    ledger: DynamoLedger, table: str, moto_endpoint: str
-) -> None:
-    """It has no epoch, so nobody can tell whether a job that holds has put it."""
-    pk, sk = claim_key(REF, A_CLAIM)
-    client = boto3.resource("dynamodb", endpoint_url=moto_endpoint, region_name=REGION)
-    client.Table(table).put_item(Item={"pk": pk, "sk": sk, "expires_at": 1, "waits": True})
-    stands = Claimed(A_CLAIM, REF, waits=True)
-
-    ledger.put_claim(Claimed(A_CLAIM, REF, waits=True, asked=T0, epoch=5))
-    assert list(ledger.claims(A_CLAIM, below=False, asked="2000-01-01T00:00:00.000Z")) == [stands]
-    ledger.put_claim(Claimed(A_CLAIM, REF, epoch=5))
-    assert list(ledger.claims(A_CLAIM, below=False)) == [Claimed(A_CLAIM, REF, epoch=5)]
-
-
 def test_only_what_has_ended_expires(
     ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
 ) -> None:
@@ -168,14 +132,6 @@ def test_a_job_that_had_ended_before_the_ledger_knew_it_expires_as_well(
     assert expires_at == EPOCH_OF_T0 + JOB_DAYS * DAY
 
 
-def test_attempts_are_spread_over_ten_partitions(
-    ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
-) -> None:
-    ledger.record_attempts(an_attempt(task) for task in range(100))
-
-    assert len({pk for pk, _ in items()}) == 10
-
-
 def test_a_job_goes_to_the_shelf_of_its_state(
     ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
 ) -> None:
@@ -194,48 +150,35 @@ def test_a_job_goes_to_the_shelf_of_its_state(
     assert len(set(shelves.values())) == SHELVES
 
 
-def test_a_transition_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLedger) -> None:
-    ledger.open_job(a_job())
-    sent = lose_first_answer(ledger, "UpdateItem")
-
-    sealed = ledger.advance(
-        ref_of("job-1"), source=JobState.OPEN, target=JobState.SEALED, generation=0, now=T1
+def _advance(ledger: DynamoLedger) -> JobRecord:
+    return ledger.advance(
+        REF, source=JobState.SEALED, target=JobState.ABORTING, generation=0, now=T1
     )
 
-    assert sent == [1, 2]
-    assert sealed == ledger.job(ref_of("job-1"))
-    assert sealed.state is JobState.SEALED
+
+def _take_over(ledger: DynamoLedger) -> JobRecord:
+    return ledger.take_over(REF, generation=0, execution="second", now=T1)
 
 
-def test_a_take_over_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLedger) -> None:
-    ledger.open_job(a_job())
-    sent = lose_first_answer(ledger, "UpdateItem")
-
-    taken = ledger.take_over(ref_of("job-1"), generation=0, execution="second", now=T1)
-
-    assert sent == [1, 2]
-    assert (taken.generation, taken.execution) == (1, "second")
+def _turn(ledger: DynamoLedger) -> JobRecord:
+    found = ledger.job(REF)
+    assert found is not None
+    return move(ledger, found, Stage.WAITING)
 
 
-def test_a_decision_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLedger) -> None:
+@pytest.mark.parametrize("change", [_advance, _take_over, decided, _turn])
+def test_i6_a_change_whose_answer_is_lost_is_known_as_ones_own(
+    ledger: DynamoLedger, change: Callable[[DynamoLedger], JobRecord]
+) -> None:
     bring_to(ledger, JobState.SEALED)
-    ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T0)
-    hold(ledger, ref_of("job-1"), NODE)
+    ledger.note(REF, generation=0, plan=PLAN, now=T0)
+    hold(ledger, REF, NODE)
     sent = lose_first_answer(ledger, "UpdateItem")
 
-    record = decided(ledger)
+    changed = change(ledger)
 
     assert sent == [1, 2]
-    assert record == ledger.job(ref_of("job-1"))
-
-
-def test_i6_a_turn_whose_answer_is_lost_is_known_as_ones_own(ledger: DynamoLedger) -> None:
-    bring_to(ledger, JobState.SEALED)
-    entering = enter(ledger, ref_of("job-1"), NODE)
-    sent = lose_first_answer(ledger, "UpdateItem")
-
-    assert move(ledger, entering, Stage.HELD) == ledger.job(ref_of("job-1"))
-    assert sent == [1, 2]
+    assert changed == ledger.job(REF)
 
 
 def test_notes_whose_answer_is_lost_are_noted_once(ledger: DynamoLedger) -> None:
@@ -293,20 +236,50 @@ def test_the_standard_configuration_finds_the_endpoint(
     assert DynamoLedger(table).open_job(a_job()) == a_job()
 
 
-def test_two_tables_in_one_process_stay_apart(ledger: DynamoLedger, moto_endpoint: str) -> None:
-    name = f"layout-{next(_TABLES)}"
-    create_table(name, moto_endpoint)
-    other = DynamoLedger(name, region=REGION, host=moto_endpoint)
+def test_i8_a_table_that_was_restored_is_refused(
+    ledger: DynamoLedger, table: str, moto_endpoint: str
+) -> None:
+    first = ledger.healing("lake", now=T0)
+    ledger.note_healing("lake", replace(first, whole=True))
+    client = boto3.client("dynamodb", region_name=REGION, endpoint_url=moto_endpoint)
+    client.restore_table_to_point_in_time(
+        SourceTableName=table, TargetTableName=f"{table}-restored", UseLatestRestorableTime=True
+    )
+    restored = DynamoLedger(f"{table}-restored", region=REGION, host=moto_endpoint)
+    for _ in range(2):
+        with pytest.raises(NeedsOperatorError, match="restored from a backup") as raised:
+            restored.healing("lake", now=T1)
+        assert raised.value.code == "LEDGER_RESTORED"
+    assert ledger.healing("lake", now=T1).whole
 
-    ledger.open_job(a_job())
 
-    assert other.job(ref_of("job-1")) is None
-    assert [*other.jobs_in(JobState.OPEN, before=T1)] == []
-    assert [*ledger.jobs_in(JobState.OPEN, before=T1)] == [a_job()]
+def test_the_id_of_the_table_is_asked_for_once_a_minute(
+    ledger: DynamoLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    table_id = ledger._table_id
+
+    def ask() -> str:
+        asked.append(table_id())
+        return asked[-1]
+
+    monkeypatch.setattr(ledger, "_table_id", ask)
+    for _ in range(3):
+        ledger.healing("lake", now=T0)
+    assert len(asked) == 1
+    known, then = ledger._known
+    ledger._known = known, then - REMEMBERED
+    ledger.healing("lake", now=T0)
+    assert len(asked) == 2
 
 
-def test_the_system_clock_speaks_rfc_3339_with_milliseconds() -> None:
-    now = SystemClock().now()
-
-    assert len(now) == len(T0)
-    assert now.endswith("Z")
+def test_an_empty_table_in_its_place_is_seen_at_once(
+    ledger: DynamoLedger, table: str, moto_endpoint: str
+) -> None:
+    ledger.note_healing("lake", replace(ledger.healing("lake", now=T0), whole=True))
+    boto3.client("dynamodb", region_name=REGION, endpoint_url=moto_endpoint).delete_table(
+        TableName=table
+    )
+    create_table(table, moto_endpoint)
+    assert not ledger.healing("lake", now=T1).whole
+    assert not ledger.healing("lake", now=T1).whole

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 import pytest
 
 from s3commit.aws.s3 import CONFLICT_TRIES, S3ObjectStore
-from s3commit.aws.s3_client import Encryption
+from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
@@ -38,14 +38,14 @@ def test_a_completion_is_one_request_with_the_length(
     make_store: MakeStore, answers: Answers
 ) -> None:
     store, _ = make_store()
-    answers.add(200, COMPLETED, x_amz_version_id="v1")
+    answers.add(200, COMPLETED)
 
     facts = store.complete_upload("lake", "k", "id", ['"a"'], length=5, if_absent=True)
 
     (request,) = answers.requests
     assert request.headers["x-amz-mp-object-size"] == b"5"
     assert request.headers["If-None-Match"] == b"*"
-    assert (facts.etag, facts.length, facts.version_id) == ('"e-1"', 5, "v1")
+    assert (facts.etag, facts.length) == ('"e-1"', 5)
 
 
 def test_i12_what_is_too_large_is_refused_by_its_length_before_its_body_is_read(
@@ -124,18 +124,6 @@ def test_a_conflict_without_end_is_transient(make_store: MakeStore, answers: Ans
         store.delete("lake", "k", if_match='"e"')
 
     assert len(answers.requests) == CONFLICT_TRIES == len(pauses) + 1
-
-
-def test_throttling_is_left_to_botocore_and_the_caller(
-    make_store: MakeStore, answers: Answers
-) -> None:
-    store, pauses = make_store()
-    answers.error(503, "SlowDown")
-
-    with pytest.raises(TransientError):
-        store.put("lake", "k", b"x")
-
-    assert pauses == []
 
 
 def test_nothing_to_delete_is_success_even_as_a_412(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError, TransientError
+from s3commit.core.model.errors import AccessError, S3CommitError, TransientError
 from s3commit.core.ports.objects import ListedObject
 from tests.aws.conftest import Answers
 
@@ -53,14 +53,6 @@ def test_the_request_has_the_digest_that_s3_wants(make_store: MakeStore, answers
     assert names & {"content-md5", "x-amz-checksum-crc32"}
 
 
-def test_nothing_to_delete_is_no_request(make_store: MakeStore, answers: Answers) -> None:
-    store, _ = make_store()
-
-    store.delete_seen("lake", [])
-
-    assert answers.requests == []
-
-
 @pytest.mark.parametrize("code", ["PreconditionFailed", "NoSuchKey"])
 def test_what_is_another_object_or_gone_is_passed_over(
     make_store: MakeStore, answers: Answers, code: str
@@ -95,29 +87,6 @@ def test_a_key_that_s3_could_not_judge_is_an_error(
 
     assert type(caught.value) is expected
     assert caught.value.message == f"deleting s3://lake/b: in words ({code})"
-
-
-def test_of_several_errors_the_one_that_lasts_is_said(
-    make_store: MakeStore, answers: Answers
-) -> None:
-    store, _ = make_store()
-    answers.add(200, refusing(a="SlowDown", b="NoSuchKey", c="AccessDenied", d="SlowDown"))
-
-    with pytest.raises(AccessError):
-        store.delete_seen("lake", seen("a", "b", "c", "d"))
-
-
-def test_a_request_that_is_refused_as_a_whole_is_an_error(
-    make_store: MakeStore, answers: Answers
-) -> None:
-    store, _ = make_store()
-    answers.error(400, "MalformedXML")
-    answers.error(503, "SlowDown")
-
-    with pytest.raises(InvalidInputError):
-        store.delete_seen("lake", seen("a"))
-    with pytest.raises(TransientError):
-        store.delete_seen("lake", seen("a"))
 
 
 def test_a_key_that_xml_can_not_carry_is_deleted_by_itself(

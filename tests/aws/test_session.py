@@ -13,8 +13,7 @@ import pytest
 
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.aws.s3_client import make_client
-from s3commit.aws.session import ATTEMPTS, PATIENCE, TIMEOUT, make_session
+from s3commit.aws.session import ATTEMPTS, PATIENCE, make_client, make_session
 from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.writer.connect import forget_connections, shared_client
 from tests.conftest import REGION
@@ -102,13 +101,6 @@ def key_of(time: Time) -> str:
     return str(found.access_key)
 
 
-def test_a_service_that_answers_is_asked_three_times(metadata: Metadata) -> None:
-    time = Time()
-    assert key_of(time) == "of-the-role"
-    assert metadata.seen == ["PUT /latest/api/token", f"GET {ROLE}", f"GET {ROLE}worker"]
-    assert time.pauses == []
-
-
 def test_a_refused_request_is_repeated_at_once(metadata: Metadata) -> None:
     metadata.refused = ATTEMPTS - 1
     time = Time()
@@ -124,14 +116,6 @@ def test_a_service_that_throttles_for_longer_is_asked_again_after_growing_pauses
     assert key_of(time) == "of-the-role"
     assert 2 <= len(time.pauses) <= 4
     assert all(after > before for before, after in zip(time.pauses, time.pauses[1:], strict=False))
-
-
-def test_workers_that_started_together_do_not_ask_again_together(metadata: Metadata) -> None:
-    times = [Time() for _ in range(8)]
-    for time in times:
-        metadata.refused = len(metadata.seen) + 7
-        key_of(time)
-    assert len({time.pauses[0] for time in times}) == len(times)
 
 
 def test_a_service_that_never_answers_ends_in_one_line(metadata: Metadata) -> None:
@@ -168,22 +152,6 @@ def test_what_the_user_sets_counts(
     assert core.get_config_variable("metadata_service_timeout") == 7
 
 
-def test_without_a_setting_the_defaults_are_ours(metadata: Metadata) -> None:
-    core = make_session(REGION)
-    assert core.get_config_variable("metadata_service_timeout") == TIMEOUT
-    assert core.get_config_variable("metadata_service_num_attempts") == ATTEMPTS
-
-
-def test_a_machine_that_is_told_not_to_ask_fails_at_once(
-    metadata: Metadata, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    time = Time()
-    with pytest.raises(AccessError):
-        key_of(time)
-    assert (metadata.seen, time.pauses) == ([], [])
-
-
 MACHINE = f"arn:aws:states:{REGION}:123456789012:stateMachine:x"
 
 
@@ -218,14 +186,6 @@ def test_the_ledgers_client_is_made_at_once_and_is_as_patient(metadata: Metadata
     assert connection._client is not None
     assert connection._client._request_signer._credentials.access_key == "of-the-role"
     assert len(metadata.seen) > ATTEMPTS
-
-
-def test_a_ledger_without_credentials_ends_in_one_line(
-    metadata: Metadata, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    with pytest.raises(AccessError, match="no AWS credentials were found"):
-        DynamoLedger("ledger", region=REGION)
 
 
 def test_a_ledger_without_a_region_ends_in_one_line(

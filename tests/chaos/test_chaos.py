@@ -10,12 +10,18 @@ from typing import Any
 
 import pytest
 
-from tests.engines.chaos.plans import Kind, draw
+from tests.engines.chaos.programs import KINDS, draw
 from tests.engines.chaos.world import PROJECT
 
 # A seed whose few jobs are of all kinds, and whose adversary does not let any function go free.
-SEED = 27
+SEED = 24
 JOBS = 24
+FAULTS = (
+    "killed before a request", "killed after a request", "ingest killed", "dispatch killed",
+    "complete killed", "end killed", "client killed", "execution stopped",
+    "execution started by mistake", "message lost", "message late", "message twice", "redelivered",
+    "S3 500", "S3 503", "S3 connection reset", "DynamoDB",
+)  # fmt: skip
 MINUTES = 10  # of a machine that has much else to do
 
 
@@ -39,40 +45,19 @@ def run() -> dict[str, Any]:
 def test_i1_i2_i3_i4_i5_i6_i9_i10_i11_hold_whatever_dies_or_gets_lost(run: dict[str, Any]) -> None:
     """Each of them is judged by the run itself; here it has ended without a violation."""
     ended = Counter(run["outcomes"])
-    assert ended.total() >= JOBS
+    assert ended.total() == JOBS
     assert ended["COMMITTED"] >= JOBS // 4
     assert any(outcome.startswith("ROLLED_BACK") for outcome in ended)
     assert any(outcome.startswith("ABORTED") for outcome in ended)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "killed before a request",
-        "killed after a request",
-        "ingest killed",
-        "dispatch killed",
-        "complete killed",
-        "end killed",
-        "execution stopped",
-        "execution started by mistake",
-        "message lost",
-        "message late",
-        "message twice",
-        "redelivered",
-        "S3 500",
-        "S3 503",
-        "S3 connection reset",
-        "DynamoDB",
-    ],
-)
-def test_the_run_has_met_every_kind_of_fault(run: dict[str, Any], kind: str) -> None:
-    assert any(kind in fault for fault in run["faults"]), run["faults"]
+def test_the_run_has_met_every_kind_of_fault(run: dict[str, Any]) -> None:
+    missed = [kind for kind in FAULTS if not any(kind in fault for fault in run["faults"])]
+    assert not missed, run["faults"]
 
 
-def test_a_seed_draws_the_same_jobs_each_time_and_jobs_of_all_kinds() -> None:
-    plans = draw(SEED, JOBS)
-    assert plans == draw(SEED, JOBS)
-    assert plans != draw(SEED + 1, JOBS)
-    assert {plan.kind for plan in plans} == set(Kind)
-    assert len({(plan.conflict, plan.scope) for plan in plans}) == 6
+def test_a_seed_draws_jobs_of_all_kinds() -> None:
+    programs = draw(SEED, JOBS)
+    assert {program.kind for program in programs} == set(KINDS)
+    specs = [program.job.spec for program in programs]
+    assert len({(spec.conflict, spec.scope) for spec in specs}) == 6

@@ -10,12 +10,12 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from s3commit.cli.app import app
+from s3commit.cli.render import epoch_of
 from s3commit.cli.session import Session
-from s3commit.cli.text import epoch_of
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.ports.executions import FORGOTTEN, Execution, Executions
+from s3commit.core.ports.bundle import FORGOTTEN, Execution, Executions
 from tests.core.world import World, job_directory
 from tests.fakes.clock import ManualClock
 from tests.fakes.execution import ROUTES, _attempt
@@ -107,13 +107,16 @@ class Desk:
 
     world: World = field(default_factory=World)
     executions: FakeExecutions = field(default_factory=FakeExecutions)
+    has_pipeline: bool | None = None  # None: the caller may not know
 
     def __post_init__(self) -> None:
         self.environment = WorldEnvironment(self.world.clock)
         self.session = Session()
         self.session.store = self.world.plan.wrap(self.world.store)
         self.session.machines = AnyMachine(self.executions)
+        vars(self.session)["has_pipeline"] = lambda _bucket: self.has_pipeline
         self.session.parallel = map
+        self.session.clock = self.world.clock
         self.session.environment = self.environment
         self.session.ledgers[TABLE] = self.world.ledger
 
@@ -127,13 +130,13 @@ class Desk:
         return json.loads(self.run(*arguments, "--output", "json", exit_code=exit_code).stdout)
 
     def fails(self, *arguments: str, exit_code: int) -> str:
-        """Run the command, see that it fails with one line and no data, and return the line."""
+        """Run the command, see that it fails without data, and return its one line of error."""
         result = self.run(*arguments, exit_code=exit_code)
-        lines = result.stderr.splitlines()
-        assert len(lines) == 1, result.stderr
-        assert lines[0].startswith("error: ")
+        *usage, line = result.stderr.splitlines()
+        assert exit_code == 2 or not usage, result.stderr
+        assert line.startswith("Error: ")
         assert result.stdout == ""
-        return lines[0]
+        return line
 
     def while_it_waits(self, *steps: Callable[[], object]) -> None:
         """Do one step each time that the command sleeps; it must not sleep more often."""

@@ -11,14 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner
 
-from s3commit import open_job
 from s3commit.aws import env, wiring
 from s3commit.cli.app import app
-from s3commit.core.model.errors import S3CommitError
 from s3commit.writer import connect
 from tests.cli.support import JOB
 
@@ -41,7 +38,6 @@ VERBS: dict[str, tuple[list[str], set[str]]] = {
     "fsck": (["fsck", PLACE], {"s3"}),
     "doctor": (["doctor"], {"sts"}),
 }
-NOT_ON_AWS = {"local"}
 
 
 @dataclass
@@ -137,10 +133,6 @@ WAYS = [by_profile, by_variables, by_services]
 Way = Callable[[pytest.MonkeyPatch, str, Path], None]
 
 
-def test_every_verb_is_here() -> None:
-    assert set(VERBS) | NOT_ON_AWS >= set(app.commands)
-
-
 # Every verb has its clients of one session, so each goes one way, and one of them all ways.
 GOES = [
     (verb, way)
@@ -166,24 +158,6 @@ def test_a_verb_asks_whom_the_environment_says_as_whom_it_says(
         assert "table-of-the-environment" in recorder.bodies[0]
 
 
-@pytest.mark.parametrize("name", [env.TABLE, env.STATE_MACHINE])
-def test_a_verb_takes_the_variables_that_its_help_names(
-    name: str, bare: pytest.MonkeyPatch
-) -> None:
-    bare.setenv(name, MACHINE)
-    naming = [verb for verb, command in app.commands.items() if name in _help(command)]
-    assert naming
-    for verb in naming:
-        arguments = VERBS[verb][0][1:]
-        context = app.commands[verb].make_context(verb, arguments, resilient_parsing=False)
-        parameter = "table" if name == env.TABLE else "machine"
-        assert context.params[parameter] == MACHINE
-
-
-def _help(command: click.Command) -> str:
-    return command.get_help(click.Context(command, terminal_width=200))
-
-
 CLIENTS: dict[str, Callable[[], Any]] = {
     "a Spark driver": connect.shared_client,
     "a process that was sent a task": lambda: connect.shared_store(None)._client,
@@ -203,14 +177,4 @@ def test_every_process_asks_whom_the_environment_says(
     assert (client.meta.region_name, client.meta.endpoint_url) == (REGION, recorder.url)
     with pytest.raises(client.exceptions.ClientError):
         client.list_objects_v2(Bucket="lake")
-    assert recorder.signed == {(KEY, REGION, "s3")}
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_program_asks_whom_the_environment_says(
-    way: Way, recorder: Recorder, bare: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    way(bare, recorder.url, tmp_path)
-    with pytest.raises(S3CommitError):
-        open_job(PLACE)
     assert recorder.signed == {(KEY, REGION, "s3")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.pending import PendingSet
+from s3commit.core.model.job import PendingSet
 from tests.cli.support import JOB, Desk, uri_of
 from tests.core.world import BUCKET, job_directory
 
@@ -47,7 +47,7 @@ def test_as_many_tasks_as_the_manifests_say_need_none(desk: Desk) -> None:
 def test_i2_where_nobody_says_how_many_tasks_there_are_a_person_must(desk: Desk) -> None:
     directory = job(desk, None, None)
     line = desk.fails("commit", uri_of(directory), exit_code=3)
-    assert "manifests of 2 tasks, and nobody says of how many" in line
+    assert "manifests of 2 tasks, and nothing says of how many" in line
     assert "--tasks 2" in line
     for wrong in ("1", "3"):
         line = desk.fails("commit", uri_of(directory), "--tasks", wrong, exit_code=3)

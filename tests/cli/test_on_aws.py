@@ -8,7 +8,6 @@ import os
 import pytest
 
 from s3commit.aws import env
-from s3commit.aws.s3_client import make_client
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.job import Job, open_job
 from tests.cli.support import run, uri_of
@@ -54,12 +53,6 @@ def test_a_table_that_is_not_there_is_one_line(ports: Ports) -> None:
     assert "[NO_TABLE]; is the table's name right" in told
 
 
-def test_a_bucket_that_is_not_there_is_one_line(ports: Ports) -> None:
-    told = run("ls", "s3://no-such-bucket-here/t/", exit_code=1).stderr
-    assert len(told.splitlines()) == 1
-    assert "[NO_BUCKET]" in told
-
-
 def test_a_profile_that_is_not_there_is_one_line(
     ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,26 +61,3 @@ def test_a_profile_that_is_not_there_is_one_line(
         told = run(*arguments, exit_code=1).stderr
         assert len(told.splitlines()) == 1
         assert "nobody" in told
-
-
-@pytest.mark.parametrize("name", ["AWS_REGION", "AWS_DEFAULT_REGION"])
-def test_either_variable_names_the_region(
-    ports: Ports, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """boto3 reads the second one alone; the AWS CLI and the other SDKs read both."""
-    region = os.environ["AWS_REGION"]
-    monkeypatch.delenv("AWS_REGION")
-    monkeypatch.delenv("AWS_DEFAULT_REGION")
-    monkeypatch.setenv(name, region)
-    assert make_client().meta.region_name == region
-    run("status")
-    run("ls", f"s3://{os.environ[env.TABLE]}/t/")
-
-
-def test_without_a_region_the_ledger_is_one_line(
-    ports: Ports, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("AWS_REGION")
-    monkeypatch.delenv("AWS_DEFAULT_REGION")
-    told = run("status", exit_code=1).stderr
-    assert told.endswith("You must specify a region. [INVALID_INPUT]\n")

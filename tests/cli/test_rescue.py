@@ -265,11 +265,6 @@ def test_parts_with_checksums_can_only_be_aborted(
     assert desk.world.open_uploads() == []
 
 
-@pytest.mark.parametrize("target", ["sales", "s3://lake", "s3://lake/sales/__magic/x"])
-def test_what_is_no_place_is_a_usage_error(desk: Desk, target: str) -> None:
-    desk.fails("rescue", target, exit_code=2)
-
-
 @pytest.mark.parametrize("arguments", [["--commit"], ["--abort", "x"]])
 def test_a_job_must_be_named(desk: Desk, arguments: list[str]) -> None:
     assert "the directory of one job" in desk.fails("rescue", SALES, *arguments, exit_code=2)

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.s3_client import make_client
+from s3commit.aws.session import make_client
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectFacts, ObjectStore
 from tests.conftest import REGION
@@ -46,24 +46,14 @@ class Differences:
     """Where an implementation does not do what S3 does; a test asserts what it does instead."""
 
     checks_length: bool = True  # False: MpuObjectSize is ignored
-    newline_in_keys: bool = True  # False: a key with a newline is a 404
     lists_in_key_order: bool = True  # False: what is below `b/` comes before `b-`
     pages_uploads: bool = True  # False: a truncated listing of uploads has no NextKeyMarker
     encodes_upload_keys: bool = True  # False: says that it encodes the keys of uploads, does not
-    forgets_replaced_parts: bool = (
-        True  # False: a part that was sent again completes by either etag
-    )
     completes_atomically: bool = True  # False: completions at once with If-None-Match may all win
     deletes_atomically: bool = True  # False: a put between a delete's look and its act is lost
-    names_null_version: bool = True  # False: HEAD does not say that a version is "null"
-    null_version: bool = False  # True: a completion without versioning has the version "null"
     bounds_keys: bool = True  # False: a key may have more than 1,024 bytes
     bounds_keys_read: bool = True  # False: a longer key is one at which nothing is
-    bounds_metadata: bool = True  # False: user metadata may have more than 2 KB
     bounds_deletes: bool = True  # False: a request may delete more than 1,000 objects
-    bounds_part_numbers: bool = True  # False: no upload has a part with the number 0
-    escapes_unspeakable: bool = False  # True: answers have another character for one not in XML
-    lists_unspeakable_uploads: bool = True  # False: a listing of uploads with such a key is a 500
     archives: bool = True  # False: an archived object is read like any other
     # Verbs that a bucket's policy does not deny, whatever it says.
     not_denied: frozenset[str] = frozenset()
@@ -73,14 +63,8 @@ KNOWN = {
     "aws": Differences(),
     "memory": Differences(),
     "moto": Differences(
-        newline_in_keys=False,
-        names_null_version=False,
-        null_version=True,
         bounds_keys=False,
-        bounds_metadata=False,
         bounds_deletes=False,
-        bounds_part_numbers=False,
-        lists_unspeakable_uploads=False,
         not_denied=frozenset({"head", "upload"}),
     ),
     "weed": Differences(
@@ -88,12 +72,9 @@ KNOWN = {
         lists_in_key_order=False,
         pages_uploads=False,
         encodes_upload_keys=False,
-        forgets_replaced_parts=False,
         completes_atomically=False,
         deletes_atomically=False,
         bounds_keys_read=False,
-        bounds_metadata=False,
-        escapes_unspeakable=True,
         not_denied=frozenset({"delete_seen"}),
         archives=False,
     ),
@@ -116,7 +97,6 @@ class Backend:
     base: str = ""
     places: Iterator[int] = field(default_factory=itertools.count)
     client: Any = None  # what lays the obstacles on S3; None: the store in memory does
-    made: list[str] = field(default_factory=list)
 
     def archive(self, key: str, body: bytes) -> None:
         """An object in the archive, as a lifecycle rule or its writer puts it there."""
@@ -159,18 +139,10 @@ class Backend:
         except ClientError:
             return {"Version": "2012-10-17", "Statement": []}
 
-    def make_bucket(self) -> str:
-        """A bucket of a test's own; it is deleted at the end where the others were given."""
-        self.made.append(make_bucket(self.client, f"own-{uuid.uuid4().hex}"))
-        return self.made[-1]
-
     def clean_up(self) -> None:
         """Leave nothing in buckets that were given."""
         for bucket in (self.bucket, self.versioned):
             empty(self.client, bucket, self.base)
-        for bucket in self.made:
-            empty(self.client, bucket, "")
-            self.client.delete_bucket(Bucket=bucket)
 
 
 @dataclass

@@ -31,27 +31,15 @@ OTHER_PLAN = replace(
 REPLACED = ReplacedFacts(sha256="e" * 64, files=4, bytes=9876)
 OTHER_REPLACED = ReplacedFacts(sha256="f" * 64, files=0, bytes=0)
 
-# How a job gets into each state; the decision is taken by `decide`.
-PATHS: dict[JobState, list[JobState]] = {
-    JobState.OPEN: [],
-    JobState.SEALED: [JobState.SEALED],
-    JobState.COMMITTING: [JobState.SEALED, JobState.COMMITTING],
-    JobState.PUBLISHING: [JobState.SEALED, JobState.COMMITTING, JobState.PUBLISHING],
-    JobState.COMMITTED: [
-        JobState.SEALED,
-        JobState.COMMITTING,
-        JobState.PUBLISHING,
-        JobState.COMMITTED,
-    ],
-    JobState.ABORTING: [JobState.ABORTING],
-    JobState.ABORTED: [JobState.ABORTING, JobState.ABORTED],
-    JobState.ROLLING_BACK: [JobState.SEALED, JobState.COMMITTING, JobState.ROLLING_BACK],
-    JobState.ROLLED_BACK: [
-        JobState.SEALED,
-        JobState.COMMITTING,
-        JobState.ROLLING_BACK,
-        JobState.ROLLED_BACK,
-    ],
+# By which states a job gets into each one; the decision is taken by `decide`.
+DECIDED = [JobState.SEALED, JobState.COMMITTING]
+BEFORE: dict[JobState, list[JobState]] = {
+    JobState.COMMITTING: [JobState.SEALED],
+    JobState.PUBLISHING: DECIDED,
+    JobState.COMMITTED: [*DECIDED, JobState.PUBLISHING],
+    JobState.ABORTED: [JobState.ABORTING],
+    JobState.ROLLING_BACK: DECIDED,
+    JobState.ROLLED_BACK: [*DECIDED, JobState.ROLLING_BACK],
 }
 
 
@@ -88,7 +76,7 @@ def an_attempt(task: int, attempt: int = 0, job_id: str = "job-1") -> AttemptRec
 def bring_to(ledger: Ledger, state: JobState, job_id: str = "job-1", now: str = T0) -> JobRecord:
     """A new job in ``state`` at generation 0."""
     record = ledger.open_job(a_job(job_id, updated_at=now))
-    for target in PATHS[state]:
+    for target in [*BEFORE.get(state, []), state] if state is not JobState.OPEN else []:
         if target is JobState.COMMITTING:
             ledger.note(ref_of(job_id), generation=0, plan=PLAN, now=now)
             hold(ledger, ref_of(job_id), NODE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from s3commit.core.model.locks import Claim, Claimed, LockMode, claimed
+from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.model.record import JobRecord, Stage, Turn
 from s3commit.core.ports.ledger import Ledger
 
@@ -40,12 +40,6 @@ def waits(ledger: Ledger, ref: str) -> bool:
     """The job waits for others."""
     record = ledger.job(ref)
     return record is not None and record.turn.stage is Stage.WAITING
-
-
-def claims_left(ledger: Ledger, record: JobRecord) -> list[Claimed]:
-    """The job's own claims, of all that its record notes."""
-    found = (one for claim in claimed(record) for one in ledger.claims(claim, below=False))
-    return [one for one in found if one.ref == record.ref]
 
 
 def move(ledger: Ledger, record: JobRecord, stage: Stage) -> JobRecord:

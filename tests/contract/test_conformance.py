@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 )
 
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.s3_client import make_client
+from s3commit.aws.session import make_client
 from s3commit.core.model.errors import S3CommitError, UploadGoneError
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, ObjectStore
 from tests.fakes.memory import MemoryObjectStore

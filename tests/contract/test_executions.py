@@ -16,7 +16,7 @@ import pytest
 from s3commit.aws.executions import StateMachine
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Destination
-from s3commit.core.ports.executions import Executions
+from s3commit.core.ports.bundle import Executions
 from tests.conftest import REGION
 from tests.contract.given import given
 from tests.fakes.executions import MemoryExecutions

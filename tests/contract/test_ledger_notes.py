@@ -1,4 +1,4 @@
-"""The ledger: plans, turns, decisions, units, attempts, listings and the note of the sweeps."""
+"""The ledger: plans, turns, decisions, attempts, listings, and what the table knows of S3."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from s3commit.core.model.record import (
+    Healing,
     JobRecord,
     PlanFacts,
     ReplacedFacts,
@@ -35,15 +36,6 @@ from tests.contract.ledger_jobs import (
 from tests.contract.locking import enter, hold, move
 
 
-def test_a_plan_is_noted_and_replaced_while_sealed(ledger: Ledger) -> None:
-    before = bring_to(ledger, JobState.SEALED)
-
-    ledger.note(ref_of("job-1"), generation=0, plan=OTHER_PLAN, now=T0)
-    after = ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T1)
-
-    assert after == ledger.job(ref_of("job-1")) == replace(before, plan=PLAN, updated_at=T1)
-
-
 def test_each_fact_is_noted_by_itself_and_leaves_the_others(ledger: Ledger) -> None:
     before = bring_to(ledger, JobState.SEALED)
 
@@ -56,15 +48,6 @@ def test_each_fact_is_noted_by_itself_and_leaves_the_others(ledger: Ledger) -> N
         before, plan=OTHER_PLAN, locks=(NODE,), turn=turn, replaced=REPLACED, updated_at=T1
     )
     assert after == ledger.job(ref_of("job-1")) == expected
-
-
-def test_what_was_noted_is_noted_anew(ledger: Ledger) -> None:
-    bring_to(ledger, JobState.SEALED)
-    ledger.note(ref_of("job-1"), generation=0, replaced=REPLACED, now=T0)
-
-    record = ledger.note(ref_of("job-1"), generation=0, replaced=OTHER_REPLACED, now=T1)
-
-    assert record.replaced == OTHER_REPLACED
 
 
 @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
@@ -235,10 +218,10 @@ def test_of_two_notes_of_an_attempt_in_one_batch_the_first_stands(ledger: Ledger
     assert list(ledger.attempts(ref_of("job-1"))) == [an_attempt(1)]
 
 
-def test_hundreds_of_attempts_are_noted_in_one_call(ledger: Ledger) -> None:
-    attempts = [an_attempt(task) for task in range(250)]
+def test_more_attempts_than_a_transaction_takes_are_noted_in_one_call(ledger: Ledger) -> None:
+    attempts = [an_attempt(task) for task in range(130)]  # a transaction takes 100
 
-    ledger.record_attempts(attempts[100:140])
+    ledger.record_attempts(attempts[90:120])
     ledger.record_attempts(iter(attempts))
 
     found = sorted(ledger.attempts(ref_of("job-1")), key=lambda attempt: attempt.files)
@@ -261,43 +244,58 @@ def test_jobs_are_listed_by_state_oldest_first(ledger: Ledger) -> None:
     assert [r.job_id for r in ledger.jobs_in(JobState.ABORTED, before=times[0])] == ["ended"]
 
 
-def test_more_jobs_than_a_page_holds_are_listed(ledger: Ledger) -> None:
-    for number in range(20):
-        ledger.open_job(a_job(f"job-{number}", updated_at=f"2026-11-21T22:00:{number:02d}.000Z"))
-
-    found = ledger.jobs_in(JobState.OPEN, before="2026-11-22T00:00:00.000Z")
-
-    assert [record.job_id for record in found] == [f"job-{number}" for number in range(20)]
-
-
-def test_a_listing_of_jobs_is_gone_on_with_from_a_moment(ledger: Ledger) -> None:
-    times = [f"2026-11-21T22:00:{second:02d}.000Z" for second in range(6)]
+def test_more_jobs_than_a_page_holds_are_listed_from_a_moment_on(ledger: Ledger) -> None:
+    times = [f"2026-11-21T22:00:{second:02d}.000Z" for second in range(20)]
     for number, now in enumerate(times):
         ledger.open_job(a_job(f"job-{number}", updated_at=now))
 
-    found = ledger.jobs_in(JobState.OPEN, since=times[2], before=times[5])
+    for since, before in ((0, 20), (2, 5)):
+        until = [*times, "2026-11-22T00:00:00.000Z"][before]
+        found = ledger.jobs_in(JobState.OPEN, since=times[since], before=until)
+        assert [record.job_id for record in found] == [f"job-{n}" for n in range(since, before)]
 
-    assert [record.job_id for record in found] == ["job-2", "job-3", "job-4"]
+
+# What the table knows of S3
 
 
-def test_an_open_job_is_forgotten_under_its_generation_alone(ledger: Ledger) -> None:
+def test_i8_the_first_look_at_a_bucket_is_noted(ledger: Ledger) -> None:
+    first = ledger.healing("lake", now=T0)
+    assert (first.since, first.until, first.whole) == (T0, "", False)
+    assert first.table
+    assert ledger.healing("lake", now=T1) == first
+    assert ledger.healing("pond", now=T1).since == T1
+
+
+def test_i8_what_has_been_walked_is_noted_until_the_ledger_is_whole(ledger: Ledger) -> None:
+    first = ledger.healing("lake", now=T0)
+    ledger.note_healing("lake", replace(first, until="_s3commit/a"))
+    assert ledger.healing("lake", now=T1) == replace(first, until="_s3commit/a")
+    whole = replace(first, until="_s3commit/b", whole=True)
+    ledger.note_healing("lake", whole)
+    ledger.note_healing("lake", replace(first, until="_s3commit/c"))  # by a slower call
+    assert ledger.healing("lake", now=T1) == whole
+
+
+def test_i8_what_was_walked_for_another_table_is_not_noted(ledger: Ledger) -> None:
+    other = Healing("another", T0, whole=True)
+    ledger.note_healing("lake", other)
+    first = ledger.healing("lake", now=T1)
+    ledger.note_healing("lake", other)
+    assert ledger.healing("lake", now=T1) == first
+    assert not first.whole
+
+
+def test_i8_a_decided_job_takes_the_place_of_one_that_was_opened_without_knowing_of_it(
+    ledger: Ledger,
+) -> None:
     ledger.open_job(a_job("job-1"))
-    ledger.open_job(a_job("job-2"))
-    ledger.take_over(ref_of("job-2"), generation=0, execution="e", now=T1)
-    bring_to(ledger, JobState.SEALED, "job-3")
-
-    assert ledger.forget(ref_of("job-1"), generation=0)
-    assert ledger.job(ref_of("job-1")) is None
-    assert not ledger.forget(ref_of("job-2"), generation=0)
-    assert not ledger.forget(ref_of("job-3"), generation=sealed_generation(ledger))
-    assert not ledger.forget(ref_of("never"), generation=0)
-    assert ledger.job(ref_of("job-2")) is not None
-
-
-def sealed_generation(ledger: Ledger) -> int:
-    record = ledger.job(ref_of("job-3"))
-    assert record is not None
-    return record.generation
+    known = a_job("job-1", state=JobState.COMMITTING, plan=PLAN, decided_at=T0, generation=7)
+    assert ledger.open_job(known) == known
+    assert ledger.job(ref_of("job-1")) == known
+    listed = ledger.jobs_in(JobState.COMMITTING, before="2026-11-22T00:00:00.000Z")
+    assert list(listed) == [known]
+    for later in (a_job("job-1"), a_job("job-1", state=JobState.ABORTED, finished_at=T1)):
+        assert ledger.open_job(later) == known
 
 
 # Jobs whose documents are gone

@@ -10,8 +10,6 @@ from s3commit.core.model.errors import (
     ARCHIVED,
     AccessError,
     InvalidInputError,
-    TransientError,
-    UploadGoneError,
 )
 from s3commit.core.ports.objects import ListedObject
 from tests.contract.conftest import Backend, Place
@@ -20,8 +18,6 @@ from tests.contract.test_objects import quoted_md5
 LONGEST = (
     1024  # bytes of UTF-8: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
 )
-METADATA = 2048  # bytes: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html
-PARTS = 10_000  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
 DELETES = 1000  # https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
 
 
@@ -68,60 +64,6 @@ def test_a_key_has_at_most_1024_bytes(place: Place, character: str) -> None:
         assert caught.value.code == "INVALID_INPUT"
 
 
-def test_an_upload_may_have_the_longest_key(place: Place) -> None:
-    key = key_of(place, LONGEST)
-
-    facts = place.complete(key, b"x")
-
-    assert (facts.key, place.body(key)) == (key, b"x")
-
-
-@pytest.mark.parametrize("number", [0, PARTS + 1])
-def test_a_part_has_a_number_from_1_to_10000(place: Place, number: int) -> None:
-    upload_id, _ = place.upload(place.key())
-    if number == 0 and not place.known.bounds_part_numbers:
-        with pytest.raises(UploadGoneError):
-            place.store.upload_part(place.bucket, place.key(), upload_id, number, b"x")
-        return
-
-    with pytest.raises(InvalidInputError):
-        place.store.upload_part(place.bucket, place.key(), upload_id, number, b"x")
-
-    place.store.upload_part(place.bucket, place.key(), upload_id, PARTS, b"x")
-
-
-def test_metadata_has_at_most_2048_bytes(place: Place) -> None:
-    name = "s3commit-task"
-
-    def start(size: int) -> str:
-        return place.store.create_upload(
-            place.bucket,
-            place.key(),
-            metadata={name: "x" * (size - len(name))},
-            content_type="x/y",
-        )
-
-    upload_id = start(METADATA)
-    assert place.store.upload_is_open(place.bucket, place.key(), upload_id)
-    if not place.known.bounds_metadata:
-        start(METADATA + 1)
-        return
-    with pytest.raises(InvalidInputError):
-        start(METADATA + 1)
-
-
-def test_a_key_has_at_least_one_byte(place: Place) -> None:
-    with pytest.raises(InvalidInputError):
-        place.store.put(place.bucket, "", b"")
-
-
-def test_metadata_is_ascii(place: Place) -> None:
-    with pytest.raises(InvalidInputError):
-        place.store.create_upload(
-            place.bucket, place.key(), metadata={"s3commit-task": "ü"}, content_type="x/y"
-        )
-
-
 def test_a_request_deletes_at_most_1000_objects(place: Place) -> None:
     place.store.put(place.bucket, place.key("0"), b"x")
     seen = [
@@ -140,29 +82,6 @@ def test_a_request_deletes_at_most_1000_objects(place: Place) -> None:
     assert place.store.head(place.bucket, place.key("0")) is None
 
 
-def test_an_answer_that_xml_can_not_carry_says_nothing_of_what_happened(place: Place) -> None:
-    """S3 names the key in its answer, and no client can read that; the upload is there.
-
-    https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html, on XML and control
-    characters. A listing asks for keys that are encoded, and has it.
-    """
-    key = place.key("bell\x07")
-    if place.known.escapes_unspeakable:
-        place.complete(key, b"x")
-    else:
-        with pytest.raises(TransientError):
-            place.store.create_upload(place.bucket, key, metadata={}, content_type="x/y")
-        uploads = place.store.list_uploads(place.bucket, place.prefix)
-        if place.known.lists_unspeakable_uploads:
-            assert [found.key for found in uploads] == [key]
-        else:
-            with pytest.raises(TransientError):
-                list(uploads)
-        place.store.put(place.bucket, key, b"x")
-
-    assert [line.key for line in place.store.list(place.bucket, place.prefix)] == [key]
-
-
 def test_an_archived_object_is_seen_and_not_read(backend: Backend, place: Place) -> None:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html (InvalidObjectState)."""
     backend.archive(place.key(), b"x")
@@ -178,19 +97,6 @@ def test_an_archived_object_is_seen_and_not_read(backend: Backend, place: Place)
     with pytest.raises(InvalidInputError) as caught:
         place.body(place.key())
     assert caught.value.code == ARCHIVED
-
-
-def test_an_archived_object_is_replaced_and_deleted_like_any_other(
-    backend: Backend, place: Place
-) -> None:
-    for name in ("replaced", "deleted"):
-        backend.archive(place.key(name), b"x")
-
-    place.store.put(place.bucket, place.key("replaced"), b"y", if_match=quoted_md5(b"x"))
-    place.store.delete(place.bucket, place.key("deleted"), if_match=quoted_md5(b"x"))
-
-    assert place.body(place.key("replaced")) == b"y"
-    assert place.store.head(place.bucket, place.key("deleted")) is None
 
 
 def refused(place: Place, calls: dict[str, Callable[[], object]]) -> None:
@@ -222,22 +128,6 @@ def test_what_may_not_be_read_is_neither_seen_nor_missing(backend: Backend, plac
         place.store.put(place.bucket, secret, b"z")
 
     assert place.body(secret) == b"z"
-
-
-def test_what_may_not_be_written_stays_as_it_is(backend: Backend, place: Place) -> None:
-    kept = place.key("kept")
-    place.store.put(place.bucket, kept, b"x")
-
-    with backend.denying(kept, "s3:PutObject"):
-        refused(
-            place,
-            {
-                "put": lambda: place.store.put(place.bucket, kept, b"y"),
-                "upload": lambda: place.upload(kept),
-            },
-        )
-
-    assert place.body(kept) == b"x"
 
 
 @pytest.mark.parametrize("verb", ["delete", "delete_seen"])

@@ -9,11 +9,11 @@ import pytest
 
 from s3commit.core.model.locks import Claim, Claimed, LockMode
 from s3commit.core.ports.ledger import Ledger
-from tests.contract.conftest import THREADS, at_once
+from tests.contract.conftest import PAGE, THREADS, at_once
 from tests.contract.locking import MOMENT
 
 NODE = "lake/table/"
-MANY = 300
+MANY = 3 * PAGE
 
 
 def claim(ledger: Ledger, node: str, ref: str = "job-1", mode: str = "X") -> Claimed:
@@ -136,7 +136,7 @@ def test_a_node_has_whatever_name_a_prefix_may_have(ledger: Ledger, node: str) -
     assert found(ledger, node) == [put]
 
 
-def test_hundreds_of_jobs_claim_a_node(ledger: Ledger) -> None:
+def test_pages_of_jobs_claim_a_node(ledger: Ledger) -> None:
     jobs = [f"{number:08d}-0000-4000-8000-000000000000" for number in range(MANY)]
     for ref in jobs:
         claim(ledger, NODE, ref, "S")

@@ -36,14 +36,7 @@ def test_an_object_is_read_as_it_was_put(place: Place) -> None:
     assert found.body == b"some bytes"
     assert etag == found.facts.etag == quoted_md5(b"some bytes")
     assert (found.facts.key, found.facts.length) == (place.key(), 10)
-    assert found.facts.version_id is None
     assert place.store.head(place.bucket, place.key()) == found.facts
-
-
-def test_an_empty_object_is_an_object(place: Place) -> None:
-    place.store.put(place.bucket, place.key(), b"")
-
-    assert place.store.get(place.bucket, place.key(), max_bytes=0).body == b""
 
 
 def test_an_object_that_is_not_there_is_not_found(place: Place) -> None:
@@ -93,13 +86,6 @@ def test_a_bucket_that_is_not_there_is_said_to_be_missing(backend: Backend) -> N
     assert store.head(nowhere, "k") is None
 
 
-def test_a_put_replaces_what_was_there(place: Place) -> None:
-    place.store.put(place.bucket, place.key(), b"one")
-    place.store.put(place.bucket, place.key(), b"two")
-
-    assert place.body(place.key()) == b"two"
-
-
 def test_a_put_if_absent_has_one_winner(place: Place) -> None:
     for attempt in range(3):
         key = place.key(str(attempt))
@@ -128,11 +114,6 @@ def test_a_put_if_match_has_one_winner(place: Place) -> None:
     assert quoted_md5(place.body(place.key())) == won
 
 
-def test_deleting_nothing_is_success(place: Place) -> None:
-    place.store.delete(place.bucket, place.key())
-    place.store.delete(place.bucket, place.key(), if_match=quoted_md5(b"x"))
-
-
 def test_a_listing_has_every_object_below_the_prefix_and_no_other(place: Place) -> None:
     names = [f"data1/{number:02d}" for number in range(30)]
     for name in [*names, "data10/x", "data"]:
@@ -143,10 +124,6 @@ def test_a_listing_has_every_object_below_the_prefix_and_no_other(place: Place) 
     assert [line.key for line in found] == [place.key(name) for name in names]
     assert [line.etag for line in found] == [quoted_md5(name.encode()) for name in names]
     assert {line.length for line in found} == {8}
-
-
-def test_a_listing_of_nothing_is_empty(place: Place) -> None:
-    assert list(place.store.list(place.bucket, place.key("none/"))) == []
 
 
 def test_a_listing_is_in_the_order_of_the_keys_bytes(place: Place) -> None:
@@ -169,34 +146,3 @@ def test_an_unusual_key_is_a_key(place: Place, name: str) -> None:
     assert [line.key for line in place.store.list(place.bucket, place.prefix)] == [place.key(name)]
     place.store.delete(place.bucket, place.key(name), if_match=quoted_md5(b"x"))
     assert place.store.head(place.bucket, place.key(name)) is None
-
-
-def test_a_newline_may_be_in_a_key(place: Place) -> None:
-    key = place.key("new\nline")
-    if not place.known.newline_in_keys:
-        with pytest.raises(NotFoundError):
-            place.store.put(place.bucket, key, b"x")
-        return
-
-    place.store.put(place.bucket, key, b"x")
-
-    assert [line.key for line in place.store.list(place.bucket, place.prefix)] == [key]
-
-
-def test_a_versioned_delete_hides_and_a_deleted_version_restores(versioned: Place) -> None:
-    store, bucket, key = versioned.store, versioned.bucket, versioned.key()
-    store.put(bucket, key, b"before")
-    store.put(bucket, key, b"after")
-    after = store.head(bucket, key)
-    assert after is not None
-    assert after.version_id is not None
-
-    store.delete(bucket, key, version_id=after.version_id)
-    assert versioned.body(key) == b"before"
-
-    store.delete(bucket, key)
-    assert store.head(bucket, key) is None
-    assert list(store.list(bucket, versioned.prefix)) == []
-    store.put(bucket, key, b"again", if_absent=True)
-    store.delete(bucket, key, version_id=after.version_id)
-    assert versioned.body(key) == b"again"

@@ -1,72 +1,21 @@
 """What recovery and roll back rest on, on every store; where they differ AWS's words decide.
 
 Complete twice, complete after an abort, abort after a completion, ListParts after an abort and the
-deletes by etag and by version are in test_uploads.py, test_objects.py and test_deletes.py.
+deletes by etag are in test_uploads.py, test_objects.py and test_deletes.py.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.s3_client import Encryption
+from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import PreconditionError
-from s3commit.core.ports.objects import NULL_VERSION
-from tests.contract.conftest import PAGE, Backend, Place
+from tests.contract.conftest import Place
 from tests.fakes.memory import MemoryObjectStore
-
-
-@pytest.fixture
-def once_versioned(backend: Backend) -> Iterator[Place]:
-    """A bucket that kept versions, has one of ``data``, and keeps none any more."""
-    if isinstance(backend.store, S3ObjectStore):
-        bucket, client = backend.make_bucket(), backend.store._client
-        client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
-        place = Place(backend.store, bucket, "place/", backend.known)
-        place.store.put(bucket, place.key(), b"before")
-        client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
-    else:
-        store = MemoryObjectStore("contract-suspended", versioned=True)
-        place = Place(store, "contract-suspended", "place/", backend.known)
-        store.put(place.bucket, place.key(), b"before")
-        store.suspend_versioning(place.bucket)
-    yield place
-
-
-def test_where_versioning_is_suspended_a_completion_makes_the_null_version(
-    once_versioned: Place,
-) -> None:
-    """https://docs.aws.amazon.com/AmazonS3/latest/userguide/AddingObjectstoVersionSuspendedBuckets.html"""
-    place = once_versioned
-    assert not place.store.is_versioned(place.bucket)
-
-    place.complete(place.key(), b"after")
-
-    head = place.store.head(place.bucket, place.key())
-    assert head is not None
-    assert head.version_id == (NULL_VERSION if place.known.names_null_version else None)
-    assert place.body(place.key()) == b"after"
-
-
-def test_i5_where_versioning_is_suspended_a_delete_is_told_by_its_etag(
-    once_versioned: Place,
-) -> None:
-    """The null version is whatever was put last, so its id proves nothing."""
-    place = once_versioned
-    ours = place.complete(place.key(), b"ours")
-    theirs = place.store.put(place.bucket, place.key(), b"theirs")
-
-    with pytest.raises(PreconditionError):
-        place.store.delete(place.bucket, place.key(), if_match=ours.etag)
-    assert place.body(place.key()) == b"theirs"
-    place.store.delete(place.bucket, place.key(), if_match=theirs)
-
-    assert place.store.head(place.bucket, place.key()) is None
-    assert list(place.store.list(place.bucket, place.prefix)) == []
 
 
 def test_a_refused_completion_leaves_its_upload_open(place: Place) -> None:
@@ -81,45 +30,6 @@ def test_a_refused_completion_leaves_its_upload_open(place: Place) -> None:
     assert store.upload_is_open(bucket, key, upload_id)
     store.abort_upload(bucket, key, upload_id)
     assert not store.upload_is_open(bucket, key, upload_id)
-
-
-def test_i5_a_version_that_a_stranger_covers_is_deleted_and_theirs_stays(
-    versioned: Place,
-) -> None:
-    store, bucket, key = versioned.store, versioned.bucket, versioned.key()
-    facts = versioned.complete(key, b"ours")
-    store.put(bucket, key, b"theirs")
-
-    store.delete(bucket, key, version_id=facts.version_id)
-    store.delete(bucket, key, version_id=facts.version_id)
-
-    assert versioned.body(key) == b"theirs"
-
-
-def test_i2_a_version_below_a_strangers_delete_marker_stays_away(versioned: Place) -> None:
-    store, bucket, key = versioned.store, versioned.bucket, versioned.key()
-    store.put(bucket, key, b"before")
-    facts = versioned.complete(key, b"ours")
-    store.delete(bucket, key)
-
-    assert store.head(bucket, key) is None
-    store.delete(bucket, key, version_id=facts.version_id)
-
-    assert store.head(bucket, key) is None
-
-
-def test_many_uploads_of_one_key_are_listed_by_key_and_id(place: Place) -> None:
-    """Pages end within the key: its name alone is no marker."""
-    ids = [place.upload(place.key())[0] for _ in range(2 * PAGE + 1)]
-    if not place.known.pages_uploads:
-        return  # test_many_open_uploads_are_listed_all: the listing is refused
-
-    found = list(place.store.list_uploads(place.bucket, place.key()))
-
-    assert sorted(upload.upload_id for upload in found) == sorted(ids)
-    for upload_id in ids:
-        place.store.abort_upload(place.bucket, place.key(), upload_id)
-    assert list(place.store.list_uploads(place.bucket, place.prefix)) == []
 
 
 @pytest.mark.parametrize("kind", ["COMPOSITE", "FULL_OBJECT", ""])

@@ -37,63 +37,9 @@ def test_i1_an_upload_is_invisible_until_it_is_completed(place: Place) -> None:
     assert place.body(key) == b"a" * PART + b"rest"
     assert (facts.key, facts.length) == (key, PART + 4)
     assert facts.etag == composite(b"a" * PART, b"rest")
-    assert facts.version_id == ("null" if place.known.null_version else None)
     head = store.head(bucket, key)
     assert head is not None
     assert (head.etag, head.length) == (facts.etag, facts.length)
-
-
-def test_metadata_of_the_upload_is_the_objects(place: Place) -> None:
-    key = place.key()
-    upload_id = place.store.create_upload(
-        place.bucket,
-        key,
-        metadata={"s3commit-job": "j-1", "S3Commit-Task": "t_2"},
-        content_type="application/vnd.apache.parquet",
-    )
-    etag = place.store.upload_part(place.bucket, key, upload_id, 1, memoryview(b"view"))
-
-    completed = place.store.complete_upload(place.bucket, key, upload_id, [etag], length=4)
-
-    head = place.store.head(place.bucket, key)
-    assert head is not None
-    assert head.metadata == {"s3commit-job": "j-1", "s3commit-task": "t_2"}
-    assert completed.metadata == {}
-    assert place.body(key) == b"view"
-
-
-def test_an_empty_part_makes_an_empty_object(place: Place) -> None:
-    facts = place.complete(place.key(), b"")
-
-    assert (facts.length, facts.etag) == (0, composite(b""))
-    assert place.body(place.key()) == b""
-
-
-def test_a_part_sent_again_replaces_itself(place: Place) -> None:
-    key = place.key()
-    upload_id, old = place.upload(key, b"old")
-    new = place.store.upload_part(place.bucket, key, upload_id, 1, b"new")
-
-    if not place.known.forgets_replaced_parts:
-        place.store.complete_upload(place.bucket, key, upload_id, old, length=3)
-        assert place.body(key) == b"old"
-        return
-    with pytest.raises(JobRefusedError):
-        place.store.complete_upload(place.bucket, key, upload_id, old, length=3)
-    place.store.complete_upload(place.bucket, key, upload_id, [new], length=3)
-
-    assert place.body(key) == b"new"
-
-
-def test_parts_may_come_in_any_order(place: Place) -> None:
-    key = place.key()
-    upload_id, _ = place.upload(key)
-    second = place.store.upload_part(place.bucket, key, upload_id, 2, b"b")
-    first = place.store.upload_part(place.bucket, key, upload_id, 1, b"a" * PART)
-
-    place.store.complete_upload(place.bucket, key, upload_id, [first, second], length=PART + 1)
-
-    assert place.body(key) == b"a" * PART + b"b"
 
 
 @pytest.mark.parametrize(
@@ -118,27 +64,6 @@ def test_other_parts_than_those_sent_are_refused(
     assert caught.value.code == "PARTS_MISMATCH"
     assert place.store.head(place.bucket, place.key()) is None
     assert place.store.upload_is_open(place.bucket, place.key(), upload_id)
-
-
-def test_parts_with_a_gap_between_their_numbers_are_refused(place: Place) -> None:
-    key = place.key()
-    upload_id, _ = place.upload(key)
-    etags = [place.store.upload_part(place.bucket, key, upload_id, n, b"a" * PART) for n in (1, 3)]
-
-    with pytest.raises(JobRefusedError) as caught:
-        place.store.complete_upload(place.bucket, key, upload_id, etags, length=2 * PART)
-
-    assert caught.value.code == "PARTS_MISMATCH"
-
-
-def test_of_two_uploads_of_one_key_the_one_completed_last_is_there(place: Place) -> None:
-    key = place.key()
-    (first, one), (second, other) = place.upload(key, b"first"), place.upload(key, b"second")
-
-    place.store.complete_upload(place.bucket, key, second, other, length=6)
-    assert place.body(key) == b"second"
-    place.store.complete_upload(place.bucket, key, first, one, length=5)
-    assert place.body(key) == b"first"
 
 
 def test_a_small_part_before_the_last_is_refused(place: Place) -> None:
@@ -166,19 +91,6 @@ def test_another_length_than_that_of_the_parts_is_refused(place: Place) -> None:
     store.complete_upload(bucket, key, upload_id, etags, length=3)
 
 
-def test_a_completed_upload_is_no_longer_open(place: Place) -> None:
-    store, bucket, key = place.store, place.bucket, place.key()
-    upload_id, etags = place.upload(key, b"x")
-    assert store.upload_is_open(bucket, key, upload_id)
-
-    store.complete_upload(bucket, key, upload_id, etags, length=1)
-
-    assert not store.upload_is_open(bucket, key, upload_id)
-    assert list(store.list_uploads(bucket, place.prefix)) == []
-    with pytest.raises(UploadGoneError):
-        store.upload_part(bucket, key, upload_id, 1, b"y")
-
-
 def test_i5_an_upload_is_completed_at_its_own_key_alone(place: Place) -> None:
     upload_id, etags = place.upload(place.key("mine"), b"x")
 
@@ -203,26 +115,6 @@ def test_an_aborted_upload_can_never_be_completed(place: Place) -> None:
     with pytest.raises(UploadGoneError):
         store.upload_part(bucket, key, upload_id, 1, b"x")
     assert store.head(bucket, key) is None
-
-
-def test_aborting_a_completed_upload_leaves_its_object(place: Place) -> None:
-    upload_id, etags = place.upload(place.key(), b"x")
-    place.store.complete_upload(place.bucket, place.key(), upload_id, etags, length=1)
-
-    place.store.abort_upload(place.bucket, place.key(), upload_id)
-
-    assert place.body(place.key()) == b"x"
-
-
-def test_an_unknown_upload_is_gone(place: Place) -> None:
-    store, bucket, key = place.store, place.bucket, place.key()
-
-    assert not store.upload_is_open(bucket, key, "unknown")
-    store.abort_upload(bucket, key, "unknown")
-    with pytest.raises(UploadGoneError):
-        store.upload_part(bucket, key, "unknown", 1, b"x")
-    with pytest.raises(UploadGoneError):
-        store.complete_upload(bucket, key, "unknown", ['"e"'], length=1)
 
 
 def test_completing_if_absent_has_one_winner(place: Place) -> None:
@@ -286,15 +178,3 @@ def test_an_upload_may_have_an_unusual_key(place: Place, name: str) -> None:
     assert place.store.upload_is_open(place.bucket, place.key(name), upload_id)
     place.store.complete_upload(place.bucket, place.key(name), upload_id, etags, length=1)
     assert place.body(place.key(name)) == b"x"
-
-
-def test_i2_deleting_a_completed_version_restores_what_it_covered(versioned: Place) -> None:
-    store, bucket, key = versioned.store, versioned.bucket, versioned.key()
-    store.put(bucket, key, b"before")
-    facts = versioned.complete(key, b"after")
-    assert facts.version_id is not None
-    assert versioned.body(key) == b"after"
-
-    store.delete(bucket, key, version_id=facts.version_id)
-
-    assert versioned.body(key) == b"before"

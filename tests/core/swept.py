@@ -9,8 +9,8 @@ from typing import Any, TypeVar, cast
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.sweep.report import Report
-from s3commit.core.sweep.run import run_sweep
+from s3commit.core.sweep.actions import SweepReport
+from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
 from tests.core.world import BUCKET, World
 from tests.fakes.executions import MemoryExecutions
@@ -29,7 +29,7 @@ class Swept(World):
     executions: MemoryExecutions = field(default_factory=MemoryExecutions)
     settled: set[str] = field(default_factory=set)
 
-    def sweep(self, *, dry_run: bool = False) -> Report:
+    def sweep(self, *, dry_run: bool = False) -> SweepReport:
         executions = self.plan.wrap(self.executions)
         return run_sweep(Sweep(self.ports, executions, self.limits, dry_run=dry_run))
 
@@ -40,7 +40,7 @@ class Swept(World):
                 self.settled.add(name)
                 self.run(directory, name)
 
-    def sweep_and_settle(self) -> Report:
+    def sweep_and_settle(self) -> SweepReport:
         report = self.sweep()
         self.settle()
         return report

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
+from s3commit.core.commit.ingest_pendingsets import note_manifest
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.errors import UploadGoneError
 from s3commit.core.model.job import CountedAttempt, Outcome
-from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, OTHER_JOB, World, job_directory
+from tests.fakes.faults import FaultPlan
 
 
 def file_of(task: str, directory: JobDirectory) -> str:
@@ -30,12 +29,9 @@ def tries(
     return world.attempt(directory, task, attempt, files=files)
 
 
-def announce(world: World, directory: JobDirectory, attempt: CountedAttempt) -> int:
-    """The event of a manifest, beside the calls that are counted; how many uploads it aborted."""
-    events = Ports(world.store, world.ledger, world.clock)
-    arrival = judge_arrival(events, BUCKET, directory.prefix + attempt.manifest)
-    note_arrivals(events, [arrival])
-    return arrival.late
+def announce(world: World, directory: JobDirectory, attempt: CountedAttempt) -> None:
+    """The event of a manifest, beside the calls that are counted."""
+    note_manifest(world.unplanned, world.late, BUCKET, directory.prefix + attempt.manifest)
 
 
 def bystanders(world: World) -> list[str]:
@@ -66,29 +62,14 @@ def test_i3_i4_of_two_finished_attempts_the_counted_one_appears() -> None:
     assert upload_ids(world) == theirs
 
 
-def test_i3_i4_of_a_stage_that_was_retried_only_the_new_attempts_count() -> None:
-    world, directory = World(), job_directory()
-    theirs = bystanders(world)
-    world.open(directory)
-    for task in ("t0", "t1", "t2"):
-        announce(world, directory, tries(world, task, "stage0"))
-    again = [tries(world, task, "stage1") for task in ("t0", "t1", "t2")]
-    world.request(directory, *again)
-    world.run(directory)
-    assert sorted(world.visible().values()) == [b"t0 stage1", b"t1 stage1", b"t2 stage1"]
-    assert upload_ids(world) == theirs
-    assert world.result(directory).files == 3
-
-
 @pytest.mark.parametrize("fate", [Outcome.COMMITTED, Outcome.ABORTED, Outcome.ROLLED_BACK])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_i3_i4_a_loser_that_finishes_at_any_moment_neither_appears_nor_stays(
     when: str, fate: Outcome
 ) -> None:
     """Its manifest arrives at each single call of the pipeline in turn, and at last after all."""
-    point = 0
-    while True:
-        point += 1
+
+    def check(point: int) -> FaultPlan:
         world, directory = World(), job_directory()
         theirs = bystanders(world)
         world.open(directory)
@@ -98,32 +79,16 @@ def test_i3_i4_a_loser_that_finishes_at_any_moment_neither_appears_nor_stays(
         else:
             world.request(directory, winner)
         if fate is Outcome.ROLLED_BACK:
-            victim = next(
-                upload
-                for upload in world.store.list_uploads(BUCKET, "sales/")
-                if upload.upload_id not in theirs
-            )
-
-            def lose(
-                world: World = world, key: str = victim.key, one: str = victim.upload_id
-            ) -> None:
-                world.store.abort_upload(BUCKET, key, one)
-
-            world.plan.run_after("decide", lose)
+            world.lose_after_decision(f"sales/{file_of('t0', directory)}", slice(1))
         late: list[CountedAttempt] = []
 
-        def finish(
-            world: World = world,
-            late: list[CountedAttempt] = late,
-            directory: JobDirectory = directory,
-        ) -> None:
+        def finish() -> None:
             late.append(tries(world, "t0", "loser"))
             announce(world, directory, late[0])
 
         hook = world.plan.run_before if when == "before" else world.plan.run_after
         hook(None, finish, nth=point)
         world.run(directory)
-        reached = any(call.number == point for call in world.plan.fired)
         if not late:
             finish()
         announce(world, directory, late[0])  # the event once more
@@ -131,40 +96,23 @@ def test_i3_i4_a_loser_that_finishes_at_any_moment_neither_appears_nor_stays(
         expected = [b"t0 a0"] if fate is Outcome.COMMITTED else []
         assert list(world.visible().values()) == expected
         assert upload_ids(world) == theirs, (point, when)
-        if not reached:
-            assert point > 10, "the enumeration must have reached the whole job"
-            return
+        return world.plan
+
+    every_point(check, least=10)
 
 
-def test_i2_a_manifest_that_counts_and_is_announced_after_the_end_takes_nothing_away() -> None:
+def test_i4_a_crowd_of_late_manifests_starts_one_execution_an_hour() -> None:
     world, directory = World(), job_directory()
     world.open(directory)
-    winner = tries(world, "t0", "a0")
-    body = world.store.get(BUCKET, directory.prefix + winner.manifest, max_bytes=10**6).body
-    world.request(directory, winner)
+    world.request(directory, tries(world, "t0", "a0"))
     world.run(directory)
-    world.store.put(
-        BUCKET, directory.prefix + winner.manifest, body
-    )  # as if it had not been tidied
-    announce(world, directory, winner)
-    assert list(world.visible().values()) == [b"t0 a0"]
-
-
-def test_i3_i4_a_task_that_goes_on_after_the_end_changes_nothing() -> None:
-    world, directory = World(), job_directory()
-    theirs = bystanders(world)
-    world.open(directory)
-    winner = tries(world, "t0", "a0")
-    running = world.upload(directory, file_of("t1", directory), b"1", task="t1", attempt="a0")
-    world.request(directory, winner)
-    world.run(directory)
-    with pytest.raises(UploadGoneError):
-        world.store.upload_part(BUCKET, running.key, running.upload_id, 2, b"2")
-    with pytest.raises(UploadGoneError):
-        world.store.complete_upload(BUCKET, running.key, running.upload_id, running.etags, length=1)
-    late = tries(world, "t1", "a0")
-    assert announce(world, directory, late) == 1
-    assert announce(world, directory, late) == 0  # it is gone
-    assert list(world.visible().values()) == [b"t0 a0"]
-    assert upload_ids(world) == theirs
-    assert world.record(directory).state is JobState.COMMITTED
+    for number in range(5):
+        announce(world, directory, tries(world, "t1", f"a{number}"))
+        world.clock.advance(60)
+    assert len(world.late.started) == 1
+    assert not [one for one in world.ledger.attempts(directory.ref) if one.task_id == "t1"]
+    world.clock.advance(3600)
+    announce(world, directory, tries(world, "t1", "a9"))
+    assert len(world.late.started) == 2
+    assert world.open_uploads() == []
+    assert world.all_keys(directory.tasks) == []

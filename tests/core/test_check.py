@@ -6,7 +6,7 @@ import pytest
 
 from s3commit.core.check import What
 from s3commit.core.model.job import Conflict, Destination
-from tests.core.lost_world import Checked
+from tests.core.checked import Checked
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 
 
@@ -58,8 +58,7 @@ def test_i2_a_file_that_is_another_by_now_is_found(desk: Checked) -> None:
 def test_the_version_to_restore_is_named(put_over: bool) -> None:
     desk = Checked(World(versioned=True))
     committed(desk.world)
-    version = desk.world.store.head(BUCKET, file_of(JOB))
-    assert version is not None
+    (version,) = desk.world.store.list_versions(BUCKET, file_of(JOB))
     if put_over:
         desk.world.store.put(BUCKET, file_of(JOB), b"other bytes")
     else:

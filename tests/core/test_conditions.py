@@ -1,4 +1,4 @@
-"""A job's own conditions as documents have them, and how counts are judged."""
+"""A job's own conditions: as documents have them, and met to the letter or the job is aborted."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3commit.core.formats.strict_json import dump, parse
-from s3commit.core.model.conditions import (
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import (
     Conditions,
+    Conflict,
+    JobResult,
+    Outcome,
     decode_conditions,
     encode_conditions,
 )
-from s3commit.core.model.errors import InvalidInputError
+from tests.core.policy_world import DATA, failure_of, fill
+from tests.core.world import JOB, World, job_directory
 
 COUNTS = st.none() | st.integers(0, 10**12)
 
@@ -49,9 +54,64 @@ def test_what_is_no_condition_is_refused_by_name(value: dict[str, Any], told: st
     assert told in refused.value.message
 
 
-def test_the_first_condition_that_fails_is_said_files_before_rows() -> None:
-    conditions = Conditions(2, 3, 2)
-    assert "minFiles" in str(conditions.failed(1, 1))
-    assert "minRows" in str(conditions.failed(2, 1))
-    assert "maxRows" in str(conditions.failed(2, 4))
-    assert conditions.failed(2, 3) is None
+def judged(conditions: Conditions, *bodies: bytes) -> JobResult:
+    """A job with a file of so many rows as it has bytes, a task a file."""
+    world, directory = World(), job_directory()
+    world.open(directory, conditions=conditions)
+    counted = []
+    for number, body in enumerate(bodies):
+        files = {f"part-{number}-{JOB}.parquet": body}
+        counted.append(world.attempt(directory, f"t{number}", files=files))
+    world.request(directory, *counted)
+    world.run(directory)
+    committed = world.result(directory).outcome is Outcome.COMMITTED
+    assert len(world.visible()) == (len(bodies) if committed else 0)
+    assert world.open_uploads() == []
+    return world.result(directory)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "told"),
+    [
+        (Conditions(min_rows=7), "minRows is 7, the job has 6"),
+        (Conditions(max_rows=5), "maxRows is 5, the job has 6"),
+        (Conditions(max_rows=0), "maxRows is 0, the job has 6"),
+        (Conditions(min_files=3), "minFiles is 3, the job has 2"),
+    ],
+)
+def test_a_job_that_fails_a_condition_is_aborted_with_the_figure(
+    conditions: Conditions, told: str
+) -> None:
+    result = judged(conditions, b"abcd", b"ef")
+    assert result.outcome is Outcome.ABORTED
+    assert failure_of(result) == ("CONDITION_FAILED", told)
+
+
+def test_a_job_without_rows_meets_a_maximum_and_no_minimum() -> None:
+    assert judged(Conditions(max_rows=0)).outcome is Outcome.COMMITTED
+    assert failure_of(judged(Conditions(min_rows=1)))[1] == "minRows is 1, the job has 0"
+    assert failure_of(judged(Conditions(min_files=1)))[1] == "minFiles is 1, the job has 0"
+
+
+@pytest.mark.parametrize("conditions", [Conditions(min_rows=1), Conditions(max_rows=9)])
+def test_rows_that_nobody_counted_meet_no_condition_on_rows(conditions: Conditions) -> None:
+    world, directory = World(), job_directory()
+    world.open(directory, conditions=conditions)
+    world.request(
+        directory, world.attempt(directory, "t0", rows=None), world.attempt(directory, "t1")
+    )
+    world.run(directory)
+    assert failure_of(world.result(directory)) == (
+        "CONDITION_FAILED",
+        "the rows were not counted: give the writer each file's rows",
+    )
+
+
+def test_conditions_are_judged_before_the_policy_looks_and_nothing_is_listed() -> None:
+    world, directory = World(), job_directory()
+    fill(world, DATA)
+    world.open(directory, conflict=Conflict.REPLACE, conditions=Conditions(min_rows=10**6))
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
+    assert failure_of(world.result(directory))[0] == "CONDITION_FAILED"
+    assert set(world.visible()) == set(DATA)

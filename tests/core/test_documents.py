@@ -17,30 +17,15 @@ from s3commit.core.formats.documents import (
     encode_result,
 )
 from s3commit.core.formats.published import (
-    CommitHeader,
     CommittedFile,
     commit_lines,
     decode_commit_manifest,
-    success_files,
     success_job_id,
 )
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import (
-    AbortRequest,
-    CommitRequest,
-    CountedAttempt,
-    Failure,
-    JobResult,
-    JobSpec,
-    Outcome,
-)
-from tests.core.world import JOB, job_directory
-
-DIRECTORY = job_directory()
-SPEC = JobSpec(
-    JOB, DIRECTORY.destination, partition_by=("dt", "hr"), created_at="2026-11-21T22:00:00Z"
-)
-ATTEMPT = CountedAttempt("t0", "a0", "tasks/t0/a0.pendingset", "0" * 64, 3, 12345)
+from s3commit.core.model.job import AbortRequest, CommitRequest, Outcome
+from tests.core.world import JOB
+from tests.engines.fuzz.documents import ATTEMPT, DIRECTORY, HEADER, RESULT, SPEC
 
 
 def test_job_json_comes_back() -> None:
@@ -65,13 +50,10 @@ def test_i3_a_request_that_counts_two_attempts_of_a_task_is_refused() -> None:
 
 
 def test_results_come_back() -> None:
-    result = JobResult(JOB, Outcome.COMMITTED, None, 3, 9, None, "2026Z", "2026Z", "arn")
-    refused = replace(result, outcome=Outcome.ABORTED, error=Failure("A", "b"), decided_at=None)
-    for one in (result, refused):
+    for one in (RESULT, replace(RESULT, outcome=Outcome.COMMITTED, error=None)):
         assert decode_result(encode_result(one)) == one
 
 
-HEADER = CommitHeader(JOB, DIRECTORY.destination.uri, "2026-11-21T22:00:00Z", 2, 30, None, ("dt",))
 committed = st.builds(
     CommittedFile,
     key=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=50),
@@ -88,7 +70,7 @@ def test_the_commit_manifest_comes_back_line_by_line(found: list[CommittedFile])
 
 
 def test_a_commit_manifest_that_lacks_lines_is_refused() -> None:
-    lines = list(commit_lines(HEADER, [CommittedFile("a", 1, "", None)] * 2))
+    lines = list(commit_lines(replace(HEADER, files=2), [CommittedFile("a", 1, "", None)] * 2))
     for body in (b"", lines[0], b"".join(lines[:2]), b"".join(lines)[:-5]):
         with pytest.raises(InvalidInputError):
             decode_commit_manifest(body)
@@ -98,5 +80,3 @@ def test_a_marker_of_another_kind_is_nobodys() -> None:
     assert success_job_id(b"") == ""
     assert success_job_id(b"not json") == ""
     assert success_job_id(b'{"jobId":"x"}') == "x"
-    assert success_files(b"not json") == ()
-    assert success_files(b'{"filenames":["/a/b"]}') == ("a/b",)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,10 +16,10 @@ from typing import Any
 import pytest
 
 from s3commit.aws.parallel import ThreadMap
-from s3commit.core.commit.ingest_pendingsets import judge_arrival
+from s3commit.core.commit import verify_manifests as judged
+from s3commit.core.commit.ingest_pendingsets import note_manifest
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
-from s3commit.core.formats import plan
 from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     MAX_REQUEST_BYTES,
@@ -28,23 +27,22 @@ from s3commit.core.formats.documents import (
 from s3commit.core.formats.manifest import (
     MAX_MANIFEST_BYTES,
     MAX_MANIFEST_VALUES,
-    SMALL_MANIFEST_BYTES,
     encode_pendingset,
 )
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job import manifests
-from s3commit.core.job import plan as planned
-from s3commit.core.job.manifests import each_manifest
+from s3commit.core.job import manifests, pages
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
-from s3commit.core.model.job import (
-    Outcome,
-)
-from s3commit.core.model.pending import PendingSet
-from s3commit.core.verification import manifests as judged
+from s3commit.core.model.job import PendingSet
+from s3commit.core.model.limits import MAX_JOB_FILES
+from s3commit.core.ports.objects import StoredObject
 from tests.core.hostile_world import DIRECTORY, NOBODY, Neighbourhood
 from tests.core.test_manifest import HOSTILE, change
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, REF, World
 from tests.fakes.bucket import Version
+
+LATEST = replace(
+    NOBODY, task_id="t9", manifest=DIRECTORY.manifest_name("t9", "a0"), files=MAX_JOB_FILES
+)
 
 
 @pytest.fixture
@@ -73,30 +71,12 @@ def twice(body: bytes) -> bytes:
     return json.dumps(document).encode()
 
 
-def without_end(body: bytes) -> bytes:
-    return body[:-20]
-
-
 MANIFESTS: list[tuple[str, Callable[[bytes], bytes], str]] = [
     *((f"{path}={value}"[:40], mutated(path, value), code) for path, value, code in HOSTILE),
     ("one key twice", twice, "DUPLICATE_KEY"),
-    ("truncated", without_end, "BAD_JSON"),
-    ("empty", lambda _: b"", "BAD_JSON"),
-    ("not UTF-8", lambda body: body.replace(b"sales", b"s\xff\xfes"), "BAD_JSON"),
-    ("UTF-16", lambda body: body.decode().encode("utf-16"), "BAD_JSON"),
-    ("NUL at the end", lambda body: body + b"\0", "BAD_JSON"),
-    ("a JSON key twice", lambda body: body.replace(b"{", b'{"version":3,', 1), "BAD_JSON"),
-    ("NaN", lambda body: body.replace(b'"length":5', b'"length":NaN'), "BAD_JSON"),
-    ("Infinity", lambda body: body.replace(b'"length":5', b'"length":Infinity'), "BAD_JSON"),
-    ("1e400", lambda body: body.replace(b'"length":5', b'"length":1e400'), "BAD_FIELD"),
+    # What is no strict JSON at all: tests/core/test_codec.py.
+    ("truncated", lambda body: body[:-20], "BAD_JSON"),
     ("9999…", lambda body: body.replace(b'"length":5', b'"length":' + b"9" * 4000), "BAD_FIELD"),
-    ("99999…", lambda body: body.replace(b'"length":5', b'"length":' + b"9" * 5000), "BAD_JSON"),
-    ("deep", lambda body: b'{"x":' * 50_000 + body + b"}" * 50_000, "BAD_JSON"),
-    (
-        "deep version",
-        lambda body: body.replace(b'"version":3', b'"version":' + b"[" * 900 + b"]" * 900),
-        "BAD_VERSION",
-    ),
 ]
 
 
@@ -145,17 +125,6 @@ def put_sparse(world: World, key: str, length: int) -> None:
     world.store._buckets[BUCKET].add(key, Version(None, body, '"x"', {}, "application/json"))
 
 
-def test_i7_a_manifest_of_100_mb_is_not_read(world: Neighbourhood) -> None:
-    world.open(DIRECTORY)
-    put_sparse(world, DIRECTORY.prefix + NOBODY.manifest, 100 * 1024**2)
-    assert MAX_MANIFEST_BYTES < 100 * 1024**2
-    with pytest.raises(InvalidInputError) as at_ingest:
-        world.announce(DIRECTORY, NOBODY)
-    assert at_ingest.value.code == "TOO_LARGE"
-    world.request(DIRECTORY, NOBODY)
-    world.refused("TOO_LARGE")
-
-
 @pytest.mark.parametrize("filling", [b"[],", b'{"":0},', b"0,"])
 def test_i7_a_manifest_that_is_all_brackets_is_not_made_objects_of(
     world: Neighbourhood, filling: bytes
@@ -176,12 +145,14 @@ def test_i12_a_manifest_whose_event_says_that_it_is_too_large_is_not_asked_for(
     world.open(DIRECTORY)
     key = DIRECTORY.prefix + NOBODY.manifest
     with pytest.raises(InvalidInputError) as caught:
-        judge_arrival(world.ports, BUCKET, key, size=MAX_MANIFEST_BYTES + 1)
+        note_manifest(world.ports, world.late, BUCKET, key, size=MAX_MANIFEST_BYTES + 1)
     assert caught.value.code == "TOO_LARGE"
     assert world.plan.count() == 0
 
 
-@pytest.mark.parametrize("most", ["MAX_JOB_FILES", "MAX_NAMES", "MAX_PLAN_BYTES"])
+@pytest.mark.parametrize(
+    "most", ["MAX_JOB_FILES", "MAX_TOTAL_BYTES", "MAX_NAMES", "MAX_PAGE_BYTES"]
+)
 def test_i12_a_job_that_no_function_could_hold_is_refused_before_its_decision(
     world: Neighbourhood, monkeypatch: pytest.MonkeyPatch, most: str
 ) -> None:
@@ -191,83 +162,69 @@ def test_i12_a_job_that_no_function_could_hold_is_refused_before_its_decision(
         for number in range(3)
     ]
     world.request(DIRECTORY, *attempts)
-    if most != "MAX_PLAN_BYTES":
-        monkeypatch.setattr(judged, most, 2 if most == "MAX_JOB_FILES" else 10)
-    else:
-        monkeypatch.setitem(plan._BOUNDS, "max_bytes", 300)
+    module = pages if most == "MAX_PAGE_BYTES" else judged
+    monkeypatch.setattr(module, most, 2 if most in {"MAX_JOB_FILES", "MAX_TOTAL_BYTES"} else 10)
     uploads = world.open_uploads()
     world.before = (world.visible(), [key for key in uploads if JOB not in key])
+    world.plan.run_after("advance", monkeypatch.undo, nth=2)  # the neighbour's job is small
     world.refused("TOO_LARGE")
 
 
-def test_i12_large_manifests_are_read_one_at_a_time() -> None:
-    """Many side by side, each of allowed size, would be more than a function has."""
-    guard = threading.Lock()
-    reading = Counter[bool]()
-    seen = Counter[bool]()
-
-    def read(size: int, max_bytes: int) -> int:
-        if size > max_bytes:
-            raise InvalidInputError("too large", code="TOO_LARGE")
-        large = size > SMALL_MANIFEST_BYTES
-        with guard:
-            reading[large] += 1
-            seen[large] = max(seen[large], sum(reading.values()))
-        time.sleep(0.005)
-        with guard:
-            reading[large] -= 1
-        return size
-
-    sizes = [SMALL_MANIFEST_BYTES, SMALL_MANIFEST_BYTES + 1] * 8
-    ports = replace(World().ports, parallel=ThreadMap(4))
-    assert sorted(each_manifest(ports, read, sizes)) == sorted(sizes)
-    assert seen[True] == 1
-    assert seen[False] > 1
-
-
-@pytest.mark.parametrize("ends", ["committed", "aborted", "rolled back"])
-def test_i4_a_job_of_large_manifests_ends_as_one_of_small_ones(
-    monkeypatch: pytest.MonkeyPatch, ends: str
+def test_i12_a_request_that_claims_more_files_than_a_job_has_makes_no_larger_units(
+    world: Neighbourhood,
 ) -> None:
-    for module in (manifests, planned):
-        monkeypatch.setattr(module, "SMALL_MANIFEST_BYTES", 10)
-    world = World()
-    world.open(DIRECTORY)
-    mark = f"-{JOB}"
+    """They grow with the number that it claims, and the manifest that belies it comes last."""
+    attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(3)]
+    world.request(DIRECTORY, *attempts, LATEST)
+    with pytest.raises(JobRefusedError) as caught:
+        verify_manifests(world.ports, seal_job(world.ports, ticket()))
+    assert caught.value.code == "TOO_LARGE"
+    assert world.plan.count("put") == 0
+
+
+def test_i12_large_manifests_are_read_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many side by side, each of allowed size, would be more than a function has."""
+    world, sizes = World(), []
     attempts = [
-        world.attempt(DIRECTORY, f"t{n}", files={f"{n}{mark}.csv": b"x"}, rows=1) for n in range(5)
-    ]
-    if ends == "aborted":
-        world.request_abort(DIRECTORY)
-    else:
-        world.request(DIRECTORY, *attempts)
-    if ends == "rolled back":
-        lost = next(iter(world.store.list_uploads(BUCKET, "sales/")))
-        world.plan.run_after(
-            "decide", lambda: world.store.abort_upload(BUCKET, lost.key, lost.upload_id)
+        world.attempt(
+            DIRECTORY, f"t{n}", files={f"{n}{i}-{JOB}.csv": b"x" for i in range(9 if n % 2 else 1)}
         )
-    world.run(DIRECTORY)
-    assert world.open_uploads() == []
-    assert len(world.visible()) == (5 if ends == "committed" else 0)
+        for n in range(16)
+    ]
+    large = DIRECTORY.prefix + attempts[1].manifest
+    facts = world.store.head(BUCKET, large)
+    assert facts is not None
+    monkeypatch.setattr(manifests, "SMALL_MANIFEST_BYTES", facts.length - 1)
+    reading = threading.Semaphore(1)
+    get = world.store.get
 
+    def watched(bucket: str, key: str, *, max_bytes: int) -> StoredObject:
+        stored = get(bucket, key, max_bytes=max_bytes)
+        if len(stored.body) >= facts.length:
+            assert reading.acquire(blocking=False), "another large one is read"
+            time.sleep(0.005)
+            sizes.append(len(stored.body))
+            reading.release()
+        return stored
 
-def test_i12_a_list_in_commits_of_any_size_is_not_read_to_remember_its_job() -> None:
-    world = World()
-    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
-    world.run(DIRECTORY)
-    for key in (DIRECTORY.result, DIRECTORY.success):
-        world.store.delete(BUCKET, key)
-    world.ledger.forget(DIRECTORY.ref, generation=world.record(DIRECTORY).generation)
-    world.plan.forget_calls()
-    world.run(DIRECTORY, "execution-2")
-    assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
-    assert DIRECTORY.commits not in {call.key for call in world.plan.calls if call.verb == "get"}
+    monkeypatch.setattr(world.store, "get", watched)
+    ports = replace(world.ports, parallel=ThreadMap(4))
+    read = list(manifests.counted_manifests(ports, DIRECTORY, attempts))
+    assert [len(one.files) for one in sorted(read, key=lambda one: int(one.task_id[1:]))] == [
+        1,
+        9,
+    ] * 8
+    assert len(sizes) == 8
 
 
 @pytest.mark.parametrize(
     ("key", "length"),
-    [(DIRECTORY.job, MAX_JOB_BYTES + 1), (DIRECTORY.request, MAX_REQUEST_BYTES + 1)],
-    ids=["job.json", "request.json"],
+    [
+        (DIRECTORY.job, MAX_JOB_BYTES + 1),
+        (DIRECTORY.request, MAX_REQUEST_BYTES + 1),
+        (DIRECTORY.manifest("t0", "a0"), MAX_MANIFEST_BYTES + 1),
+    ],
+    ids=["job.json", "request.json", "manifest"],
 )
 def test_i7_a_document_without_end_is_not_read(world: Neighbourhood, key: str, length: int) -> None:
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
@@ -304,3 +261,18 @@ def test_i7_a_manifest_of_another_task_in_its_place_is_refused(world: Neighbourh
     _, pending = sound_manifest(world)
     world.request(DIRECTORY, world.drop(DIRECTORY, pending, "t4", "a0"))
     world.refused("WRONG_JOB")
+
+
+def test_i2_a_manifest_that_changed_after_its_task_wrote_it_is_refused(
+    world: Neighbourhood,
+) -> None:
+    counted = world.attempt(DIRECTORY, "t3")
+    body, _ = sound_manifest(world)  # sound, and not the one
+    world.store.put(BUCKET, DIRECTORY.manifest("t3", "a0"), body)
+    world.request(DIRECTORY, counted)
+    world.refused("MANIFEST_CHANGED")
+
+
+def test_i2_counts_that_differ_from_the_manifest_are_refused(world: Neighbourhood) -> None:
+    world.request(DIRECTORY, replace(world.attempt(DIRECTORY, "t0"), files=2))
+    world.refused("COUNTS_DIFFER")

@@ -36,36 +36,23 @@ def in_job(**changes: Any) -> bytes:
 
 
 JOBS: list[tuple[bytes, str]] = [
-    (b"", "BAD_JSON"),
     (b'{"version":1', "BAD_JSON"),
     (in_job(version=2), "BAD_VERSION"),
     (in_job(jobId=OTHER_JOB), "WRONG_JOB"),
     (in_job(destination="s3://lake/elsewhere/"), "WRONG_JOB"),
     (in_job(destination="s3://other-lake/sales/"), "WRONG_JOB"),
-    (in_job(destination="s3://lake/"), "BAD_PATH"),
-    (in_job(destination="sales/"), "BAD_PATH"),
-    (in_job(destination="s3://lake/sales/../x/"), "BAD_PATH"),
     (in_job(destination="file:///etc/\n/passwd" + "x" * 4000), "BAD_PATH"),
-    (in_job(conflict="overwrite"), "BAD_FIELD"),
     (in_job(conflict="fail,replace"), "BAD_FIELD"),
-    (in_job(conflict=["fail", "replace"]), "BAD_FIELD"),
     (in_job(scope="table"), "BAD_FIELD"),
-    (in_job(names="any"), "BAD_FIELD"),
-    (in_job(partitionBy="dt"), "BAD_FIELD"),
+    (in_job(unknown="any"), "BAD_FIELD"),
     (in_job(partitionBy=["dt", "dt"]), "BAD_FIELD"),
-    (in_job(partitionBy=[""]), "BAD_FIELD"),
     (in_job(partitionBy=["d\nt"]), "BAD_FIELD"),
     (in_job(partitionBy=["x" * 256]), "BAD_FIELD"),
     (in_job(partitionBy=[f"c{number}" for number in range(101)]), "BAD_FIELD"),
     (in_job(idempotencyKey=""), "BAD_FIELD"),
     (in_job(idempotencyKey="x" * 1025), "BAD_FIELD"),
-    (in_job(idempotencyKey=7), "BAD_FIELD"),
     (in_job(conditions=[]), "BAD_FIELD"),
-    (in_job(conditions={"maxFiles": 1}), "BAD_CONDITION"),
     (in_job(conditions={"min\nRows\x1b[31m" + "x" * 9000: 1}), "BAD_CONDITION"),
-    (in_job(conditions={"minRows": -1}), "BAD_CONDITION"),
-    (in_job(conditions={"minRows": 2, "maxRows": 1}), "BAD_CONDITION"),
-    (in_job(conditions={"minRows": True}), "BAD_CONDITION"),
 ]
 
 
@@ -82,17 +69,6 @@ def test_i5_i7_a_job_json_that_can_not_be_is_refused(
     world.refused(code)
 
 
-@pytest.mark.parametrize("conflict", ["append", "fail", "replace"])
-@pytest.mark.parametrize("scope", ["directory", "partition"])
-def test_no_two_options_contradict_each_other(conflict: str, scope: str) -> None:
-    """Each combination means something: what a scope does not bear upon it does not change."""
-    world = World()
-    world.store.put(BUCKET, DIRECTORY.job, in_job(conflict=conflict, scope=scope))
-    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
-    world.run(DIRECTORY)
-    assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
-
-
 # request.json
 
 
@@ -107,16 +83,11 @@ def in_attempt(**changes: Any) -> bytes:
 
 
 REQUESTS: list[tuple[bytes, str]] = [
-    (b"", "BAD_JSON"),
-    (b"\xff", "BAD_JSON"),
-    (in_request()[:-10], "BAD_JSON"),
-    (in_request() + b"{}", "BAD_JSON"),
     (in_request().replace(b'"action"', b'"action":"abort","action"'), "BAD_JSON"),
     (in_request(version=None), "BAD_VERSION"),
     (in_request(jobId=OTHER_JOB), "WRONG_JOB"),
     (in_request(action="rollback\nnow"), "BAD_FIELD"),
     (in_request(attempts={}), "BAD_FIELD"),
-    (in_request(attempts=[1]), "BAD_FIELD"),
     (in_attempt(taskId="../t0"), "BAD_ID"),
     (in_attempt(attemptId=""), "BAD_ID"),
     (in_attempt(manifest="../../elsewhere/tasks/t0/a0.pendingset"), "BAD_FIELD"),
@@ -124,7 +95,6 @@ REQUESTS: list[tuple[bytes, str]] = [
     (in_attempt(manifest="x\n" * 2000), "BAD_FIELD"),
     (in_attempt(sha256="F" * 64), "BAD_FIELD"),
     (in_attempt(files=-1), "BAD_FIELD"),
-    (in_attempt(bytes=1.5), "BAD_FIELD"),
     (in_request(), "MANIFEST_MISSING"),
     (in_request(attempts=json.loads(in_request())["attempts"] * 2), "TWO_ATTEMPTS"),
 ]
@@ -173,40 +143,10 @@ def test_i3_a_second_request_before_the_decision_is_obeyed_whole_or_refused(
     world.refused("REQUEST_CHANGED")
 
 
-@pytest.mark.parametrize("first", ["commit", "abort"])
-def test_i3_a_request_for_an_ended_job_changes_nothing(first: str) -> None:
-    world = World()
-    attempt = world.attempt(DIRECTORY, "t0")
-    if first == "commit":
-        world.request(DIRECTORY, attempt)
-    else:
-        world.request_abort(DIRECTORY)
-    world.run(DIRECTORY)
-    ended, seen = world.result(DIRECTORY), world.visible()
-    late = world.attempt(DIRECTORY, "t1")
-    other = AbortRequest(JOB, "no") if first == "commit" else CommitRequest(JOB, (late,))
-    world.store.put(BUCKET, DIRECTORY.request, encode_request(other))
-    world.run(DIRECTORY, "execution-2")
-    assert world.result(DIRECTORY) == ended
-    assert world.visible() == seen
-    assert world.open_uploads() == []
-
-
 # Messages
 
 
-@pytest.mark.parametrize(
-    "reason",
-    [
-        "Job aborted:\nTraceback (most recent call last):\r\n  x\x85y",
-        "\x1b[2J\x1b[31mCOMMITTED\x07",
-        "right\u202eto left",
-        "line\u2028separator",
-        "x" * 4096,
-        "\0",
-    ],
-    ids=ascii,
-)
+@pytest.mark.parametrize("reason", ["a\r\nb\x85\x1b[2J\x07\u202e\u2028", "x" * 4096], ids=ascii)
 def test_a_strangers_words_make_one_line(world: Neighbourhood, reason: str) -> None:
     body = {"version": 1, "jobId": JOB, "action": "abort", "reason": reason}
     world.store.put(BUCKET, DIRECTORY.request, json.dumps(body).encode())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,14 +10,30 @@ import pytest
 from s3commit.core.formats.documents import encode_job, encode_request
 from s3commit.core.formats.manifest import digest
 from s3commit.core.job.documents import read_spec
-from s3commit.core.model.conditions import Conditions
-from s3commit.core.model.job import CommitRequest, Conflict, CountedAttempt, JobSpec, Outcome
-from tests.core.test_refusals import DIRECTORY, refused
-from tests.core.world import BUCKET, JOB, World
+from s3commit.core.model.job import (
+    CommitRequest,
+    Conditions,
+    Conflict,
+    CountedAttempt,
+    JobSpec,
+    Outcome,
+)
+from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.fakes.memory import MemoryLedger
 
-OLD = "sales/old.parquet"
+DIRECTORY = job_directory()
 CONDITIONS = Conditions(min_rows=1000)
+
+
+def refused(world: World, *, left: int = 0) -> str:
+    """Run the job; its code, when it has ended ABORTED with nothing visible and nothing open."""
+    world.run(DIRECTORY)
+    result = world.result(DIRECTORY)
+    assert result.outcome is Outcome.ABORTED
+    assert world.visible() == {}
+    assert len(world.open_uploads()) == left
+    assert result.error is not None
+    return result.error.code
 
 
 def opened(conflict: Conflict = Conflict.APPEND) -> tuple[World, CountedAttempt]:
@@ -35,13 +50,28 @@ def without_conditions(conflict: Conflict = Conflict.APPEND) -> bytes:
     return encode_job(JobSpec(JOB, DIRECTORY.destination, conflict))
 
 
-def test_a_job_json_that_is_deleted_before_anyone_has_read_it_is_missed() -> None:
+@pytest.mark.parametrize("body", [None, without_conditions()], ids=["deleted", "replaced"])
+@pytest.mark.parametrize("heard", [False, True], ids=["before anyone has read it", "after"])
+def test_a_job_json_that_is_not_what_it_was_refuses_the_job(
+    body: bytes | None, heard: bool
+) -> None:
     """Else the job were committed without its conditions."""
     world, counted = opened()
-    world.store.delete(BUCKET, DIRECTORY.job)
-    ask(world, CommitRequest(JOB, (counted,)))
-    # Whose the upload is nobody knows without it: it is left to the lifecycle rule.
-    assert refused(world, left=1) == "JOB_CHANGED"
+    if heard:
+        world.announce(DIRECTORY, counted)
+    said = digest(world.store.get(BUCKET, DIRECTORY.job, max_bytes=10**6).body)
+    strike(world, body)
+    # After its first manifest also for a client whose request does not say which one it means.
+    ask(world, CommitRequest(JOB, (counted,), job_sha256="" if heard or body is None else said))
+    # What was begun before the job.json that lies there is left to the lifecycle rule.
+    assert refused(world, left=0 if heard else 1) == "JOB_CHANGED"
+
+
+def strike(world: World, body: bytes | None) -> None:
+    if body is None:
+        world.store.delete(BUCKET, DIRECTORY.job)
+    else:
+        world.store.put(BUCKET, DIRECTORY.job, body)
 
 
 def test_i11_a_job_json_that_is_deleted_is_missed_also_of_a_job_without_files() -> None:
@@ -52,15 +82,6 @@ def test_i11_a_job_json_that_is_deleted_is_missed_also_of_a_job_without_files() 
     assert refused(world) == "JOB_CHANGED"
 
 
-def test_a_job_json_that_is_replaced_before_anyone_has_read_it_is_not_the_one_requested() -> None:
-    world, counted = opened()
-    said = digest(world.store.get(BUCKET, DIRECTORY.job, max_bytes=10**6).body)
-    world.store.put(BUCKET, DIRECTORY.job, without_conditions())
-    ask(world, CommitRequest(JOB, (counted,), job_sha256=said))
-    # What was begun before the job.json that lies there is left to the lifecycle rule.
-    assert refused(world, left=1) == "JOB_CHANGED"
-
-
 def test_the_job_json_that_the_request_means_is_believed() -> None:
     world = World()
     counted = world.attempt(DIRECTORY, "t0")
@@ -69,34 +90,17 @@ def test_the_job_json_that_the_request_means_is_believed() -> None:
     assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
 
 
-def test_a_job_json_that_is_replaced_after_the_first_manifest_came_is_refused() -> None:
-    """Also for a client whose request does not say which one it means."""
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [(None, "JOB_CHANGED"), (without_conditions(), "JOB_CHANGED"), (b"{", "BAD_JSON")],
+    ids=["deleted", "replaced", "broken"],
+)
+def test_conditions_are_those_that_were_verified(body: bytes | None, code: str) -> None:
+    """Between VerifyManifests and CheckConditions, when the job enters."""
     world, counted = opened()
-    world.announce(DIRECTORY, counted)
-    world.store.put(BUCKET, DIRECTORY.job, without_conditions())
     world.request(DIRECTORY, counted)
-    assert refused(world) == "JOB_CHANGED"
-
-
-@pytest.mark.parametrize("body", [None, without_conditions()], ids=["deleted", "replaced"])
-def test_conditions_are_those_that_were_verified(body: bytes | None) -> None:
-    world = World()
-    world.open(DIRECTORY, conditions=CONDITIONS)
-    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
-
-    def strike() -> None:
-        if body is None:
-            world.store.delete(BUCKET, DIRECTORY.job)
-        else:
-            world.store.put(BUCKET, DIRECTORY.job, body)
-
-    before_conditions(world, strike)
-    assert refused(world) == "JOB_CHANGED"
-
-
-def before_conditions(world: World, strike: Callable[[], object]) -> None:
-    """Strike between VerifyManifests and CheckConditions: when the job enters."""
-    world.plan.run_before("take_turn", strike)
+    world.plan.run_before("take_turn", lambda: strike(world, body))
+    assert refused(world) == code
 
 
 def test_a_job_json_that_could_not_be_read_at_first_is_not_believed_later() -> None:
@@ -120,13 +124,6 @@ def test_a_record_of_before_that_knows_no_digest_is_judged_by_the_rest() -> None
     world.request(DIRECTORY, counted)
     world.run(DIRECTORY)
     assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
-
-
-def test_conditions_can_not_be_judged_by_one_that_can_not_be_read() -> None:
-    world, counted = opened()
-    world.request(DIRECTORY, counted)
-    before_conditions(world, lambda: world.store.put(BUCKET, DIRECTORY.job, b"{"))
-    assert refused(world) == "BAD_JSON"
 
 
 @pytest.mark.parametrize("said", ["", "A" * 64, "0" * 63, 7])

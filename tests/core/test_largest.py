@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from s3commit.core.formats import plan
 from s3commit.core.formats.documents import (
-    MAX_COLUMN_NAME,
-    MAX_COLUMNS,
     MAX_JOB_BYTES,
-    MAX_KEY_CHARACTERS,
-    MAX_TEXT,
     decode_job,
 )
 from s3commit.core.formats.layout import (
@@ -22,20 +18,31 @@ from s3commit.core.formats.layout import (
     JobDirectory,
     parse_destination,
 )
-from s3commit.core.formats.plan import cut_units, encode_plan, unit_json
-from s3commit.core.formats.strict_json import LONGEST_LINE, dump
+from s3commit.core.formats.published import commit_lines, decode_commit_header, header_of
+from s3commit.core.formats.strict_json import LONGEST_LINE
+from s3commit.core.job.decision_record import put_decision, read_decision
 from s3commit.core.job.record import new_record
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Failure, JobSpec
+from s3commit.core.model.fields import Whole
+from s3commit.core.model.job import (
+    MAX_COLUMN_NAME,
+    MAX_COLUMNS,
+    MAX_KEY_CHARACTERS,
+    MAX_ROWS,
+    MAX_TEXT,
+    Failure,
+    JobSpec,
+)
 from s3commit.core.model.limits import (
+    MAX_JOB_FILES,
     MAX_NODE_BYTES,
     MAX_PARTITION_LOCKS,
-    MAX_UNITS,
-    UNIT_BYTES,
+    MAX_TOTAL_BYTES,
 )
 from s3commit.core.model.record import AttemptRecord, PlanFacts, ReplacedFacts, Stage, Turn
 from s3commit.core.model.states import JobState
-from tests.fakes.memory import MemoryLedger
+from s3commit.core.ports.bundle import Ports
+from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
 JOB = "0b5a2c36-8f57-4b8c-9f5e-1d0d7c1f9a42"
 BUCKET = "b" * 63
@@ -110,6 +117,32 @@ def test_the_record_of_the_largest_job_fits_into_an_item_to_its_end() -> None:
     assert ended.plan == facts
 
 
+def test_i8_i12_what_is_written_of_the_largest_decided_job_is_read_again() -> None:
+    """A decision record that nobody can read stops the healing of the whole bucket."""
+    store, clock = MemoryObjectStore(BUCKET), ManualClock()
+    most = 2**63 - 1
+    record = replace(
+        new_record(the_largest(), DIRECTORY, NOW),
+        state=JobState.COMMITTING,
+        decided_at=NOW,
+        plan=PlanFacts("a" * 64, 4_000, most, most, most, "b" * 64),
+        replaced=ReplacedFacts("c" * 64, files=most, bytes=most),
+    )
+    ports = Ports(store, MemoryLedger(), clock)
+    put_decision(ports, record)
+    found = read_decision(ports, DIRECTORY.bucket, DIRECTORY.decision)
+    assert found is not None
+    assert (found.plan, found.partition_by) == (record.plan, record.partition_by)
+    header = header_of(record)
+    (line,) = commit_lines(header, ())
+    assert decode_commit_header(line) == header
+
+
+def test_i12_the_counts_of_the_largest_job_are_numbers_that_every_reader_takes() -> None:
+    """Else its record, once written, would stop all who list the ledger."""
+    assert MAX_JOB_FILES * MAX_ROWS <= MAX_TOTAL_BYTES == Whole().most
+
+
 def test_an_attempt_at_the_longest_destination_fits_into_its_key() -> None:
     """DynamoDB's sort key has 1,024 bytes, and holds the task and the attempt."""
     ledger = MemoryLedger()
@@ -128,36 +161,3 @@ def test_an_attempt_at_the_longest_destination_fits_into_its_key() -> None:
 
     assert list(ledger.attempts(DIRECTORY.ref)) == [attempt]
     assert len(attempt.manifest.encode()) <= MAX_KEY_BYTES
-
-
-def test_a_unit_of_many_small_manifests_fits_into_the_input_of_its_worker() -> None:
-    """Step Functions carries 256 KiB; a job of millions of files has many of them in a unit."""
-    small = [
-        (DIRECTORY.manifest_name(f"{number:064d}", "a" * 64), "c" * 64, [1])
-        for number in range(10_000)
-    ]
-    large = [
-        (DIRECTORY.manifest_name(f"z{number:063d}", "a" * 64), "c" * 64, [1] * 100_000)
-        for number in range(60)
-    ]
-    total = len(small) + 60 * 100_000
-
-    units = list(cut_units([*small, *large], total_files=total))
-
-    assert sum(unit.files for unit in units) == total
-    assert [unit.number for unit in units] == list(range(len(units)))
-    assert len(units) <= MAX_UNITS
-    assert max(len(dump(unit_json(unit))) for unit in units) <= UNIT_BYTES + 100
-
-
-def test_a_plan_that_nobody_would_read_is_refused_before_the_decision(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    units = list(cut_units([("tasks/t/a.pendingset", "c" * 64, [1])], total_files=1))
-    body = encode_plan(units)
-    monkeypatch.setitem(plan._BOUNDS, "max_bytes", len(body) - 1)
-
-    with pytest.raises(InvalidInputError) as caught:
-        encode_plan(units)
-
-    assert caught.value.code == "TOO_LARGE"

@@ -13,12 +13,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from s3commit.core.commit.verify_manifests import cuts_between
 from s3commit.core.job import listings
 from s3commit.core.job.listings import list_objects, list_uploads
-from s3commit.core.model.job import CountedAttempt
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, OpenUpload
-from s3commit.core.verification.manifests import Verified, cuts_between
 from tests.core.world import BUCKET, JOB, World, job_directory
 
 KEYS = st.text(st.sampled_from("\x01 /=0159az~\x7f\u00e9\U0001f600"), min_size=1, max_size=6)
@@ -65,19 +64,6 @@ class Keys:
         return iter(done)
 
 
-@given(st.sets(KEYS, max_size=60), st.sampled_from(["", "a", "a/", "\u00e9"]), st.integers(1, 4))
-def test_i4_every_upload_below_the_prefix_is_listed_once(
-    found: set[str], prefix: str, size: int
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(listings, "PAGE", size)
-        patch.setattr(listings, "RANGES", 3)
-        keys = Keys(found)
-        listed = [one.key for one in list_uploads(keys.ports, BUCKET, prefix)]
-        assert sorted(listed) == sorted(key for key in found if key.startswith(prefix))
-        assert [one.key for one in list_uploads(keys.ports, BUCKET, prefix)] == listed
-
-
 def test_i4_all_uploads_of_one_key_are_listed_whatever_lies_around_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -111,45 +97,43 @@ def test_2_400_pages_take_a_tenth_of_the_rounds_and_less_than_twice_the_requests
     assert keys.rounds <= pages / 10
 
 
-def pending(key: str, *, is_sampled: bool) -> Verified:
-    """One manifest of a file."""
-    attempt = CountedAttempt("t", "a", "t/a.pendingset", "0" * 64, 1, 1)
-    sample = [key] if is_sampled else []
-    return Verified(attempt, [1], [b"k"], sample, [b"u"], 1, 1)
-
-
 @pytest.mark.parametrize("name", ["part-{0:06}-7f-c000.parquet", "dt={1:03}/{0:06}.parquet"])
 def test_uploads_whose_keys_are_known_are_listed_at_once_and_hardly_twice(name: str) -> None:
     files = 30_000
     keys = Keys(f"t/{name.format(number, number % 365)}" for number in range(files))
     by_chance = random.Random(7)
-    verified = [pending(key, is_sampled=by_chance.random() < 1 / 16) for key in keys.keys]
-    by_chance.shuffle(verified)
-    cuts = cuts_between(verified)
+    sample = [key for key in keys.keys if by_chance.random() < 1 / 16]
+    by_chance.shuffle(sample)
+    cuts = cuts_between(sample, files=files)
     listed = [one.key for one in list_uploads(keys.ports, BUCKET, "t/", cuts)]
     assert sorted(listed) == keys.keys
     assert keys.requests <= 1.5 * files / listings.PAGE
     assert keys.rounds <= 4  # of at most `RANGES`
 
 
-@example(found={"a1", "a2"}, cuts={"\x01", "a1", "b"}, size=1)
-@given(st.sets(KEYS, max_size=60), st.sets(KEYS, max_size=9), st.integers(1, 4))
+@example(found={"a1", "a2"}, prefix="a", cuts={"\x01", "a1", "b"}, size=1)
+@given(
+    st.sets(KEYS, max_size=60),
+    st.sampled_from(["", "a", "a/", "\u00e9"]),
+    st.just(set()) | st.sets(KEYS, max_size=9),
+    st.integers(1, 4),
+)
 def test_i4_whatever_the_cuts_every_upload_is_listed_once(
-    found: set[str], cuts: set[str], size: int
+    found: set[str], prefix: str, cuts: set[str], size: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(listings, "PAGE", size)
+        patch.setattr(listings, "RANGES", 3)
         keys = Keys(found)
-        listed = [one.key for one in list_uploads(keys.ports, BUCKET, "a", sorted(cuts))]
-        assert sorted(listed) == sorted(key for key in found if key.startswith("a"))
+        listed = [one.key for one in list_uploads(keys.ports, BUCKET, prefix, sorted(cuts))]
+        assert sorted(listed) == sorted(key for key in found if key.startswith(prefix))
 
 
 def test_i12_keys_that_are_chosen_for_their_digests_are_cut_no_more_often() -> None:
-    chosen = [pending(f"t/{number:05}", is_sampled=True) for number in range(30_000)]
-    assert len(cuts_between(chosen)) == 40
-    alike = [pending("t/same", is_sampled=True) for _ in range(30_000)]
-    assert cuts_between(alike) == ["t/same"]
-    assert cuts_between([]) == cuts_between(alike[:700]) == []
+    chosen = [f"t/{number:05}" for number in range(30_000)]
+    assert len(cuts_between(chosen, files=30_000)) == 40
+    assert cuts_between(["t/same"] * 30_000, files=30_000) == ["t/same"]
+    assert cuts_between([], files=0) == cuts_between(["t/same"] * 700, files=700) == []
 
 
 def test_prefixes_are_listed_side_by_side_and_a_page_of_each_is_in_memory(

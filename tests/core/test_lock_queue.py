@@ -73,31 +73,6 @@ def test_a_replace_gets_its_turn_though_more_appends_wait_behind_it_than_anybody
     assert crowd.plan.count("job") <= before + 2  # its own, and the one that it waited for
 
 
-def test_appends_that_asked_before_a_replace_go_before_it_and_those_after_behind_it() -> None:
-    crowd = Crowd()
-    first = crowd.new(800, "w/")
-    assert crowd.ask(first).acquired
-    crowd.clock.advance(1)
-    early = crowd.new(1, "w/t1/", Conflict.APPEND)
-    crowd.ask(early)
-    crowd.clock.advance(1)
-    second = crowd.new(900, "w/")
-    crowd.ask(second)
-    crowd.clock.advance(1)
-    late = crowd.new(2, "w/t2/", Conflict.APPEND)
-    crowd.ask(late)
-    crowd.end(first)
-    assert not crowd.ask(late).acquired
-    assert not crowd.ask(second).acquired
-    assert crowd.ask(early).acquired
-    assert not crowd.ask(second).acquired
-    crowd.end(early)
-    assert crowd.ask(second).acquired
-    assert not crowd.ask(late).acquired
-    crowd.end(second)
-    assert crowd.ask(late).acquired
-
-
 def test_who_waits_for_one_that_is_still_there_reads_its_record_and_no_claims() -> None:
     crowd = Crowd()
     holder = crowd.new(1, "w/")
@@ -125,31 +100,6 @@ def test_who_waits_behind_many_asks_no_sooner_for_looking_at_one_alone() -> None
     assert crowd.ask(job, told).pause == 6 * SHORTEST_WAIT
 
 
-def test_i6_a_stalled_try_does_not_hide_the_claim_of_a_job_that_holds_by_now() -> None:
-    """It would have said that the job waits; meanwhile its twin has entered, and holds."""
-    crowd = Crowd()
-    holder = crowd.new(1)
-    crowd.ask(holder)
-    job = crowd.new(2)
-    late = FaultPlan()
-
-    def twin() -> None:
-        crowd.end(holder)
-        assert crowd.ask(job).acquired
-
-    late.run_before("put_claim", twin, nth=2)  # it says that the job waits
-    stalled = replace(crowd.ports, ledger=late.wrap(crowd.ledger))
-    record = crowd.record(job)
-    ticket = Ticket(job, "lake", JobDirectory.of(record).prefix, execution=job).after(record)
-    acquire_destination(stalled, ticket)
-    assert crowd.stage(job) is Stage.HELD
-    early = crowd.new(3)
-    crowd.ledger._jobs[crowd.refs[early]] = replace(
-        crowd.record(early), turn=Turn(Stage.WAITING, at(-9), 1), updated_at=crowd.clock.now()
-    )
-    assert not crowd.ask(early).acquired
-
-
 def test_i6_a_job_whose_record_was_lost_and_made_anew_is_found_by_its_old_claim() -> None:
     crowd = Crowd()
     holder = crowd.new(1)
@@ -164,22 +114,6 @@ def test_i6_a_job_whose_record_was_lost_and_made_anew_is_found_by_its_old_claim(
     early = crowd.new(3)
     crowd.put(early, [Claim("lake/t/", X)], Stage.WAITING, since=at(-9))
     assert not crowd.ask(early).acquired
-
-
-def test_i6_who_waited_and_enters_says_so_before_it_looks() -> None:
-    """A replace that looks then finds it, although it came later."""
-    crowd = Crowd()
-    holder = crowd.new(1, "w/")
-    crowd.ask(holder)
-    append = crowd.new(2, "w/t/", Conflict.APPEND)
-    crowd.ask(append)
-    crowd.end(holder)
-    assert crowd.ask(append).acquired
-    [claim] = crowd.ledger.claims(Claim("lake/w/t/", S), below=False)
-    assert not claim.waits
-    replacing = crowd.new(3, "w/")
-    crowd.put(replacing, [Claim("lake/w/", X)], Stage.WAITING, since=at(-9), prefix="w/")
-    assert not crowd.ask(replacing).acquired
 
 
 # Jobs that come, ask, stop anywhere, and go on

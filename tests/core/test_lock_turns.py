@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from s3commit.core.formats.ticket import Ticket
@@ -41,18 +39,6 @@ def test_a_job_alone_enters_looks_and_holds() -> None:
     assert crowd.plan.count("take_turn") == 2
 
 
-def test_a_job_waits_for_one_that_holds_and_gets_its_turn_when_that_has_ended() -> None:
-    crowd = Crowd()
-    first, second = crowd.new(1), crowd.new(2)
-    assert crowd.ask(first).acquired
-    ticket = crowd.ask(second)
-    assert (ticket.acquired, ticket.pause) == (False, SHORTEST_WAIT)
-    assert crowd.stage(second) is Stage.WAITING
-    crowd.end(first)
-    assert crowd.ask(second).acquired
-    assert {ref for ref, _ in crowd.ledger._claims} == {crowd.refs[second]}
-
-
 def test_i6_of_two_that_enter_at_once_the_earlier_holds_and_the_later_is_pushed_back() -> None:
     """The later one has looked, and seen nobody, before the earlier one came."""
     crowd = Crowd()
@@ -64,34 +50,6 @@ def test_i6_of_two_that_enter_at_once_the_earlier_holds_and_the_later_is_pushed_
     assert acquired[0].acquired
     assert (crowd.stage(early), crowd.stage(late)) == (Stage.HELD, Stage.WAITING)
     assert not crowd.ask(late).acquired
-
-
-def test_i6_of_two_that_enter_at_once_the_later_steps_back() -> None:
-    crowd = Crowd()
-    early, late = crowd.new(1), crowd.new(2)
-    seen: list[Ticket] = []
-    crowd.plan.run_before("take_turn", lambda: seen.append(crowd.ask(late)), nth=2)
-    assert crowd.ask(early).acquired
-    assert (crowd.stage(early), crowd.stage(late)) == (Stage.HELD, Stage.WAITING)
-    assert not seen[0].acquired
-
-
-def test_i6_one_that_became_a_holder_in_between_is_not_pushed_back() -> None:
-    crowd = Crowd()
-    late = crowd.new(2)
-    crowd.put(late, [Claim("lake/t/", X)], Stage.ENTERING, since=at(1))
-    early = crowd.new(1)
-
-    def hold() -> None:
-        record = crowd.record(late)
-        held = replace(record.turn, stage=Stage.HELD)
-        crowd.ledger.take_turn(record.ref, generation=1, before=record.turn, after=held, now=NOW)
-
-    crowd.plan.run_before(
-        "take_turn", hold, where=lambda call: crowd.refs[late] in call.arguments.values()
-    )
-    assert not crowd.ask(early).acquired
-    assert (crowd.stage(early), crowd.stage(late)) == (Stage.WAITING, Stage.HELD)
 
 
 def test_one_that_died_entering_is_pushed_back_after_a_while() -> None:
@@ -209,15 +167,3 @@ def test_claims_beyond_what_anybody_reads_refuse_the_job_and_hold_nothing(
     job = crowd.new(1)
     assert "10 claims at most" in busy(crowd, job)
     assert crowd.stage(job) is not Stage.HELD
-
-
-def test_who_has_seen_one_in_the_way_reads_no_more_records(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(rivals, "RECORDS_AT_ONCE", 3)
-    crowd = Crowd()
-    for number in range(10):
-        crowd.put(f"w{number}", [Claim("lake/t/", X)], Stage.WAITING, since=at(-9), waits=True)
-    crowd.put("zz", [Claim("lake/t/", X)], Stage.HELD)
-    crowd.ask(crowd.new(1))
-    assert crowd.plan.count("job") == 1 + 3

@@ -25,11 +25,11 @@ from s3commit.core.model.locks import (
     COMPATIBLE,
     Claim,
     LockMode,
+    claim_queries,
     claimed,
     holds,
-    in_the_way,
     key_digest,
-    looks,
+    must_wait_for,
 )
 from s3commit.core.model.record import JobRecord, Stage, Turn
 from s3commit.core.model.states import ENDED, JobState
@@ -68,31 +68,7 @@ def test_the_table_in_the_documentation_is_the_one_in_the_code() -> None:
     assert shown == COMPATIBLE
 
 
-def test_the_table_is_symmetric() -> None:
-    for one, other in itertools.product(LockMode, repeat=2):
-        assert (one in COMPATIBLE[other]) == (other in COMPATIBLE[one])
-
-
 # What a job asks for
-
-
-def test_an_append_shares_its_destination_and_claims_nothing_above() -> None:
-    assert wanted("a/b/t/") == {"lake/a/b/t/": S}
-
-
-@pytest.mark.parametrize("conflict", [Conflict.FAIL, Conflict.REPLACE])
-def test_fail_and_replace_of_a_directory_want_it_for_themselves(conflict: Conflict) -> None:
-    assert wanted("a/t/", conflict) == {"lake/a/t/": X}
-
-
-@pytest.mark.parametrize("conflict", [Conflict.FAIL, Conflict.REPLACE])
-def test_fail_and_replace_of_partitions_want_those_alone(conflict: Conflict) -> None:
-    partitions = ("dt=1/", "dt=2/h=3/", "")
-    assert wanted("t/", conflict, Scope.PARTITION, partitions) == {
-        "lake/t/.": X,
-        "lake/t/dt=1/": X,
-        "lake/t/dt=2/h=3/": X,
-    }
 
 
 def test_i11_a_key_is_a_node_of_its_destination_by_its_digest() -> None:
@@ -205,14 +181,14 @@ def test_i6_one_that_is_decided_is_in_the_way_and_one_that_never_will_be_is_not(
     for stage in Stage:
         other = Crowd().put("z", [], stage, since=at(99), state=state)
         undecided = stage is not Stage.HELD and state in {JobState.OPEN, JobState.SEALED}
-        assert in_the_way(other, OWN, at(10**6)) == (not harmless and not undecided)
+        assert must_wait_for(other, OWN, at(10**6)) == (not harmless and not undecided)
 
 
 @pytest.mark.parametrize("stage", [Stage.WAITING, Stage.ENTERING])
 def test_who_asked_first_goes_first_and_of_two_as_early_the_lesser_id(stage: Stage) -> None:
     def stands(job_id: str, since: float) -> bool:
         other = Crowd().put(job_id, [], stage, since=at(since), seen=at(10))
-        return in_the_way(other, OWN, at(10))
+        return must_wait_for(other, OWN, at(10))
 
     assert stands("z", 9)
     assert stands("a", 10)
@@ -223,13 +199,13 @@ def test_who_asked_first_goes_first_and_of_two_as_early_the_lesser_id(stage: Sta
 @pytest.mark.parametrize("stage", [Stage.WAITING, Stage.ENTERING])
 def test_one_that_has_not_been_seen_for_long_keeps_nobody_waiting(stage: Stage) -> None:
     other = Crowd().put("a", [], stage)
-    assert in_the_way(other, OWN, at(WAITER_SECONDS))
-    assert not in_the_way(other, OWN, at(WAITER_SECONDS + 1))
+    assert must_wait_for(other, OWN, at(WAITER_SECONDS))
+    assert not must_wait_for(other, OWN, at(WAITER_SECONDS + 1))
     assert WAITER_SECONDS > 2 * LONGEST_WAIT
 
 
 def test_one_that_has_not_asked_is_not_in_the_way() -> None:
-    assert not in_the_way(Crowd().put("a", [], Stage.NONE), OWN, NOW)
+    assert not must_wait_for(Crowd().put("a", [], Stage.NONE), OWN, NOW)
 
 
 def test_what_a_job_holds_covers_what_lies_below_but_no_key() -> None:
@@ -246,7 +222,10 @@ def test_what_a_job_holds_covers_what_lies_below_but_no_key() -> None:
 def test_an_append_reads_no_other_appends() -> None:
     record = Crowd().put("a", [], Stage.NONE, conflict=Conflict.APPEND, prefix="a/b/t/")
     own = claims_of(directory("a/b/t/").destination, key="k")
-    read = [(one.claim.mode, one.claim.node, one.below) for one in looks(with_claims(record, own))]
+    read = [
+        (one.claim.mode, one.claim.node, one.below)
+        for one in claim_queries(with_claims(record, own))
+    ]
     assert read == [
         (X, "lake/a/", False),
         (X, "lake/a/b/", False),
@@ -259,7 +238,10 @@ def test_one_that_replaces_many_partitions_reads_its_destination_once() -> None:
     partitions = tuple(f"p={number}/" for number in range(50))
     record = Crowd().put("a", [], Stage.NONE, prefix="a/t/")
     own = claims_of(directory("a/t/").destination, Conflict.REPLACE, Scope.PARTITION, partitions)
-    read = [(one.claim.mode, one.claim.node, one.below) for one in looks(with_claims(record, own))]
+    read = [
+        (one.claim.mode, one.claim.node, one.below)
+        for one in claim_queries(with_claims(record, own))
+    ]
     assert read == [(mode, f"lake/{n}", n == "a/t/") for mode in (S, X) for n in ("a/", "a/t/")]
 
 

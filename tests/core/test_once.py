@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import pytest
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import dump
-from s3commit.core.model.conditions import Conditions
-from s3commit.core.model.errors import TransientError
-from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.model.job import Conditions, Conflict, Outcome
 from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.locks import key_digest
-from s3commit.core.model.record import Stage
 from s3commit.core.ports.bundle import Ports
-from tests.contract.locking import move
+from tests.core.enumerated import every_point
 from tests.core.jittered import Jittered
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 from tests.fakes.execution import run_execution
 from tests.fakes.faults import Crash, FaultPlan
-from tests.fakes.memory import MemoryLedger
 
 KEY = "orders 2026-11-21"
 FIRST, SECOND = job_directory(JOB), job_directory(OTHER_JOB)
@@ -44,12 +40,11 @@ def ended(world: World, directory: JobDirectory) -> tuple[Outcome, str]:
 
 COMMITTED = (Outcome.COMMITTED, "")
 ALREADY = (Outcome.ABORTED, "ALREADY_COMMITTED")
-IN_DOUBT = (Outcome.ABORTED, "KEY_IN_DOUBT")  # of a lost ledger alone: told to look, and run again
 
 
 def forget(world: World) -> None:
     """The ledger is lost; what runs from now on has an empty one."""
-    world.ledger = MemoryLedger()
+    world.ledger.lose()
     world.ports = Ports(world.store, world.ledger, world.clock)
 
 
@@ -59,7 +54,7 @@ def check_one_of(world: World, *directories: JobDirectory) -> JobDirectory:
     assert len(winners) == 1
     assert list(world.visible().values()) == [winners[0].job_id.encode()]
     for directory in directories:
-        if directory is not winners[0] and ended(world, directory) != IN_DOUBT:
+        if directory is not winners[0]:
             assert ended(world, directory) == ALREADY
             assert world.result(directory).already_committed
             error = world.result(directory).error
@@ -251,40 +246,29 @@ def test_i11_of_jobs_that_race_for_a_key_one_is_committed(seed: int, count: int)
     check_one_of(world, *directories)
 
 
-def every_point(check: Callable[[FaultPlan], None]) -> None:
-    """``check`` with a crash after each call in turn, until there is no further one."""
-    point = 0
-    while True:
-        point += 1
-        plan = FaultPlan().crash_after(nth=point)
-        check(plan)
-        if not [call for call in plan.fired if call.number == point]:
-            assert point > 30, "the enumeration must have reached the whole job"
-            return
-
-
 def test_i11_whenever_the_first_one_dies_one_of_two_is_committed() -> None:
-    """The second one waits while the first may be decided; then someone goes on with the first."""
+    """The second one waits while the first may be decided; then the first is continued."""
 
-    def check(plan: FaultPlan) -> None:
+    def check(point: int) -> FaultPlan:
+        plan = FaultPlan().crash_after(nth=point)
         world = World(plan=plan)
         ask(world, FIRST)
         ask(world, SECOND)
         with suppress(Crash):
             world.run(FIRST)
         world.ports = Ports(world.store, world.ledger, world.clock)
-        waits: list[int] = []
+        waits = count(1)
 
         def pause() -> None:
-            waits.append(1)
-            if len(waits) == 3:
+            if next(waits) == 3:
                 world.run(FIRST, "execution-2")
 
         run_execution(world.ports, SECOND, pause=pause)
         world.run(FIRST, "execution-3")
         check_one_of(world, FIRST, SECOND)
+        return plan
 
-    every_point(check)
+    every_point(check, least=30)
 
 
 # A ledger that forgets
@@ -303,83 +287,6 @@ def test_i11_a_key_outlives_the_ledgers_time_to_live(retained: bool) -> None:
     world.run(SECOND)
     assert ended(world, SECOND) == ALREADY
     assert list(world.visible().values()) == [JOB.encode()]
-
-
-@pytest.mark.parametrize("first_goes_on", [True, False], ids=["first one first", "second first"])
-def test_i2_i11_whenever_the_ledger_is_lost_one_of_two_is_committed(first_goes_on: bool) -> None:
-    """The first one dies at any call, and the ledger with it; then both are run to their ends."""
-
-    def check(plan: FaultPlan) -> None:
-        world = World(plan=plan)
-        ask(world, FIRST)
-        with suppress(Crash):
-            world.run(FIRST)
-        forget(world)
-        ask(world, SECOND)
-        for directory in (FIRST, SECOND) if first_goes_on else (SECOND, FIRST):
-            world.run(directory, "execution-2")
-        winner = check_one_of(world, FIRST, SECOND)
-        if first_goes_on:
-            assert (winner, ended(world, SECOND)) == (FIRST, ALREADY)
-
-    every_point(check)
-
-
-def test_i11_beside_a_job_that_may_have_been_decided_in_a_lost_ledger_none_is() -> None:
-    world = World(plan=FaultPlan().crash_after("complete_upload"))
-    ask(world, FIRST)
-    with pytest.raises(Crash):
-        world.run(FIRST)
-    forget(world)
-    ask(world, SECOND)
-    world.run(SECOND)
-    assert ended(world, SECOND) == IN_DOUBT
-    error = world.result(SECOND).error
-    assert error is not None
-    assert f"s3commit commit {FIRST.uri}" in error.message
-    assert list(world.visible().values()) == [JOB.encode()]
-    world.run(FIRST, "execution-2")
-    third = job_directory("0b6f6f0e-0000-4000-8000-00000000000a")
-    ask(world, third)
-    world.run(third)
-    assert check_one_of(world, FIRST, SECOND, third) is FIRST
-    assert ended(world, third) == ALREADY
-
-
-@pytest.mark.parametrize(
-    ("verb", "nth", "told"),
-    [("decide", 1, IN_DOUBT), ("complete_upload", 1, IN_DOUBT), ("advance", 2, ALREADY)],
-    ids=["decided", "completing", "publishing"],
-)
-def test_i11_a_job_that_has_lost_its_lock_keeps_its_key(
-    verb: str, nth: int, told: tuple[Any, str]
-) -> None:
-    """By hand, or by a mishap. It is committed for sure when it is PUBLISHING."""
-    world = World(plan=FaultPlan().crash_after(verb, nth=nth))
-    ask(world, FIRST)
-    ask(world, SECOND)
-    with pytest.raises(Crash):
-        world.run(FIRST)
-    world.ledger._claims.clear()
-    world.run(SECOND)
-    assert ended(world, SECOND) == told
-    world.run(FIRST, "execution-2")
-    assert check_one_of(world, FIRST, SECOND) is FIRST
-
-
-def test_i6_i11_a_job_that_no_longer_holds_its_key_is_not_decided() -> None:
-    world = World()
-    ask(world, FIRST)
-
-    def push_back() -> None:
-        move(world.ledger, world.record(FIRST), Stage.WAITING)
-
-    world.plan.run_before("decide", push_back)
-    with suppress(TransientError):
-        world.run(FIRST)
-    assert world.visible() == {}
-    world.run(FIRST, "execution-2")
-    assert ended(world, FIRST) == COMMITTED
 
 
 def test_a_key_that_is_used_for_other_data_is_said_to_be() -> None:

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from s3commit.aws.parallel import ThreadMap
-from s3commit.core.job import plan as planned
+from s3commit.core.job import plan
 from s3commit.core.model.job import Outcome
 from s3commit.core.model.states import JobState
 from tests.core.world import BUCKET, JOB, REF, World, job_directory
-from tests.fakes.faults import Crash
 
 TASKS = 8
 TOGETHER = 4
@@ -83,56 +82,18 @@ def test_the_files_of_a_roll_back(verb: str) -> None:
     assert world.visible() == {}
 
 
-def test_the_manifests_for_the_list_of_a_job() -> None:
+@pytest.mark.parametrize(("ending", "when"), [(".pendingset", "SEALED"), (".jsonl", "PUBLISHING")])
+def test_the_manifests_and_the_pages_of_a_job(
+    ending: str, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "PAGE_FILES", 1)
+    monkeypatch.setattr(plan, "UNIT_FILES", 1)
     world = written()
-    meeting = meet(
-        world,
-        "get",
-        lambda key: state(world) is JobState.PUBLISHING and key.endswith(".pendingset"),
-    )
+    meeting = meet(world, "get", lambda key: state(world) == when and key.endswith(ending))
     world.run(job_directory())
     assert meeting.met
     lines = world.store.get(BUCKET, job_directory().commits, max_bytes=10**6).body.splitlines()
     assert [str(number) in line.decode() for number, line in enumerate(lines[1:])] == [True] * TASKS
-
-
-@pytest.mark.parametrize("most", [("MANIFESTS_AT_ONCE", 3), ("FILES_AT_ONCE", 3)])
-def test_so_many_at_once_make_the_same_list(
-    most: tuple[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(planned, *most)
-    world = written()
-    world.run(job_directory())
-    assert world.result(job_directory()).files == TASKS
-    assert (
-        world.store.get(BUCKET, job_directory().commits, max_bytes=10**6).body.count(b"csv")
-        == TASKS
-    )
-
-
-def test_the_files_of_a_job_that_comes_again_without_its_ledger() -> None:
-    world = written()
-    world.plan.crash_after("advance", where=lambda call: "PUBLISHING" in str(call.arguments))
-    with pytest.raises(Crash):
-        world.run(job_directory())
-    world.ledger._jobs.clear()
-    meeting = meet(
-        world, "head", lambda key: state(world) is JobState.COMMITTING and key.endswith(".csv")
-    )
-    world.run(job_directory(), "again")
-    assert meeting.met
-    assert world.result(job_directory()).outcome is Outcome.COMMITTED
-
-
-def test_the_uploads_of_a_manifest_that_comes_too_late() -> None:
-    world = written()
-    world.run(job_directory())
-    names = [f"late{number}-{JOB}.csv" for number in range(TASKS)]
-    late = world.attempt(job_directory(), "t0", "late", files=dict.fromkeys(names, b"late"))
-    meeting = meet(world, "abort_upload", lambda key: True)
-    assert world.announce(job_directory(), late) == TASKS
-    assert meeting.met
-    assert world.open_uploads() == []
 
 
 def test_the_directories_above_a_new_job() -> None:

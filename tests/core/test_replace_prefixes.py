@@ -16,9 +16,9 @@ from tests.fakes.faults import Crash
 CODE = "REPLACE_NOT_ALLOWED"
 
 
-def deployed(*allowed: str, versioned: bool = False) -> World:
+def deployed(*allowed: str) -> World:
     """A bucket with data, behind a pipeline that allows replacing below ``allowed``."""
-    world = World(versioned=versioned)
+    world = World()
     world.ports = replace(world.ports, replace_below=allowed)
     for prefix in ("sales/", "sales10/", "sale/", "sales/eu/"):
         world.store.put(BUCKET, f"{prefix}old.parquet", b"old")

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import pytest
 
+from s3commit.core.commit import check_conditions
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.locks import key_digest
-from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.states import JobState
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 from tests.fakes.faults import FaultPlan
 
 HONEST = job_directory(prefix="lake/sales/")
 INSIDE = job_directory(prefix="lake/sales/dt=1/")
-APART = job_directory(prefix="evil/")
 FILE = f"lake/sales/dt=1/part-t0-{JOB}.parquet"
 
 
@@ -29,32 +28,9 @@ def honest(world: World) -> None:
     world.request(HONEST, world.attempt(HONEST, "t0", files={f"dt=1/part-t0-{JOB}.parquet": b"x"}))
 
 
-def pending(job_id: str, *files: PendingFile) -> PendingSet:
-    return PendingSet(job_id, files, files[0].task_id, files[0].attempt_id)
-
-
 def code(world: World, directory: JobDirectory) -> str:
     error = world.result(directory).error
     return error.code if error else ""
-
-
-@pytest.mark.parametrize("first", [True, False], ids=["stranger first", "honest first"])
-def test_i12_an_id_that_is_used_apart_is_another_job(first: bool) -> None:
-    world = World()
-    if not first:
-        honest(world)
-    world.announce(APART, world.attempt(APART, "t0"))
-    world.request_abort(APART)
-    if first:
-        world.run(APART)
-        honest(world)
-    world.run(HONEST)
-    world.run(APART)
-    assert world.result(HONEST).outcome is Outcome.COMMITTED
-    assert world.result(APART).outcome is Outcome.ABORTED
-    assert set(world.visible("lake/sales/")) == {FILE}
-    assert len(world.ledger.jobs_with_id(JOB)) == 2
-    assert HONEST.ref != APART.ref
 
 
 @pytest.mark.parametrize("aborts", [True, False])
@@ -76,13 +52,10 @@ def test_i12_inside_a_job_of_the_id_nothing_of_it_is_touched(aborts: bool) -> No
     assert world.result(HONEST).outcome is Outcome.COMMITTED
 
 
-@pytest.mark.parametrize("versioned", [True, False])
 @pytest.mark.parametrize("inside", [True, False], ids=["inside", "at the same place"])
-def test_i12_a_forgotten_job_that_is_brought_back_deletes_nothing(
-    versioned: bool, inside: bool
-) -> None:
+def test_i12_a_forgotten_job_that_is_brought_back_deletes_nothing(inside: bool) -> None:
     """Its record has expired and its documents are retired; its list stays for ever."""
-    world = World(versioned=versioned)
+    world = World()
     honest(world)
     world.run(HONEST)
     world.ledger._jobs.clear()
@@ -118,22 +91,31 @@ def test_i12_a_manifest_in_the_directory_of_a_forgotten_job_brings_nothing_back(
     assert marker["jobId"] == OTHER_JOB
 
 
-@pytest.mark.parametrize("versioned", [True, False])
-def test_i12_a_file_that_lies_there_already_is_not_rolled_back(versioned: bool) -> None:
-    """A stranger plans a file of somebody else's, of the same bytes, and loses its upload."""
-    world = World(versioned=versioned)
-    key = f"lake/sales/dt=1/part-0-{OTHER_JOB}.csv"
-    name = f"dt=1/part-0-{OTHER_JOB}.csv"
-    made = world.upload(job_directory(OTHER_JOB, "lake/sales/"), name, b"x", task="t", attempt="a")
-    world.store.complete_upload(BUCKET, key, made.upload_id, made.etags, length=1)
+@pytest.mark.parametrize(("later", "most"), [(0, 9), (3_000, 9), (0, 1)])
+def test_i5_i12_a_job_is_refused_where_a_file_of_its_names_lies_already(
+    later: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger plans another program's file, of the same bytes, to have it rolled back."""
+    monkeypatch.setattr(check_conditions, "FILES_LOOKED_AT", most)  # more are found by a listing
+    world = World()
+    key = f"lake/sales/dt=1/x/part-0-{OTHER_JOB}.csv"
+    made = world.upload(
+        job_directory(OTHER_JOB, "lake/"), key.removeprefix("lake/"), b"x", task="t", attempt="a"
+    )
+    for number in range(later):  # so many that a page of a listing does not reach as far
+        world.store.put(BUCKET, f"lake/sales/dt=1/many/{number:04}.csv", b"")
     directory = job_directory(OTHER_JOB, "lake/sales/dt=1/")
-    counted = world.attempt(directory, "t", "a", files={f"part-0-{OTHER_JOB}.csv": b"x"})
-    more = world.attempt(directory, "u")
-    world.request(directory, counted, more)
+    first = {f"a-{OTHER_JOB}.csv": b"y", f"x/part-0-{OTHER_JOB}.csv": b"x"}
+    counted = world.attempt(directory, "t", "a", files=first)
+    world.store.complete_upload(BUCKET, key, made.upload_id, made.etags, length=1)
+    world.request(directory, counted)
     world.lose_after_decision("lake/")
     world.run(directory)
-    assert world.result(directory).outcome is Outcome.ROLLED_BACK
-    assert world.visible("lake/") == {key: b"x"}
+    result = world.result(directory)
+    assert (result.outcome, result.error and result.error.code) == (Outcome.ABORTED, "NAME_TAKEN")
+    visible = {one: body for one, body in world.visible("lake/").items() if "/many/" not in one}
+    assert visible == {key: b"x"}
+    assert world.open_uploads() == []
 
 
 def test_i12_a_result_tells_nothing_of_a_job_elsewhere() -> None:

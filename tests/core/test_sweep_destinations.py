@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from s3commit.core.model.job import Outcome
 from s3commit.core.model.locks import Claimed, claimed
-from s3commit.core.sweep import destinations
+from s3commit.core.sweep import questions
 from s3commit.core.sweep.sweep import DAY, HOUR
-from tests.core.swept import LIMITS, Swept, abandoned_at, announced, ended
+from tests.core.swept import LIMITS, Swept, announced, ended
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
 
 
@@ -82,15 +81,6 @@ def test_i4_working_objects_of_an_ended_job_are_removed(world: Swept) -> None:
     assert world.sweep().started == 0
 
 
-def test_i4_an_upload_of_an_ended_job_is_aborted(world: Swept) -> None:
-    directory = job_directory()
-    ended(world, directory)
-    world.upload(directory, f"zombie-{JOB}.parquet", b"12345", task="t9", attempt="a0")
-    world.later(LIMITS.stuck + 1)
-    assert world.sweep_and_settle().started == 1
-    assert world.open_uploads() == []
-
-
 def test_i4_a_second_upload_of_an_ended_job_is_aborted_as_the_first_was(world: Swept) -> None:
     directory = job_directory()
     ended(world, directory)
@@ -134,7 +124,7 @@ def test_i4_two_days_after_a_job_its_leftovers_are_the_lifecycle_rules(world: Sw
 def test_i12_of_a_large_destination_each_sweep_lists_another_part(
     world: Swept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(destinations, "LISTED", 30)
+    monkeypatch.setattr(questions, "LISTED", 30)
     for number in range(40):
         ended(world, job_directory(f"{number * 6:02x}6f6f0e-0000-4000-8000-000000000001"))
     directory = job_directory("776f6f0e-0000-4000-8000-000000000009")
@@ -208,12 +198,3 @@ def test_i5_what_is_put_over_a_document_right_before_its_delete_stays(
     )
     world.sweep()
     assert world.all_keys(directory.prefix) == [key]
-
-
-def test_a_shorter_retention_is_the_deployments(world: Swept) -> None:
-    ended(world, job_directory())
-    announced(world, job_directory(OTHER_JOB))
-    world.limits = replace(LIMITS, retention=HOUR)
-    world.later(2 * HOUR)
-    assert world.sweep().retired == 1
-    assert abandoned_at(world, job_directory(OTHER_JOB)) == ""

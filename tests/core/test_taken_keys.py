@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -83,18 +82,3 @@ def test_i11_a_note_of_a_job_that_nobody_knows_says_nothing_to_one_who_waits() -
     entered = run_execution(world.ports, SECOND, pause=goes_on(world))
     assert entered.count("AcquireDestination") == 2
     assert (ended(world, FIRST), ended(world, SECOND)) == (COMMITTED, COMMITTED)
-
-
-@pytest.mark.parametrize("state", [JobState.OPEN, JobState.SEALED, JobState.ABORTING])
-def test_i11_a_job_that_is_listed_has_its_key_whatever_a_restored_table_says(
-    state: JobState,
-) -> None:
-    world = World()
-    ask(world, FIRST)
-    world.run(FIRST)
-    committed = world.record(FIRST)
-    world.ledger._jobs[FIRST.job_id] = replace(committed, state=state, finished_at=None)
-    ask(world, SECOND)
-    world.run(SECOND)
-    assert ended(world, SECOND) == ALREADY
-    assert list(world.visible().values()) == [FIRST.job_id.encode()]

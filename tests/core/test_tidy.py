@@ -14,7 +14,7 @@ def test_all_manifests_go_with_a_request_for_each_thousand() -> None:
     world.request(directory, world.attempt(directory, "t0"))
     world.run(directory)
     groups = [call.arguments["objects"] for call in world.plan.calls if call.verb == "delete_seen"]
-    assert [len(group) for group in groups] == [DELETE_AT_ONCE, DELETE_AT_ONCE, 3]
+    assert [len(group) for group in groups] == [DELETE_AT_ONCE, DELETE_AT_ONCE, 4]
     assert world.plan.counts().get("delete", 0) == 0
     assert world.all_keys(directory.tasks) == []
 
@@ -27,15 +27,3 @@ def test_i4_a_manifest_that_was_put_anew_since_it_was_listed_stays() -> None:
     world.plan.run_before("delete_seen", lambda: world.store.put(BUCKET, late, b"second"))
     world.run(directory)
     assert world.all_keys(directory.tasks) == [late]
-
-
-def survive(world: World, key: str, *, aborts: int) -> None:
-    """The upload of the key outlives so many aborts, as parts that are under way may."""
-    (upload,) = world.store.list_uploads(BUCKET, key)
-    kept = world.store.bucket(BUCKET).uploads[upload.upload_id]
-
-    def revive() -> None:
-        world.store.bucket(BUCKET).uploads[upload.upload_id] = kept
-
-    for nth in range(1, aborts + 1):
-        world.plan.run_after("abort_upload", revive, nth=nth, where=lambda call: call.key == key)

@@ -10,26 +10,23 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.ending import objects
-from s3commit.core.formats import plan
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket
+from s3commit.core.job import plan
 from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.limits import CALL_SECONDS
-from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.fakes.execution import STEPS
-from tests.fakes.faults import Call, Crash
 
 TASKS = 12
 SLOW = CALL_SECONDS / 5  # seconds of a request: five in a call, and what it has begun
 
 
 @pytest.fixture(autouse=True)
-def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "UNIT_FILES", 1)
-    monkeypatch.setattr(objects, "FILES_AT_ONCE", 2)
+def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "UNIT_FILES", 2)
+    monkeypatch.setattr(plan, "PAGE_FILES", 2)
 
 
 class Slow:
@@ -63,10 +60,7 @@ def to_be_rolled_back() -> World:
     world, directory = World(), job_directory()
     tasks = _write(world, directory, conflict=Conflict.REPLACE)
     world.request(directory, *tasks)
-    (victim,) = world.store.list_uploads(BUCKET, "sales/t5")
-    world.plan.run_after(
-        "decide", partial(world.store.abort_upload, BUCKET, victim.key, victim.upload_id)
-    )
+    world.lose_after_decision("sales/t5")
     return world
 
 
@@ -88,10 +82,6 @@ CASES: dict[str, Callable[[], World]] = {
 @pytest.fixture(params=CASES)
 def make(request: pytest.FixtureRequest) -> Callable[[], World]:
     return CASES[request.param]
-
-
-def is_undoing(call: Call) -> bool:
-    return call.arguments.get("target") is JobState.ROLLING_BACK
 
 
 def slowed(world: World) -> World:
@@ -135,8 +125,8 @@ def test_i2_i4_many_files_are_undone_in_calls_that_end_in_time(
     world.run(job_directory())
     assert left(world) == left(at_once)
     assert len(calls) > 2
-    portion = 3 * 2 * SLOW  # up to three requests for each file of a portion
-    assert max(calls) < CALL_SECONDS + portion
+    unit = 3 * 2 * SLOW  # up to three requests for each file of a unit
+    assert max(calls) < CALL_SECONDS + unit
 
 
 def test_i4_while_tasks_open_uploads_the_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,37 +160,3 @@ def test_i4_while_tasks_open_uploads_the_pauses_grow(monkeypatch: pytest.MonkeyP
     assert pauses == [*sorted(pauses[:-1]), 0]
     assert (pauses[0], pauses[-2]) == (5, 600)
     assert len(pauses) < 100
-
-
-def test_a_call_goes_on_where_the_last_one_has_stopped() -> None:
-    world = slowed(to_be_rolled_back())
-    entered = world.run(job_directory())
-    aborts = [
-        call.arguments["upload_id"] for call in world.plan.calls if call.verb == "abort_upload"
-    ]
-    assert entered.count("RollBack") > 5
-    assert sorted(aborts) == sorted(set(aborts))
-    assert len(aborts) == TASKS
-
-
-def test_i2_i4_a_crash_in_any_call_of_many_changes_nothing() -> None:
-    expected = to_be_rolled_back()
-    expected.run(job_directory())
-    point = 0
-    while True:
-        point += 1
-        world = slowed(to_be_rolled_back())
-
-        def undoing(_call: Any, world: World = world) -> bool:
-            record = world.ledger.job(job_directory().ref)
-            return record is not None and record.state is JobState.ROLLING_BACK
-
-        world.plan.crash_before(None, nth=point, where=undoing)
-        try:
-            world.run(job_directory())
-        except Crash:
-            world.run(job_directory(), "execution-2")
-        assert left(world) == left(expected)
-        if not world.plan.fired[1:]:  # the lost upload alone
-            assert point > 4 * TASKS
-            return

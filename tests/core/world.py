@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
+from s3commit.core.commit.ingest_pendingsets import note_manifest
 from s3commit.core.formats.documents import (
     decode_result,
     encode_job,
@@ -22,11 +22,13 @@ from s3commit.core.model.job import (
     Destination,
     JobResult,
     JobSpec,
+    PendingFile,
+    PendingSet,
 )
-from s3commit.core.model.pending import PendingFile, PendingSet
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from tests.fakes.execution import run_execution
+from tests.fakes.executions import MemoryExecutions
 from tests.fakes.faults import FaultPlan
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
@@ -64,6 +66,9 @@ class World:
         )
         self.ledger = MemoryLedger()
         self.ports = Ports(self.plan.wrap(self.store), self.plan.wrap(self.ledger), self.clock)
+        self.late = MemoryExecutions(
+            lambda directory, name: run_execution(self.unplanned, directory, execution=name)
+        )
         self._opened: set[JobDirectory] = set()
 
     # What a client does, by the formats alone.
@@ -148,13 +153,17 @@ class World:
         body = encode_request(AbortRequest(directory.job_id, reason))
         self.store.put(BUCKET, directory.request, body, if_absent=True)
 
+    @property
+    def unplanned(self) -> Ports:
+        """The ports of somebody to whom the plan of faults does not happen."""
+        return Ports(self.store, self.ledger, self.clock)
+
     # What the pipeline does.
 
-    def announce(self, directory: JobDirectory, attempt: CountedAttempt) -> int:
-        """The event of a manifest; returns how many uploads were aborted for being late."""
-        arrival = judge_arrival(self.ports, BUCKET, directory.prefix + attempt.manifest)
-        note_arrivals(self.ports, [arrival])
-        return arrival.late
+    def announce(self, directory: JobDirectory, attempt: CountedAttempt) -> bool:
+        """The event of a manifest; whether it was noted. An execution that it starts runs."""
+        key = directory.prefix + attempt.manifest
+        return note_manifest(self.ports, self.late, BUCKET, key)
 
     def run(self, directory: JobDirectory, execution: str = "execution-1") -> list[str]:
         return run_execution(self.ports, directory, execution=execution)

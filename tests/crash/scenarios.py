@@ -23,13 +23,15 @@ OTHERS_FILE = f"sales/part-t0-{OTHER_JOB}.parquet"
 
 @dataclass(frozen=True)
 class Scenario:
-    """``visible`` is the data at the destination when the job has ended, by key."""
+    """A job on a bucket without versions: no step looks at them, and the simulation has both.
+
+    ``visible`` is the data at the destination when the job has ended, by key.
+    """
 
     prepare: Callable[[World], None]
     outcome: Outcome
     visible: Mapping[str, bytes]
     code: str = ""
-    versioned: tuple[bool, ...] = (False, True)
 
     @property
     def name(self) -> str:
@@ -66,8 +68,7 @@ def refused(world: World) -> None:
     """A job that counts a manifest whose upload is gone before the decision."""
     directory = job_directory()
     counted = [world.attempt(directory, f"t{number}") for number in range(2)]
-    upload = next(world.store.list_uploads(BUCKET, "sales/"))
-    world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+    world.lose_uploads("sales/", slice(1))
     world.request(directory, *counted)
 
 
@@ -78,12 +79,11 @@ def rolling_back(world: World) -> None:
     lose_upload(world)
 
 
-def lose_upload(world: World, prefix: str = "sales/", number: int = 1) -> None:
-    """The upload with this number below a prefix is lost after the decision."""
-    victim = list(world.store.list_uploads(BUCKET, prefix))[number]
+def lose_upload(world: World) -> None:
+    """An upload is lost after the decision."""
 
     def lose() -> None:
-        world.store.abort_upload(BUCKET, victim.key, victim.upload_id)
+        world.lose_uploads(f"sales/{part('t1')}")
 
     # Twice: the first completion may be the very crash point, and then it does not happen.
     world.plan.run_before("complete_upload", lose).run_before("complete_upload", lose, nth=2)
@@ -158,12 +158,11 @@ POLICIES = [
             f"sales/{part('t0', 'dt=1/')}": b"new 1",
             "sales/dt=2/old.csv": b"old 2",
         },
-        versioned=(False,),
     ),
-    Scenario(replacing_rolled_back, Outcome.ROLLED_BACK, BEFORE, "UPLOADS_LOST", (False,)),
-    Scenario(failing_on_files, Outcome.ABORTED, BEFORE, "DESTINATION_NOT_EMPTY", (False,)),
-    Scenario(keyed, Outcome.COMMITTED, parts("t0"), versioned=(False,)),
-    Scenario(keyed_again, Outcome.ABORTED, {OTHERS_FILE: b"t0 a0"}, "ALREADY_COMMITTED", (False,)),
+    Scenario(replacing_rolled_back, Outcome.ROLLED_BACK, BEFORE, "UPLOADS_LOST"),
+    Scenario(failing_on_files, Outcome.ABORTED, BEFORE, "DESTINATION_NOT_EMPTY"),
+    Scenario(keyed, Outcome.COMMITTED, parts("t0")),
+    Scenario(keyed_again, Outcome.ABORTED, {OTHERS_FILE: b"t0 a0"}, "ALREADY_COMMITTED"),
 ]
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import pytest
 
-from s3commit.core.ending.uploads import abort_uploads
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job.record import new_record
+from s3commit.core.job.uploads import abort_uploads
 from s3commit.core.model.errors import AccessError, UploadGoneError
 from s3commit.core.model.job import JobSpec, Outcome
 from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import OpenUpload
+from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.bucket import Upload
 from tests.fakes.faults import Call
@@ -25,41 +26,23 @@ LONG_AGO = "1970-01-01T00:00:00.000Z"
 KEYS = [f"sales/part-t{number}-{job_directory().job_id}.parquet" for number in range(3)]
 
 
-def losing(world: World, key: str = KEYS[1]) -> JobDirectory:
+def losing(world: World) -> JobDirectory:
     """A job of three tasks, ready to run, that loses an upload right after its decision."""
     directory = job_directory()
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
-    lose(world, key)
+    world.lose_after_decision(KEYS[1])
     return directory
-
-
-def lose(world: World, key: str) -> None:
-    (victim,) = world.store.list_uploads(BUCKET, key)
-    world.plan.run_after(
-        "decide", lambda: world.store.abort_upload(BUCKET, victim.key, victim.upload_id)
-    )
 
 
 def is_delete_of(key: str) -> Callable[[Call], bool]:
     return lambda call: call.verb == "delete" and call.key == key
 
 
-def is_rolling_back(call: Call) -> bool:
-    return call.arguments.get("target") is JobState.ROLLING_BACK
-
-
-def suspended() -> World:
-    world = World(versioned=True)
-    world.store.suspend_versioning(BUCKET)
-    return world
-
-
-@pytest.mark.parametrize("bucket", ["plain", "versioned", "suspended"])
+@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
 def test_i5_a_file_that_a_stranger_puts_over_ours_right_before_its_delete_stays(
-    bucket: str,
+    versioned: bool,
 ) -> None:
-    """Where versioning is suspended both are the version "null": the etag has to tell."""
-    world = suspended() if bucket == "suspended" else World(versioned=bucket == "versioned")
+    world = World(versioned=versioned)
     directory = losing(world)
     world.plan.run_before(
         "delete",
@@ -71,47 +54,12 @@ def test_i5_a_file_that_a_stranger_puts_over_ours_right_before_its_delete_stays(
     assert world.visible() == {KEYS[0]: b"a stranger's"}
 
 
-def test_i2_where_versioning_is_suspended_what_had_a_version_is_kept() -> None:
-    world = World(versioned=True)
-    world.store.put(BUCKET, "sales/old.parquet", b"old")
-    world.store.suspend_versioning(BUCKET)
-    directory = losing(world)
-    world.run(directory)
-    assert world.result(directory).outcome is Outcome.ROLLED_BACK
-    assert world.visible() == {"sales/old.parquet": b"old"}
-    bodies = [one.body for key in KEYS for one in world.store.bucket(BUCKET).objects.get(key, [])]
-    assert set(bodies) <= {None}  # delete markers at most: S3 leaves one
-
-
-@pytest.mark.parametrize("done", ["delete", "overwrite"])
-def test_i2_i5_on_a_versioned_bucket_what_a_stranger_did_to_a_file_of_ours_stays(
-    done: str,
-) -> None:
-    """Their marker, or their version, is on top: none of ours is visible, and theirs is kept."""
-    world = World(versioned=True)
-    directory = losing(world)
-
-    def meddle() -> None:
-        if done == "delete":
-            world.store.delete(BUCKET, KEYS[0])
-        else:
-            world.store.put(BUCKET, KEYS[0], b"theirs")
-
-    world.plan.run_after("advance", meddle, where=is_rolling_back)
-    world.run(directory)
-    assert world.result(directory).outcome is Outcome.ROLLED_BACK
-    assert world.visible() == ({} if done == "delete" else {KEYS[0]: b"theirs"})
-
-
-@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
-def test_i2_a_roll_back_whose_deletes_are_denied_says_so_and_goes_on_when_they_are_not(
-    versioned: bool,
-) -> None:
+def test_i2_a_roll_back_whose_deletes_are_denied_says_so_and_goes_on_when_they_are_not() -> None:
     """Object Lock, MFA Delete, a bucket policy: each answers 403, and the object stays."""
     denied = AccessError(
         "deleting s3://lake/x: Access Denied because object protected by object lock"
     )
-    world = World(versioned=versioned)
+    world = World()
     directory = losing(world)
     world.plan.fail("delete", denied, times=3)
     for number in range(3):
@@ -189,38 +137,31 @@ def test_i4_a_job_is_rolled_back_when_no_upload_is_open_that_was_begun_during_it
     assert left == [[]]
 
 
-@pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
-def test_i2_a_zombie_that_completes_an_upload_at_any_call_of_a_roll_back_is_found(
-    versioned: bool,
-) -> None:
-    """The upload is of a manifest that is gone, so that the roll back meets it open."""
-    point = completed = 0
-    while True:
-        point += 1
-        world = World(versioned=versioned)
-        directory = job_directory()
+def test_i2_a_zombie_that_completes_an_upload_at_any_call_of_a_roll_back_is_found() -> None:
+    """Its worker was told that the upload is gone, so the roll back meets it open."""
+    completed: list[bool] = []
+
+    def check(point: int) -> bool:
+        world, directory = World(), job_directory()
         counted = [world.attempt(directory, f"t{number}") for number in range(3)]
         world.request(directory, *counted)
         (upload,) = world.store.list_uploads(BUCKET, KEYS[1])
         parts = [world.store.upload_part(BUCKET, upload.key, upload.upload_id, 1, b"t1 a0")]
-        manifest = directory.prefix + counted[1].manifest
-        world.plan.run_after("decide", partial(world.store.delete, BUCKET, manifest))
-        woke: list[bool] = []
+        world.plan.fail(
+            "complete_upload",
+            UploadGoneError("not yet known"),
+            where=lambda call: call.key == KEYS[1],
+        )
+        woke: list[int] = []
 
-        def wake(
-            world: World = world,
-            upload: OpenUpload = upload,
-            parts: list[str] = parts,
-            woke: list[bool] = woke,
-        ) -> None:
-            try:
+        def wake() -> None:
+            woke.append(point)
+            with suppress(UploadGoneError):
                 world.store.complete_upload(BUCKET, upload.key, upload.upload_id, parts, length=5)
-                woke.append(True)
-            except UploadGoneError:
-                woke.append(False)
+                completed.append(True)
 
-        def undoing(_call: Call, world: World = world) -> bool:
-            record = world.ledger.job(job_directory().ref)
+        def undoing(_call: Call) -> bool:
+            record = world.ledger.job(directory.ref)
             return record is not None and record.state is JobState.ROLLING_BACK
 
         world.plan.run_before(None, wake, nth=point, where=undoing)
@@ -228,8 +169,7 @@ def test_i2_a_zombie_that_completes_an_upload_at_any_call_of_a_roll_back_is_foun
         assert world.result(directory).outcome is Outcome.ROLLED_BACK
         assert world.visible() == {}
         assert world.open_uploads() == []
-        if not woke:
-            assert completed > 1
-            assert point > 10
-            return
-        completed += woke[0]
+        return bool(woke)
+
+    every_point(check, least=10)
+    assert len(completed) > 1

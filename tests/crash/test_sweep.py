@@ -11,7 +11,7 @@ import pytest
 
 from s3commit.core.model.job import Outcome
 from s3commit.core.sweep.sweep import DAY, HOUR
-from tests.core.lost_world import Checked
+from tests.core.enumerated import every_point
 from tests.core.swept import LIMITS, Swept, announced, ended, sealed
 from tests.core.world import BUCKET, job_directory
 from tests.fakes.faults import Crash, FaultPlan
@@ -51,7 +51,7 @@ def use(world: Swept, plan: FaultPlan) -> None:
     world.ports = type(world.ports)(plan.wrap(world.store), plan.wrap(world.ledger), world.clock)
 
 
-def check(world: Swept) -> None:
+def check_swept(world: Swept) -> None:
     """What is true once sweeps have run to the end, whatever became of the first."""
     outcomes = {
         directory: world.result(directory).outcome
@@ -86,65 +86,41 @@ def finish(world: Swept) -> None:
 
 @pytest.mark.parametrize("when", ["before", "answer lost"])
 def test_i2_i4_i5_wherever_a_sweep_dies_the_next_one_ends_its_work(when: str) -> None:
-    point = 0
-    while True:
-        point += 1
+    def check(point: int) -> FaultPlan:
         plan = FaultPlan()
         {"before": plan.crash_before, "answer lost": plan.lose_response}[when](nth=point)
         world = prepared(plan)
         with suppress(Crash):
             world.sweep()
-        if not plan.fired:
-            assert point > 40, "the enumeration must have reached the whole sweep"
-            return
-        finish(world)
-        check(world)
+        if plan.fired:
+            finish(world)
+            check_swept(world)
+        return plan
+
+    every_point(check, least=40)
+
+
+def untouched(world: Swept) -> Swept:
+    """The same world, for somebody to whom the plan of faults does not happen."""
+    beside = Swept()
+    beside.__dict__.update({**world.__dict__, "plan": FaultPlan(), "ports": world.unplanned})
+    return beside
 
 
 def test_two_sweeps_at_once_do_what_one_does() -> None:
     """The second one runs whole between any two calls of the first."""
-    point = 0
-    while True:
-        point += 1
+
+    def check(point: int) -> FaultPlan:
         plan = FaultPlan()
         world = prepared(plan)
-        beside = Swept()
-        beside.__dict__.update({**world.__dict__, "plan": FaultPlan()})
-        beside.ports = type(world.ports)(world.store, world.ledger, world.clock)
+        beside = untouched(world)
         plan.run_before(None, beside.sweep, nth=point)
         report = world.sweep()
         assert report.failed == 0
-        if not plan.fired:
-            assert point > 40
-            return
-        finish(world)
-        check(world)
-        assert len(world.executions.started) <= 4
+        if plan.fired:
+            finish(world)
+            check_swept(world)
+            assert len(world.executions.started) <= 4
+        return plan
 
-
-def test_i8_a_ledger_that_is_lost_and_rebuilt_while_a_sweep_runs() -> None:
-    """Between any two calls of it: what is alive stays, what is dead ends, as without the loss."""
-    point = 0
-    while True:
-        point += 3
-        plan = FaultPlan()
-        world = prepared(plan)
-        beside = Swept()
-        beside.__dict__.update({**world.__dict__, "plan": FaultPlan()})
-        checked = Checked(beside)
-
-        def lose_and_rebuild(checked: Checked = checked) -> None:
-            checked.lose_ledger()
-            failed = [one for one in checked.rebuild() if one.failed]
-            assert failed == []
-
-        plan.run_before(None, lose_and_rebuild, nth=point)
-        world.sweep()  # what it could not do for the loss the next one does
-        if not plan.fired:
-            assert point > 40
-            return
-        world.settle()
-        world.later(LIMITS.abandoned + HOUR)  # the records are new, and count as a sign
-        world.store.put(BUCKET, ALIVE.manifest("t2", "a0"), b"{}")
-        finish(world)
-        check(world)
+    every_point(check, least=40)

@@ -8,77 +8,39 @@ one wakes: it must do no harm, and the job must come to its end (I1-I5, I9).
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 
 import pytest
 
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.ports.bundle import Ports
+from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, World, job_directory
 from tests.crash.scenarios import POLICIES, SCENARIOS, Scenario, check_ended
 from tests.fakes import execution
 from tests.fakes.execution import SUPERSEDED, CompleteUnits
-from tests.fakes.memory import MemoryObjectStore
+from tests.fakes.faults import FaultPlan
 
-
-@dataclass
-class TwoFaced(World):
-    """A world whose store may answer a repeated completion with success."""
-
-    repeats_complete: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.store = MemoryObjectStore(
-            BUCKET,
-            versioned=self.versioned,
-            clock=self.clock,
-            repeats_complete=self.repeats_complete,
-        )
-        self.ports = Ports(self.plan.wrap(self.store), self.plan.wrap(self.ledger), self.clock)
-
-
-def reached(world: World, point: int) -> bool:
-    return any(call.number == point for call in world.plan.fired)
-
-
-# Those with a policy of their own on one kind of bucket and with one answer of S3 each.
-EVERY_WAY = [
-    (scenario, versioned, repeats)
-    for scenario in SCENARIOS
-    for versioned in scenario.versioned
-    for repeats in (False, True)
-]
-ONE_WAY = [
-    (scenario, scenario.versioned[-1], bool(number % 2)) for number, scenario in enumerate(POLICIES)
-]
+# S3 may answer a repeated completion with success. Jobs with a policy meet one of its answers each.
+EACH_WAY = [(scenario, repeats) for scenario in SCENARIOS for repeats in (False, True)]
+EACH_WAY += [(scenario, bool(number % 2)) for number, scenario in enumerate(POLICIES)]
 
 
 def ids(value: object) -> str:
     return value.name if isinstance(value, Scenario) else str(value)
 
 
-SCENARIO = pytest.mark.parametrize(
-    ("scenario", "versioned", "repeats"), EVERY_WAY + ONE_WAY, ids=ids
-)
-UNVERSIONED = pytest.mark.parametrize(
-    ("scenario", "versioned", "repeats"),
-    [way for way in EVERY_WAY if not way[1]] + ONE_WAY,
-    ids=ids,
-)
+SCENARIO = pytest.mark.parametrize(("scenario", "repeats"), EACH_WAY, ids=ids)
 
 
 @SCENARIO
 def test_i1_i2_i4_i5_i6_i9_i10_i11_an_execution_that_was_overtaken_at_any_call_does_no_harm(
-    scenario: Scenario, versioned: bool, repeats: bool
+    scenario: Scenario, repeats: bool
 ) -> None:
-    point = 0
-    while True:
-        point += 1
-        world = TwoFaced(versioned=versioned, repeats_complete=repeats)
+    def check(point: int) -> FaultPlan:
+        world = World(repeats_complete=repeats)
 
-        def second(world: World = world) -> None:
+        def second() -> None:
             world.run(job_directory(), "execution-2")
             check_ended(world, scenario)
 
@@ -87,17 +49,16 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_an_execution_that_was_overtaken_at_any_call_d
         scenario.prepare(world)
         world.run(job_directory(), "execution-1")
         check_ended(world, scenario)
-        if not reached(world, point):
-            assert point > 15, "the enumeration must have reached the whole job"
-            return
+        return world.plan
+
+    every_point(check)
 
 
-@UNVERSIONED
+@SCENARIO
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
     when: str,
     scenario: Scenario,
-    versioned: bool,
     repeats: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -113,12 +74,11 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
         return attempt(ports, name, ticket, complete)
 
     monkeypatch.setattr(execution, "_attempt", noting)
-    point = 0
-    while True:
-        point += 1
-        world = TwoFaced(versioned=versioned, repeats_complete=repeats)
 
-        def twin(world: World = world) -> None:
+    def check(point: int) -> FaultPlan:
+        world = World(repeats_complete=repeats)
+
+        def twin() -> None:
             with suppress(S3CommitError):
                 attempt(world.ports, *under_way[-1])
 
@@ -129,6 +89,6 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
         entered = world.run(job_directory(), "execution-1")
         assert SUPERSEDED not in entered, (point, entered)
         check_ended(world, scenario)
-        if not reached(world, point):
-            assert point > 15, "the enumeration must have reached the whole job"
-            return
+        return world.plan
+
+    every_point(check)

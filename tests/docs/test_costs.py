@@ -15,8 +15,9 @@ import pytest
 
 from docs import costs
 from s3commit.aws.ledger_items import SHELVES
-from s3commit.core.model.limits import UNIT_FILES
+from s3commit.core.model.limits import PAGE_FILES, UNIT_FILES
 from stacks.functions import FUNCTIONS
+from tests.core.healed import heal_now
 from tests.core.swept import Swept
 from tests.core.test_job import COMMIT_PATH
 from tests.core.world import World, job_directory
@@ -61,8 +62,13 @@ def test_the_calls_of_a_job_are_counted() -> None:
     assert (more["get"], more["record_attempts"]) == (10 * costs.MANIFEST_READS, 10)
     assert more["complete_upload"] == 10
     few = counts[0]
-    assert few["get"] - 10 * costs.MANIFEST_READS == costs.JOB_READS
-    assert (few["put"], few["list"]) == (costs.JOB_WRITES, costs.JOB_LISTINGS)
+    # All ten files are in one page, and in one unit.
+    pages, units = 1, 1
+    reads = 10 * costs.MANIFEST_READS + pages * costs.PAGE_READS + units
+    assert few["get"] - reads == costs.JOB_READS
+    page = few["put"] - costs.JOB_WRITES, few["list"] - costs.JOB_LISTINGS
+    assert sum(page) == pages * costs.PAGE_WRITES
+    assert costs.FILES_PER_PAGE == PAGE_FILES
     assert few["list_uploads"] == costs.UPLOADS_LISTED
     assert sum(few[verb] for verb in STATES) == costs.JOB_RECORD_WRITES
     assert costs.FILES_PER_UNIT == UNIT_FILES
@@ -70,12 +76,13 @@ def test_the_calls_of_a_job_are_counted() -> None:
 
 def _committed(tasks: int) -> dict[str, int]:
     world, directory = World(), job_directory()
+    heal_now(world)
     world.open(directory)
     attempts = [world.attempt(directory, f"t{number}") for number in range(tasks)]
     for attempt in attempts:
         world.announce(directory, attempt)
     world.request(directory, *attempts)
-    world.run(directory, directory.ref)
+    world.run(directory)
     return dict(world.plan.counts())
 
 

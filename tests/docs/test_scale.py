@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench import crowd, limits
+from bench import crowd, limits, model
 from bench.crowd import Crowd
 from bench.model import Deployment
 from docs import costs
-from s3commit.aws.concurrency import FULL
-from s3commit.core.formats.documents import MAX_ATTEMPTS
-from s3commit.core.formats.plan import cut_units
+from s3commit.aws.env import FULL
 from s3commit.core.formats.ticket import UnitResult
 from s3commit.core.job.listings import RANGES
+from s3commit.core.job.plan import cut_units
+from s3commit.core.model.job import MAX_ATTEMPTS, PendingFile
 from s3commit.core.model.limits import CALL_SECONDS, MAX_JOB_FILES, MAX_UNITS
 from stacks.definition import MAP_STEP, definition
 from stacks.functions import FUNCTIONS
@@ -46,17 +44,15 @@ def machine() -> dict[str, Any]:
 
 
 def test_the_pages_tables_are_the_models() -> None:
-    made = subprocess.run(
-        [sys.executable, "-m", "bench.model"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    tables = made.split("\n\n")
-    assert len(tables) == 5
+    tables = model.sizes(DEPLOYED), model.choices(), model.clusters(DEPLOYED), model.facts()
     for table in tables:
         assert f"\n{table.strip()}\n" in PAGE
+
+
+@pytest.mark.long
+def test_the_pages_table_of_jobs_at_once_is_the_models() -> None:
+    """It is simulated, call by call."""
+    assert f"\n{model.crowds(DEPLOYED).strip()}\n" in PAGE
 
 
 def test_what_the_page_says_in_words_is_what_the_model_says() -> None:
@@ -139,16 +135,10 @@ def test_the_simulated_pauses_are_those_of_the_state_machine(machine: dict[str, 
 
 @pytest.mark.parametrize("files", [1, 100, 10_000, 200_000])
 def test_the_models_units_are_the_plans(files: int) -> None:
-    per_task = costs.FILES_PER_TASK
-    manifests = [
-        (f"tasks/{number:05}/a.pendingset", "0" * 64, [1] * min(per_task, files - start))
-        for number, start in enumerate(range(0, files, per_task))
-    ]
-    units = list(cut_units(manifests, total_files=files))
+    one = PendingFile("lake", "sales/x.csv", "u", ("e",), 5)
+    units = list(cut_units((one for _ in range(files)), total=files))
     count, size = DEPLOYED.units(files)
-    # The plan of a large job leaves room for units that end because they are full of names.
-    assert len(units) == pytest.approx(count, rel=0.03)
-    assert max(unit.files for unit in units) == pytest.approx(size, rel=0.03)
+    assert (len(units), max(map(len, units))) == (count, size)
 
 
 def test_the_prices_use_the_durations_of_the_model() -> None:
@@ -189,35 +179,7 @@ def test_a_unit_ends_in_time_though_all_functions_write_below_one_prefix() -> No
     assert DEPLOYED.room * size / limits.S3_WRITES < FUNCTIONS["complete"].timeout
 
 
-def test_executions_start_more_slowly_than_step_functions_takes_them() -> None:
-    assert DEPLOYED.shares.requests / limits.START < limits.STARTED
-    assert f"executions are started at {DEPLOYED.shares.requests / limits.START:.0f} a second" in (
-        WORDS
-    )
-
-
 # The model itself.
-
-
-def test_a_slower_s3_and_fewer_workers_never_make_a_job_faster() -> None:
-    for files in (1, 33, 5_000, MAX_JOB_FILES):
-        slower = Deployment(latency=2 * DEPLOYED.latency)
-        assert slower.job(files) > DEPLOYED.job(files)
-        few = Deployment(shares=type(DEPLOYED.shares)(2, 2, 1))
-        assert few.job(files) >= DEPLOYED.job(files)
-        assert sum(DEPLOYED.parts(files).values()) == DEPLOYED.job(files)
-
-
-def test_the_part_of_a_job_that_s3_limits_takes_so_long_at_least() -> None:
-    many = Deployment(in_flight=100)
-    assert many.complete(MAX_JOB_FILES) == MAX_JOB_FILES / limits.S3_WRITES
-
-
-def test_a_crowd_that_finds_room_is_not_throttled() -> None:
-    found = Crowd(room=80, workers=40, call=1.0).run(2, 100, spread=0.0)
-    assert (found.calls, found.throttled, found.again, found.failed) == (200, 0, 0, 0)
-    least, most = crowd.SPREAD
-    assert 2.5 * least < found.seconds < 3 * (most + 2 * limits.CHILD)  # 100 units, 40 at a time
 
 
 def test_a_crowd_that_wants_too_much_is_throttled_and_ends_all_the_same() -> None:

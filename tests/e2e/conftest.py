@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,8 @@ class Deployed:
         return session.client(service, endpoint_url=self.endpoint)
 
 
-@pytest.fixture(scope="session")
-def deployed() -> Iterator[Deployed]:
+@contextmanager
+def runtime() -> Iterator[Deployed]:
     """The runtime as a newcomer starts it: a command in the foreground, stopped by Ctrl-C."""
     command = [sys.executable, "-m", "s3commit", "local", "up", "--project", str(ROOT)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -64,6 +65,12 @@ def deployed() -> Iterator[Deployed]:
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(STOP_SECONDS) == 0
+
+
+@pytest.fixture(scope="session")
+def deployed() -> Iterator[Deployed]:
+    with runtime() as deployed:
+        yield deployed
 
 
 @pytest.fixture

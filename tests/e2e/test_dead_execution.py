@@ -105,7 +105,7 @@ def test_i6_one_command_goes_on_with_the_holder_and_those_who_wait_follow(
         assert other["execution"] == dead
         assert any(f"s3commit commit {holder.job_id}" in line for line in shown["next"])
         told = run("commit", holder.job_id).stdout
-        assert "which continues its commit (the one before is ABORTED)" in told
+        assert "which continues its commit (the last one is ABORTED)" in told
         assert "COMMITTED" in run("show", holder.job_id, "--follow", "--timeout", "2m").stdout
         assert waiting.result().outcome is Outcome.COMMITTED
     refused = run("commit", holder.job_id, exit_code=3).stderr

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
 import s3commit
-from s3commit.aws.ledger import DynamoLedger
-from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import Destination, JobResult, Outcome
-from s3commit.core.model.states import JobState
+from s3commit.core.model.job import JobResult, Outcome
 from tests.e2e.conftest import Deployed
 
 WAIT_SECONDS = 60
@@ -48,56 +44,6 @@ def until(condition: Any) -> None:
     raise AssertionError("waited in vain")
 
 
-def test_a_repeated_request_event_starts_nothing(environment: Deployed) -> None:
-    result = write(environment, "e2e/repeated", 0)
-    directory = JobDirectory(Destination(environment.bucket, "e2e/repeated/"), result.job_id)
-    ref = directory.ref
-    body = {
-        "Records": [
-            {
-                "eventName": "ObjectCreated:Put",
-                "s3": {
-                    "bucket": {"name": environment.bucket},
-                    "object": {"key": directory.request},
-                },
-            }
-        ]
-    }
-    url = queue(environment, "Request")
-    sqs, machine = environment.client("sqs"), environment.client("stepfunctions")
-
-    def executions() -> list[str]:
-        found = machine.list_executions(stateMachineArn=environment.stateMachine)["executions"]
-        return [one["name"] for one in found if one["name"] == ref]
-
-    assert executions() == [ref]
-    for _ in range(3):
-        sqs.send_message(QueueUrl=url, MessageBody=json.dumps(body))
-    until(lambda: depth(environment, url) == 0)
-    assert executions() == [ref]
-
-
-def test_events_note_the_attempts_while_the_job_is_open(environment: Deployed) -> None:
-    ledger = DynamoLedger(environment.table, region=environment.region, host=environment.endpoint)
-    with s3commit.open_job(f"s3://{environment.bucket}/e2e/ledger/") as job:
-        counted = []
-        for part in range(3):
-            with job.task(f"t{part}") as task:
-                with task.open(f"part-{part}.txt") as file:
-                    file.write(b"x")
-                counted.append(task.finish())
-        until(lambda: len(list(ledger.attempts(job.directory.ref))) == 3)
-        noted = {attempt.sha256 for attempt in ledger.attempts(job.directory.ref)}
-        assert noted == {attempt.sha256 for attempt in counted if attempt}
-        record = ledger.job(job.directory.ref)
-        assert record is not None
-        assert record.state is JobState.OPEN
-        result = job.commit(counted, timeout=WAIT_SECONDS)
-    record = ledger.job(job.directory.ref)
-    assert record is not None
-    assert (record.state, record.execution) == (JobState.COMMITTED, result.execution)
-
-
 def test_the_outcome_is_announced_and_the_execution_reads_well(environment: Deployed) -> None:
     result = write(environment, "e2e/announced", 0)
     machine = environment.client("stepfunctions")
@@ -110,7 +56,7 @@ def test_the_outcome_is_announced_and_the_execution_reads_well(environment: Depl
         for event in events
         if "stateEnteredEventDetails" in event
     ]
-    assert names[:3] == ["SealJob", "WhereToGoOn", "VerifyManifests"]
+    assert names[:3] == ["SealJob", "WhereToResume", "VerifyManifests"]
     assert names[-4:] == ["AnnounceOutcome", "TidyUp", "HowItEnded", "JobCommitted"]
 
 

@@ -177,36 +177,19 @@ def test_i4_a_plain_client_aborts_a_job(client: PlainClient) -> None:
 
 @pytest.mark.parametrize(
     ("spoil", "code"),
-    [
-        ("length", "UPLOADS_LOST"),
-        ("digest", "MANIFEST_CHANGED"),
-        ("missing", "MANIFEST_MISSING"),
-        ("outside", "NOT_CONTAINED"),
-        ("gone", "UPLOAD_GONE"),
-        ("request", "BAD_FIELD"),
-    ],
+    [("length", "UPLOADS_LOST"), ("digest", "MANIFEST_CHANGED"), ("request", "BAD_FIELD")],
 )
 def test_i2_i7_a_broken_job_ends_refused_with_nothing_visible(
     client: PlainClient, spoil: str, code: str
 ) -> None:
     client.setup()
-    if spoil == "missing":
-        attempt = client.task("0", {"part-0": b"data"})
-        name = client.directory + attempt["manifest"]
-        client.s3.delete_object(Bucket=client.bucket, Key=name)
-    elif spoil == "digest":
+    if spoil == "digest":
         attempt = client.task("0", {"part-0": b"data"}) | {"sha256": "0" * 64}
     elif spoil == "request":
         attempt = client.task("0", {"part-0": b"data"}) | {"manifest": "tasks/1/0.pendingset"}
     else:
         commit = client.upload("0", "0", "part-0", b"data")
-        if spoil == "length":
-            commit["length"] += 1
-        elif spoil == "outside":
-            commit["destinationKey"] = f"elsewhere/part-0-{client.job}.csv"
-        else:
-            where = {"Bucket": client.bucket, "Key": commit["destinationKey"]}
-            client.s3.abort_multipart_upload(**where, UploadId=commit["uploadId"])
+        commit["length"] += 1
         manifest = "tasks/0/0.pendingset"
         body = client.put(manifest, {"version": 3, "jobId": client.job, "commits": [commit]})
         attempt = {

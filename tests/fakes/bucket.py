@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from s3commit.core.model.errors import AccessError, JobRefusedError
-from s3commit.core.ports.objects import NULL_VERSION, ListedObject, ObjectFacts
+from s3commit.core.ports.objects import ListedObject, ObjectFacts
 
-# The rights that S3 asks for, by the names that policies have for them:
+# The rights that a test may take away, by the names that policies have for them:
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-with-s3-policy-actions.html
-GET, PUT, LIST = "s3:GetObject", "s3:PutObject", "s3:ListBucket"
-DELETE, DELETE_VERSION = "s3:DeleteObject", "s3:DeleteObjectVersion"
-LIST_UPLOADS, LIST_PARTS = "s3:ListBucketMultipartUploads", "s3:ListMultipartUploadParts"
-ABORT = "s3:AbortMultipartUpload"
+GET = "s3:GetObject"
+DELETE = "s3:DeleteObject"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +31,7 @@ class Version:
     def facts(self, key: str) -> ObjectFacts:
         """What HEAD says of this version."""
         length = len(self.body or b"")
-        return ObjectFacts(
-            key, self.etag, length, dict(self.metadata), self.version_id, self.opaque, self.modified
-        )
+        return ObjectFacts(key, self.etag, length, dict(self.metadata), self.opaque, self.modified)
 
 
 @dataclass(slots=True)
@@ -47,7 +43,6 @@ class Upload:
     metadata: dict[str, str]
     content_type: str
     parts: dict[int, bytes] = field(default_factory=dict)
-    modified: str = field(default="", compare=False)  # when the last part came
 
     def chosen(self, etags: Sequence[str], length: int, *, least: int) -> tuple[bytes, ...]:
         """The parts that a completion names, all of them but the last of ``least`` bytes or more.
@@ -78,35 +73,25 @@ class Upload:
 class Bucket:
     """Objects by key, each with its versions (the last one is current), and uploads by id.
 
-    ``completed`` remembers the facts of what each completed upload made. With ``suspended`` what
-    is put is the version ``null``, and replaces the one before of that name. ``denied`` has pairs
-    of a key prefix and an action (``s3:GetObject``) that nobody may do below it.
+    ``completed`` remembers the facts of what each completed upload made. ``denied`` has pairs of a
+    key prefix and an action (``s3:GetObject``) that nobody may do below it.
     """
 
     versioned: bool
     objects: dict[str, list[Version]] = field(default_factory=dict)
     uploads: dict[str, Upload] = field(default_factory=dict)
     completed: dict[str, ObjectFacts] = field(default_factory=dict)
-    suspended: bool = False
     denied: list[tuple[str, str]] = field(default_factory=list)
 
-    def permit(self, key: str, *actions: str) -> None:
-        """Raise `AccessError` if one of the actions is denied for the key."""
-        for prefix, action in self.denied:
-            if action in actions and key.startswith(prefix):
-                raise AccessError(f"{key[:200]!r}: {action} is denied")
+    def permit(self, key: str, action: str) -> None:
+        """Raise `AccessError` if the action is denied for the key."""
+        if any(denied == action and key.startswith(prefix) for prefix, denied in self.denied):
+            raise AccessError(f"{key[:200]!r}: {action} is denied")
 
     def seen(self, key: str) -> Version | None:
-        """The version that a caller may see, or None. Raises `AccessError`.
-
-        Without a right to list, what is not there is denied instead of missing:
-        https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
-        """
+        """The version that a caller may see, or None. Raises `AccessError`."""
         self.permit(key, GET)
-        version = self.current(key)
-        if version is None:
-            self.permit(key, LIST)
-        return version
+        return self.current(key)
 
     def archive(self, key: str) -> None:
         """Put the current version into the archive: it is seen, and not read."""
@@ -125,24 +110,10 @@ class Bucket:
 
     def add(self, key: str, version: Version) -> None:
         """Make ``version`` the current one; without versioning it replaces the one before."""
-        if self.suspended:
-            self.remove_version(key, NULL_VERSION)
         if self.versioned:
             self.objects.setdefault(key, []).append(version)
         else:
             self.objects[key] = [version]
-
-    def remove_version(self, key: str, version_id: str) -> None:
-        """Remove one version for good; what it covered is current again."""
-        kept = [
-            version
-            for version in self.objects.get(key, [])
-            if (version.version_id or NULL_VERSION) != version_id
-        ]
-        if kept:
-            self.objects[key] = kept
-        else:
-            self.objects.pop(key, None)
 
     def remove(self, key: str, marker_id: str) -> None:
         """Delete the object: cover it with a delete marker if the bucket is versioned."""

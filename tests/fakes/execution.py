@@ -6,6 +6,7 @@ state machine, so that the two can't drift apart.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -22,8 +23,8 @@ from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.tidy_up import tidy_up
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.plan import MAX_PLAN_BYTES, Unit, decode_plan
 from s3commit.core.formats.ticket import Ticket, UnitResult
+from s3commit.core.job.pages import MAX_INDEX_BYTES, Unit, decode_unit
 from s3commit.core.job.record import beside_twins
 from s3commit.core.model.errors import (
     AccessError,
@@ -62,6 +63,7 @@ REFUSING = frozenset({"VerifyManifests", "AcquireDestination", "CheckConditions"
 
 # The step after SealJob that resumes a job in a given state.
 ENTRY: dict[JobState, str] = {
+    JobState.OPEN: "SealJob",  # once the ledger is healed
     JobState.SEALED: "VerifyManifests",
     JobState.COMMITTING: "CompleteUploads",
     JobState.PUBLISHING: "RemoveReplaced",
@@ -161,8 +163,8 @@ def _attempt(
 
 def _complete_uploads(ports: Ports, ticket: Ticket, complete: CompleteUnits) -> Ticket:
     try:
-        stored = ports.store.get(ticket.bucket, ticket.plan, max_bytes=MAX_PLAN_BYTES)
-        units = decode_plan(stored.body)
-    except (NotFoundError, AccessError, InvalidInputError):
+        stored = ports.store.get(ticket.bucket, ticket.plan, max_bytes=MAX_INDEX_BYTES)
+        units = [decode_unit(unit) for unit in json.loads(stored.body)]
+    except (NotFoundError, AccessError, InvalidInputError, ValueError):
         return ticket  # the machine's catch of States.ItemReaderFailed: without results
     return replace(ticket, completed=tuple(complete(ports, ticket, units)))

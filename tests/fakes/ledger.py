@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from s3commit.core.model.locks import Claim, Claimed
-from s3commit.core.model.record import AttemptRecord, JobRecord
+from s3commit.core.model.record import AttemptRecord, Healing, JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Expected, Ledger
 from tests.fakes.item_limits import (
@@ -17,6 +18,8 @@ from tests.fakes.item_limits import (
     claim_item,
     job_item,
 )
+
+OPEN = JobState.OPEN
 
 
 class MemoryLedger(Ledger):
@@ -30,7 +33,28 @@ class MemoryLedger(Ledger):
         self._attempts: dict[str, dict[tuple[str, str], AttemptRecord]] = {}
         self._claims: dict[tuple[str, Claim], Claimed] = {}
         self._unlisted: set[str] = set()
+        self._healing: dict[str, Healing] = {}
+        self._tables = count(1)
+        self._table = f"table-{next(self._tables)}"
         self._lock = threading.RLock()
+
+    def lose(self) -> None:
+        """An empty table in its place, under everybody who uses it."""
+        with self._lock:
+            kept: list[Any] = [
+                *(self._jobs, self._attempts, self._claims, self._healing, self._unlisted)
+            ]
+            for one in kept:
+                one.clear()
+            self._table = f"table-{next(self._tables)}"
+
+    def restore(self, earlier: MemoryLedger) -> None:
+        """What the table had earlier, in a new one, under everybody who uses it."""
+        with self._lock:
+            self.lose()
+            self._jobs.update(earlier._jobs)
+            self._claims.update(earlier._claims)
+            self._healing.update(earlier._healing)
 
     def job(self, ref: str) -> JobRecord | None:
         """See `Ledger.job`."""
@@ -46,9 +70,23 @@ class MemoryLedger(Ledger):
         """See `Ledger.open_job`."""
         check_item(job_item(record))
         with self._lock:
-            if record.ref not in self._jobs:
+            standing = self._jobs.get(record.ref)
+            if standing is None or (record.state is not OPEN and standing.state is OPEN):
                 self._unlisted.discard(record.ref)
-            return self._jobs.setdefault(record.ref, record)
+                self._jobs[record.ref] = record
+            return self._jobs[record.ref]
+
+    def healing(self, bucket: str, *, now: str) -> Healing:
+        """See `Ledger.healing`."""
+        with self._lock:
+            return self._healing.setdefault(bucket, Healing(self._table, now)).of(self._table)
+
+    def note_healing(self, bucket: str, healing: Healing) -> None:
+        """See `Ledger.note_healing`."""
+        with self._lock:
+            stands = self._healing.get(bucket)
+            if stands is not None and stands.table == healing.table and not stands.whole:
+                self._healing[bucket] = healing
 
     def update(self, ref: str, expected: Expected, changes: Mapping[str, Any]) -> JobRecord:
         """See `Ledger.update`."""
@@ -117,12 +155,3 @@ class MemoryLedger(Ledger):
         """See `Ledger.unlist`."""
         with self._lock:
             self._unlisted.add(ref)
-
-    def forget(self, ref: str, *, generation: int) -> bool:
-        """See `Ledger.forget`."""
-        with self._lock:
-            record = self._jobs.get(ref)
-            if record is None or (record.state, record.generation) != (JobState.OPEN, generation):
-                return False
-            del self._jobs[ref]
-            return True

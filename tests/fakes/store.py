@@ -6,7 +6,6 @@ import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from s3commit.core.model.errors import (
     ARCHIVED,
@@ -16,25 +15,16 @@ from s3commit.core.model.errors import (
     PreconditionError,
     UploadGoneError,
 )
-from s3commit.core.ports.clock import Clock
+from s3commit.core.ports.bundle import Clock
 from s3commit.core.ports.objects import (
-    NULL_VERSION,
     ListedObject,
     ListedVersion,
     ObjectFacts,
     OpenUpload,
     StoredObject,
-    UploadParts,
 )
 from tests.fakes.bucket import (
-    ABORT,
     DELETE,
-    DELETE_VERSION,
-    GET,
-    LIST,
-    LIST_PARTS,
-    LIST_UPLOADS,
-    PUT,
     Bucket,
     Upload,
     Version,
@@ -42,16 +32,7 @@ from tests.fakes.bucket import (
     etag_of,
 )
 from tests.fakes.clock import ManualClock
-from tests.fakes.s3_limits import (
-    S3,
-    Sizes,
-    answer,
-    check_deletes,
-    check_key,
-    check_metadata,
-    check_part,
-    check_size,
-)
+from tests.fakes.s3_limits import LEAST_PART, check_deletes, check_key, check_part
 
 
 class MemoryObjectStore:
@@ -61,24 +42,22 @@ class MemoryObjectStore:
     ``versioned`` holds for all buckets. With ``repeats_complete`` a repeated completion is
     answered with success and what the first one made, whatever became of the object since: S3
     does so at times, at others it says that there is no such upload. A caller must bear both.
-    With ``opaque`` etags tell nothing of the bytes, as behind SSE-KMS. ``sizes`` are S3's bounds,
-    ``min_part_bytes`` is one of them. `archive` and `deny` lay what the pipeline can't read.
+    With ``opaque`` etags tell nothing of the bytes, as behind SSE-KMS. `archive` and `deny` lay
+    what the pipeline can't read.
     """
 
     def __init__(
         self,
         *buckets: str,
         clock: Clock | None = None,
-        sizes: Sizes = S3,
-        min_part_bytes: int | None = None,
+        min_part_bytes: int = LEAST_PART,
         versioned: bool = False,
         repeats_complete: bool = False,
         opaque: bool = False,
     ) -> None:
         self._buckets = {name: Bucket(versioned) for name in buckets}
         self._clock = clock or ManualClock()
-        least = sizes.least_part if min_part_bytes is None else min_part_bytes
-        self._sizes = replace(sizes, least_part=least)
+        self._least_part = min_part_bytes
         self._repeats_complete = repeats_complete
         self._opaque = opaque
         self._serial = itertools.count(1)
@@ -124,7 +103,6 @@ class MemoryObjectStore:
     def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
         """See `ObjectReader.list`."""
         with self._lock:
-            self._bucket(bucket).permit(prefix, LIST)
             found = self._bucket(bucket).listing(prefix)
         return (one for one in found if one.key > after)
 
@@ -134,42 +112,25 @@ class MemoryObjectStore:
             versions = self._bucket(bucket).objects.get(key, [])[::-1]
         for one in versions:
             if one.body is not None:
-                yield ListedVersion(one.version_id or NULL_VERSION, one.etag, len(one.body))
+                yield ListedVersion(one.version_id or "null", one.etag, len(one.body))
 
-    def list_uploads(
-        self, bucket: str, prefix: str, *, after: str = "", after_upload: str = ""
-    ) -> Iterator[OpenUpload]:
+    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
         """See `ObjectReader.list_uploads`; those of one key in the order of time, and of ids."""
-
-        def comes(upload: Upload, upload_id: str) -> bool:
-            of_the_same = upload.key == after and upload_id > after_upload != ""
-            return upload.key.startswith(prefix) and (of_the_same or upload.key > after)
-
         with self._lock:
-            self._bucket(bucket).permit(prefix, LIST_UPLOADS)
             found = [
                 OpenUpload(upload.key, upload_id, upload.initiated)
                 for upload_id, upload in self._bucket(bucket).uploads.items()
-                if comes(upload, upload_id)
+                if upload.key.startswith(prefix) and upload.key > after
             ]
         return iter(sorted(found, key=lambda upload: (upload.key.encode(), upload.initiated)))
 
-    def upload_parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
-        """See `ObjectReader.upload_parts`."""
-        with self._lock:
-            self._bucket(bucket).permit(key, LIST_PARTS)
-            upload = self._upload(bucket, key, upload_id)
-            return UploadParts(sum(map(len, upload.parts.values())), upload.modified)
-
     def is_versioned(self, bucket: str) -> bool:
         """See `ObjectReader.is_versioned`."""
-        holder = self._bucket(bucket)
-        return holder.versioned and not holder.suspended
+        return self._bucket(bucket).versioned
 
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
         """See `ObjectReader.upload_is_open`."""
         with self._lock:
-            self._bucket(bucket).permit(key, LIST_PARTS)
             return self._bucket(bucket).is_open(key, upload_id)
 
     def put(
@@ -186,9 +147,6 @@ class MemoryObjectStore:
         with self._lock:
             holder = self._bucket(bucket)
             check_key(key)
-            check_size("an object that is put whole", len(body), self._sizes.put)
-            # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
-            holder.permit(key, PUT, *([] if if_match is None else [GET]))
             self._check_condition(holder, bucket, key, if_absent, if_match)
             version = Version(
                 self._new_version_id(holder),
@@ -202,24 +160,17 @@ class MemoryObjectStore:
             holder.add(key, version)
             return version.etag
 
-    def delete(
-        self, bucket: str, key: str, *, if_match: str | None = None, version_id: str | None = None
-    ) -> None:
+    def delete(self, bucket: str, key: str, *, if_match: str | None = None) -> None:
         """See `ObjectWriter.delete`."""
         with self._lock:
             holder = self._bucket(bucket)
             check_key(key)
-            holder.permit(key, DELETE if version_id is None else DELETE_VERSION)
+            holder.permit(key, DELETE)
             if if_match is not None:
-                # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html
-                holder.permit(key, GET)
                 if holder.current(key) is None:
                     return
                 self._check_condition(holder, bucket, key, False, if_match)
-            if version_id is not None:
-                holder.remove_version(key, version_id)
-            else:
-                holder.remove(key, self._new_version_id(holder) or "")
+            holder.remove(key, self._new_version_id(holder) or "")
 
     def delete_seen(self, bucket: str, objects: Sequence[ListedObject]) -> None:
         """See `ObjectWriter.delete_seen`."""
@@ -242,31 +193,25 @@ class MemoryObjectStore:
         with self._lock:
             holder = self._bucket(bucket)
             check_key(key)
-            check_metadata(metadata)
-            holder.permit(key, PUT)
             upload_id = f"upload-{next(self._serial):06d}"
             lowered = {name.lower(): value for name, value in metadata.items()}
             holder.uploads[upload_id] = Upload(key, self._clock.now(), lowered, content_type)
-            answer(key)
             return upload_id
 
     def upload_part(
         self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
     ) -> str:
         """See `UploadStarter.upload_part`."""
-        check_part(number, len(body), self._sizes)
+        check_part(number)
         copy = bytes(body)
         with self._lock:
-            self._bucket(bucket).permit(key, PUT)
             upload = self._upload(bucket, key, upload_id)
             upload.parts[number] = copy
-            upload.modified = self._clock.now()
         return etag_of(copy)
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
         """See `UploadStarter.abort_upload`."""
         with self._lock:
-            self._bucket(bucket).permit(key, ABORT)
             if self._bucket(bucket).is_open(key, upload_id):
                 del self._bucket(bucket).uploads[upload_id]
 
@@ -283,13 +228,11 @@ class MemoryObjectStore:
         """See `UploadCompleter.complete_upload`."""
         with self._lock:
             holder = self._bucket(bucket)
-            holder.permit(key, PUT)
             before = holder.completed.get(upload_id)
             if self._repeats_complete and before is not None and before.key == key:
                 return before
             upload = self._upload(bucket, key, upload_id)
-            parts = upload.chosen(etags, length, least=self._sizes.least_part)
-            check_size("an object", length, self._sizes.object)
+            parts = upload.chosen(etags, length, least=self._least_part)
             self._check_condition(holder, bucket, key, if_absent, None)
             version = Version(
                 self._new_version_id(holder),
@@ -302,9 +245,8 @@ class MemoryObjectStore:
             )
             holder.add(key, version)
             del holder.uploads[upload_id]
-            facts = ObjectFacts(key, version.etag, length, {}, version.version_id, self._opaque)
+            facts = ObjectFacts(key, version.etag, length, opaque=self._opaque)
             holder.completed[upload_id] = facts
-            answer(key)
             return facts
 
     def bucket(self, bucket: str) -> Bucket:
@@ -322,21 +264,13 @@ class MemoryObjectStore:
             raise UploadGoneError(f"there is no open upload {upload_id} of s3://{bucket}/{key}")
         return holder.uploads[upload_id]
 
-    def suspend_versioning(self, bucket: str) -> None:
-        """Keep the versions that there are, and no more from now on."""
-        with self._lock:
-            self._bucket(bucket).suspended = True
-
     def archive(self, bucket: str, key: str) -> None:
         """Put the object into the archive: it is seen, and not read (GLACIER, DEEP_ARCHIVE)."""
         with self._lock:
             self._bucket(bucket).archive(key)
 
     def deny(self, bucket: str, prefix: str, *actions: str) -> None:
-        """Deny the actions (``s3:GetObject``) below the prefix, as a bucket's policy does.
-
-        A right to list is asked for by the listing's prefix.
-        """
+        """Deny the actions (``s3:GetObject``) below the prefix, as a bucket's policy does."""
         self._bucket(bucket).denied.extend((prefix, action) for action in actions)
 
     def allow(self, bucket: str) -> None:
@@ -348,9 +282,7 @@ class MemoryObjectStore:
         return f'"{next(self._serial):032x}-1"' if self._opaque else of_bytes
 
     def _new_version_id(self, holder: Bucket) -> str | None:
-        if not holder.versioned:
-            return None
-        return NULL_VERSION if holder.suspended else f"version-{next(self._serial):06d}"
+        return f"version-{next(self._serial):06d}" if holder.versioned else None
 
     @staticmethod
     def _check_condition(

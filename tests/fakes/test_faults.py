@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
-from s3commit.core.model.errors import NotFoundError, TransientError
+from s3commit.core.model.errors import TransientError
 from s3commit.core.model.locks import Claim, Claimed, LockMode
-from tests.contract.conftest import at_once
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
@@ -51,34 +48,6 @@ def test_a_failure_comes_instead_of_the_nth_call() -> None:
     assert [call.key for call in plan.fired] == ["b"]
 
 
-def test_a_failure_may_last() -> None:
-    plan = FaultPlan().fail("head", TransientError("503"), nth=2, times=None)
-    store = plan.wrap(a_store())
-
-    store.head("lake", "a")
-    for _ in range(3):
-        with pytest.raises(TransientError):
-            store.head("lake", "a")
-
-
-def test_a_rule_may_choose_by_key() -> None:
-    plan = FaultPlan().fail("put", TransientError("503"), where=lambda call: call.key == "b")
-    store = plan.wrap(a_store())
-
-    store.put("lake", "a", b"")
-    with pytest.raises(TransientError):
-        store.put("lake", "b", b"")
-
-
-def test_a_crash_before_a_call_leaves_it_undone() -> None:
-    store = a_store()
-
-    with pytest.raises(Crash):
-        FaultPlan().crash_before("put").wrap(store).put("lake", "a", b"")
-
-    assert store.head("lake", "a") is None
-
-
 def test_a_crash_after_a_call_leaves_it_done_and_no_handler_stops_it() -> None:
     store = a_store()
 
@@ -103,13 +72,6 @@ def test_a_lost_response_is_an_error_after_the_deed() -> None:
     assert store.head("lake", "a") is not None
 
 
-def test_a_call_that_fails_by_itself_fails_as_itself() -> None:
-    wrapped = FaultPlan().lose_response("get").wrap(a_store())
-
-    with pytest.raises(NotFoundError):
-        wrapped.get("lake", "a", max_bytes=1)
-
-
 def test_another_process_may_get_in_between() -> None:
     store = a_store()
     plan = FaultPlan()
@@ -120,46 +82,3 @@ def test_another_process_may_get_in_between() -> None:
     wrapped.put("lake", "late", b"")
 
     assert [line.key for line in store.list("lake", "")] == ["early"]
-
-
-def test_every_crash_point_of_a_run_can_be_enumerated() -> None:
-    def run(plan: FaultPlan) -> None:
-        store = plan.wrap(a_store())
-        store.put("lake", "a", b"")
-        store.head("lake", "a")
-        store.delete("lake", "a")
-
-    points = []
-    for nth in range(1, 100):
-        plan = FaultPlan().crash_before(nth=nth)
-        try:
-            run(plan)
-        except Crash:
-            points.append(plan.fired[0].verb)
-        else:
-            break
-
-    assert points == ["put", "head", "delete"]
-
-
-def test_forgotten_calls_are_not_counted_and_rules_go_on() -> None:
-    plan = FaultPlan().crash_before("head", nth=2)
-    store = plan.wrap(a_store())
-    store.head("lake", "a")
-    plan.forget_calls()
-
-    with pytest.raises(Crash):
-        store.head("lake", "a")
-
-    assert plan.counts() == {"head": 1}
-
-
-def test_a_rule_strikes_once_among_threads() -> None:
-    plan = FaultPlan().fail("put", TransientError("503"), nth=5)
-    store = plan.wrap(a_store())
-
-    outcomes = at_once([partial(store.put, "lake", str(number), b"") for number in range(16)])
-
-    assert sum(isinstance(outcome, TransientError) for outcome in outcomes) == 1
-    assert plan.count("put") == 16
-    assert sorted(call.number for call in plan.calls) == list(range(1, 17))

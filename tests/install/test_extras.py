@@ -12,10 +12,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from s3commit.aws import env
-from stacks.dependencies import REQUIREMENTS
+from stacks.layers import REQUIREMENTS
 from tests.contract.conftest import create_table
-from tests.install.installed import ROOT, Machine, closure, declared, install, modules_of
+from tests.install.installed import Machine, closure, declared, install, modules_of
 from tests.lake import Lake, lake_on
 from tests.stacks.synthesized import synthesize
 
@@ -35,12 +34,13 @@ SPARK = """
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.types import LongType, StructField, StructType
-from s3commit.spark.job import spark_job
+from s3commit.spark.job import open_spark_job
 from s3commit.spark.options import parse_options, policy_of
+from s3commit.spark.schema import check_schema
 
 options = parse_options({uri!r}, {{}})
-schema = StructType([StructField("id", LongType())])
-job = spark_job(options, schema, policy_of(options, overwrite=False)).open()
+schema = check_schema(StructType([StructField("id", LongType())]), ())
+job = open_spark_job(options, schema, policy_of(options, overwrite=False))
 TaskContext._taskContext = context = object.__new__(TaskContext)
 context._partitionId, context._taskAttemptId, context._localProperties = 0, 0, {{}}
 message = job.write_task(iter([pa.record_batch({{"id": [1, 2, 3]}})]))
@@ -62,15 +62,6 @@ with LocalRuntime(Path({assembly!r}), warm=False) as runtime:
         print(job.commit([task.counted]).files, "file")
 """
 
-HANDLER = """
-from types import SimpleNamespace
-import ingest
-names = ("function_name", "memory_limit_in_mb", "invoked_function_arn", "aws_request_id")
-context = SimpleNamespace(**dict.fromkeys(names, "x"))
-body = '{"Service": "Amazon S3", "Event": "s3:TestEvent"}'
-record = {"messageId": "1", "body": body, "eventSource": "aws:sqs"}
-print(ingest.handler({"Records": [record]}, context))
-"""
 
 Installed = Callable[..., Machine]
 
@@ -140,24 +131,6 @@ def test_no_extra_brings_a_spark_of_its_own(installed: Installed) -> None:
         "try: write(None, 's3://b/t/')\nexcept Exception as error: print(error)\n"
     )
     assert "pyspark is not installed here: run this with the cluster's Python" in done.stdout
-
-
-def test_the_functions_need_the_pipeline(installed: Installed) -> None:
-    handlers = sorted(path.stem for path in (ROOT / "lambdas").glob("[a-z]*.py"))
-    code = IMPORT.format(names=[*modules_of("core", "aws"), *handlers]) + HANDLER
-    told = does(
-        installed("pipeline"),
-        code,
-        ROOT / "lambdas",
-        **{
-            env.TABLE: "ledger",
-            env.BUCKET: "lake",
-            env.LEDGER_TTL_DAYS: "30",
-            env.REPLACE_BELOW: "[]",
-            env.STATE_MACHINE: MACHINE,
-        },
-    )
-    assert told.splitlines()[-1] == "{'batchItemFailures': []}"
 
 
 def test_the_layer_pins_what_the_pipeline_declares() -> None:

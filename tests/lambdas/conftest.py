@@ -53,6 +53,8 @@ def module(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Mod
         loaded = importlib.import_module(f"lambdas.{name}")
         if hasattr(loaded, "ports"):
             monkeypatch.setattr(loaded, "ports", world.ports)
+        if name == "ingest":
+            monkeypatch.setattr(loaded, "machine", world.late)
         return loaded
 
     return load

@@ -12,8 +12,8 @@ import pytest
 
 from bench.cold import LAMBDAS, environment
 from stacks.definition import MAP_FUNCTION, STEPS
-from stacks.dependencies import ROOT, dependencies_layer
 from stacks.functions import FUNCTIONS
+from stacks.layers import ROOT, dependencies_layer
 
 PROGRAM = """
 import gc, json, sys
@@ -59,7 +59,7 @@ def test_a_function_imports_nothing_that_no_function_needs(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"sweep"}))
 def test_no_function_of_a_job_imports_the_sweep_or_the_check(name: str) -> None:
-    elsewhere = ("s3commit.core.sweep", "s3commit.core.check", "s3commit.core.rebuild")
+    elsewhere = ("s3commit.core.sweep", "s3commit.core.check")
     assert [one for one in started(name)["modules"] if one.startswith(elsewhere)] == []
 
 
@@ -71,7 +71,7 @@ def test_who_starts_executions_knows_no_ledger_and_no_store() -> None:
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_a_function_has_its_clients_before_its_first_call(name: str) -> None:
     """One of each service. While it starts a function has more of a processor than in its calls."""
-    expected = ["stepfunctions"] if name in {"dispatch", "sweep"} else []
+    expected = ["stepfunctions"] if name in {"ingest", "dispatch", "sweep"} else []
     if name != "dispatch":
         expected += ["dynamodb", "s3"]
     assert started(name)["clients"] == sorted(expected)

@@ -160,7 +160,7 @@ def test_i12_a_call_that_is_killed_has_noted_what_it_had_judged(world: World, ca
     assert [one.task_id for one in world.ledger.attempts(DIRECTORY.ref)] == ["t0"]
 
 
-def test_i4_a_late_manifest_is_aborted_by_the_function(world: World, call: Call) -> None:
+def test_i4_a_late_manifest_starts_an_execution_that_tidies_up(world: World, call: Call) -> None:
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     world.run(DIRECTORY)
     late = world.attempt(DIRECTORY, "t0", "a1")

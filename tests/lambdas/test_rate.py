@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from s3commit.aws.concurrency import MOST_WORKERS
+from s3commit.aws.env import MOST_WORKERS
 from s3commit.core.model.limits import COMPLETE_WORKERS, UNIT_FILES
 from stacks.config import ConfigError, DeployConfig
 from stacks.functions import FUNCTIONS

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.formats.ticket import decode_ticket, execution_input
-from s3commit.core.job.record import takeovers
+from s3commit.core.formats.ticket import execution_input
 from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
@@ -16,9 +15,8 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.model.job import Conflict
 from s3commit.core.ports.ledger import LostRaceError
-from tests.core.world import BUCKET, World, job_directory
+from tests.core.world import World, job_directory
 from tests.lambdas.conftest import Call, Refusals
 
 DIRECTORY = job_directory()
@@ -69,21 +67,6 @@ def test_a_job_goes_through_the_functions_to_its_commit(world: World, call: Call
     ticket = step(call, "end", "TidyUp", ticket)
     assert (ticket["outcome"], ticket["files"], ticket["code"]) == ("COMMITTED", 3, "")
     assert world.result(DIRECTORY).execution == EXECUTION
-
-
-def test_i10_a_job_that_replaces_goes_through_one_function_more(world: World, call: Call) -> None:
-    old = f"{DIRECTORY.destination.prefix}old.parquet"
-    world.store.put(BUCKET, old, b"old")
-    world.open(DIRECTORY, conflict=Conflict.REPLACE)
-    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
-    ticket = decided(world, call)
-    ticket["completed"] = complete(world, call, ticket)
-    ticket = step(call, "end", "BeginPublish", ticket)
-    assert ticket["replaces"]
-    assert old in world.visible()
-    ticket = step(call, "end", "RemoveReplaced", ticket)
-    assert old not in world.visible()
-    assert step(call, "end", "PublishSuccess", ticket)["outcome"] == "COMMITTED"
 
 
 @pytest.mark.parametrize(
@@ -195,13 +178,3 @@ def test_a_ticket_that_contradicts_itself_is_refused(
     with pytest.raises(S3CommitError):
         step(call, "decide", "SealJob", execution_input(DIRECTORY) | changes)
     assert world.ledger.job(DIRECTORY.ref) is None
-
-
-def test_the_ticket_comes_back_as_it_was(world: World, call: Call) -> None:
-    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
-    ticket = decided(world, call)
-    again = decode_ticket(ticket)
-    record = world.record(DIRECTORY)
-    assert (again.state, again.generation) == ("COMMITTING", record.generation)
-    assert takeovers(record) == 1
-    assert again.plan.startswith(DIRECTORY.plans)

@@ -79,16 +79,8 @@ MACHINE: Json = {
             "MaxConcurrency": 2,
             "ItemProcessor": {
                 "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
-                "StartAt": "Kind",
-                "States": {
-                    "Kind": {
-                        "Type": "Choice",
-                        "Choices": [{"Variable": "$.call", "BooleanEquals": True, "Next": "Unit"}],
-                        "Default": "Same",
-                    },
-                    "Same": {"Type": "Pass", "End": True},
-                    "Unit": task("Unit", End=True),
-                },
+                "StartAt": "Same",
+                "States": {"Same": {"Type": "Pass", "End": True}},
             },
             "ResultPath": "$.done",
             "End": True,
@@ -191,7 +183,6 @@ def pipeline() -> Json:
         "Slow": function("probe.handler", Timeout=1),
         "Broken": function("broken.handler"),
         "Batch": function("probe.batch", LoggingConfig={"LogGroup": {"Ref": "Logs"}}),
-        "Unit": function("probe.unit"),
     }
     names = {name: {"Ref": name} for name in functions}
     return {

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from s3commit.local import UnsupportedTemplateError
 from s3commit.local.assembly import load_assembly
-from s3commit.local.errors import UnsupportedTemplateError
 from s3commit.local.loader import check
 from tests.stacks.synthesized import IMPORTED, KEY_ARN, OPERATOR, synthesize
 

@@ -9,13 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from s3commit.local import LocalRuntimeError, UnsupportedTemplateError
 from s3commit.local.assembly import Asset, load_assembly
-from s3commit.local.errors import LocalRuntimeError, UnsupportedTemplateError
 from tests.local import templates
-
-
-def test_a_stack_comes_after_those_it_depends_on(assembly: Path) -> None:
-    assert [stack.name for stack in load_assembly(assembly).stacks] == ["Storage", "Pipeline"]
 
 
 def test_a_folder_becomes_the_same_zip_each_time(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from s3commit.local.errors import UnsupportedTemplateError
-from s3commit.local.intrinsics import Created, Resolver, references
+from s3commit.local import UnsupportedTemplateError
+from s3commit.local.loader import Resolver
+from s3commit.local.resources import Created
 
 TEMPLATE = {
     "Parameters": {"Boot": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/cdk"}},
@@ -19,26 +20,6 @@ TEMPLATE = {
 def resolver() -> Resolver:
     created = {"Queue": Created("url", {"Arn": "arn:q"})}
     return Resolver("S", "1", "here-1", TEMPLATE, {"S:Out": "imported"}, created)
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ({"Ref": "Queue"}, "url"),
-        ({"Ref": "AWS::AccountId"}, "1"),
-        ({"Fn::GetAtt": ["Queue", "Arn"]}, "arn:q"),
-        ({"Fn::Join": ["-", ["a", {"Ref": "Queue"}, 3]]}, "a-url-3"),
-        ({"Fn::Sub": "${AWS::AccountId}/${AWS::Region}"}, "1/here-1"),
-        ({"Fn::Select": [1, {"Fn::Split": [":", {"Fn::GetAtt": ["Queue", "Arn"]}]}]}, "q"),
-        ({"Fn::ImportValue": "S:Out"}, "imported"),
-        (
-            {"a": [{"Ref": "Queue"}, 1], "b": {"Ref": "AWS::Partition"}},
-            {"a": ["url", 1], "b": "aws"},
-        ),
-    ],
-)
-def test_an_intrinsic_has_its_value(resolver: Resolver, value: Any, expected: Any) -> None:
-    assert resolver.resolve(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -59,11 +40,3 @@ def test_an_intrinsic_has_its_value(resolver: Resolver, value: Any, expected: An
 def test_what_is_not_known_is_named(resolver: Resolver, value: Any, message: str) -> None:
     with pytest.raises(UnsupportedTemplateError, match=message):
         resolver.resolve(value)
-
-
-def test_references_are_found_wherever_they_stand() -> None:
-    value = {
-        "a": [{"Ref": "One"}, {"Fn::GetAtt": ["Two", "Arn"]}],
-        "b": {"Fn::Join": ["", ["x", {"Ref": "Three"}]]},
-    }
-    assert set(references(value)) == {"One", "Two", "Three"}

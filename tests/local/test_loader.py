@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
+from s3commit.local import LocalRuntimeError, UnsupportedTemplateError
 from s3commit.local.assembly import load_assembly
-from s3commit.local.errors import LocalRuntimeError, UnsupportedTemplateError
-from s3commit.local.loader import data_bucket, load
-from s3commit.local.resources import TYPES, Context, Place
+from s3commit.local.loader import TYPES, data_bucket, load
+from s3commit.local.resources import Context, Place
 from s3commit.local.resources.compute import create_machine
-from s3commit.local.resources.messaging import create_rule
-from s3commit.local.resources.storage import lifecycle, notification
+from s3commit.local.resources.data import create_rule
 from s3commit.local.server import LocalRuntime
 from tests.local import templates
 from tests.local.conftest import Local
@@ -113,22 +112,6 @@ def test_the_table_has_its_time_to_live_and_its_recovery(local: Local) -> None:
     assert recovery["PointInTimeRecoveryStatus"] == "ENABLED"
 
 
-def test_the_function_has_what_the_template_says(local: Local) -> None:
-    found = local.functions.get_function_configuration(FunctionName=local.output("Probe"))
-    assert found["Architectures"] == ["arm64"]
-    assert found["Timeout"] == 60
-    assert found["MemorySize"] == 256
-    assert len(found["Layers"]) == 1
-
-
-def test_the_queue_sends_what_fails_to_its_dead_letter_queue(local: Local) -> None:
-    attributes = local.sqs.get_queue_attributes(
-        QueueUrl=local.output("QueueUrl"), AttributeNames=["All"]
-    )["Attributes"]
-    assert '"maxReceiveCount": 2' in attributes["RedrivePolicy"]
-    assert "Policy" in attributes
-
-
 def test_the_output_names_the_data_bucket(assembly: Path, tmp_path: Path) -> None:
     assert data_bucket(load_assembly(assembly)) == Place("Storage", "Bucket")
     storage = templates.storage()
@@ -145,40 +128,6 @@ def test_a_circle_is_an_error_that_names_it(local: Local, tmp_path: Path) -> Non
     context = Context("1", "us-east-1", local.runtime.client)
     with pytest.raises(LocalRuntimeError, match=r"in a circle: .*QueuePolicy"):
         load(assembly, context)
-
-
-def test_notifications_become_what_the_api_takes() -> None:
-    rules = {"S3Key": {"Rules": [{"Name": "suffix", "Value": ".x"}]}}
-    given = {
-        "QueueConfigurations": [{"Event": "s3:ObjectCreated:*", "Queue": "q", "Filter": rules}]
-    }
-    assert notification(given) == {
-        "QueueConfigurations": [
-            {
-                "Events": ["s3:ObjectCreated:*"],
-                "QueueArn": "q",
-                "Filter": {"Key": {"FilterRules": [{"Name": "suffix", "Value": ".x"}]}},
-            }
-        ]
-    }
-    with pytest.raises(UnsupportedTemplateError, match=r"NotificationConfiguration\.Lambda"):
-        notification(given | {"LambdaConfigurations": []})
-
-
-def test_lifecycle_rules_become_what_the_api_takes() -> None:
-    given = {"Rules": [{"Id": "x", "Status": "Enabled", "ExpiredObjectDeleteMarker": True}]}
-    expiration = {"ExpiredObjectDeleteMarker": True}
-    assert lifecycle(given) == {
-        "Rules": [
-            {"ID": "x", "Status": "Enabled", "Filter": {"Prefix": ""}, "Expiration": expiration}
-        ]
-    }
-
-
-def test_a_long_name_is_cut_and_stays_different() -> None:
-    one, two = Place("S" * 60, "LogicalA"), Place("S" * 60, "LogicalB")
-    assert len(one.name(63)) == 63
-    assert one.name(63) != two.name(63)
 
 
 def no_client(_service: str) -> None:

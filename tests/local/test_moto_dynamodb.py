@@ -119,3 +119,17 @@ def test_a_cancelled_transaction_leaves_everything_as_it_was(local: Local, key: 
         ExpressionAttributeValues={":k": {"S": key}},
     )["Items"]
     assert left == [item(key) | {"v": {"N": "1"}}, item(key, "y")]
+
+
+def test_each_table_has_an_id_of_its_own(local: Local) -> None:
+    first, again = (
+        local.dynamodb.describe_table(TableName=local.runtime.table)["Table"]["TableId"]
+        for _ in range(2)
+    )
+    assert first == again
+    name = f"{local.runtime.table}-restored"
+    local.dynamodb.restore_table_to_point_in_time(
+        SourceTableName=local.runtime.table, TargetTableName=name, UseLatestRestorableTime=True
+    )
+    assert local.dynamodb.describe_table(TableName=name)["Table"]["TableId"] != first
+    local.dynamodb.delete_table(TableName=name)

@@ -73,14 +73,6 @@ def test_only_the_reported_message_comes_again_and_ends_in_the_dead_letter_queue
     assert sorted(counts) == [(False, "1"), (True, "1"), (True, "2")]
 
 
-def test_a_batch_whose_call_failed_comes_again_whole(local: Local) -> None:
-    mark = uuid.uuid4().hex
-    local.sqs.send_message(
-        QueueUrl=local.output("QueueUrl"), MessageBody=json.dumps({"m": mark, "explode": True})
-    )
-    assert json.loads(dead_letter(local, mark)["Body"])["m"] == mark
-
-
 def dead_letter(local: Local, mark: str) -> dict[str, Any]:
     for _ in range(10):
         answer = local.sqs.receive_message(
@@ -143,10 +135,3 @@ def test_a_completed_upload_is_announced_once(local: Local, key: str) -> None:
     parts = {"Parts": [{"PartNumber": 1, "ETag": etag}]}
     local.s3.complete_multipart_upload(**where, MultipartUpload=parts)
     assert s3_events(local, key) == ["ObjectCreated:CompleteMultipartUpload"]
-
-
-def test_a_put_object_is_announced_if_its_suffix_matches(local: Local, key: str) -> None:
-    for suffix in (".announced", ".silent"):
-        local.s3.put_object(Bucket=local.bucket, Key=key + suffix, Body=b"x")
-    assert s3_events(local, key + ".announced") == ["ObjectCreated:Put"]
-    assert s3_events(local, key + ".silent") == []

@@ -15,12 +15,6 @@ from tests.local.conftest import Local
 from tests.local.stress import switching_fast
 
 
-def test_a_machine_calls_its_functions(local: Local) -> None:
-    ended = local.run({"do": "call", "n": 1})
-    assert ended["status"] == "SUCCEEDED", ended
-    assert json.loads(ended["output"])["echo"]["n"] == 1
-
-
 def test_a_machine_catches_an_error_by_the_class_of_the_exception(local: Local) -> None:
     ended = local.run({"do": "raise", "message": "caught"})
     assert ended["status"] == "SUCCEEDED"
@@ -30,23 +24,6 @@ def test_a_machine_catches_an_error_by_the_class_of_the_exception(local: Local) 
 def units(local: Local, key: str, items: list[Any]) -> dict[str, Any]:
     local.s3.put_object(Bucket=local.bucket, Key=key, Body=json.dumps(items))
     return local.run({"do": "map", "bucket": local.bucket, "key": key})
-
-
-def test_a_distributed_map_with_express_children_runs(local: Local, key: str) -> None:
-    ended = units(local, key, [{"n": n, "call": True} for n in range(4)])
-    assert ended["status"] == "SUCCEEDED", ended
-    done = json.loads(str(ended["output"]))["done"]
-    assert done == [{"unit": n} for n in range(4)]
-    arn = local.runtime.state_machine_arn
-    given = local.machines.describe_state_machine(stateMachineArn=arn)["definition"]
-    assert "EXPRESS" in given
-
-
-def test_one_failed_child_fails_the_map(local: Local, key: str) -> None:
-    items = [{"n": n, "call": True, "fail": n == 1} for n in range(3)]
-    ended = units(local, key, items)
-    assert ended["status"] == "FAILED"
-    assert ended["error"] == "States.ExceedToleratedFailureThreshold"
 
 
 def test_a_map_whose_dataset_is_gone_fails_in_its_reader(local: Local, key: str) -> None:
@@ -61,7 +38,7 @@ def test_a_map_over_nothing_is_empty(local: Local, key: str) -> None:
 
 
 def test_a_map_has_any_number_of_items(local: Local, key: str) -> None:
-    ended = units(local, key, [{"n": n, "call": False} for n in range(2200)])
+    ended = units(local, key, [{"n": n} for n in range(2200)])
     assert ended["status"] == "SUCCEEDED"
     assert len(json.loads(str(ended["output"]))["done"]) == 2200
 

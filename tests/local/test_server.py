@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ from typing import Any
 import boto3
 import pytest
 
-from s3commit.local.endpoint import Endpoint
-from s3commit.local.errors import LocalRuntimeError
+from s3commit.local import LocalRuntimeError
 from s3commit.local.running import read_running
 from s3commit.local.server import LocalRuntime
 from tests.local.conftest import Local
@@ -25,10 +23,9 @@ from tests.local.conftest import Local
 PROGRAM = """
 import sys
 from pathlib import Path
-from s3commit.local.server import run_foreground
+from s3commit.local.running import run_foreground
 run_foreground(Path(sys.argv[1]), 0, sys.argv[2], project=Path(sys.argv[3]))
 """
-KEYS = ["endpoint", "bucket", "region", "table", "stateMachine", "accessKey", "secretKey"]
 
 
 @pytest.fixture
@@ -93,24 +90,6 @@ def gone(pid: int) -> bool:
     return False
 
 
-def test_it_prints_one_line_and_ends_cleanly_on_sigterm(program: subprocess.Popen[str]) -> None:
-    line = ready(program)
-    assert list(line) == KEYS
-    assert line["bucket"] == "my-bucket"
-    assert line["stateMachine"].startswith("arn:aws:states:")
-    with pytest.raises(urllib.error.HTTPError) as error:
-        urllib.request.urlopen(line["endpoint"] + "/my-bucket/nothing", timeout=10)
-    assert error.value.code in {403, 404}
-    error.value.close()
-    worker = invoke(line)
-    program.send_signal(signal.SIGTERM)
-    out, err = program.communicate(timeout=20)
-    assert program.returncode == 0
-    assert out == ""
-    assert err == ""
-    assert gone(worker)
-
-
 def test_its_workers_end_when_it_is_killed(program: subprocess.Popen[str]) -> None:
     worker = invoke(ready(program))
     program.kill()
@@ -138,20 +117,6 @@ def test_a_call_that_runs_does_not_hold_up_the_end(program: subprocess.Popen[str
     _, err = program.communicate(timeout=30)
     assert (program.returncode, err) == (0, "")
     assert gone(worker)
-
-
-def test_what_stands_before_the_apis_sees_each_request_first() -> None:
-    def refuse(_application: Any) -> Any:
-        def answer(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-            start_response("200 OK", [])
-            return [environ["PATH_INFO"].encode()]
-
-        return answer
-
-    endpoint = Endpoint(middleware=refuse)
-    with urllib.request.urlopen(endpoint.url + "/bucket/key", timeout=10) as answer:
-        assert answer.read() == b"/bucket/key"
-    endpoint.close()
 
 
 def test_two_at_a_time_in_one_process_are_refused(local: Local, assembly: Path) -> None:

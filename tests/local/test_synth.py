@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from s3commit.local.errors import LocalRuntimeError
-from s3commit.local.synth import node, synthesize
+from s3commit.local import LocalRuntimeError
+from s3commit.local.synth import synthesize
 
 APP = """
 import os, pathlib
@@ -71,9 +71,3 @@ def test_a_directory_that_holds_something_else_is_kept(project: Path) -> None:
     with pytest.raises(LocalRuntimeError, match="holds no assembly"):
         synthesize(project, out)
     assert (out / "thesis.txt").exists()
-
-
-def test_node_is_found_without_one_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.delenv("JSII_NODE", raising=False)
-    assert node().is_file()

@@ -1,4 +1,4 @@
-"""What the protocol stands on, A4 to A6 of docs/proof.md: without each promise it falls.
+"""What the protocol stands on, A4 and A5 of docs/proof.md: without each promise it falls.
 
 Each test takes one promise away and shows what breaks; beside it the same order of calls with the
 promise kept. A1 to A3 are in test_assumptions.py.
@@ -7,20 +7,18 @@ promise kept. A1 to A3 are in test_assumptions.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import pytest
 
 from s3commit.core.model.errors import UploadGoneError
 from s3commit.core.model.job import Outcome
-from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectFacts, OpenUpload
-from tests.core.world import BUCKET, JOB, REF, World, job_directory
+from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.crash.scenarios import lose_upload
 from tests.fakes.bucket import Upload
-from tests.fakes.faults import Call, Crash
+from tests.fakes.faults import Call
 from tests.fakes.memory import MemoryObjectStore
 
 
@@ -89,35 +87,24 @@ def world_on(store: type[MemoryObjectStore]) -> World:
     return world
 
 
-def is_undoing(call: Call) -> bool:
-    return call.arguments["target"] is JobState.ROLLING_BACK
-
-
-def counterexamples(store: type[MemoryObjectStore], *, brought_back: bool = False) -> list[str]:
+def counterexamples(store: type[MemoryObjectStore]) -> list[str]:
     """The calls at which a worker that stalls, while another execution rolls back, does harm.
 
-    What the job loses is a manifest that the stalled worker has read, so that its upload is aborted
-    by the roll back, and not completed before. ``brought_back``: the manifest is there again then.
+    The other execution's worker is told that the upload is gone, so that the roll back aborts it.
     """
     directory, found, point = job_directory(), [], 0
+
+    def is_of_t1(call: Call) -> bool:
+        return call.key == f"sales/part-t1-{JOB}.parquet"
+
     while True:
         point += 1
         world = world_on(store)
-        tasks = [world.attempt(directory, f"t{number}") for number in range(3)]
-        world.request(directory, *tasks)
+        world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
 
-        def meanwhile(world: World = world, lost: str = tasks[1].manifest) -> None:
-            record = world.ledger.job(REF)
-            key = directory.prefix + lost
-            if record is not None and record.state is JobState.COMMITTING:
-                body = world.store.get(BUCKET, key, max_bytes=10**6).body
-                world.store.delete(BUCKET, key)
-                if brought_back:
-                    world.plan.run_after(
-                        "advance",
-                        partial(world.store.put, BUCKET, key, body),
-                        where=is_undoing,
-                    )
+        def meanwhile(world: World = world) -> None:
+            gone = UploadGoneError("for a moment")
+            world.plan.fail("complete_upload", gone, where=is_of_t1)
             world.run(directory, "execution-2")
 
         world.plan.run_before(None, meanwhile, nth=point)
@@ -143,15 +130,8 @@ def test_with_a4_kept_no_stalled_worker_does_harm_at_any_call() -> None:
     assert counterexamples(MemoryObjectStore) == []
 
 
-def test_i2_where_no_listing_shows_an_upload_the_manifests_name_it() -> None:
-    """A worker that has read a manifest finds its uploads aborted, since the roll back reads it."""
-    assert counterexamples(Unlisted, brought_back=True) == []
-
-
-def test_without_a1_for_uploads_and_a6_a_stalled_worker_makes_a_file_visible() -> None:
-    """Where its manifest is gone, nothing but a listing shows an upload."""
-    found = counterexamples(Unlisted)
-    assert any("complete_upload" in line for line in found)
+def test_i2_where_no_listing_shows_an_upload_the_plan_names_it() -> None:
+    assert counterexamples(Unlisted) == []
 
 
 def test_without_a4_a_late_worker_brings_back_what_the_next_job_has_replaced() -> None:
@@ -173,20 +153,17 @@ def test_without_a4_a_late_worker_brings_back_what_the_next_job_has_replaced() -
             assert world.visible() == {}
 
 
-def test_without_a5_uploads_and_files_of_a_program_that_uses_the_jobs_id_are_lost() -> None:
-    """I5: a name that carries the job's id is the proof by which the job aborts and deletes."""
+def test_without_a5_uploads_of_a_program_that_uses_the_jobs_id_are_lost() -> None:
+    """I5: a name that carries the job's id is the proof by which the job aborts."""
     world, directory = World(), job_directory()
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
     lose_upload(world)
     theirs = f"sales/theirs-{JOB}.bin"
     world.store.create_upload(BUCKET, theirs, metadata={}, content_type="x")
-    taken = f"sales/part-t2-{JOB}.parquet"  # not put by the job
-    world.plan.run_before("delete", lambda: world.store.put(BUCKET, taken, b"other"), nth=1)
     world.store.create_upload(BUCKET, "sales/theirs.bin", metadata={}, content_type="x")
     world.run(directory)
     assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.open_uploads() == ["sales/theirs.bin"], "their upload was aborted for the job's"
-    assert taken not in world.visible(), "it has the name and the length of the job's"
 
 
 def test_without_a5_one_of_two_jobs_of_one_id_is_told_that_its_data_is_there() -> None:
@@ -199,19 +176,3 @@ def test_without_a5_one_of_two_jobs_of_one_id_is_told_that_its_data_is_there() -
     assert world.result(directory).outcome is Outcome.COMMITTED
     assert list(world.visible().values()) == [b"one"]
     assert world.open_uploads() == []
-
-
-def test_without_a6_a_job_whose_manifest_is_deleted_when_all_is_visible_has_a_short_list() -> None:
-    """Nothing can be undone any more; metadata of ours would tell (ADR 16), and there is none."""
-    world, directory = World(), job_directory()
-    counted = world.attempt(directory, "t0")
-    world.request(directory, counted)
-    for upload in world.store.bucket(BUCKET).uploads.values():
-        upload.metadata.clear()
-    world.plan.crash_before("put", where=lambda call: call.key == directory.commits)
-    with pytest.raises(Crash):
-        world.run(directory)
-    world.store.delete(BUCKET, directory.prefix + counted.manifest)
-    world.run(directory, "again")
-    assert world.result(directory).outcome is Outcome.COMMITTED
-    assert world.store.get(BUCKET, directory.commits, max_bytes=10**6).body.count(b"\n") == 1

@@ -6,25 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from s3commit.core.commit.abort_job import abort_job
 from s3commit.core.commit.begin_publish import begin_publish
-from s3commit.core.commit.roll_back import roll_back
 from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.formats.ticket import Ticket, UnitResult
-from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import Conflict, Outcome
-from s3commit.core.model.pending import PendingFile, PendingSet
-from s3commit.core.model.record import JobRecord
+from s3commit.core.job.record import new_record
+from s3commit.core.model.job import JobSpec, Outcome, PendingFile, PendingSet
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
-from s3commit.core.sweep.run import run_sweep
+from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
-from tests.core.lost_world import Checked
+from tests.core.healed import heal_now
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
-from tests.fakes.bucket import etag_of
 from tests.fakes.executions import MemoryExecutions
 from tests.fakes.faults import Crash, FaultPlan
-from tests.fakes.memory import MemoryLedger
 
 
 def test_i9_a_late_waker_leaves_the_marker_of_the_job_that_came_after() -> None:
@@ -56,47 +49,6 @@ def test_i2_a_unit_that_nobody_counted_is_completed_before_the_job_is_published(
     assert world.record(directory).state is JobState.COMMITTING
 
 
-def test_i2_i8_a_replacing_job_whose_ledger_was_lost_does_not_replace_its_own_files() -> None:
-    world, directory = World(plan=FaultPlan().crash_after("complete_upload")), job_directory()
-    world.store.put(BUCKET, "sales/old.parquet", b"old")
-    world.open(directory, conflict=Conflict.REPLACE)
-    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
-    with pytest.raises(Crash):
-        world.run(directory)
-    world.ledger = MemoryLedger()
-    world.ports = Ports(world.store, world.ledger, world.clock)
-    assert world.run(directory, "execution-2")[-1] == "TidyUp"
-    assert world.result(directory).outcome is Outcome.COMMITTED
-    assert sorted(world.visible().values()) == [b"t0 a0", b"t1 a0"]
-
-
-def test_i2_a_worker_that_wakes_during_a_roll_back_finds_its_upload_aborted() -> None:
-    world, directory = World(), job_directory()
-    world.plan.crash_after("put", where=lambda call: call.key == directory.decision)
-    world.request(directory, world.attempt(directory, "t0"))
-    with pytest.raises(Crash):
-        world.run(directory)
-    upload = next(world.store.list_uploads(BUCKET, "sales/"))
-    generation = world.record(directory).generation
-    rolling = world.ledger.advance(
-        REF,
-        source=JobState.COMMITTING,
-        target=JobState.ROLLING_BACK,
-        generation=generation,
-        now=world.clock.now(),
-    )
-
-    def wake() -> None:
-        if world.store.upload_is_open(BUCKET, upload.key, upload.upload_id):
-            parts = [etag_of(b"t0 a0")]
-            world.store.complete_upload(BUCKET, upload.key, upload.upload_id, parts, length=5)
-
-    world.plan.run_after("list", wake, where=lambda call: call.key == "sales/")
-    ticket = Ticket(JOB, BUCKET, directory.prefix, generation=generation).after(rolling)
-    assert roll_back(world.ports, ticket).state is JobState.ROLLED_BACK
-    assert world.visible() == {}
-
-
 def test_i5_i12_a_nested_job_aborts_nothing_that_only_its_manifest_calls_its_own() -> None:
     """Found by seed 394: its names tell, so a manifest that names a stranger's upload lies."""
     world, outer, nested = World(), job_directory(), job_directory(prefix="sales/dt=1/")
@@ -115,25 +67,6 @@ def test_i5_i12_a_nested_job_aborts_nothing_that_only_its_manifest_calls_its_own
     assert world.store.upload_is_open(BUCKET, key, theirs)
 
 
-@pytest.mark.parametrize("execution", ["execution-1", "execution-2"], ids=["zombie", "new"])
-def test_i2_a_ledger_set_back_behind_the_commit_takes_no_file_away(execution: str) -> None:
-    """Found by seed 178: a restored table says SEALED, and the manifests are tidied up."""
-    world, directory = World(), job_directory()
-    world.announce(directory, counted := world.attempt(directory, "t0"))
-    world.request(directory, counted)
-    tables: list[dict[str, JobRecord]] = []
-    world.plan.run_before("decide", lambda: tables.append(dict(world.ledger._jobs)))
-    world.run(directory)
-    world.ledger._jobs = tables[0]
-    with pytest.raises(S3CommitError, match="restored to a moment of before"):
-        world.run(directory, execution)
-    record = world.record(directory)
-    zombie = Ticket(JOB, BUCKET, directory.prefix, generation=record.generation).after(record)
-    abort_job(world.ports, zombie)
-    assert world.visible() == {f"sales/part-t0-{JOB}.parquet": b"t0 a0"}
-    assert world.result(directory).outcome is Outcome.COMMITTED
-
-
 def test_a_decided_job_whose_execution_is_dead_is_resumed_by_the_sweep() -> None:
     """A mutant's: in the simulation a person's repair finds such a job too."""
     world, directory = World(plan=FaultPlan().crash_after("decide")), job_directory()
@@ -147,20 +80,20 @@ def test_a_decided_job_whose_execution_is_dead_is_resumed_by_the_sweep() -> None
 
 
 def test_i8_a_decision_that_is_put_behind_a_record_in_the_empty_table_is_gone_on_with() -> None:
-    """Found by seed 708: by the decision record that record looked like one of a restored table."""
+    """Found by seed 708: by the empty table the job was OPEN, and by S3 it is decided."""
     world, directory = World(), job_directory()
-    desk = Checked(world)
-    world.request(directory, counted := world.attempt(directory, "t0"))
+    world.request(directory, world.attempt(directory, "t0"))
+    late = new_record(JobSpec(JOB, directory.destination), directory, world.clock.now())
 
-    def lose_and_hear() -> None:
-        desk.lose_ledger()
-        world.clock.advance(1)
-        world.announce(directory, counted)
+    def lose() -> None:
+        world.ledger.lose()
+        world.ledger.open_job(late)  # by a handler that has asked the lost table
 
-    world.plan.run_before("put", lose_and_hear, where=lambda call: call.key == directory.decision)
+    world.plan.run_before("put", lose, where=lambda call: call.key == directory.decision)
     assert world.run(directory)[-1] == "Superseded"
     assert world.record(directory).state is JobState.OPEN
-    assert [one.state for one in desk.rebuild()] == [JobState.COMMITTING]
+    heal_now(world)
+    assert world.record(directory).state is JobState.COMMITTING
     assert world.record(directory).locks
     assert world.run(directory, "execution-2")[-1] == "TidyUp"
     assert world.result(directory).outcome is Outcome.COMMITTED
@@ -171,7 +104,7 @@ def test_what_the_pipeline_wrote_of_a_job_that_the_ledger_forgot_goes_with_its_d
     world, directory = World(), job_directory()
     world.request(directory, world.attempt(directory, "t0"))
     world.run(directory)
-    left = directory.plan("0" * 64)
+    left = directory.index("0" * 64)
     world.store.put(BUCKET, left, b"[]")
     world.ledger._jobs.pop(REF)
     # Another job's record leads the sweep to the destination.
@@ -181,3 +114,19 @@ def test_what_the_pipeline_wrote_of_a_job_that_the_ledger_forgot_goes_with_its_d
     run_sweep(Sweep(world.ports, MemoryExecutions()))
     assert world.store.head(BUCKET, directory.result) is None
     assert world.all_keys(directory.pipeline_prefix) == []
+
+
+def test_i4_a_tidy_up_that_has_lost_the_ledger_leaves_the_manifests() -> None:
+    """A mutant's: without them nothing leads to the uploads that are still open."""
+    world, directory = World(), job_directory()
+    counted = world.attempt(directory, "t0")
+    world.attempt(directory, "t0", "a1")
+    world.request(directory, counted)
+    world.plan.run_after(
+        "list",
+        world.ledger.lose,
+        where=lambda call: call.arguments["prefix"] == directory.pipeline_prefix,
+    )
+    assert world.run(directory)[-1] == "Superseded"
+    assert len(world.all_keys(directory.tasks)) == 2
+    assert world.open_uploads() == ["sales/part-t0-" + JOB + ".parquet"]

@@ -28,8 +28,13 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "1g",
     "spark.sql.session.timeZone": "America/New_York",
-    # Short jobs end before the JVM's optimizing compiler pays.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # Short jobs end before the optimizing compiler pays. Without it the cache of compiled code
+    # has 48 MB, all tests need 100, and from then on Spark is interpreted. Nor does it pay that the
+    # catalog's database, Derby, waits for the disk.
+    "spark.driver.extraJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+        " -Dderby.system.durability=test"
+    ),
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from s3commit.spark.files import CLOSING_BYTES, OPENERS, DataFile, Layout, TaskFiles
 from s3commit.spark.options import MB
-from s3commit.spark.parquet import CODECS, ParquetEncoder, Sink, dictionary_columns
+from s3commit.spark.parquet import ParquetEncoder, Sink, dictionary_columns
 from s3commit.spark.partitions import runs
 from s3commit.spark.schema import ROW_METADATA
 
@@ -87,25 +87,6 @@ def test_a_file_says_its_rows_and_carries_sparks_metadata() -> None:
     assert found.metadata.metadata[ROW_METADATA] == b"{}"
     assert found.metadata.num_row_groups == 1
     assert disk.ids() == [list(range(15))]
-
-
-@pytest.mark.parametrize("compression", list(CODECS))
-def test_each_codec_is_the_one_in_the_file(compression: str) -> None:
-    disk = Disk()
-    files = TaskFiles(disk.layout(compression))
-    files.append("", batch(range(1000)))
-    files.finish()
-    found = pq.ParquetFile(io.BytesIO(disk.outputs["", 0].getvalue())).metadata
-    expected = "UNCOMPRESSED" if compression == "none" else compression.upper()
-    assert found.row_group(0).column(1).compression == expected
-
-
-def test_no_rows_make_no_file() -> None:
-    disk = Disk()
-    files = TaskFiles(disk.layout())
-    files.append("", batch([]))
-    files.finish()
-    assert not disk.outputs
 
 
 def test_max_records_splits_batches_exactly() -> None:

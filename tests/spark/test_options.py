@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from s3commit.aws.s3_client import Encryption
-from s3commit.core.model.conditions import Conditions
+from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Conflict, Scope
+from s3commit.core.model.job import Conditions, Conflict, Scope
 from s3commit.spark.options import KNOWN, MB, Options, Policy, parse_options, policy_of
 
 PATH = "s3://bucket/prefix"

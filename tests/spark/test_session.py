@@ -17,7 +17,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from s3commit.aws.s3_client import Encryption
+from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import write
 from s3commit.spark.options import Options, parse_options

@@ -9,7 +9,7 @@ import pyarrow
 import pytest
 
 from s3commit.spark import WrongPythonError
-from s3commit.spark.setup import check_versions
+from s3commit.spark.frames import check_versions
 
 
 def test_a_worker_that_makes_no_client_loads_no_aws_library() -> None:

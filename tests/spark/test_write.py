@@ -13,53 +13,29 @@ import pandas as pd
 import pyspark
 import pytest
 
-from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     JobFailedError,
     NotFoundError,
 )
+from s3commit.core.model.job import Conditions
 from s3commit.core.model.states import JobState
 from s3commit.spark import CommitResult, frame_write, write
+from s3commit.spark.frames import WrongPythonError
 from s3commit.spark.options import parse_options
-from s3commit.spark.setup import WrongPythonError
 from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try
 from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-
-TYPES = """
-    id, cast(id as tinyint) byte, cast(id as float) float, cast(id as double) / 3 double,
-    id % 2 = 0 boolean, concat('text ', id) string, cast(concat('b', id) as binary) binary,
-    cast(id as decimal(38,10)) decimal, date_add(date'1500-01-01', cast(id * 50000 as int)) date,
-    timestamp'1600-03-01 12:13:14.123456' timestamp, timestamp_ntz'1600-03-01 12:13:14.123456' ntz,
-    array(cast(id as int), null) array, map('key', id) map,
-    named_struct('x', id, 'y', named_struct('z', cast(id as string))) struct,
-    make_dt_interval(cast(id as int)) daytime, if(id > 1, null, id) nullable
-"""
-
-
-def rows(frame: DataFrame) -> list[str]:
-    return sorted(map(repr, frame.collect()))
+    from pyspark.sql import SparkSession
 
 
 def ids(session: SparkSession, place: Place, target: Path) -> list[int]:
     """The column ``id`` of all files that are visible, read by Spark itself."""
     assert place.data
     return sorted(row.id for row in session.read.parquet(place.download(target)).collect())
-
-
-def test_types_and_values_come_back_as_they_were(
-    session: SparkSession, place: Place, tmp_path: Path
-) -> None:
-    written = session.sql(f"select {TYPES} from range(4)").repartition(2)
-    write(written, place.uri)
-    read = session.read.parquet(place.download(tmp_path))
-    assert read.dtypes == written.dtypes
-    assert rows(read) == rows(written)
 
 
 def test_the_result_says_what_was_committed(session: SparkSession, place: Place) -> None:
@@ -163,11 +139,6 @@ def test_the_jobs_of_a_write_are_described_in_sparks_ui(
     assert context.getLocalProperty(name) == "the program's own"
     context.setLocalProperty(name, None)  # type: ignore[arg-type]
     assert seen == [f"s3commit: write {place.uri}/", "the program's own"]
-
-
-def test_partition_by_none_is_no_partition(spark: SparkSession, place: Place) -> None:
-    assert write(spark.range(0, 3, 1, 1), place.uri, partition_by=None).files == 1
-    assert "/" not in place.data[0]
 
 
 @pytest.mark.parametrize(
@@ -395,7 +366,7 @@ def test_options_are_parsed_from_pythons_values() -> None:
         "conditions.minRows": 1,
         "encryption": None,
     }
-    options, overwrite = frame_write._said("s3://bucket/t/", "overwrite", "k", "parquet", said)
+    options, overwrite = frame_write._parsed("s3://bucket/t/", "overwrite", "k", "parquet", said)
     assert overwrite
     text = {"partitionBy": "k", "maxRecordsPerFile": "5", "conditions.minRows": "1"}
     assert options == parse_options("s3://bucket/t/", text)
@@ -405,4 +376,4 @@ def test_options_are_parsed_from_pythons_values() -> None:
 def test_a_spark_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyspark, "__version__", "3.4.4")
     with pytest.raises(WrongPythonError, match=r"pyspark 3.4.4 is too old: this needs .*>=3.5$"):
-        frame_write._said("s3://bucket/t/", "append", (), "parquet", {})
+        frame_write._parsed("s3://bucket/t/", "append", (), "parquet", {})

@@ -18,13 +18,14 @@ from moto.server import ThreadedMotoServer
 
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals
+from s3commit.core.commit.ingest_pendingsets import note_manifest
 from s3commit.core.formats.layout import JobDirectory, parse_destination, parse_directory
 from s3commit.core.formats.published import CommittedFile, decode_commit_manifest
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from tests.fakes.execution import run_execution
+from tests.fakes.executions import MemoryExecutions
 from tests.fakes.ledger import MemoryLedger
 from tests.servers import patch_moto
 
@@ -132,7 +133,10 @@ class TinyPipeline:
         else:
             # A manifest that is not acceptable is refused again by the request that counts it.
             with contextlib.suppress(InvalidInputError):
-                note_arrivals(self.ports, [judge_arrival(self.ports, bucket, key)])
+                executions = MemoryExecutions(
+                    lambda place, name: run_execution(self.ports, place, execution=name)
+                )
+                note_manifest(self.ports, executions, bucket, key)
 
 
 class Place:

@@ -15,8 +15,8 @@ from s3commit.spark.files import write_rows
 from s3commit.spark.options import MB, parse_options
 from s3commit.spark.schema import check_schema
 from s3commit.writer.environment import SystemEnvironment
-from s3commit.writer.settings import UploadSettings
 from s3commit.writer.task import Task
+from s3commit.writer.transfer import UploadSettings
 from tests.fakes.store import MemoryObjectStore
 
 JOB = "49f3d0eb-15fa-4d99-95ae-ddd67f0abad4"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from s3commit.local import synth
-from stacks.dependencies import ROOT
+from stacks.layers import ROOT
 
 Resource = dict[str, Any]
 
@@ -101,3 +101,12 @@ def cfn_lint(*templates: Path) -> str:
     command += ["--regions", "eu-central-1", "us-east-1", "--", *map(str, templates)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
+
+
+def digests(layer: Path) -> dict[str, str]:
+    """Of each file of a built layer."""
+    return {
+        str(path.relative_to(layer)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in layer.rglob("*")
+        if path.is_file()
+    }

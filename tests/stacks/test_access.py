@@ -13,8 +13,8 @@ import pytest
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Destination
 from stacks.access import ACCESS, DATA, REQUEST, RESULT, protected, protection, writer_policy
-from stacks.dependencies import ROOT
 from stacks.functions import FUNCTIONS
+from stacks.layers import ROOT
 from tests.stacks.synthesized import (
     JOB_KEYS,
     KEY_ARN,
@@ -24,70 +24,12 @@ from tests.stacks.synthesized import (
     state_machine,
 )
 
-JOB = "bucket/*/__magic_job-*/"
-OWN = "bucket/_s3commit/*/"
-
-# Written out once more, by hand: a change of rights has to be meant.
-ALLOWED: dict[str, dict[str, set[str]]] = {
-    "ingest": {
-        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
-        "bucket/*": {"s3:AbortMultipartUpload"},
-        f"{JOB}*": {"s3:GetObject"},
-        f"{OWN}decision.json": {"s3:GetObject"},
-        f"{JOB}*.pendingset": {"s3:DeleteObject"},
-        "table": {"dynamodb:GetItem", "dynamodb:PutItem"},
-        "IngestQueue": {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
-    },
-    "dispatch": {
-        "CommitJobMachine": {"states:StartExecution"},
-        "RequestQueue": {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
-    },
-    "decide": {
-        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
-        "bucket/*": {"s3:GetObject", "s3:ListMultipartUploadParts"},
-        f"{OWN}plan-*.json": {"s3:PutObject"},
-        f"{OWN}partitions-*.json": {"s3:PutObject"},
-        f"{OWN}replaced-*.json": {"s3:PutObject"},
-        f"{OWN}replaced/*.jsonl": {"s3:PutObject"},
-        f"{OWN}decision.json": {"s3:PutObject"},
-        "bucket/*/_commits/once/*.json": {"s3:PutObject"},
-        "table": {
-            "dynamodb:GetItem",
-            "dynamodb:PutItem",
-            "dynamodb:UpdateItem",
-            "dynamodb:Query",
-        },
-    },
-    "complete": {
-        "bucket": {"s3:ListBucket"},
-        "bucket/*": {"s3:GetObject", "s3:PutObject"},
-        "table": {"dynamodb:GetItem"},
-    },
-    "end": {
-        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
-        "bucket/*": {
-            "s3:GetObject",
-            "s3:AbortMultipartUpload",
-            "s3:ListMultipartUploadParts",
-            "s3:DeleteObject",
-            "s3:DeleteObjectVersion",
-        },
-        f"{JOB}result.json": {"s3:PutObject"},
-        f"{OWN}plan-*.json": {"s3:PutObject"},
-        f"{OWN}replaced-*.json": {"s3:PutObject"},
-        f"{OWN}replaced/*.jsonl": {"s3:PutObject"},
-        f"{OWN}decision.json": {"s3:PutObject"},
-        "bucket/*/_commits/*": {"s3:PutObject"},
-        "bucket/*/_SUCCESS": {"s3:PutObject"},
-        "table": {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
-    },
+# What is granted where a queue or the state machine is connected; the rest is in `ACCESS`.
+RECEIVES = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
+CONNECTED = {
+    "ingest": {"IngestQueue": RECEIVES, "CommitJobMachine": {"states:StartExecution"}},
+    "dispatch": {"RequestQueue": RECEIVES, "CommitJobMachine": {"states:StartExecution"}},
     "sweep": {
-        "bucket": {"s3:ListBucket", "s3:ListBucketMultipartUploads"},
-        "bucket/_s3commit/*": {"s3:GetObject", "s3:DeleteObject"},
-        f"{JOB}*": {"s3:GetObject", "s3:DeleteObject"},
-        f"{JOB}request.json": {"s3:PutObject"},
-        "table": {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
-        "table/index/by-state": {"dynamodb:Query"},
         "CommitJobMachine": {"states:StartExecution"},
         "execution:*": {"states:DescribeExecution"},
     },
@@ -113,12 +55,8 @@ LOGGED_AND_TRACED = {
     },
 }
 STATE_MACHINE = {
-    **{
-        name: {"lambda:InvokeFunction"}
-        for name in ALLOWED
-        if name not in {"ingest", "dispatch", "sweep"}
-    },
-    f"{OWN}plan-*.json": {"s3:GetObject"},
+    **{name: {"lambda:InvokeFunction"} for name in ACCESS if name not in CONNECTED},
+    "bucket/_s3commit/*/index-*.json": {"s3:GetObject"},
     "event-bus/default": {"events:PutEvents"},
     "CommitJobMachine": {"states:StartExecution"},
     "execution:*": {"states:DescribeExecution", "states:StopExecution"},
@@ -129,9 +67,18 @@ STATE_MACHINE = {
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_a_function_may_do_its_own_work_and_nothing_else(assembly: Assembly, name: str) -> None:
-    _, function = functions(assembly.pipeline)[name]
-    role = function["Properties"]["Role"]["Fn::GetAtt"][0]
-    assert _rights(assembly.pipeline, role) == {**ALLOWED[name], **EVERY_FUNCTION}
+    """That it needs all of `ACCESS`, and no more, is the matter of test_rights_in_use.py."""
+    access = ACCESS[name]
+    granted = {
+        "bucket": {f"s3:{action}" for action in access.bucket},
+        "table": {f"dynamodb:{action}" for action in access.ledger},
+        "table/index/by-state": {f"dynamodb:{action}" for action in access.index},
+        **{f"bucket/{key}": {f"s3:{one}" for one in acts} for key, acts in access.objects.items()},
+        **CONNECTED.get(name, {}),
+        **EVERY_FUNCTION,
+    }
+    found = _rights(assembly.pipeline, _role(assembly, name))
+    assert found == {resource: actions for resource, actions in granted.items() if actions}
 
 
 def test_the_state_machine_invokes_its_steps_and_reads_plans(assembly: Assembly) -> None:
@@ -146,80 +93,48 @@ def test_no_action_is_a_wildcard_and_no_managed_policy_is_used(assembly: Assembl
         assert not [action for action in _many(statement["Action"]) if "*" in action]
 
 
-def test_each_function_has_a_role_of_its_own(assembly: Assembly) -> None:
-    roles = [
-        function["Properties"]["Role"]["Fn::GetAtt"][0]
-        for _, function in functions(assembly.pipeline).values()
-    ]
-    assert len(set(roles)) == len(roles) == len(FUNCTIONS)
-
-
 def test_the_key_is_used_by_those_that_read_or_write_objects(encrypted: Assembly) -> None:
-    using = {}
-    for name, (_, function) in functions(encrypted.pipeline).items():
-        role = function["Properties"]["Role"]["Fn::GetAtt"][0]
-        using[name] = _rights(encrypted.pipeline, role).get(KEY_ARN, set())
     reads, writes = {"kms:Decrypt"}, {"kms:Decrypt", "kms:GenerateDataKey"}
-    assert using == {
-        "ingest": reads,
-        "dispatch": set(),
-        "decide": writes,
-        "complete": writes,
-        "end": writes,
-        "sweep": writes,
-    }
+    using = dict.fromkeys(("decide", "complete", "end", "sweep"), writes)
+    assert _users(encrypted, KEY_ARN) == {**using, "ingest": reads}
 
 
 def test_a_key_that_jobs_name_is_used_by_those_that_read_or_complete_what_they_write(
     imported: Assembly,
 ) -> None:
-    pipeline = imported.pipeline
     for key in JOB_KEYS:
-        using = {}
-        for name, (_, function) in functions(pipeline).items():
-            role = function["Properties"]["Role"]["Fn::GetAtt"][0]
-            using[name] = _rights(pipeline, role).get(key, set())
+        using = _users(imported, key)
         assert using.pop("complete") == {"kms:Decrypt", "kms:GenerateDataKey"}
-        assert using.pop("dispatch") == set()
-        assert set(map(frozenset, using.values())) == {frozenset({"kms:Decrypt"})}
+        assert using == {name: {"kms:Decrypt"} for name in ("ingest", "decide", "end", "sweep")}
+
+
+def _users(assembly: Assembly, key: str) -> dict[str, set[str]]:
+    rights = {name: _rights(assembly.pipeline, _role(assembly, name)) for name in FUNCTIONS}
+    return {name: found[key] for name, found in rights.items() if key in found}
 
 
 JOB_ID = "0b6f6f0e-0000-4000-8000-000000000001"
 DIRECTORY = JobDirectory(Destination("lake", "tenants/a/sales/"), JOB_ID)
 SHA256 = "5" * 64
 OF_THE_PIPELINE = [
-    *(DIRECTORY.result, DIRECTORY.plan(SHA256), DIRECTORY.partitions(SHA256)),
-    *(
-        DIRECTORY.replaced(SHA256),
-        DIRECTORY.page(SHA256),
-        DIRECTORY.commits,
-        DIRECTORY.once(SHA256),
-    ),
-    DIRECTORY.decision,
+    *(DIRECTORY.result, DIRECTORY.index(SHA256), DIRECTORY.page(SHA256)),
+    *(DIRECTORY.commits, DIRECTORY.once(SHA256), DIRECTORY.decision),
 ]
 OF_CLIENTS = [
-    *(
-        DIRECTORY.job,
-        DIRECTORY.request,
-        DIRECTORY.manifest("t0", "a0"),
-    ),
+    DIRECTORY.job,
+    DIRECTORY.request,
+    DIRECTORY.manifest("t0", "a0"),
     f"{DIRECTORY.destination.prefix}dt=1/part-0-{JOB_ID}.parquet",
     f"{DIRECTORY.destination.prefix}_temporary/0/part-0.parquet",
     f"{DIRECTORY.destination.prefix}result.json",
 ]
 
 
-def test_i1_one_role_completes_uploads_and_it_may_delete_nothing(assembly: Assembly) -> None:
+def test_i1_one_role_completes_uploads_and_it_may_delete_nothing() -> None:
     """And who decides may neither complete nor delete."""
-    rights = {}
-    for name, (_, function) in functions(assembly.pipeline).items():
-        role = function["Properties"]["Role"]["Fn::GetAtt"][0]
-        rights[name] = _rights(assembly.pipeline, role)
-    assert [name for name in rights if "s3:PutObject" in rights[name].get("bucket/*", ())] == [
-        "complete"
-    ]
+    assert [name for name, access in ACCESS.items() if access.completes] == ["complete"]
     for name in ("complete", "decide"):
-        done = {action for actions in rights[name].values() for action in actions}
+        done = {action for actions in ACCESS[name].objects.values() for action in actions}
         assert not {action for action in done if "Delete" in action or "Abort" in action}
 
 
@@ -279,6 +194,12 @@ def test_i12_a_writer_is_denied_what_the_pipeline_writes_and_deletes_documents_a
         f"bucket/{name}": changing | (set() if name == RESULT else {"s3:DeleteObject"})
         for name in protected("all")
     }
+
+
+def _role(assembly: Assembly, name: str) -> str:
+    _, function = functions(assembly.pipeline)[name]
+    role: str = function["Properties"]["Role"]["Fn::GetAtt"][0]
+    return role
 
 
 def _statements(template: dict[str, Any], role: str | None = None) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 import os
 import platform
@@ -12,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from stacks import bytecode, package, pipeline
-from stacks.application import build
-from stacks.bytecode import Compiler, LayerBuildError, compile_modules, runtime_python
+from stacks import layers, pipeline
 from stacks.functions import RUNTIME
-from stacks.package import package_layer
+from stacks.layers import Compiler, LayerBuildError, compile_modules, package_layer, runtime_python
+from stacks.pipeline import build
+from tests.stacks.synthesized import digests
 
 THIS = Compiler(sys.executable, platform.python_version())
 HEADER = 16  # bytes of a .pyc before the code
@@ -24,18 +23,18 @@ UNCHECKED_HASH = b"\x01\x00\x00\x00"
 
 
 def test_what_compiles_is_the_functions_python() -> None:
-    assert f"python{bytecode.PYTHON_VERSION}" == RUNTIME.name
+    assert f"python{layers.PYTHON_VERSION}" == RUNTIME.name
 
 
 def test_a_second_build_elsewhere_gives_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(package, "runtime_python", lambda: THIS)
+    monkeypatch.setattr(layers, "runtime_python", lambda: THIS)
     one, other = (package_layer(tmp_path / name) for name in ("one", "a/longer/name"))
-    digests = _digests(one)
-    assert digests == _digests(other)
-    compiled = [name for name in digests if name.endswith(".pyc")]
-    assert len(compiled) == len([name for name in digests if name.endswith(".py")]) > 100
+    found = digests(one)
+    assert found == digests(other)
+    compiled = [name for name in found if name.endswith(".pyc")]
+    assert len(compiled) == len([name for name in found if name.endswith(".py")]) > 50
 
 
 def test_a_function_takes_the_byte_code_whatever_the_time_of_the_source(tmp_path: Path) -> None:
@@ -72,7 +71,7 @@ def test_a_module_that_is_no_python_stops_the_build(tmp_path: Path) -> None:
 def test_no_other_python_compiles(
     answer: str, found: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = tmp_path / f"python{bytecode.PYTHON_VERSION}"
+    told = tmp_path / f"python{layers.PYTHON_VERSION}"
     says = f"echo '{answer}'" if answer else "exit 127"
     told.write_text(f"#!/bin/sh\n{says}\n")
     told.chmod(0o755)
@@ -82,22 +81,13 @@ def test_no_other_python_compiles(
     assert (compiler and compiler.version) == found
 
 
-@pytest.mark.parametrize("compiler", [None, THIS], ids=["none", "this"])
 def test_who_deploys_without_byte_code_is_warned(
-    compiler: Compiler | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (package, pipeline):
-        monkeypatch.setattr(module, "runtime_python", lambda: compiler)
+    dependencies = layers.dependencies_layer()
+    monkeypatch.setattr(pipeline, "dependencies_layer", lambda: dependencies)
+    for module in (layers, pipeline):
+        monkeypatch.setattr(module, "runtime_python", lambda: None)
     build(outdir=str(tmp_path)).synth()
-    told = (tmp_path / "S3CommitPipeline.metadata.json").read_text()
-    assert ("no byte code" in told) == (compiler is None)
-    ours = list(tmp_path.rglob("s3commit/core/commit/__pycache__/seal_job*.pyc"))
-    assert len(ours) == (0 if compiler is None else 1)
-
-
-def _digests(layer: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(layer)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(layer.rglob("*"))
-        if path.is_file()
-    }
+    assert "no byte code" in (tmp_path / "S3CommitPipeline.metadata.json").read_text()
+    assert not list(tmp_path.rglob("*.pyc"))

@@ -10,11 +10,10 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3 as s3
 
-from stacks.application import build
 from stacks.checks import acknowledge_wildcard
-from stacks.dependencies import ROOT
+from stacks.layers import ROOT
+from stacks.pipeline import build
 from tests.stacks.synthesized import Assembly, cfn_lint
 
 
@@ -24,15 +23,6 @@ def test_cdk_nag_has_no_unacknowledged_finding(
 ) -> None:
     synthesized: Assembly = request.getfixturevalue(deployment)
     assert synthesized.violations() == []
-
-
-def test_an_unacknowledged_finding_fails_the_synth(tmp_path: Path) -> None:
-    app = build(outdir=str(tmp_path))
-    stack = app.node.find_child("S3CommitStorage")
-    assert isinstance(stack, cdk.Stack)
-    s3.Bucket(stack, "Open")
-    with pytest.raises(RuntimeError, match="ValidationFailed"):
-        app.synth()
 
 
 def test_an_acknowledgement_covers_the_one_resource_it_names(tmp_path: Path) -> None:
@@ -50,23 +40,16 @@ def test_an_acknowledgement_covers_the_one_resource_it_names(tmp_path: Path) -> 
     assert "lake/unknown/*" in str(violation)
 
 
-@pytest.mark.parametrize("deployment", ["assembly", "imported", "encrypted"])
-def test_cfn_lint_has_no_finding(deployment: str, request: pytest.FixtureRequest) -> None:
-    synthesized: Assembly = request.getfixturevalue(deployment)
-    templates = list(synthesized.directory.glob("*.template.json"))
-    assert len(templates) == 2
+def test_cfn_lint_has_no_finding(
+    assembly: Assembly, imported: Assembly, encrypted: Assembly
+) -> None:
+    directories = [each.directory for each in (assembly, imported, encrypted)]
+    templates = [path for each in directories for path in each.glob("*.template.json")]
+    assert len(templates) == 6
     assert cfn_lint(*templates) == ""
 
 
-@pytest.mark.parametrize(
-    ("parameter", "message"),
-    [
-        ("s3commit:bucket=x", "s3commit: unknown parameter s3commit:bucket; known are"),
-        ("s3commit:maxConcurrency=0", "must be from 1 to 40"),
-    ],
-)
-def test_app_py_names_a_mistake_in_one_line(parameter: str, message: str, tmp_path: Path) -> None:
-    name, _, value = parameter.partition("=")
+def test_app_py_names_a_mistake_in_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "app.py")],
         capture_output=True,
@@ -76,9 +59,9 @@ def test_app_py_names_a_mistake_in_one_line(parameter: str, message: str, tmp_pa
             "PATH": "",
             "HOME": os.environ["HOME"],
             "CDK_OUTDIR": str(tmp_path),
-            "CDK_CONTEXT_JSON": f'{{"{name}": "{value}"}}',
+            "CDK_CONTEXT_JSON": '{"s3commit:bucket": "x"}',
         },
     )
     assert done.returncode == 1
-    assert message in done.stderr
+    assert "s3commit: unknown parameter s3commit:bucket; known are" in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from s3commit.aws.concurrency import FULL, LEAST, STEPS, Shares, shares
+from s3commit.aws.env import FULL, LEAST, STEPS, Shares, shares
 from stacks.config import LOG_PERIODS, ConfigError, DeployConfig, parameter_name
-from stacks.dependencies import ROOT
+from stacks.layers import ROOT
 from tests.stacks.synthesized import KEY_ARN, OPERATOR
 
 # What a parameter makes sense with only.

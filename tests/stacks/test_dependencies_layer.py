@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import subprocess
@@ -11,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from stacks.bytecode import LayerBuildError
-from stacks.dependencies import (
+from stacks.layers import (
     REQUIREMENTS,
     ROOT,
     SERVICES,
+    LayerBuildError,
     dependencies_layer,
 )
+from tests.stacks.synthesized import digests
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +41,8 @@ def test_every_pin_is_exact_and_has_a_digest() -> None:
 
 def test_a_second_build_gives_the_same_bytes(layer: Path, tmp_path: Path) -> None:
     again = dependencies_layer(build=tmp_path)
-    assert _digests(again) == _digests(layer)
+    assert digests(again) == digests(layer)
     assert [path.name for path in tmp_path.iterdir()] == [layer.name]  # no scratch is left
-
-
-def test_what_is_there_is_not_built_again(layer: Path) -> None:
-    before = layer.stat().st_mtime_ns
-    assert dependencies_layer() == layer
-    assert layer.stat().st_mtime_ns == before
 
 
 def test_a_digest_that_does_not_match_is_refused(tmp_path: Path) -> None:
@@ -92,23 +86,3 @@ assert "site-packages" not in boto3.__file__
         },
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_the_layer_has_the_model_of_every_service_that_is_called() -> None:
-    package = ROOT / "layers" / "s3commit" / "python" / "s3commit"
-    modules = [*(package / "aws").rglob("*.py"), *(ROOT / "lambdas").glob("*.py")]
-    called = {
-        name
-        for path in modules
-        for name in re.findall(r"(?:client|resource)\(\s*\"([a-z0-9-]+)\"", path.read_text())
-    }
-    assert called
-    assert called | {"dynamodb"} == SERVICES  # pynamodb makes its own client
-
-
-def _digests(layer: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(layer)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(layer.rglob("*"))
-        if path.is_file()
-    }

@@ -14,7 +14,13 @@ import pytest
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.record import new_record, next_round
 from s3commit.core.model.job import Conflict, JobSpec
-from s3commit.core.model.limits import CALL_SECONDS, LONGEST_ROUND_WAIT, SHORTEST_WAIT
+from s3commit.core.model.limits import (
+    CALL_SECONDS,
+    LONGEST_CALL,
+    LONGEST_ROUND_WAIT,
+    LONGEST_WAIT,
+    SHORTEST_WAIT,
+)
 from s3commit.core.ports.bundle import Ports
 from stacks.definition import EXECUTION_HOURS, definition
 from stacks.functions import FUNCTIONS
@@ -105,7 +111,7 @@ def test_every_loop_of_the_machine_is_known() -> None:
     """Each has a wait, but the one whose every round is a call that has used up its time."""
     loops = [way for name in STATES for way in rounds_of(name)]
     waits = {name for way in loops for name in way if STATES[name]["Type"] == "Wait"}
-    assert waits == {"WaitForDestination", "WaitForNextRound", "WaitForUploads"}
+    assert waits == {"WaitForLedger", "WaitForDestination", "WaitForNextRound", "WaitForUploads"}
     without = {name for way in loops for name in way if not waits.intersection(way)}
     assert without == {"RemoveReplaced", "AllRemoved"}
     for name in waits:
@@ -114,7 +120,7 @@ def test_every_loop_of_the_machine_is_known() -> None:
 
 def test_a_round_of_an_abort_has_eleven_events() -> None:
     assert set(rounds_of("WaitForUploads")) == {
-        ("WaitForUploads", "WhereToGoOn", step, "Undone") for step in ("AbortJob", "RollBack")
+        ("WaitForUploads", "WhereToResume", step, "Undone") for step in ("AbortJob", "RollBack")
     }
     assert dearest("WaitForUploads") == 11
 
@@ -127,9 +133,10 @@ def test_no_execution_reaches_the_end_of_its_history() -> None:
         rounds * dearest(name) for name in ("WaitForNextRound", "WaitForUploads")
     )
     removing = LIFE // CALL_SECONDS * dearest("RemoveReplaced")
+    healing = (LONGEST_CALL // LONGEST_WAIT + LIFE // CALL_SECONDS) * dearest("WaitForLedger")
     straight = sum(events((name,)) for name in STATES if STATES[name]["Type"] in EVENTS)
     assert 100 < rounds < 250
-    assert waiting + completing + undoing + removing + straight < MOST_EVENTS / 2
+    assert healing + waiting + completing + undoing + removing + straight < MOST_EVENTS / 2
 
 
 @pytest.mark.parametrize("wait", ["WaitForNextRound", "WaitForUploads"])

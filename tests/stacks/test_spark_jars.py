@@ -9,7 +9,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from stacks.config import ConfigError
-from stacks.spark_jars import SparkJars
+from stacks.pipeline import SparkJars
 
 
 def test_each_jar_has_an_output(tmp_path: Path) -> None:

@@ -51,14 +51,6 @@ def test_the_ledger_can_be_restored_expires_items_and_resists_deletion(assembly:
     assert _keys(table) == ["pk", "sk"]
 
 
-def test_the_ledger_finds_jobs_by_state_and_age(assembly: Assembly) -> None:
-    table = only(assembly.storage, "AWS::DynamoDB::Table")["Properties"]
-    (index,) = table["GlobalSecondaryIndexes"]
-    assert index["IndexName"] == "by-state"
-    assert _keys(index) == ["shelf", "updated_at"]
-    assert index["Projection"] == {"ProjectionType": "ALL"}
-
-
 def test_the_bucket_is_private_and_takes_tls_only(assembly: Assembly) -> None:
     bucket = only(assembly.storage, "AWS::S3::Bucket")["Properties"]
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
@@ -111,22 +103,6 @@ def test_i4_a_lifecycle_rule_stands_behind_the_sweep(assembly: Assembly) -> None
     ]
 
 
-def test_each_kind_of_announcement_has_its_queue(assembly: Assembly) -> None:
-    bucket = only(assembly.storage, "AWS::S3::Bucket")["Properties"]
-    found = {
-        rule["Filter"]["S3Key"]["Rules"][0]["Value"]: (
-            rule["Event"],
-            rule["Queue"]["Fn::GetAtt"][0],
-        )
-        for rule in bucket["NotificationConfiguration"]["QueueConfigurations"]
-    }
-    assert found == {
-        ".pendingset": ("s3:ObjectCreated:*", "IngestQueue95F6DB49"),
-        "/job.json": ("s3:ObjectCreated:*", "IngestQueue95F6DB49"),
-        "/request.json": ("s3:ObjectCreated:*", "RequestQueue5926CB32"),
-    }
-
-
 def test_the_queues_admit_the_bucket_before_it_notifies(assembly: Assembly) -> None:
     policies = of_type(assembly.storage, "AWS::SQS::QueuePolicy")
     admitting = {name for name, policy in policies.items() if _senders(policy)}
@@ -151,16 +127,6 @@ def test_a_named_bucket_alone_may_send(encrypted: Assembly) -> None:
     ]
     assert len(sources) == 2
     assert all(":s3:::named-lake" in source for source in sources)
-
-
-def test_a_message_that_keeps_failing_is_put_aside(assembly: Assembly) -> None:
-    queues = of_type(assembly.storage, "AWS::SQS::Queue")
-    for name in ("Ingest", "Request"):
-        queue = next(one for key, one in queues.items() if key.startswith(f"{name}Queue"))
-        target = queue["Properties"]["RedrivePolicy"]["deadLetterTargetArn"]["Fn::GetAtt"][0]
-        assert queue["Properties"]["RedrivePolicy"]["maxReceiveCount"] == 5
-        assert target.startswith(f"{name}DeadLetters")
-        assert queues[target]["Properties"]["MessageRetentionPeriod"] == 14 * 86400
 
 
 def test_queues_are_encrypted(assembly: Assembly) -> None:
@@ -194,10 +160,6 @@ def test_an_imported_bucket_is_notified_from_and_otherwise_left_alone(imported: 
         for rule in notification["NotificationConfiguration"]["QueueConfigurations"]
     }
     assert suffixes == {".pendingset", "/job.json", "/request.json"}
-
-
-def test_outputs_name_bucket_and_table(assembly: Assembly) -> None:
-    assert {"BucketName", "TableName"} <= set(assembly.storage["Outputs"])
 
 
 def _keys(described: dict[str, Any]) -> list[str]:

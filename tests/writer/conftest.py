@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from s3commit.writer.connect import forget_connections
 from s3commit.writer.job import Job, open_job
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
@@ -13,6 +14,12 @@ from tests.writer.support import (
     JOB,
     ScriptedEnvironment,
 )
+
+
+@pytest.fixture(autouse=True)
+def no_connections_of_another_test() -> None:
+    """A job or task that travelled connects by what the environment says in this test."""
+    forget_connections()
 
 
 @pytest.fixture

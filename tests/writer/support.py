@@ -7,16 +7,14 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from s3commit.core.formats.layout import META_JOB
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import decode_pendingset
-from s3commit.core.model.job import CountedAttempt, JobResult, Outcome
-from s3commit.core.model.pending import PendingFile
+from s3commit.core.model.job import CountedAttempt, Destination, JobResult, Outcome, PendingFile
 from s3commit.core.ports.objects import ObjectReader, ObjectStore, UploadStarter
 from s3commit.writer.job import Job
 from s3commit.writer.parts import Target
-from s3commit.writer.settings import MIB, PartSizes, UploadSettings
 from s3commit.writer.stream import PendingUpload
-from s3commit.writer.transfer import Transfer
+from s3commit.writer.transfer import MIB, PartSizes, Transfer, UploadSettings
 
 BUCKET = "lake"
 DESTINATION = "s3://lake/t/"
@@ -75,7 +73,7 @@ def stream_on(
     """A stream over the store, outside of any task."""
     return PendingUpload(
         store,
-        Target(BUCKET, key, {META_JOB: JOB}),
+        Target(JobDirectory(Destination(BUCKET, ""), JOB), key, "t", "a"),
         transfer or small(),
         environment=environment or ScriptedEnvironment(),
     )

@@ -12,6 +12,7 @@ from s3commit.core.formats.documents import (
     encode_request,
     encode_result,
 )
+from s3commit.core.formats.layout import parse_destination
 from s3commit.core.formats.manifest import digest
 from s3commit.core.model.errors import (
     AccessError,
@@ -24,9 +25,9 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.model.job import AbortRequest, CommitRequest, CountedAttempt, Failure, Outcome
-from s3commit.writer.bucket import S3BucketProbe
+from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job, open_job
-from s3commit.writer.settings import UploadSettings
+from s3commit.writer.transfer import UploadSettings
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
 from tests.writer.notifications import FakeS3, notifying
@@ -68,12 +69,8 @@ def test_cost_a_job_is_job_json_request_json_and_the_looks(
     store: MemoryObjectStore, plan: FaultPlan, environment: ScriptedEnvironment
 ) -> None:
     s3 = FakeS3(notifying("suffix", "/request.json"))
-    job = open_job(
-        DESTINATION,
-        store=plan.wrap(store),
-        probe=S3BucketProbe(s3),  # type: ignore[arg-type]
-        environment=environment,
-    )
+    check_pipeline(s3, parse_destination(DESTINATION))  # type: ignore[arg-type]
+    job = open_job(DESTINATION, store=plan.wrap(store), environment=environment)
 
     def pipeline(nth: int) -> None:
         if nth == 3:
@@ -103,12 +100,6 @@ def test_i3_two_attempts_of_one_task_are_refused_without_a_request(
         job.commit([attempt("0", "a"), attempt("0", "b")])
     assert caught.value.code == "TWO_ATTEMPTS"
     assert plan.count() == 0
-
-
-def test_a_job_without_files_can_be_committed(job: Job, store: MemoryObjectStore) -> None:
-    end(store, job, Outcome.COMMITTED)
-    job.commit([None, None])
-    assert standing(store, job) == CommitRequest(JOB, (), job_sha256=digest_of_job(store, job))
 
 
 @pytest.mark.parametrize("outcome", [Outcome.ABORTED, Outcome.ROLLED_BACK])
@@ -342,22 +333,23 @@ def test_a_block_that_ends_without_commit_aborts_the_job_and_says_so(
     assert said.count("\n") == 1
 
 
-def test_a_block_that_aborted_says_nothing_more(
-    job: Job, plan: FaultPlan, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_block_that_has_ended_its_job_says_nothing_more(
+    job: Job,
+    store: MemoryObjectStore,
+    plan: FaultPlan,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    commits: bool,
 ) -> None:
     with job:
-        job.abort("not today")
+        if commits:
+            end(store, job, Outcome.COMMITTED)
+            job.commit([])
+        else:
+            job.abort("not today")
     assert plan.count("put") == 1
     assert capsys.readouterr().err == ""
-
-
-def test_a_block_that_committed_writes_no_second_word(
-    job: Job, store: MemoryObjectStore, plan: FaultPlan
-) -> None:
-    end(store, job, Outcome.COMMITTED)
-    with job:
-        job.commit([])
-    assert plan.count("put") == 1
 
 
 def test_an_abort_that_fails_does_not_hide_the_error_of_the_block(
@@ -381,12 +373,16 @@ def test_a_job_travels_without_its_store(
     assert (copy.spec, copy.settings, copy.directory) == (job.spec, settings, job.directory)
 
     made: list[object] = []
-    monkeypatch.setattr("s3commit.writer.job.make_client", lambda: made.append(1))
-    monkeypatch.setattr("s3commit.writer.job.S3ObjectStore", lambda *_, **__: store)
+
+    def shared_store(encryption: object) -> MemoryObjectStore:
+        made.append(encryption)
+        return store
+
+    monkeypatch.setattr("s3commit.writer.job.shared_store", shared_store)
     with copy.task("0") as task, task.open("a") as file:
         file.write(b"x")
     copy.task("1")
-    assert made == [1]  # once a process, when it is needed
+    assert made == [None]  # when it is needed, and kept
     assert open_uploads(store) == [f"t/a-{JOB}"]
     counted = pickle.loads(pickle.dumps(task.counted))
     end(store, job, Outcome.COMMITTED)

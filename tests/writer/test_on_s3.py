@@ -13,8 +13,8 @@ from moto import mock_aws
 
 import s3commit
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.model.errors import AccessError, NotFoundError
-from s3commit.writer.settings import MIB, MIN_PART_BYTES, PartSizes, UploadSettings
+from s3commit.core.model.errors import AccessError
+from s3commit.writer.transfer import MIB, MIN_PART_BYTES, PartSizes, UploadSettings
 from tests.writer.support import BUCKET, DESTINATION, completed_bytes, files_of, open_uploads
 
 if TYPE_CHECKING:
@@ -67,17 +67,6 @@ def test_i1_i2_a_travelled_job_writes_what_the_pipeline_can_complete(s3: S3Clien
     assert s3.list_objects_v2(Bucket=BUCKET, Prefix="t/dt=").get("Contents", []) == []
     files = files_of(store, job, task.counted)
     assert [completed_bytes(store, found) for found in files] == [body, b""]
-
-
-def test_a_bucket_without_a_pipeline_is_refused_before_anything_is_written(s3: S3Client) -> None:
-    with pytest.raises(NotFoundError, match="no s3commit pipeline behind bucket lake"):
-        s3commit.open_job(DESTINATION)
-    assert s3.list_objects_v2(Bucket=BUCKET).get("Contents", []) == []
-
-
-def test_a_missing_bucket_is_one_clear_line(s3: S3Client) -> None:
-    with pytest.raises(NotFoundError, match="bucket lake-of-nobody does not exist"):
-        s3commit.open_job("s3://lake-of-nobody/t/")
 
 
 def test_missing_credentials_are_one_clear_line(

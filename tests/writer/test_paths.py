@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3commit.core.formats.file_names import belongs_to_job
-from s3commit.core.formats.layout import JobDirectory, is_hidden
+from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_hidden
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination
-from s3commit.writer.paths import file_key
+from s3commit.writer.task import file_key
 from tests.writer.support import JOB
 
 DIRECTORY = JobDirectory(Destination("lake", "t/"), JOB)

@@ -10,14 +10,12 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from s3commit.aws.s3_client import Encryption
 from s3commit.core.model.errors import PreconditionError
 from s3commit.writer.job import open_job
-from s3commit.writer.settings import UploadSettings
 from s3commit.writer.task import Task
 from tests.fakes.store import MemoryObjectStore
 from tests.lake import Lake, lake_on
-from tests.writer.support import BUCKET, DESTINATION, ScriptedEnvironment, open_uploads
+from tests.writer.support import BUCKET, DESTINATION, open_uploads
 from tests.writer.workers import die_in_task, write_part_of_job, write_task
 
 SPAWN = multiprocessing.get_context("spawn")  # nothing is inherited but the environment
@@ -99,32 +97,3 @@ def test_a_task_that_has_begun_stays_where_it_is() -> None:
             pickle.dumps(task)
     begun.abort()
     assert open_uploads(store) == []
-
-
-def test_a_task_travels_to_a_process(lake: Lake, pool: ProcessPoolExecutor) -> None:
-    with open_job(f"s3://{lake.bucket}/t/") as job:
-        tasks = [job.task("0"), job.task("1")]
-        counted = pool.submit(write_task, tasks[0], b"far").result(60)
-        assert counted is not None
-        assert (counted.task_id, counted.attempt_id) == ("0", tasks[0].attempt_id)
-        job.commit([counted, tasks[1].finish()])
-    key = f"t/a-{job.job_id}.txt"
-    assert lake.visible() == [key]
-    assert lake.body(key) == b"far"
-
-
-def test_a_task_travels_with_all_but_its_store() -> None:
-    settings = UploadSettings(threads=2)
-    job = open_job(
-        DESTINATION,
-        store=MemoryObjectStore(BUCKET),
-        settings=settings,
-        encryption=Encryption("aws:kms", "key-1"),
-        environment=ScriptedEnvironment(),
-    )
-    task = job.task("0", "first")
-    task._environment = job.environment.__class__()
-    copy: Task = pickle.loads(pickle.dumps(task))
-    assert (copy.directory, copy.task_id, copy.attempt_id) == (task.directory, "0", "first")
-    assert copy.transfer.settings == settings
-    assert copy.encryption == Encryption("aws:kms", "key-1")

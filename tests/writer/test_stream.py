@@ -6,15 +6,13 @@ import csv
 import io
 import threading
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 from s3commit.core.model.errors import InvalidInputError, TransientError
 from s3commit.writer.parts import StreamClosedError
-from s3commit.writer.settings import (
+from s3commit.writer.transfer import (
     MAX_PART_BYTES,
     MAX_PARTS,
     MIB,
@@ -23,7 +21,6 @@ from s3commit.writer.settings import (
     PartSizes,
     UploadSettings,
 )
-from s3commit.writer.transfer import Transfer
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.store import MemoryObjectStore
 from tests.writer.support import (
@@ -69,16 +66,6 @@ def test_i2_any_writes_around_the_part_size_come_back_byte_for_byte(
     assert completed_bytes(store, stream.pending) == expected
 
 
-@pytest.mark.parametrize("size", [5 * MIB - 1, 5 * MIB, 5 * MIB + 1, 11 * MIB])
-def test_i2_s3s_own_minimum_is_kept_by_every_part_but_the_last(size: int) -> None:
-    store = MemoryObjectStore(BUCKET)
-    stream = stream_on(store, Transfer(UploadSettings(PartSizes(first=MIN_PART_BYTES))))
-    body = bytes(range(256)) * (size // 256 + 1)
-    stream.write(body[:size])
-    stream.close()
-    assert completed_bytes(store, stream.pending) == body[:size]
-
-
 def test_ten_thousand_parts_hold_five_tebibytes_and_none_is_too_big() -> None:
     for first in (MIN_PART_BYTES, 8 * MIB, 64 * MIB, MAX_PART_BYTES):
         sizes = PartSizes(first=first)
@@ -112,16 +99,6 @@ def test_settings_out_of_bounds_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(InvalidInputError, match="is not between") as caught:
         UploadSettings(**wrong)  # type: ignore[arg-type]
     assert caught.value.code == "BAD_OPTION"
-
-
-def test_parts_are_sent_while_the_caller_writes(store: MemoryObjectStore) -> None:
-    sent = threading.Event()
-    plan = FaultPlan().run_after("upload_part", sent.set)
-    stream = stream_on(plan.wrap(store), small(PART))
-    stream.write(b"x" * PART)
-    assert sent.wait(30)
-    stream.close()
-    assert plan.count("upload_part") == 1
 
 
 def test_bytes_in_flight_are_bounded(store: MemoryObjectStore) -> None:
@@ -200,17 +177,6 @@ def test_a_with_block_that_fails_aborts_its_file(store: MemoryObjectStore) -> No
     assert open_uploads(store) == []
 
 
-def test_a_forgotten_file_is_not_finished_by_the_garbage_collector(
-    store: MemoryObjectStore,
-) -> None:
-    plan = FaultPlan()
-    stream = stream_on(plan.wrap(store))
-    stream.write(b"half")
-    plan.forget_calls()
-    del stream
-    assert plan.count() == 0
-
-
 def test_it_is_a_file_to_the_io_module(store: MemoryObjectStore) -> None:
     stream = stream_on(store)
     assert stream.writable()
@@ -223,14 +189,3 @@ def test_it_is_a_file_to_the_io_module(store: MemoryObjectStore) -> None:
     with io.TextIOWrapper(stream, encoding="utf-8", newline="") as text:
         csv.writer(text).writerows([["a", "b"], ["ü", "2"]])
     assert completed_bytes(store, stream.pending) == "a,b\r\nü,2\r\n".encode()
-
-
-def test_arrow_writes_parquet_into_it() -> None:
-    store = MemoryObjectStore(BUCKET, min_part_bytes=1000)
-    stream = stream_on(store, small(1000))
-    table = pa.table({"n": list(range(10_000))})
-    with stream:
-        parquet.write_table(table, stream, row_group_size=2500)
-    body = completed_bytes(store, stream.pending)
-    assert len(stream.pending.etags) > 5
-    assert parquet.read_table(pa.BufferReader(body)).equals(table)

@@ -72,12 +72,12 @@ def run_one(arguments: argparse.Namespace) -> int:
     with contextlib.redirect_stderr(noise):
         world.run()
     if arguments.trace:
-        arguments.trace.write_text("\n".join(world.history.lines) + "\n" + noise.getvalue())
-    if world.history.violations:
+        arguments.trace.write_text("\n".join(world.lines) + "\n" + noise.getvalue())
+    if world.violations:
         tell(world, arguments)
     print(summary(world))
     print(json.dumps({"faults": world.adversary.done, "outcomes": world.outcomes()}))
-    return 1 if world.history.violations else 0
+    return 1 if world.violations else 0
 
 
 def summary(world: World) -> str:
@@ -85,34 +85,19 @@ def summary(world: World) -> str:
     took = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in world.took.items())
     return (
         f"seed {world.seed}: {sum(world.outcomes().values())} jobs,"
-        f" {sum(world.adversary.done.values())} faults, {world.history.requests} changes,"
-        f" {len(world.dead_letters)} dead letters, {world.sweeps} sweeps in"
-        f" {world.passed / 3600:.0f} hours; {took}"
+        f" {sum(world.adversary.done.values())} faults,"
+        f" {world.dead_letters} dead letters, {world.sweeps} sweeps; {took}"
     )
 
 
 def tell(world: World, arguments: argparse.Namespace) -> None:
     """The trace: what concerns the jobs that are named in what does not hold, and the verdict."""
-    concerned = [
-        job
-        for job in world.register.jobs
-        if any(job.name in violation for violation in world.history.violations)
-    ]
-    names = {job.name for job in concerned}
-    lines = [
-        line
-        for line in world.history.lines
-        if not names or any(name in line for name in names) or " TIME " in line
-    ]
-    for line in lines[-KEPT_LINES:]:
-        print(line)
-    for job in concerned:
-        print(
-            f"{job.name} is {job.job_id} at {job.directory.uri}: {job.plan.policy};"
-            f" answered {job.answer}"
-        )
-    print(f"faults: {listed(world.adversary.done)}")
-    for violation in world.history.violations:
+    said = " ".join(world.violations)
+    ids = [(f"{job.name} ", job.directory.job_id) for job in world.jobs]
+    names = [name for both in ids if any(one in said for one in both) for name in both]
+    lines = [line for line in world.lines if not names or any(name in line for name in names)]
+    print("\n".join(lines[-KEPT_LINES:]))
+    for violation in world.violations:
         print(f"seed {world.seed}: {violation}")
     print(f'again: make chaos ARGS="--seed {arguments.seed} --jobs {arguments.jobs}"')
 

@@ -16,8 +16,8 @@ from random import Random
 from typing import Any
 
 from s3commit.core.formats.ticket import execution_input
-from tests.engines.chaos.played import Played, Register
 from tests.engines.chaos.wire import Call, Fault
+from tests.engines.sim.model import Job
 
 # How many requests of a function are let through, on average, between two kills of a worker.
 KILLS: dict[str, int] = {
@@ -36,7 +36,7 @@ DEEDS = {"kill": 400, "stop": 130, "twin": 200}
 
 
 class Adversary:
-    """Implements `tests.engines.chaos.wire.Meddler`, and acts by itself while it is awake."""
+    """Says what happens to requests and messages, and acts by itself while it is awake."""
 
     def __init__(self, seed: int, trace: Callable[[str, str], None]) -> None:
         self._seed = seed
@@ -51,11 +51,11 @@ class Adversary:
         self._thread: threading.Thread | None = None
         self.runtime: Any = None
         self._machines: Any = None
-        self.register: Register | None = None
+        self._jobs: Callable[[], list[Job]] = list
 
-    def begin(self, runtime: Any, register: Register) -> None:
-        """Be awake from now on."""
-        self.runtime, self.register = runtime, register
+    def begin(self, runtime: Any, jobs: Callable[[], list[Job]]) -> None:
+        """Be awake from now on; ``jobs`` gives those that were requested."""
+        self.runtime, self._jobs = runtime, jobs
         self._machines = runtime.client("stepfunctions")
         self._awake.set()
         self._thread = threading.Thread(target=self._prowl, name="adversary", daemon=True)
@@ -77,7 +77,7 @@ class Adversary:
             self.done[deed] += 1
         self._trace("ADVERSARY", f"{deed}: {what}")
 
-    def decide(self, stream: str, share: float) -> bool:
+    def strikes(self, stream: str, share: float) -> bool:
         """The next of its kind is hit."""
         if not self._awake.is_set():
             return False
@@ -90,7 +90,7 @@ class Adversary:
             return self.draw(stream).randint(low, high)
 
     def fault(self, call: Call) -> Fault | None:
-        """See `tests.engines.chaos.wire.Meddler`."""
+        """What happens to a request, if anything."""
         if not self._awake.is_set():
             return None
         with self._lock:
@@ -100,10 +100,8 @@ class Adversary:
             if fault is not None:
                 self.done[_named(call, fault)] += 1
         if fault is not None:
-            named = self.register.named(call.key) if self.register else call.key
-            self._trace(
-                "ADVERSARY", f"{_named(call, fault)}: {call.who[:12]} {call.operation} {named}"
-            )
+            what = f"{call.who[:12]} {call.operation} {call.key}"
+            self._trace("ADVERSARY", f"{_named(call, fault)}: {what}")
         return fault
 
     def _drawn(self, call: Call) -> Fault | None:
@@ -128,7 +126,7 @@ class Adversary:
         return None
 
     def kill(self, call: Call) -> None:
-        """See `tests.engines.chaos.wire.Meddler`."""
+        """End the worker that sent it."""
         for worker in self.runtime.workers():
             if worker.id == call.who:
                 worker.kill()
@@ -158,15 +156,14 @@ class Adversary:
             self._machines.stop_execution(executionArn=chosen.execution_arn)
 
     def _twin(self, random: Random) -> None:
-        assert self.register is not None
-        asked = [job for job in self.register.jobs if job.asked]
-        if asked:
-            job: Played = random.choice(asked)
+        jobs = self._jobs()
+        if jobs:
+            job = random.choice(jobs)
             self._mistakes += 1
             self.does("execution started by mistake", job.name)
             self._machines.start_execution(
                 stateMachineArn=self.runtime.state_machine_arn,
-                name=f"{job.job_id}-mistake-{self._mistakes}",
+                name=f"{job.directory.job_id}-mistake-{self._mistakes}",
                 input=json.dumps(execution_input(job.directory)),
             )
 

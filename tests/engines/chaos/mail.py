@@ -8,20 +8,19 @@ from urllib.parse import unquote_plus
 
 from s3commit.local.moto_patches import Patcher
 from tests.engines.chaos.adversary import Adversary
-from tests.engines.chaos.played import Register
 
-LOST, TWICE, LATE, LATE_AND_TWICE, KEPT = 0.10, 0.08, 0.10, 0.03, 0.05
+LOST, TWICE, LATE, KEPT = 0.10, 0.11, 0.13, 0.05
 LATEST = 8  # seconds
 VISIBILITY = 4  # seconds; the template's are minutes: a message that failed comes back sooner
 
 
-def meddle_with_mail(patcher: Patcher, adversary: Adversary, register: Register) -> None:
+def meddle_with_mail(patcher: Patcher, adversary: Adversary) -> None:
     """Lose, repeat and delay messages; let a poller's delete be lost, so that one comes back."""
     from moto.sqs.models import Message, SQSBackend
 
     def make_send(original: Any) -> Any:
         def send_message(self: Any, queue_name: str, message_body: str, **more: Any) -> Any:
-            what = ", ".join(map(register.named, keys_of(message_body)))
+            what = ", ".join(_keys_of(message_body))
             delays = _fate(adversary, what)
             sent = [Message("lost", message_body)]
             for delay in delays:
@@ -33,7 +32,7 @@ def meddle_with_mail(patcher: Patcher, adversary: Adversary, register: Register)
 
     def make_delete(original: Any) -> Any:
         def delete_message(self: Any, queue_name: str, receipt_handle: str) -> None:
-            if adversary.decide("delete lost", KEPT):
+            if adversary.strikes("delete lost", KEPT):
                 adversary.does("message redelivered though it was handled", queue_name[:40])
                 return
             original(self, queue_name, receipt_handle)
@@ -46,24 +45,20 @@ def meddle_with_mail(patcher: Patcher, adversary: Adversary, register: Register)
 
 def _fate(adversary: Adversary, what: str) -> list[int]:
     """The delay, in seconds, of each copy that arrives."""
-    if adversary.decide("mail lost", LOST):
+    if adversary.strikes("mail lost", LOST):
         adversary.does("message lost", what)
         return []
-    if adversary.decide("mail late", LATE):
-        delay = adversary.pick("mail how late", 1, LATEST)
-        adversary.does("message late", f"{what} by {delay} s")
-        return [delay]
-    if adversary.decide("mail twice", TWICE):
+    delays = [0]
+    if adversary.strikes("mail twice", TWICE):
         adversary.does("message twice", what)
-        return [0, 0]
-    if adversary.decide("mail twice, late", LATE_AND_TWICE):
-        delay = adversary.pick("mail how late", 1, LATEST)
-        adversary.does("message twice", f"{what}, again after {delay} s")
-        return [delay, 0]
-    return [0]
+        delays = [0, 0]
+    if adversary.strikes("mail late", LATE):
+        delays[0] = adversary.pick("mail how late", 1, LATEST)
+        adversary.does("message late", f"{what} by {delays[0]} s")
+    return delays
 
 
-def keys_of(body: str) -> list[str]:
+def _keys_of(body: str) -> list[str]:
     """The keys that an S3 notification announces."""
     records = json.loads(body).get("Records", [])
     return [unquote_plus(record["s3"]["object"]["key"]) for record in records]
@@ -89,14 +84,9 @@ def waiting() -> int:
     return sum(len(queue._messages) for queue in queues().values() if not is_dead_letters(queue))
 
 
-def dead_letters() -> list[str]:
-    """The bodies of the messages that were given up."""
-    return [
-        message.body
-        for queue in queues().values()
-        if is_dead_letters(queue)
-        for message in queue._messages
-    ]
+def dead_letters() -> int:
+    """Messages that were given up."""
+    return sum(len(queue._messages) for queue in queues().values() if is_dead_letters(queue))
 
 
 def is_dead_letters(queue: Any) -> bool:

@@ -1,7 +1,7 @@
 """Every request of everyone, as it passes the embedded runtime's endpoint, and what is done to it.
 
-A WSGI middleware. Requests that change something in S3 or the ledger are executed and noted one at
-a time, so that the history of a run is one line of events, in the order in which they took effect.
+A WSGI middleware. Requests that change something in S3 or the ledger are executed one at a time,
+so that a trace has them in the order in which they took effect.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qs, unquote
 
 from s3commit.local.worker import Worker
@@ -39,9 +39,7 @@ class Call:
     function: str
     service: str
     operation: str
-    bucket: str
     key: str
-    upload_id: str
     body: bytes
 
     @property
@@ -60,36 +58,21 @@ class Fault:
     executed: bool
 
 
-class Meddler(Protocol):
-    """Who decides what happens to a request."""
-
-    def fault(self, call: Call) -> Fault | None:
-        """What is done to it, if anything."""
-        ...
-
-    def kill(self, call: Call) -> None:
-        """End the worker that sent it."""
-        ...
-
-
-class Observer(Protocol):
-    """Who sees what was executed; called with the requests that change something, one at a time."""
-
-    def before(self, call: Call) -> Any:
-        """Right before it is executed."""
-        ...
-
-    def after(self, call: Call, status: int, seen: Any) -> None:
-        """Right after, with what `before` returned."""
-        ...
-
-
 class Wire:
-    """The middleware; ``workers`` tells which function a worker's access key belongs to."""
+    """The middleware.
 
-    def __init__(self, meddler: Meddler, observer: Observer) -> None:
-        self._meddler = meddler
-        self._observer = observer
+    ``fault`` says what happens to a request, ``kill`` ends the worker that sent it, and ``notice``
+    gets each one that has changed something, before its sender gets the status. ``workers`` tells
+    which function a worker's access key belongs to.
+    """
+
+    def __init__(
+        self,
+        fault: Callable[[Call], Fault | None],
+        kill: Callable[[Call], None],
+        notice: Callable[[Call, int], None],
+    ) -> None:
+        self._fault, self._kill, self._notice = fault, kill, notice
         self.workers: Callable[[], list[Worker]] = list
         self._functions: dict[str, str] = {}
         self.turn = threading.RLock()
@@ -103,7 +86,7 @@ class Wire:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Serve one request."""
         call = self._call(environ)
-        fault = self._meddler.fault(call)
+        fault = self._fault(call)
         if fault is None:
             status, headers, body = self._execute(call, environ)
             start_response(status, headers)
@@ -111,7 +94,7 @@ class Wire:
         if fault.executed:
             self._execute(call, environ)
         if fault.kind == "kill":
-            self._meddler.kill(call)
+            self._kill(call)
         if fault.kind in {"kill", "reset"}:
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             raise ConnectionResetError
@@ -123,9 +106,8 @@ class Wire:
         if not call.changes:
             return self._run(environ)
         with self.turn:
-            seen = self._observer.before(call)
             answer = self._run(environ)
-            self._observer.after(call, int(answer[0].split()[0]), seen)
+            self._notice(call, int(answer[0].split()[0]))
             return answer
 
     def _run(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], list[bytes]]:
@@ -149,13 +131,12 @@ class Wire:
             body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             environ["wsgi.input"] = BytesIO(body)
         if service == "s3":
-            bucket, _, key = path.lstrip("/").partition("/")
-            operation = _s3_operation(method, query, key)
+            key = path.lstrip("/").partition("/")[2]
+            operation = _s3_operation(method, query)
         else:
             target = environ.get("HTTP_X_AMZ_TARGET", "")
-            bucket, key, operation = "", "", target.rpartition(".")[2] or f"{method} {path}"
-        upload_id = query.get("uploadId", [""])[0]
-        return Call(who, self._function(who), service, operation, bucket, key, upload_id, body)
+            key, operation = "", target.rpartition(".")[2] or f"{method} {path}"
+        return Call(who, self._function(who), service, operation, key, body)
 
     def _function(self, who: str) -> str:
         if len(who) != 32:  # digits of a worker's id
@@ -166,19 +147,10 @@ class Wire:
         return self._functions.get(who, "")
 
 
-def _s3_operation(method: str, query: dict[str, list[str]], key: str) -> str:
+def _s3_operation(method: str, query: dict[str, list[str]]) -> str:
+    """The method, and which of S3's requests of that method it is."""
     kinds = ("uploads", "uploadId", "delete", "list-type", "versions", "notification")
-    kind = next((one for one in kinds if one in query), "")
-    names = {
-        ("POST", "uploads"): "CreateMultipartUpload",
-        ("POST", "uploadId"): "CompleteMultipartUpload",
-        ("POST", "delete"): "DeleteObjects",
-        ("PUT", "uploadId"): "UploadPart",
-        ("DELETE", "uploadId"): "AbortMultipartUpload",
-        ("PUT", ""): "PutObject" if key else "CreateBucket",
-        ("DELETE", ""): "DeleteObject",
-    }
-    return names.get((method, kind), f"{method} {kind}".strip())
+    return " ".join([method, *(one for one in kinds if one in query)])
 
 
 def _refused(call: Call, status: int, start_response: Any) -> list[bytes]:

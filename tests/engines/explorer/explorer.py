@@ -12,6 +12,7 @@ answers that it got before: so the code under test stands still at any call with
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,8 +22,8 @@ from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.formats.documents import encode_job, encode_request
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.formats.manifest import digest, encode_pendingset
-from s3commit.core.formats.plan import MAX_PLAN_BYTES, Unit, decode_plan
 from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job.pages import MAX_INDEX_BYTES, Unit, decode_unit
 from s3commit.core.job.record import beside_twins
 from s3commit.core.model.errors import (
     InvalidInputError,
@@ -30,8 +31,7 @@ from s3commit.core.model.errors import (
     NotFoundError,
     TransientError,
 )
-from s3commit.core.model.job import CommitRequest, CountedAttempt, Failure
-from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.job import CommitRequest, CountedAttempt, Failure, PendingFile, PendingSet
 from s3commit.core.ports.ledger import LostRaceError
 from tests.engines.explorer.judge import judge
 from tests.engines.explorer.port import Paused, Port
@@ -57,6 +57,8 @@ class Explorer:
         self.clock = ManualClock()
         self.store = store(BUCKET, clock=self.clock, min_part_bytes=1)
         self.ledger = ledger()
+        new = self.ledger.healing(BUCKET, now=self.clock.now())
+        self.ledger.note_healing(BUCKET, replace(new, whole=True))
         self.bucket = self.store._buckets[BUCKET]
         self.directories = [JobDirectory(spec.destination, spec.job_id) for spec in rules.jobs]
         self.manifests: dict[tuple[int, str, str], bytes] = {}
@@ -188,10 +190,10 @@ class Explorer:
 
     def _units(self, ticket: Ticket) -> tuple[Unit, ...]:
         try:
-            stored = self.store.get(BUCKET, ticket.plan, max_bytes=MAX_PLAN_BYTES)
+            stored = self.store.get(BUCKET, ticket.plan, max_bytes=MAX_INDEX_BYTES)
         except NotFoundError:
             return ()  # the machine's catch of States.ItemReaderFailed
-        return tuple(decode_plan(stored.body))
+        return tuple(decode_unit(unit) for unit in json.loads(stored.body))
 
     def _complete(self, execution: Execution, unit: Unit) -> tuple[str, Execution]:
         port = Port(self, execution)

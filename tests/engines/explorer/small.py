@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from s3commit.core.formats.plan import Unit
 from s3commit.core.formats.ticket import Ticket, UnitResult
+from s3commit.core.job.pages import Unit
 from s3commit.core.model.job import Conflict, Destination, JobSpec, Scope
 
 BUCKET = "lake"

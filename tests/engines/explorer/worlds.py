@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from s3commit.core.formats import plan
+from s3commit.core.job import plan
 from s3commit.core.model.job import Conflict
 from tests.engines.explorer.explorer import Explorer
 from tests.engines.explorer.small import Rules, spec

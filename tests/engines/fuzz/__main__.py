@@ -1,7 +1,6 @@
 """Fuzz until the time is up: ``make fuzz ARGS="--minutes 10"``, or ``--seed 17`` once more.
 
 Documents that are changed by chance are read, ``--jobs`` instead runs whole jobs of such documents.
-`tests.engines.fuzz.guided` looks for the bytes that reach new code.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from s3commit.aws.events import announced_objects
@@ -25,7 +26,6 @@ from s3commit.core.formats.manifest import (
     digest,
     encode_pendingset,
 )
-from s3commit.core.formats.plan import Slice, Unit, decode_plan, encode_plan
 from s3commit.core.formats.published import (
     CommitHeader,
     CommittedFile,
@@ -34,10 +34,10 @@ from s3commit.core.formats.published import (
     decode_commit_manifest,
     success_job_id,
 )
+from s3commit.core.formats.strict_json import dump
 from s3commit.core.job.decision_record import read_decision
-from s3commit.core.job.partitions import read_partitions
-from s3commit.core.job.record import new_record
-from s3commit.core.job.replace_list import index_body, page_body, read_index, read_page
+from s3commit.core.job.pages import Unit, encode_index, read_index, read_unit
+from s3commit.core.job.plan import decode_replaced
 from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
@@ -47,10 +47,10 @@ from s3commit.core.model.job import (
     JobSpec,
     Outcome,
 )
-from s3commit.core.model.record import PlanFacts, ReplacedFacts
-from s3commit.core.ports.objects import ListedObject
 from tests.core.test_manifest import one_set
 from tests.core.world import BUCKET, JOB, World, job_directory
+
+Read = Callable[[bytes], object]
 
 DIRECTORY = job_directory()
 PENDINGSET = encode_pendingset(one_set())
@@ -72,20 +72,19 @@ def _put(key: str, body: bytes) -> World:
 
 
 def _index(body: bytes) -> Any:
-    facts = ReplacedFacts(digest(body), 2, 1)
-    return read_index(_put(DIRECTORY.replaced(facts.sha256), body).store, DIRECTORY, facts)
+    return read_index(_put(DIRECTORY.index(digest(body)), body).store, DIRECTORY, digest(body))
 
 
-def _page(body: bytes) -> Any:
-    store = _put(DIRECTORY.page(digest(body)), body).store
-    return list(read_page(store, DIRECTORY, digest(body)))
+def _page(decode: Callable[[bytes], Any]) -> Read:
+    def read(body: bytes) -> Any:
+        store = _put(DIRECTORY.page(digest(body)), body).store
+        return read_unit(store, DIRECTORY, Unit(0, digest(body), 0, 2), decode)
+
+    return read
 
 
-def _partitions(body: bytes) -> Any:
-    ports = _put(DIRECTORY.partitions(digest(body)), body).ports
-    record = new_record(SPEC, DIRECTORY, ports.clock.now())
-    plan = PlanFacts("0" * 64, 1, 1, 1, 1, partitions=digest(body))
-    return read_partitions(ports, DIRECTORY, replace(record, plan=plan))
+def _lines(*lines: dict[str, Any]) -> bytes:
+    return b"".join(dump(line) + b"\n" for line in lines)
 
 
 def _decision() -> bytes:
@@ -103,7 +102,6 @@ def _decision() -> bytes:
 
 DECISION = _decision()
 
-Read = Callable[[bytes], object]
 DOCUMENTS: dict[str, tuple[bytes, Read]] = {
     "pendingset": (PENDINGSET, lambda body: decode_pendingset(body, DIRECTORY)),
     "job": (
@@ -133,30 +131,24 @@ DOCUMENTS: dict[str, tuple[bytes, Read]] = {
     ),
     "decision": (
         DECISION,
-        lambda body: read_decision(_put(DIRECTORY.decision, body).ports, DIRECTORY),
+        lambda body: read_decision(
+            _put(DIRECTORY.decision, body).ports, BUCKET, DIRECTORY.decision
+        ),
     ),
     "marker": (encode_result(RESULT), success_job_id),
     "abort": (
         encode_request(AbortRequest(JOB, "no")),
         lambda body: decode_request(body, DIRECTORY),
     ),
-    "replace list": (index_body(DIRECTORY, 2, ["0" * 64, "1" * 64]), _index),
-    "page": (
-        page_body([ListedObject(f"sales/{n}.csv", '"e"', n) for n in range(2)]),
-        _page,
-    ),
-    "partitions": (
-        b'{"version":1,"partitions":["./","dt=1/"]}',
-        _partitions,
+    "index": (encode_index([Unit(n, str(n) * 64, 0, 2) for n in range(2)]), _index),
+    "page of files": (
+        _lines(*({"key": f"sales/{n}.csv", "etag": '"e"', "length": n} for n in range(2))),
+        _page(partial(decode_replaced, directory=DIRECTORY)),
     ),
     "event": (
         json.dumps(
             {"Records": [{"s3": {"bucket": {"name": BUCKET}, "object": {"key": "k", "size": 1}}}]}
         ).encode(),
         lambda body: announced_objects(body.decode(errors="surrogateescape")),
-    ),
-    "plan": (
-        encode_plan([Unit(0, (Slice("tasks/t0/a0.pendingset", "0" * 64, 0, 1),))]),
-        decode_plan,
     ),
 }

@@ -8,10 +8,14 @@ from contextlib import suppress
 from s3commit.core.formats.documents import encode_request
 from s3commit.core.formats.layout import has_unspeakable, is_hidden
 from s3commit.core.formats.strict_json import one_line
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError, S3CommitError
-from s3commit.core.model.job import CommitRequest, Outcome
+from s3commit.core.model.errors import (
+    InvalidInputError,
+    JobRefusedError,
+    NeedsOperatorError,
+    S3CommitError,
+)
+from s3commit.core.model.job import CommitRequest, Outcome, PendingFile, PendingSet
 from s3commit.core.model.locks import key_digest
-from s3commit.core.model.pending import PendingFile, PendingSet
 from tests.core.hostile_world import THEIRS, Neighbourhood
 from tests.core.world import BUCKET, JOB
 from tests.engines.fuzz.documents import DIRECTORY, DOCUMENTS
@@ -34,7 +38,7 @@ def read(kind: str, body: bytes) -> bool:
     """
     try:
         found = DOCUMENTS[kind][1](body)
-    except (InvalidInputError, JobRefusedError) as error:
+    except (InvalidInputError, JobRefusedError, NeedsOperatorError) as error:
         assert one_line(error.message).isprintable()
         return False
     files = found.files if isinstance(found, PendingSet) else ()

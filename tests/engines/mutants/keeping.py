@@ -1,10 +1,11 @@
-"""Deliberate bugs in the sweep, in the rebuild, and where an id is taken."""
+"""Deliberate bugs in the sweep, in an empty ledger, and where an id is taken."""
 
 from __future__ import annotations
 
 from tests.engines.mutants.mutant import Mutant
 
 FINDINGS = "tests/sim/test_findings.py"
+EMPTY_LEDGER = "tests/crash/test_empty_ledger.py"
 SWEEP = "tests/core/test_sweep.py"
 SILENT = "tests/core/test_sweep_silent.py"
 DESTINATIONS = "tests/core/test_sweep_destinations.py"
@@ -51,14 +52,14 @@ MUTANTS = [
     Mutant(
         "requests that nobody has heard are not heard",
         "core/sweep/questions.py",
-        '        yield from start(sweep, since, record, "its request was not heard")\n',
+        '        yield from start(sweep, since, record, "its request was not answered")\n',
         "        return\n",
         "progress",
         by=SILENT,
     ),
     Mutant(
         "what an ended job has left is not tidied",
-        "core/sweep/destinations.py",
+        "core/sweep/questions.py",
         "    if found.scratch:\n        yield from start(sweep, since, record,",
         "    if False:\n        yield from start(sweep, since, record,",
         "progress",
@@ -66,7 +67,7 @@ MUTANTS = [
     ),
     Mutant(
         "open uploads of ended jobs are not looked for",
-        "core/sweep/destinations.py",
+        "core/sweep/questions.py",
         "        if opened[job_id] and not is_older(upload, opened[job_id]):\n",
         "        if False:\n",
         "I4",
@@ -135,48 +136,78 @@ MUTANTS = [
         "I12",
         by=SWEEP,
     ),
-    # A ledger made again.
+    # A ledger that was lost.
     Mutant(
-        "a restored table has a refused job decided anew",
-        "core/commit/seal_job.py",
-        "        return recorded_failure(ports, ticket.directory, record)\n",
-        "        return None\n",
-        "I3",
-        by="tests/core/test_set_back.py",
+        "an empty ledger is taken for whole",
+        "core/lost_ledger.py",
+        "    if healing.whole:\n        return 0\n",
+        "    return 0\n",
+        "I6",
+        by=EMPTY_LEDGER,
+    ),
+    Mutant(
+        "functions that asked the lost table are not waited for",
+        "core/lost_ledger.py",
+        "    if some and too_early > 0:\n",
+        "    if False:\n",
+        "I8",
+        by=EMPTY_LEDGER,
+    ),
+    Mutant(
+        "a healed job has no claims",
+        "core/lost_ledger.py",
+        "found if found.state in ENDED else _holding(ports, found)",
+        "found",
+        "I6",
+        by=EMPTY_LEDGER,
+    ),
+    Mutant(
+        "a record of a late handler keeps its place",
+        "core/lost_ledger.py",
+        "    ports.ledger.open_job(found if",
+        "    ports.ledger.job(found.ref) or ports.ledger.open_job(found if",
+        "I8",
+        by=EMPTY_LEDGER,
+    ),
+    Mutant(
+        "a walk is not noted",
+        "core/lost_ledger.py",
+        "        ports.ledger.note_healing(bucket, replace(healing, until=some[-1].key))\n",
+        "        pass\n",
+        "I8",
+        by=EMPTY_LEDGER,
+    ),
+    Mutant(
+        "a restored table is not noticed",
+        "core/model/record.py",
+        "        if table != self.table:\n",
+        "        if False:\n",
+        "I6",
+        by=EMPTY_LEDGER,
+    ),
+    Mutant(
+        "a decision does not ask whether the table was restored",
+        "core/commit/decide_commit.py",
+        "    ports.ledger.healing(ticket.bucket, now=ports.clock.now())\n",
+        "",
+        "I6",
+        by=EMPTY_LEDGER,
     ),
     Mutant(
         "a decision is not remembered",
-        "core/recovery/lost_record.py",
+        "core/lost_ledger.py",
         "    if decided is not None:\n        return decided\n",
         "    if False:\n        return decided\n",
         "I8",
     ),
     Mutant(
-        "a job that is listed is undone after all",
-        "core/recovery/lost_record.py",
-        "    if decided is None or decided.state not in"
-        " {JobState.COMMITTING, JobState.ROLLED_BACK}:\n",
-        "    if False:\n",
-        "I2",
-        by="tests/core/test_set_back.py",
-    ),
-    Mutant(
         "a ledger that lost the job says that it has no uploads",
-        "core/ending/uploads.py",
+        "core/job/uploads.py",
         '        raise LostRaceError(f"job {directory.job_id} is not in the ledger '
         'any more", None)\n',
         "        return\n",
         "I4",
         by=FINDINGS,
-    ),
-    Mutant(
-        "a ledger that is made again remembers no result and no list",
-        "core/rebuild.py",
-        "    return record_from_s3(hands.ports, directory, read_spec(hands.ports, directory))\n",
-        "    from s3commit.core.job.record import new_record\n\n"
-        "    spec = read_spec(hands.ports, directory)\n"
-        "    return new_record(spec, directory, hands.ports.clock.now())\n",
-        "I8",
     ),
     Mutant(
         "a listing in ranges leaves out the key that it is cut at",
@@ -186,5 +217,4 @@ MUTANTS = [
         "I4",
         by="tests/core/test_listings.py",
     ),
-    # An id that is taken.
 ]

@@ -25,18 +25,11 @@ MUTANTS = [
     ),
     Mutant(
         "the job's own files are in its replace list",
-        "core/job/replaced_files.py",
+        "core/job/plan.py",
         "if not is_data(relative) or belongs_to_job(listed.key, directory.job_id):",
         "if not is_data(relative):",
         "I2",
         by="tests/core/test_remove.py",
-    ),
-    Mutant(
-        "a page of the replace list that is made again is not compared",
-        "core/commit/remove_replaced.py",
-        "            if digest(body) == self._pages[self.reading]:\n",
-        "            if True:\n",
-        "I5",
     ),
     Mutant(
         "a job that replaces is taken for one that does not",
@@ -47,14 +40,14 @@ MUTANTS = [
     ),
     Mutant(
         "hidden files are replaced as well",
-        "core/job/replaced_files.py",
+        "core/job/plan.py",
         "if not is_data(relative) or belongs_to_job(",
         "if belongs_to_job(",
         "I5",
     ),
     Mutant(
         "the root as a partition reaches down to every depth",
-        "core/job/replaced_files.py",
+        "core/job/plan.py",
         "        if is_deep or prefix != root or not partition_of(relative):\n",
         "        if True:\n",
         "I5",
@@ -100,9 +93,9 @@ MUTANTS = [
         "core/commit/acquire_destination.py",
         "    record = _enter(ports, record, nodes)\n"
         "    rivals = _claimants(ports, record)\n"
-        "    found = _in_the_way(ports, record, rivals)\n",
+        "    found = _to_wait_for(ports, record, rivals)\n",
         "    rivals = _claimants(ports, replace(record, locks=nodes))\n"
-        "    found = _in_the_way(ports, replace(record, locks=nodes), rivals)\n"
+        "    found = _to_wait_for(ports, replace(record, locks=nodes), rivals)\n"
         "    record = _enter(ports, record, nodes)\n",
         "I6",
     ),
@@ -148,7 +141,7 @@ MUTANTS = [
     Mutant(
         "who waits for one that is gone goes on waiting",
         "core/commit/acquire_destination.py",
-        "    return [other] if other and _has_to_be_waited_for(ports, other, record) else []\n",
+        "    return [other] if other and _other_goes_first(ports, other, record) else []\n",
         "    return [other] if other else []\n",
         "progress",
         by=LOCKS,
@@ -224,7 +217,7 @@ MUTANTS = [
     # The ledger forgets.
     Mutant(
         "a result is not remembered",
-        "core/recovery/lost_record.py",
+        "core/lost_ledger.py",
         "    if result is not None:\n",
         "    if False:\n",
         "I8",

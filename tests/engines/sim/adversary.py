@@ -19,18 +19,14 @@ from s3commit.core.formats.documents import encode_job
 from s3commit.core.formats.layout import (
     COMMITS,
     MAGIC_PREFIX,
-    META_ATTEMPT,
-    META_JOB,
-    META_TASK,
     JobDirectory,
     is_data,
     parse_directory,
 )
 from s3commit.core.formats.manifest import digest
 from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError
-from s3commit.core.model.job import CountedAttempt, Destination
+from s3commit.core.model.job import CountedAttempt, Destination, PendingFile
 from s3commit.core.model.locks import key_digest
-from s3commit.core.model.pending import PendingFile
 from s3commit.core.ports.objects import ListedObject, ObjectStore, StoredObject
 from tests.engines.sim import forgeries
 from tests.engines.sim.clients import BUCKET
@@ -132,8 +128,9 @@ class Adversary:
         return found
 
     def ids(self) -> list[str]:
-        """All that it sees, in names of directories and of files, twice; and three of its own."""
-        others = {found[0] for one in self.seen() for found in JOB_ID.finditer(one.key)}
+        """All in names of directories, files and open uploads, twice; and three of its own."""
+        keys = [*(one.key for one in self.seen()), *(o.key for o in self.bucket.uploads.values())]
+        others = {found[0] for key in keys for found in JOB_ID.finditer(key)}
         return sorted(others) * 2 + [f"{OWN_ID}{number}" for number in range(3)]
 
     def destinations(self) -> list[str]:
@@ -149,14 +146,11 @@ class Adversary:
         self.store.put(BUCKET, key, body, if_absent=if_absent)
 
     def upload(self, directory: JobDirectory, key: str, body: bytes) -> PendingFile:
-        """Begin an upload of its own, with metadata that says what it likes."""
+        """Begin an upload of its own, of an attempt or of none."""
         self._serial += 1
-        task = f"z{self._serial}"
-        metadata = {META_JOB: directory.job_id, META_TASK: task, META_ATTEMPT: "a0"}
-        metadata = metadata if self.rng.random() < 0.6 else {}
-        upload_id = self.store.create_upload(BUCKET, key, metadata=metadata, content_type="x")
+        ids = (f"z{self._serial}", "a0") if self.rng.random() < 0.6 else ("", "")
+        upload_id = self.store.create_upload(BUCKET, key, metadata={}, content_type="x")
         etag = self.store.upload_part(BUCKET, key, upload_id, 1, body)
-        ids = (task, "a0") if metadata else ("", "")
         file = PendingFile(
             BUCKET, key, upload_id, (etag,), len(body), directory.job_id, *ids, rows=len(body)
         )
@@ -230,14 +224,8 @@ class _Scene:
         self.who.put(self.directory.result, forgeries.result(self.rng, self.directory))
 
     def list_it(self) -> None:
-        """``_commits/<id>.jsonl``, forged."""
-        seen = self._below() if self.rng.random() < 0.7 else self.who.seen()
-        self.who.put(self.directory.commits, forgeries.commit_list(self.rng, self.directory, seen))
-
-    def list_and_end_it(self) -> None:
-        """Two documents that agree with each other."""
-        self.list_it()
-        self.end_it()
+        """``_commits/<id>.jsonl``, forged: that it is there is all that the pipeline looks at."""
+        self.who.put(self.directory.commits, forgeries.no_document(self.rng))
 
     def take_a_key(self) -> None:
         """``_commits/once/…``, forged."""
@@ -249,14 +237,10 @@ class _Scene:
         self.who.put(self.directory.success, forgeries.marker(self.rng, self.who.ids()))
 
     def write_over(self) -> None:
-        """Anything over what is below its prefix: plans, lists, notes, data."""
+        """Anything over what is below its prefix: documents, lists, notes, data."""
         found = self.who.seen(self.who.prefix)
         if found:
-            key = self.rng.choice(found).key
-            body = forgeries.no_document(self.rng)
-            if "/replaced/" in key:
-                body = forgeries.replace_page(self.who.seen())
-            self.who.put(key, body)
+            self.who.put(self.rng.choice(found).key, forgeries.no_document(self.rng))
 
     def copy(self) -> None:
         """A document of its own to where one of another job, or at another place, would lie."""
@@ -296,7 +280,7 @@ class _Scene:
         self._upload()
 
     def complete_an_upload(self) -> None:
-        """One of its own, by itself: an object with metadata that names somebody's job."""
+        """One of its own, by itself."""
         file = self.rng.choice(self.who.uploads) if self.who.uploads else self._upload()
         self.who.store.complete_upload(
             BUCKET, file.key, file.upload_id, file.etags, length=file.length
@@ -326,19 +310,11 @@ class _Scene:
         key = self.rng.choice([f"{self.who.prefix}part-z-{self.directory.job_id}.parquet", *keys])
         self.who.put(key, self._bytes(key))
 
-    def burden_the_sweep(self) -> None:
-        """Uploads of ids that nobody has, at keys of many elements."""
-        for number in range(self.rng.choice([2, 5])):
-            job_id = f"{self.rng.randrange(16**8):08x}-0000-4000-8000-0000000000ff"
-            directory = JobDirectory(self.directory.destination, job_id)
-            path = "/".join("abcdefgh"[number:]) + "/"
-            self.who.upload(directory, f"{self.who.prefix}{path}part-{job_id}.parquet", b"x")
-
 
 _MOVES: tuple[Callable[[_Scene], None], ...] = (
     _Scene.say_what_job, _Scene.have_a_job, _Scene.have_a_job, _Scene.ask, _Scene.ask,
     _Scene.finish_a_task, _Scene.finish_a_task, _Scene.end_it,
-    _Scene.list_it, _Scene.list_and_end_it, _Scene.take_a_key, _Scene.mark, _Scene.write_over,
+    _Scene.list_it, _Scene.take_a_key, _Scene.mark, _Scene.write_over,
     _Scene.copy, _Scene.lock_away, _Scene.mark_a_directory, _Scene.leave_an_upload,
-    _Scene.complete_an_upload, _Scene.abort_an_upload, _Scene.put_data, _Scene.burden_the_sweep,
+    _Scene.complete_an_upload, _Scene.abort_an_upload, _Scene.put_data,
 )  # fmt: skip

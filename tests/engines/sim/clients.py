@@ -13,8 +13,13 @@ from s3commit.core.formats.documents import encode_job, encode_request
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.formats.manifest import digest, encode_pendingset
 from s3commit.core.model.errors import PreconditionError, S3CommitError, TransientError
-from s3commit.core.model.job import AbortRequest, CommitRequest, CountedAttempt
-from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.job import (
+    AbortRequest,
+    CommitRequest,
+    CountedAttempt,
+    PendingFile,
+    PendingSet,
+)
 from s3commit.core.ports.objects import ObjectStore
 from tests.engines.sim.model import Job
 from tests.engines.sim.observer import body_of

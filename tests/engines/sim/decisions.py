@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
-from s3commit.core.formats.file_names import belongs_to_job
-from s3commit.core.formats.layout import JobDirectory, is_data
+from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_data
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.locks import Claimed
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from tests.engines.sim.model import DECIDED, KEEPERS, UNDER_WAY, Job
+from tests.engines.sim.model import DECIDED, UNDER_WAY, Job
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.scheduler import Process, Scheduler, fail
 
-_PUBLISHED_AGAIN = (JobState.COMMITTED, JobState.PUBLISHING)
+_AGAIN = {
+    (JobState.COMMITTED, JobState.PUBLISHING),
+    (JobState.ABORTED, JobState.OPEN),
+}
 
 
 class Decisions:
@@ -23,35 +26,29 @@ class Decisions:
 
     def __init__(self, scheduler: Scheduler, observer: Observer) -> None:
         self.at_decision: dict[str, list[Callable[[], object]]] = {}
-        self.at_roll_back: dict[str, Callable[[], object]] = {}
         self._scheduler = scheduler
         self._seen = observer
         self._bucket = observer.bucket
 
-    def moved(self, process: Process, record: JobRecord) -> None:
-        """The ledger has stored ``record``."""
+    def moved(self, process: Process, record: JobRecord, *, opened: bool) -> None:
+        """The ledger has ``record`` stored; ``opened``: it was made, or was found there."""
         job = self._seen.job_at(JobDirectory.of(record).prefix)
         if job is None:
             fail("I7", f"{process.name} has opened a job at {JobDirectory.of(record).prefix}")
-        if job.settled:
-            return  # the ledger was set back behind the job's end: it tells nothing of this job
-        if record.state is JobState.OPEN and job.ended and job.reset:
-            # A handler had looked for the job's end before a step from before the loss put it.
-            job.settled = True
-            return
+        if record.state is JobState.OPEN and job.reset and job.decided:
+            return  # opened by a handler from before the loss: the healing takes its place
         before, job.record_state = job.record_state, record.state
         if before is record.state:
             return
-        opened = process.role in KEEPERS and (before is None or job.unlocked)
         if process.job != job.name and not opened and record.state is not JobState.ABORTING:
             fail("I6", f"{process.name} moved job {job.name} to {record.state}")
-        # The last step of before a loss may put the result after somebody has looked for it.
-        again = bool(job.reset) and (before, record.state) == _PUBLISHED_AGAIN
+        # The last step of before a loss may put the result after somebody has looked for it; and
+        # that a job was aborted the ledger alone says, until its result is there.
+        again = bool(job.reset) and (before, record.state) in _AGAIN
         if before in {JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK} and not again:
             fail("I8", f"job {job.name} was {before}, and is {record.state} again")
         if record.state in {JobState.ABORTING, JobState.ROLLING_BACK}:
             job.undoing_since = self._scheduler.steps
-            self.at_roll_back.pop(job.name, lambda: None)()
         if record.state is JobState.COMMITTING:
             job.decided, job.plan = True, record.plan.sha256 if record.plan else ""
             self._check_decision(job, record)
@@ -108,7 +105,7 @@ class Decisions:
         if conditions.min_files is not None and len(planned) < conditions.min_files:
             fail("conditions", f"job {job.name} is decided with {len(planned)} files")
         for other in self._seen.jobs.values():
-            under_way = other.record_state in UNDER_WAY and not other.unlocked
+            under_way = other.record_state in UNDER_WAY
             if other is not job and under_way and job.conflicts(other):
                 fail("I6", f"job {job.name} is decided while job {other.name} is under way")
         self._check_once(job)
@@ -154,20 +151,17 @@ class Decisions:
         return [upload for digest in digests for upload in self._seen.manifests[digest]]
 
     def _planned(self, job: Job, record: JobRecord) -> list[str]:
-        plan = job.directory.plan(record.plan.sha256 if record.plan else "")
-        return [
-            upload
-            for unit in json.loads(self._seen.body(plan))
-            for part in unit["slices"]
-            for upload in self._seen.manifests[part["sha256"]][part["from"] : part["to"]]
-        ]
+        sha256 = record.plan.sha256 if record.plan else ""
+        return [line["uploadId"] for line in self._lines(job, sha256)]
 
     def _list(self, job: Job, record: JobRecord) -> Iterable[tuple[str, str]]:
         if record.replaced is None:
             fail("I10", f"job {job.name} replaces, and is decided without a list")
-        index = json.loads(self._seen.body(job.directory.replaced(record.replaced.sha256)))
-        job.pages = {job.directory.page(page) for page in index["pages"]}
-        for page in index["pages"]:
-            for line in self._seen.body(job.directory.page(page)).splitlines():
-                one = json.loads(line)
-                yield one["key"], one["etag"]
+        lines = self._lines(job, record.replaced.sha256)
+        return [(line["key"], line["etag"]) for line in lines]
+
+    def _lines(self, job: Job, sha256: str) -> Iterator[dict[str, Any]]:
+        """The lines of one of the pipeline's lists."""
+        for unit in json.loads(self._seen.body(job.directory.index(sha256))):
+            lines = self._seen.body(job.directory.page(unit["page"])).splitlines()
+            yield from map(json.loads, lines[unit["from"] : unit["to"]])

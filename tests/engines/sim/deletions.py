@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, StoredObject
 from tests.engines.sim.documents import decision_of
 from tests.engines.sim.keeping import may_retire
-from tests.engines.sim.model import UNDOING, File, Job
+from tests.engines.sim.model import File, Job
 from tests.engines.sim.scheduler import Process, fail
 from tests.fakes.bucket import Version
 
@@ -42,9 +41,6 @@ def check_deleted(
     version, file = seen
     if (key, version.etag) not in process.shown and not (job and key in _listed(process, job)):
         fail("I5", f"{process.name} deleted {key}, which is not the object that it has seen")
-    if job is None and process.role == "fsck":
-        _check_document(observer, process, key, version)
-        return
     if job is not None and key.startswith(job.directory.pipeline_prefix):
         _check_pipelines_own(observer, process, job, key, version)
         return
@@ -84,21 +80,6 @@ def _check_working(
             fail("I2", f"{key} was deleted, and job {job.name} is {job.record_state}")
     else:
         may_retire(process, job, key, observer.bucket.current(job.directory.result) or version)
-
-
-def _check_document(observer: Observer, process: Process, key: str, version: Version) -> None:
-    """A marker or a key's note that a check takes away says nothing that is true."""
-    said = json.loads(version.body or b"{}").get("jobId")
-    told = [
-        job
-        for job in observer.jobs.values()
-        if job.directory.job_id == said
-        and key.startswith((job.directory.success, f"{job.prefix}_commits/once/"))
-    ]
-    if not told:
-        fail("I5", f"{process.name} deleted {key}, which is nobody's")
-    if any(job.record_state not in UNDOING and job.result != "ABORTED" for job in told):
-        fail("I9", f"{process.name} deleted {key}, which names a job that stands")
 
 
 def _listed(process: Process, job: Job) -> dict[str, str]:

@@ -23,13 +23,10 @@ def check_own_object(
         fail("I7", f"{process.name} wrote {key}, which is not the job's")
     if process.since <= job.lost_step:
         _take_for_true(observer, job, key)  # a step of before the loss, which it does not know of
-    if key.startswith(job.directory.pages) and "/RemoveReplaced" in process.name:
-        if key not in job.pages and process.since > job.lost_step:
-            fail("I10", f"{process.name} wrote {key}, no page of the list that was decided")
-    elif key == job.directory.decision:
+    if key == job.directory.decision:
         _check_decision_record(observer, process, job, before)
     elif key == job.directory.success:
-        _check_marker(observer, job)
+        _check_marker(observer, process, job)
     elif key == job.directory.commits:
         _check_commits(observer, process, job)
     elif key == job.directory.result:
@@ -64,7 +61,7 @@ def _check_decision_record(
         fail("I8", f"decision.json of job {job.name} said {was}, and says {said}")
     if was is JobState.PUBLISHING and said not in {was, JobState.COMMITTED}:
         fail("I8", f"decision.json of job {job.name} said {was}, and says {said}")
-    if process.since <= job.lost_step or job.settled:
+    if process.since <= job.lost_step:
         return
     known = {JobState.COMMITTING, job.record_state}
     if job.record_state is JobState.COMMITTED:
@@ -73,8 +70,10 @@ def _check_decision_record(
         fail("I8", f"decision.json says {said}, and job {job.name} is {job.record_state}")
 
 
-def _check_marker(observer: Observer, job: Job) -> None:
-    if job.record_state is not JobState.PUBLISHING:
+def _check_marker(observer: Observer, process: Process, job: Job) -> None:
+    late = process.since <= job.lost_step  # S3 says no more than COMMITTING of what is published
+    known = {JobState.PUBLISHING, JobState.COMMITTING} if late else {JobState.PUBLISHING}
+    if job.record_state not in known:
         fail("I9", f"_SUCCESS of job {job.name} was put while it was {job.record_state}")
     if missing := observer.missing(job):
         fail("I9", f"_SUCCESS of job {job.name} was put, and {missing} are not visible")
@@ -88,11 +87,8 @@ def _check_commits(observer: Observer, process: Process, job: Job) -> None:
         fail("I9", f"_commits/ of job {job.name} was put while it was {job.record_state}")
     body = observer.bucket.objects[job.directory.commits][-1].body or b""
     lines = [json.loads(line) for line in body.splitlines()]
-    named = sorted(
-        (line["key"], line["length"]) for line in lines[1:] if line["key"] not in job.spoiled
-    )
-    files = (file for file in job.planned.values() if file.key not in job.spoiled)
-    if named != sorted((file.key, len(file.body)) for file in files):
+    named = sorted((line["key"], line["length"]) for line in lines[1:])
+    if named != sorted((file.key, len(file.body)) for file in job.planned.values()):
         fail("I2", f"_commits/ of job {job.name} names {named}")
 
 
@@ -104,7 +100,7 @@ def _check_result(observer: Observer, process: Process, job: Job, before: Versio
     job.failure = (said["error"] or {}).get("code", "")
     job.message = (said["error"] or {}).get("message", "")
     told = decision_of(observer, job).get("state", JobState.ABORTED)
-    if told != job.result and not (job.settled or process.since <= job.lost_step):
+    if told != job.result and process.since > job.lost_step:
         fail("I8", f"result.json of job {job.name} says {job.result}, and decision.json {told}")
     if job.record_state is None or job.result != job.record_state.value:
         fail("I2", f"result.json says {job.result}, and job {job.name} is {job.record_state}")

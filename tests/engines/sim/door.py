@@ -82,7 +82,7 @@ class Door:
         job = self.observer.jobs[file.job]
         is_undone = job.record_state in {JobState.ROLLING_BACK, JobState.ROLLED_BACK}
         is_planned = is_undone and job.planned.get(file.key) is file
-        return is_planned and not job.reset and "manifest" not in job.sabotaged
+        return is_planned and not job.reset
 
     def _struck(
         self,
@@ -151,10 +151,10 @@ class Door:
         result = method(*args, **kwargs)
         process.shown.update(shown_by(result))
         if verb in _MOVES:
-            self.decisions.moved(process, result)
+            self.decisions.moved(process, result, opened=verb == "open_job")
         elif verb == "put_claim":
             self.decisions.claimed(process, args[0])
-        elif verb in {"start", "forget"}:
+        elif verb == "start":
             process.effects[verb] += bool(result)
         return result
 

@@ -9,14 +9,13 @@ below its prefix.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from s3commit.core.formats.layout import MAGIC_PREFIX, PIPELINE, JobDirectory, is_data
 from s3commit.core.model.job import Destination, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.objects import ListedObject
 from tests.engines.sim.adversary import directory_of
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.decisions import Decisions
@@ -151,19 +150,6 @@ class Escalation(Observer):
             self._note(key, _life(job) if job and process.role != "adversary" else "")
         return result
 
-    def delete(self, process: Process, perform: Perform, args: Sequence[Any]) -> Any:
-        before = self._versions_of([args[1]])
-        result = super().delete(process, perform, args)
-        self._check_kept(process, before)
-        return result
-
-    def delete_seen(self, process: Process, perform: Perform, args: Sequence[Any]) -> Any:
-        objects: Sequence[ListedObject] = args[1]
-        before = self._versions_of(one.key for one in objects)
-        result = super().delete_seen(process, perform, args)
-        self._check_kept(process, before)
-        return result
-
     def deleted(self, process: Process, key: str, seen: tuple[Version, Any]) -> None:
         """See `Observer.deleted`: judged as ever where no intruder has a part in it."""
         if process.role in _OTHERS:
@@ -225,7 +211,7 @@ class Escalation(Observer):
         return any(b'"replace"' in body for body in self._specs.get(job.directory.job, ()))
 
     def _check_theirs(self, process: Process, key: str, name: str) -> None:
-        """A sweep, a check, or a job of others has deleted what an intruder has made."""
+        """A sweep, or a job of others, has deleted what an intruder has made."""
         maker = next((job for job in self.intruders.values() if _life(job) == name), None)
         if not name or _is_document(key):
             return
@@ -235,21 +221,6 @@ class Escalation(Observer):
                 fail("I5", f"{process.name} deleted {key}, which no replace list names")
         elif name in self.published or maker is None or maker.record_state not in UNDOING:
             fail("I12", f"{process.name} deleted {key}, which stands")
-
-    def _check_kept(self, process: Process, before: dict[str, list[Version]]) -> None:
-        """No version is gone for good but of what a job had completed itself."""
-        if process.role in _OTHERS or not self.bucket.versioned:
-            return
-        for key, versions in before.items():
-            left = {id(version) for version in self.bucket.objects.get(key, [])}
-            for version in versions:
-                if id(version) in left or version.body is None:
-                    continue
-                made = self._versions.get(id(version), (version, None))[1]
-                if made is None and id(version) not in self._owner:
-                    fail("I12", f"{process.name} deleted a version of {key} for good")
-                if made and made in self.published:
-                    fail("I12", f"{process.name} deleted a version of {key}, which stood")
 
     def _check_told(self, process: Process, job: Job) -> None:
         """Finding 6: what a job at another place has written is not in this one's result."""
@@ -281,18 +252,10 @@ class Escalation(Observer):
         upload = self.bucket.uploads.get(upload_id)
         return upload is not None and upload.key == key
 
-    def _versions_of(self, keys: Iterable[str]) -> dict[str, list[Version]]:
-        return {key: list(self.bucket.objects.get(key, [])) for key in keys}
-
 
 def _is_document(key: str) -> bool:
-    """Whether it is one of those that the pipeline retires, or mends."""
-    return (
-        key.startswith(PIPELINE)
-        or MAGIC_PREFIX in key
-        or key.endswith("/_SUCCESS")
-        or "/_commits/once/" in key
-    )
+    """Whether it is one of those that the pipeline retires."""
+    return key.startswith(PIPELINE) or MAGIC_PREFIX in key
 
 
 def _life(job: Job) -> str:
@@ -306,11 +269,11 @@ class EscalatedDecisions(Decisions):
         super().__init__(scheduler, observer)
         self._watch = observer
 
-    def moved(self, process: Process, record: JobRecord) -> None:
+    def moved(self, process: Process, record: JobRecord, *, opened: bool) -> None:
         """See `Decisions.moved`."""
         job = self._watch.job_at(JobDirectory.of(record).prefix)
         if job is None or not job.intruder:
-            super().moved(process, record)
+            super().moved(process, record, opened=opened)
             return
         before, job.record_state = job.record_state, record.state
         if record.state is before:

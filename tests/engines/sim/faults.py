@@ -7,7 +7,7 @@ from collections import Counter
 
 READS = frozenset(
     {"get", "head", "list", "list_uploads", "is_versioned", "upload_is_open", "job", "claims",
-     "attempts", "jobs_with_id", "upload_parts", "describe", "is_running", "jobs_in",
+     "attempts", "jobs_with_id", "describe", "is_running", "jobs_in",
      "first_bytes", "list_versions"}
 )  # fmt: skip
 # What botocore may send again by itself after a lost answer, so that the caller sees the second.

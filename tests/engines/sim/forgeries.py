@@ -5,7 +5,6 @@ Each function gives the bytes of one kind, drawn by ``rng``; ``directory`` is wh
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,18 +18,13 @@ from s3commit.core.formats.documents import (
 )
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import encode_pendingset
-from s3commit.core.formats.published import (
-    MAX_SUCCESS_BYTES,
-    CommitHeader,
-    CommittedFile,
-    commit_lines,
-)
+from s3commit.core.formats.published import MAX_SUCCESS_BYTES
 from s3commit.core.formats.strict_json import dump
-from s3commit.core.model.conditions import Conditions
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
+    Conditions,
     Conflict,
     CountedAttempt,
     Destination,
@@ -38,10 +32,10 @@ from s3commit.core.model.job import (
     JobResult,
     JobSpec,
     Outcome,
+    PendingFile,
+    PendingSet,
     Scope,
 )
-from s3commit.core.model.pending import PendingFile, PendingSet
-from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.ports.objects import ListedObject
 
 KEY = "daily"  # the idempotency key that the other jobs of a run have, too
@@ -70,13 +64,10 @@ def job_spec(rng: random.Random, directory: JobDirectory) -> JobSpec:
 
 
 def job_document(rng: random.Random, spec: JobSpec, elsewhere: Sequence[str]) -> bytes:
-    """The job's own, with a field that is not known, or of a job at a place ``elsewhere``."""
+    """The job's own, or of a job at a place ``elsewhere``."""
     kind = rng.random()
     if kind < 0.7:
         return encode_job(spec)
-    if kind < 0.78 and elsewhere:
-        there = f"s3://{spec.destination.bucket}/{rng.choice(elsewhere)}"
-        return dump({**json.loads(encode_job(spec)), "locations": {"dt=7/": there}})
     if kind < 0.93 and elsewhere:
         other = Destination(spec.destination.bucket, rng.choice(elsewhere))
         return encode_job(replace(spec, destination=other))
@@ -86,13 +77,10 @@ def job_document(rng: random.Random, spec: JobSpec, elsewhere: Sequence[str]) ->
 def request(
     rng: random.Random, directory: JobDirectory, counted: Sequence[CountedAttempt]
 ) -> bytes:
-    """Commit what counts, commit all, commit nothing, abort, abandoned; or no request."""
+    """Commit what counts, commit nothing, abort, abandoned; or no request."""
     kind = rng.random()
-    if kind < 0.55:
-        return encode_request(CommitRequest(directory.job_id, tuple(counted)))
     if kind < 0.7:
-        stale = encode_request(CommitRequest(directory.job_id, tuple(counted)))
-        return dump({name: one for name, one in json.loads(stale).items() if name != "attempts"})
+        return encode_request(CommitRequest(directory.job_id, tuple(counted)))
     if kind < 0.75:
         return encode_request(CommitRequest(directory.job_id, ()))
     if kind < 0.9:
@@ -152,25 +140,6 @@ def result(rng: random.Random, directory: JobDirectory) -> bytes:
     return encode_result(said)
 
 
-def commit_list(rng: random.Random, directory: JobDirectory, seen: Sequence[ListedObject]) -> bytes:
-    """Says that the job is committed, with the files that are ``seen``."""
-    if rng.random() < 0.15:
-        return no_document(rng, MAX_SUCCESS_BYTES)
-    named = [one for one in seen if rng.random() < 0.5]
-    header = CommitHeader(
-        job_id=rng.choice([directory.job_id, directory.job_id, directory.job_id, NEVER]),
-        destination=directory.destination.uri,
-        decided_at=LONG_AGO,
-        files=len(named),
-        bytes=sum(one.length for one in named),
-        rows=None,
-        idempotency_key=rng.choice([None, KEY]),
-        replaced=ReplacedFacts("0" * 64, 1, 1) if rng.random() < 0.2 else None,
-    )
-    lines = (CommittedFile(one.key, one.length, one.etag, None) for one in named)
-    return b"".join(commit_lines(header, lines))
-
-
 def once_note(rng: random.Random, ids: Sequence[str]) -> bytes:
     """Says which job has the key."""
     if rng.random() < 0.15:
@@ -183,9 +152,3 @@ def marker(rng: random.Random, ids: Sequence[str]) -> bytes:
     if rng.random() < 0.6:
         return no_document(rng, MAX_SUCCESS_BYTES)
     return dump({"name": "forged", "jobId": rng.choice(list(ids)), "success": True})
-
-
-def replace_page(seen: Sequence[ListedObject]) -> bytes:
-    """One page of a replace list that names all that is ``seen``."""
-    lines = ({"key": one.key, "etag": one.etag, "length": one.length} for one in seen)
-    return b"".join(dump(line) + b"\n" for line in lines)

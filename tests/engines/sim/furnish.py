@@ -6,9 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from s3commit.core.formats.layout import META_JOB, JobDirectory
-from s3commit.core.model.conditions import Conditions
-from s3commit.core.model.job import Conflict, Destination, JobSpec, Scope
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.job import Conditions, Conflict, Destination, JobSpec, Scope
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.model import Job
 from tests.engines.sim.troubles import add_troubles
@@ -22,25 +21,20 @@ STRANGER = "99999999-0000-4000-8000-000000000099"
 def furnish(world: World) -> None:
     """Files, markers and uploads of others, from before."""
     rng = world.rng
-    for key in (
-        "sales/old.parquet", "sales/dt=1/old.parquet", "sales/dt=2/old.parquet",
-        "moved/dt=8/old.parquet",
-    ):  # fmt: skip
+    for key in ("sales/old.parquet", "sales/dt=1/old.parquet", "sales/dt=2/old.parquet"):
         if rng.random() < 0.35:
             _foreign(world, key)
     if rng.random() < 0.3:
         _foreign(world, "sales/part-t0-0.parquet")
-    for key in ("sales/_hidden/keep", "sales/.keep", "sales2/theirs.parquet", "moved/theirs"):
+    for key in ("sales/_hidden/keep", "sales/.keep", "sales2/theirs.parquet"):
         _foreign(world, key)
     if rng.random() < 0.3:
         world.store.put(BUCKET, "sales/_SUCCESS", b"")
-    # The name of the first is written to by nobody, that of the second is like that of a job's,
-    # and the third one's tells nothing.
+    # Some names are like those of a job's files.
     for key in ("sales2/theirs", f"sales/part-0-{STRANGER}-c000.parquet", "sales/upload.bin",
-                f"salesroom/part-0-{STRANGER}.parquet"):  # fmt: skip
+                f"salesroom/part-0-{STRANGER}.parquet",
+                f"sales/dt=1/part-0-{STRANGER}.parquet"):  # fmt: skip
         world.foreign_uploads.add(_upload(world, key))
-    if rng.random() < 0.3:
-        world.observer.orphans.add(_upload(world, f"sales/dt=1/part-0-{STRANGER}.parquet"))
 
 
 def _foreign(world: World, key: str) -> None:
@@ -52,11 +46,7 @@ def _look_alike(world: World, directory: JobDirectory) -> None:
     """Older than the job, and made to look like its own: it is not, whatever is undone (I12)."""
     key = f"{directory.destination.prefix}part-t9-0-{directory.job_id}.parquet"
     world.foreign[key] = f"foreign {key}".encode()
-    metadata = {META_JOB: directory.job_id}
-    upload_id = world.store.create_upload(BUCKET, key, metadata=metadata, content_type="x")
-    etag = world.store.upload_part(BUCKET, key, upload_id, 1, world.foreign[key])
-    length = len(world.foreign[key])
-    world.store.complete_upload(BUCKET, key, upload_id, [etag], length=length)
+    world.store.put(BUCKET, key, world.foreign[key])
 
 
 def _upload(world: World, key: str) -> str:
@@ -71,7 +61,7 @@ def add_job(world: World, prefix: str = "") -> None:
     rng, number = world.rng, len(world.observer.jobs)
     name = "ABCDEFGH"[number]
     kind = rng.random()
-    anywhere = rng.choice(["sales/"] * 6 + ["sales/dt=1/", "sales2/", "moved/dt=9/"])
+    anywhere = rng.choice(["sales/"] * 6 + ["sales/dt=1/", "sales2/"])
     is_free, prefix = not prefix, prefix or anywhere
     job_id = f"{number + 1:08d}-0000-4000-8000-00000000000{number + 1}"
     twins = [job for job in world.observer.jobs.values() if job.prefix == "twin/"]
@@ -86,7 +76,7 @@ def add_job(world: World, prefix: str = "") -> None:
     job.hostile = rng.random() < 0.3 and prefix == "sales/dt=1/"
     world.observer.jobs[name] = job
     tasks = [_file_names(world, job, f"t{task}") for task in range(rng.choice([1, 1, 2, 2, 3]))]
-    job.expected_refusal = gives_up = rng.random() < 0.08
+    gives_up = rng.random() < 0.08
     dies = rng.random() < 0.04
     driver = partial(world.clients.driver, job, tasks, gives_up=gives_up, dies=dies)
     world.later(
@@ -132,8 +122,6 @@ def _spec(world: World, directory: JobDirectory) -> JobSpec:
 def _file_names(world: World, job: Job, task: str) -> list[str]:
     rng = world.rng
     suffix = f"-{job.directory.job_id}"
-    partitions = ["", "dt=1/", "dt=2/", "dt=1/h=3/"]
-    if job.prefix in {"sales/dt=1/", "moved/dt=9/"}:
-        partitions = [""]
+    partitions = [""] if job.prefix == "sales/dt=1/" else ["", "dt=1/", "dt=2/", "dt=1/h=3/"]
     count = rng.choice([0, 1, 1, 1, 2, 2]) or int(job.hostile)
     return [f"{rng.choice(partitions)}part-{task}-{n}{suffix}.parquet" for n in range(count)]

@@ -23,6 +23,8 @@ def judge_end(world: World) -> None:
     for job in world.observer.jobs.values():
         if job.record_state is None:
             continue
+        if job.result and job.result != job.record_state.value:
+            fail("I2", f"job {job.name} is {job.record_state}, and its result says {job.result}")
         if job.record_state is JobState.COMMITTED:
             _committed(world, job)
         else:
@@ -65,7 +67,7 @@ def _undone(world: World, job: Job) -> None:
     if job.given_up:
         allowed.add("ABANDONED")
     if job.reset:
-        allowed |= {*_LOSSES, "MANIFEST_MISSING", "KEY_IN_DOUBT"}
+        allowed |= {*_LOSSES, "MANIFEST_MISSING"}
     if job.nested:
         allowed.add("JOB_ID_TAKEN")
     if job.sabotaged:

@@ -1,19 +1,19 @@
-"""Sweeps, checks and rebuilds: processes of the run, with faults of their own."""
+"""Sweeps and checks: processes of the run, with faults of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
 from s3commit.core.check import Report as CheckReport
 from s3commit.core.check import check
+from s3commit.core.lost_ledger import heal
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Destination
-from s3commit.core.ports.executions import Executions
-from s3commit.core.rebuild import Rebuilder, rebuild
-from s3commit.core.sweep.report import Report
-from s3commit.core.sweep.run import run_sweep
+from s3commit.core.ports.bundle import Executions, Ports
+from s3commit.core.sweep.actions import SweepReport
+from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.door import Door
@@ -23,7 +23,6 @@ from tests.engines.sim.scheduler import Process, Scheduler, fail
 from tests.fakes.faults import Crash
 
 TRIES = 12  # whoever gives a command, and mostly after a loss, does not give up
-ROOTS = ("sales/", "sales2/", "moved/", "twin/")
 
 
 @dataclass
@@ -34,10 +33,9 @@ class Keepers:
     door: Door
     executions: Executions
     machine: Machine
-    hands: Rebuilder
+    ports: Ports
     limits: Limits
-    swept: Report = field(default_factory=Report)
-    roots: tuple[str, ...] = ROOTS
+    swept: SweepReport = field(default_factory=SweepReport)
     stopped: list[str] = field(default_factory=list)  # commands that failed for good
 
     def sweep(self, name: str, *, dry_run: bool = False) -> Process:
@@ -48,7 +46,6 @@ class Keepers:
 
     def _sweep(self, name: str, dry_run: bool) -> None:
         for number in range(TRIES):
-            self.machine.while_closed()
             label = f"{name}/sweep" + (f"#{number + 1}" if number else "")
             child = self.scheduler.spawn(label, partial(self._call, dry_run), role="sweep", job="")
             self.scheduler.join(child)
@@ -62,13 +59,13 @@ class Keepers:
         for one in ("aborted", "started", "retired", "objects"):
             setattr(self.swept, one, getattr(self.swept, one) + getattr(child.result, one))
 
-    def _call(self, dry_run: bool) -> Report:
+    def _call(self, dry_run: bool) -> SweepReport:
         process = self.scheduler.current
         assert process is not None
-        process.about = sweep = Sweep(
-            self.hands.ports, self.executions, self.limits, dry_run=dry_run
-        )
+        process.about = sweep = Sweep(self.ports, self.executions, self.limits, dry_run=dry_run)
         struck = self.door.strokes
+        if not dry_run:
+            heal(self.ports, BUCKET)
         report = run_sweep(sweep)
         if dry_run:
             if process.writes:
@@ -97,35 +94,24 @@ class Keepers:
 
     def check(self, prefix: str) -> CheckReport:
         """``fsck``."""
-        ports = self.hands.ports
+        ports = self.ports
         return check(ports.store, ports.ledger, ports.parallel, Destination(BUCKET, prefix))
 
     def commit_requested(self, prefix: str) -> None:
         """``s3commit commit`` of each job that ``fsck`` shows as requested and without a result."""
         for one in self.check(prefix).open_jobs:
-            record = self.hands.ports.ledger.job(one.directory.ref)
-            if one.requested and not (
-                record and self.hands.executions.is_running(one.directory, record)
-            ):
+            record = self.ports.ledger.job(one.directory.ref)
+            execution = record and record.execution
+            if one.requested and not (execution and self.executions.describe(execution).is_running):
                 name = f"{one.directory.ref}-commit-{int(self.scheduler.seconds)}"
                 self.executions.start(name, one.directory)
-
-    def rebuild(self) -> None:
-        """``fsck --rebuild-ledger`` of all there is."""
-        for prefix in self.roots:
-            _exhaust(rebuild(self.hands, Destination(BUCKET, prefix)))
 
     def at_work(self) -> bool:
         """Whether one of them runs."""
         return any(one.role in {*KEEPERS, "keeper"} for one in self.scheduler.living)
 
 
-def _exhaust(items: Iterable[object]) -> None:
-    for _ in items:
-        pass
-
-
-def _judge_counts(process: Process, report: Report) -> None:
+def _judge_counts(process: Process, report: SweepReport) -> None:
     """Nothing went wrong: the report says just what was done."""
     did = process.effects
     if did["deleted"] > report.objects:

@@ -1,40 +1,13 @@
-"""What a sweep and a check may touch: judged at the very call, by what the simulation knows."""
+"""What a sweep may touch: judged at the very call, by what the simulation knows."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 
 from s3commit.core.sweep.sweep import Sweep
 from tests.engines.sim.model import Job
-from tests.engines.sim.scheduler import Process, Scheduler, fail, moment
+from tests.engines.sim.scheduler import Process, fail, moment
 from tests.fakes.bucket import Version
-
-
-@dataclass
-class Orphans:
-    """Uploads of ids of which nobody knows anything; by upload id, with the time of the last part.
-
-    ``managed`` says whether a job has been at work in a directory above the key.
-    """
-
-    scheduler: Scheduler
-    since: dict[str, str] = field(default_factory=dict)
-
-    def add(self, upload_id: str) -> None:
-        """Note one that has had its last part now."""
-        self.since[upload_id] = moment(self.scheduler.seconds)
-
-
-def may_abort(process: Process, job: Job | None, key: str) -> None:
-    """A check aborts an upload if its job has ended; the sweep never aborts one itself."""
-    if process.role == "sweep":
-        fail("sweep", f"{process.name} aborted {key}")
-    if job is not None:
-        if not job.over:
-            fail("I4", f"{process.name} aborted {key} of job {job.name}, {job.record_state}")
-        return
-    fail("I5", f"{process.name} aborted a foreign upload of {key}")
 
 
 def may_speak(

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from s3commit.core.commit.complete_unit import complete_unit
-from s3commit.core.commit.ingest_pendingsets import judge_arrival, note_arrivals, note_job
+from s3commit.core.commit.ingest_pendingsets import note_job, note_manifest
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory
-from s3commit.core.formats.plan import MAX_PLAN_BYTES, decode_plan
 from s3commit.core.formats.ticket import Ticket, UnitResult
+from s3commit.core.job.pages import MAX_INDEX_BYTES, decode_unit
 from s3commit.core.job.record import beside_twins
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     JobRefusedError,
+    NeedsOperatorError,
     NotFoundError,
     TransientError,
 )
 from s3commit.core.model.job import Failure
-from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.executions import FORGOTTEN, Execution
+from s3commit.core.ports.bundle import FORGOTTEN, Execution, Ports
 from s3commit.core.ports.ledger import LostRaceError
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.faults import Faults
@@ -44,7 +44,6 @@ class Machine:
     observer: Observer
     executions: set[str] = field(default_factory=set)  # their names
     entered: Counter[str] = field(default_factory=Counter)
-    closed: bool = False  # the queues are stopped
     dead_letters: list[str] = field(default_factory=list)  # keys of manifests
 
     # Handlers.
@@ -53,12 +52,10 @@ class Machine:
         """The handler of the event of a ``job.json`` or a manifest; SQS brings it again."""
         for _ in range(4):
             try:
-                self.while_closed()
                 if not key.endswith(PENDINGSET_SUFFIX):
                     note_job(self.ports, BUCKET, key)
                     return
-                arrival = judge_arrival(self.ports, BUCKET, key)
-                note_arrivals(self.ports, [arrival])
+                note_manifest(self.ports, self, BUCKET, key)
                 return
             except InvalidInputError:
                 return  # for a person to look at; the request will be refused for it
@@ -68,13 +65,7 @@ class Machine:
 
     def dispatch(self, job: Job) -> None:
         """The handler of a request's event: an execution by the job's ref, once."""
-        self.while_closed()
         self._start(job.directory.ref, job)
-
-    def while_closed(self) -> None:
-        """Wait as long as queues and schedules are stopped."""
-        while self.closed:
-            self.scheduler.sleep(60)
 
     # Step Functions.
 
@@ -113,12 +104,14 @@ class Machine:
                 following = ROUTES[name](ticket)
             except LostRaceError:
                 return "Superseded"
+            except NeedsOperatorError as error:
+                if "page" not in job.sabotaged:
+                    raise Violation("progress", f"{execution} stops at {name}: {error}") from error
+                return "failed"  # until the page is there again
             except (JobRefusedError, InvalidInputError) as error:
-                if name not in REFUSING and (job.intruder or "published" in job.sabotaged):
+                if name not in REFUSING and job.intruder:
                     job.message = f"{name}: {error}"
-                    return "failed"  # until what it misses is there again, if ever
-                if job.settled:
-                    raise  # the table was set back behind what the job's objects still say
+                    return "failed"
                 if name not in REFUSING:
                     raise Violation("progress", f"{execution} failed at {name}: {error}") from error
                 ticket = replace(ticket, refusal=Failure(error.code, error.message))
@@ -166,8 +159,8 @@ class Machine:
     def _map(self, job: Job, ticket: Ticket, label: str) -> Ticket:
         """The Map: a worker a unit, all at once, each tried again."""
         try:
-            stored = self.ports.store.get(BUCKET, ticket.plan, max_bytes=MAX_PLAN_BYTES)
-            units = decode_plan(stored.body)
+            stored = self.ports.store.get(BUCKET, ticket.plan, max_bytes=MAX_INDEX_BYTES)
+            units = [decode_unit(unit) for unit in json.loads(stored.body)]
         except (NotFoundError, AccessError, InvalidInputError):
             return ticket
         workers = [
@@ -192,21 +185,3 @@ class Machine:
             except TransientError:
                 self.scheduler.sleep(1)
         return complete()
-
-
-@dataclass(frozen=True)
-class Commands:
-    """What a person's command does with the machine. A `JobExecutions`, as the command's is."""
-
-    machine: Machine
-
-    def is_running(self, directory: JobDirectory, record: JobRecord | None) -> bool:
-        """See `JobExecutions.is_running`."""
-        return self.machine.describe((record and record.execution) or directory.ref).is_running
-
-    def start(self, directory: JobDirectory, record: JobRecord | None) -> bool:
-        """See `JobExecutions.start`."""
-        hour = int(self.machine.scheduler.seconds // 3600)
-        generation = record.generation if record else 0
-        name = f"{directory.ref}-fsck-{generation}-{hour}"
-        return self.machine.start(name, directory) is not None

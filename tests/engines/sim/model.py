@@ -52,22 +52,16 @@ class Job:
     )
     woke_late: bool = False  # a step of it took locks after its end
     expired: bool = False  # its record has reached its time to live
-    unlocked: bool = False  # the ledger was lost, and is not made again yet: no lock is there
-    settled: bool = False  # the ledger was set back behind the job's end
     record_state: JobState | None = None
     decided: bool = False
     plan: str = ""  # its digest
     planned: dict[str, File] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
-    pages: set[str] = field(default_factory=set)  # the keys of that list's pages
-    damaged: set[str] = field(default_factory=set)  # keys of its own that a stranger has now
-    spoiled: set[str] = field(default_factory=set)  # those that one had at any time
     sabotaged: set[str] = field(default_factory=set)
     undoing_since: int | None = None
     result: str = ""
     failure: str = ""
     message: str = ""
-    expected_refusal: bool = False
 
     @property
     def nested(self) -> bool:

@@ -15,7 +15,7 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject
 from tests.engines.sim.deletions import check_deleted
 from tests.engines.sim.documents import check_own_object, decision_of
-from tests.engines.sim.keeping import Orphans, may_abort, may_speak
+from tests.engines.sim.keeping import may_speak
 from tests.engines.sim.model import KEEPERS, UNDOING, File, Job
 from tests.engines.sim.scheduler import Process, Scheduler, fail
 from tests.fakes.bucket import Bucket, Version
@@ -30,7 +30,6 @@ class Observer:
         self.jobs: dict[str, Job] = {}
         self.files: dict[str, File] = {}
         self.manifests: dict[str, list[str]] = {}  # by digest: the uploads of each one ever put
-        self.orphans = Orphans(scheduler)
         self.scheduler = scheduler
         self.bucket = bucket
         self._owner: dict[int, tuple[Version, File]] = {}
@@ -56,7 +55,7 @@ class Observer:
         Once the ledger was lost another job may have been decided beside it, and replaced them.
         """
         gone = [key for key, file in job.planned.items() if not self._shows(key, file)]
-        gone = [key for key in gone if key not in job.damaged and not self.excuses(key)]
+        gone = [key for key in gone if not self.excuses(key)]
         if not gone or not job.reset:
             return gone
         others = [other for other in self.jobs.values() if other is not job]
@@ -68,8 +67,8 @@ class Observer:
 
     @property
     def known_uploads(self) -> set[str]:
-        """The uploads that tasks have begun, or strangers."""
-        return {*self.files, *self.orphans.since}
+        """The uploads that tasks have begun."""
+        return set(self.files)
 
     def excuses(self, key: str) -> bool:
         """Whether an adversary may have put, or replaced, what was there; see `Escalation`."""
@@ -80,7 +79,7 @@ class Observer:
         return next((job for job in self.jobs.values() if job.directory.prefix == directory), None)
 
     def job_of(self, process: Process, key: str) -> Job | None:
-        """The job for which a process acts; a sweep or a check does for the one that it finds."""
+        """The job for which a process acts; a sweep does for the one that it finds."""
         if process.role not in KEEPERS:
             return self.jobs.get(process.job)
         seen = self.visible(key)
@@ -157,12 +156,8 @@ class Observer:
             return result
         process.effects["aborted"] += 1
         file = self.files.get(upload_id)
-        if process.role in KEEPERS:
-            of_list = (job for job in self.jobs.values() if key == job.directory.commits)
-            job = self.jobs[file.job] if file else next(of_list, None)
-            if job is None or not self._is_outers(job):
-                may_abort(process, job, key)
-            return result
+        if process.role in KEEPERS:  # what they find, an execution aborts that they start
+            fail("sweep", f"{process.name} aborted {key}")
         if file is None or file.job != process.job:
             if file is None and self.is_own_key(process, key):
                 return result

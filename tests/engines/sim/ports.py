@@ -9,21 +9,20 @@ from typing import Any, cast
 from s3commit.core.model.locks import Claim, Claimed
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.executions import Executions
+from s3commit.core.ports.bundle import Executions
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ListedObject, ObjectStore, OpenUpload
-from s3commit.core.rebuild import JobExecutions
 from tests.engines.sim.door import Door
 
 STORE_VERBS = (
-    "get", "first_bytes", "head", "is_versioned", "upload_is_open", "upload_parts", "put", "delete",
+    "get", "first_bytes", "head", "is_versioned", "upload_is_open", "put", "delete",
     "list_versions", "delete_seen", "create_upload", "upload_part", "abort_upload",
     "complete_upload",
 )  # fmt: skip
 LEDGER_VERBS = (
     "job", "open_job", "take_over", "advance", "decide", "note",
     "record_attempts", "attempts", "jobs_with_id", "take_turn", "put_claim",
-    "drop_claim", "forget", "unlist",
+    "drop_claim", "unlist", "healing", "note_healing",
 )  # fmt: skip
 STALE = 0.2  # the share of listings of jobs that are answered from the past
 
@@ -41,11 +40,6 @@ def as_ledger(door: Door) -> Ledger:
 def as_executions(door: Door, machine: Executions) -> Executions:
     """Step Functions, for the sweep."""
     return cast("Executions", _Verbs(door, machine, ("describe", "start")))
-
-
-def as_job_executions(door: Door, executions: JobExecutions) -> JobExecutions:
-    """Step Functions, for a check."""
-    return cast("JobExecutions", _Verbs(door, executions, ("is_running", "start")))
 
 
 class _Verbs:

@@ -18,7 +18,7 @@ class Line:
 
 
 _TELLING = frozenset(
-    {"if_absent", "if_match", "version_id", "source", "target", "generation", "execution", "locks",
+    {"if_absent", "if_match", "source", "target", "generation", "execution", "locks",
      "plan", "replaced", "failure", "before", "after", "epoch", "below"}
 )  # fmt: skip
 

@@ -6,16 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tests.engines.sim.losing import copy_table, lose_everything, lose_jobs, lose_notes, set_back
-from tests.engines.sim.model import KEEPERS, Job
+from tests.engines.sim.losing import lose_ledger
+from tests.engines.sim.model import Job
 from tests.engines.sim.recovery import is_untidy
 from tests.engines.sim.scheduler import Process
-from tests.engines.sim.strangers import (
-    lose_upload,
-    spoil_manifest,
-    spoil_published,
-    take_manifest,
-)
+from tests.engines.sim.strangers import hide_page, lose_upload, spoil_document
 
 if TYPE_CHECKING:
     from tests.engines.sim.world import World
@@ -36,14 +31,12 @@ def add_troubles(world: World, job: Job) -> None:
         _at_decision(world, job, late)
     if faults.chance(0.08):
         _sabotage(world, "upload lost", job, lose_upload)
-    if faults.chance(0.04):
-        _sabotage(world, "manifest spoiled", job, spoil_manifest)
-    if faults.chance(0.05):
-        _at_decision(world, job, partial(take_manifest, world, job))
-    if faults.chance(0.4):
-        spoil = partial(spoil_published, world, job)
-        spoiled = partial(world.later, f"{job.name}:spoil", spoil, job=job.name, role="saboteur")
-        _at_decision(world, job, partial(spoiled, most=0.0))
+    if faults.chance(0.15):
+        _sabotage(world, "document spoiled", job, spoil_document)
+    if faults.chance(0.1):
+        hide = partial(hide_page, world, job)
+        hidden = partial(world.later, f"{job.name}:hide", hide, job=job.name, role="saboteur")
+        _at_decision(world, job, partial(hidden, most=0.01))
     if faults.chance(0.1) and not job.hostile:
         body = partial(world.clients.request_abort, job, "a person gave it up")
         world.later(f"{job.name}:abort", body, role="driver", job=job.name)
@@ -131,7 +124,7 @@ def _deliver(world: World, name: str, body: Any, job: Job) -> None:
 
 
 def add_keepers(world: World) -> None:
-    """Sweeps, at times two at once, behind which time has passed; checks and repairs."""
+    """Sweeps, at times two at once, behind which time has passed; checks and commands."""
     rng, faults = world.rng, world.faults
     for number in range(rng.choice([0, 0, 1, 2])):
         passed = rng.choice([0, 1000, world.keepers.limits.abandoned + 100])
@@ -147,7 +140,7 @@ def add_keepers(world: World) -> None:
         world.later(f"sweep{number}!", begin, job="", role="clock", most=_when(world))
     while rng.random() < 0.12:
         faults.strike("checked")
-        name, prefix = f"fsck{rng.randrange(1000)}", rng.choice(["sales/", "sales/", "moved/"])
+        name, prefix = f"fsck{rng.randrange(1000)}", rng.choice(["sales/", "sales/", "sales2/"])
         deed = world.keepers.commit_requested if rng.random() < 0.7 else world.keepers.check
         body = partial(world.keepers.command, name, partial(deed, prefix))
         world.later(f"{name}!", body, job="", role="clock", most=_when(world))
@@ -160,46 +153,5 @@ def _when(world: World) -> float:
 
 
 def _lose(world: World) -> None:
-    """The table is lost; the queues are stopped, and it is made again (docs/fsck.md)."""
-    rng, kind = world.rng, world.rng.random()
-    if kind < 0.15:
-        world.faults.strike("notes lost")
-        lose_notes(world)
-        return
-    world.machine.closed = True
-    if kind < 0.3:
-        world.faults.strike("records lost")
-        lose_jobs(world, [name for name in world.observer.jobs if rng.random() < 0.6])
-    elif kind < 0.55:
-        world.machine.closed = False
-        table = copy_table(world)
-        world.scheduler.sleep(rng.choice([0.1, 1.0, 1000.0]))
-        world.faults.strike("ledger set back")
-        set_back(world, table)
-        if rng.random() < 0.5:
-            world.scheduler.seconds += world.keepers.limits.stuck + 100
-            world.scheduler.join(world.keepers.sweep("sweep of the past"))
-        world.scheduler.sleep(rng.choice([0.1, 1000.0]))
-        world.machine.closed = True
-        _wait_for_steps(world)
-        lose_everything(world)
-    else:
-        world.faults.strike("ledger lost")
-        lose_everything(world)
-    _wait_for_steps(world)
-    rebuild = world.keepers.command("rebuild", world.keepers.rebuild)
-    world.scheduler.join(rebuild)
-    for job in world.observer.jobs.values():
-        job.unlocked = not rebuild.result
-    world.machine.closed = False
-
-
-def _wait_for_steps(world: World) -> None:
-    """Until no step runs any more that asked the ledger of before: a quarter of an hour."""
-    lost = world.scheduler.steps
-    while any(_is_step(one) and one.since <= lost for one in world.scheduler.living):
-        world.scheduler.sleep(300)
-
-
-def _is_step(process: Process) -> bool:
-    return process.role in KEEPERS or (process.role == "pipeline" and "/" in process.name)
+    world.faults.strike("ledger lost")
+    lose_ledger(world)

@@ -8,16 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from s3commit.core.commit import acquire_destination as acquire
-from s3commit.core.ending import leftovers, objects
-from s3commit.core.ending import uploads as own_uploads
-from s3commit.core.formats import plan
-from s3commit.core.job import listings
-from s3commit.core.job import put_lines as upload
-from s3commit.core.job import replace_list as replaced
+from s3commit.core.commit import check_conditions as conditions
+from s3commit.core.commit import tidy_up
+from s3commit.core.job import listings, manifests, pages, plan, result, uploads
 from s3commit.core.model import locks
-from s3commit.core.ports import clock
+from s3commit.core.ports import bundle
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.rebuild import Rebuilder
 from s3commit.core.sweep.sweep import Limits
 from tests.engines.sim.clients import BUCKET, Clients
 from tests.engines.sim.decisions import Decisions
@@ -26,11 +22,10 @@ from tests.engines.sim.faults import Faults
 from tests.engines.sim.furnish import add_job, furnish
 from tests.engines.sim.judge import judge_end
 from tests.engines.sim.keepers import Keepers
-from tests.engines.sim.machine import Commands, Machine
+from tests.engines.sim.machine import Machine
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.ports import (
     as_executions,
-    as_job_executions,
     as_ledger,
     as_store,
 )
@@ -45,14 +40,17 @@ MAX_STEPS = 60_000
 # Small jobs have all that large ones have: several units, pages, parts and waits.
 _SCALED: list[tuple[tuple[Any, ...], str, list[Any]]] = [
     ((plan,), "UNIT_FILES", [1, 2]),
-    ((replaced,), "REPLACED_PAGE", [1, 2, 5000]),
-    ((listings,), "PAGE", [1, 2, 1000]),
+    ((plan,), "PAGE_FILES", [1, 3]),
+    ((pages,), "PAGES_AT_ONCE", [1, 32]),
+    ((manifests,), "MANIFESTS_AT_ONCE", [1, 128]),
+    ((manifests,), "SMALL_MANIFEST_BYTES", [10, 512 * 1024]),
+    ((listings, conditions), "PAGE", [1, 2, 1000]),
+    ((conditions,), "FILES_LOOKED_AT", [1, 20_000]),
     ((listings,), "RANGES", [2, 32]),
-    ((replaced, leftovers), "DELETE_AT_ONCE", [1, 1000]),
-    ((upload,), "PUT_BYTES", [300, 8 * 1024 * 1024]),
-    ((own_uploads,), "ABORT_ROUNDS", [2, 5]),
-    ((clock,), "CALL_SECONDS", [0.002, 600]),
-    ((objects,), "FILES_AT_ONCE", [1, 4096]),
+    ((plan, tidy_up), "DELETE_AT_ONCE", [1, 1000]),
+    ((result,), "PUT_BYTES", [300, 8 * 1024 * 1024]),
+    ((uploads,), "ABORT_ROUNDS", [2, 5]),
+    ((bundle,), "CALL_SECONDS", [0.002, 600]),
     ((acquire,), "MAX_WAITING", [1, 100]),
     ((acquire,), "SHORTEST_WAIT", [300]),
     ((acquire,), "LONGEST_WAIT", [300]),
@@ -145,7 +143,7 @@ class World:
             self.door,
             as_executions(self.door, self.machine),
             self.machine,
-            Rebuilder(self.ports, as_job_executions(self.door, Commands(self.machine))),
+            self.ports,
             limits,
         )
 

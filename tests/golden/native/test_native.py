@@ -13,10 +13,11 @@ import pytest
 
 from s3commit.core.formats import documents, layout, manifest
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.conditions import Conditions
+from s3commit.core.model import job
 from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
+    Conditions,
     Conflict,
     CountedAttempt,
     Destination,
@@ -86,14 +87,15 @@ def test_the_requests_and_the_manifest() -> None:
 
 def test_the_limits_of_both_sides() -> None:
     assert json.loads(golden("limits.json")) == {
-        "fileParts": manifest.MAX_PARTS,
+        "fileParts": job.MAX_PARTS,
+        "keyCharacters": job.MAX_KEY_CHARACTERS,
         "manifestBytes": manifest.MAX_MANIFEST_BYTES,
-        "manifestFiles": manifest.MAX_FILES,
+        "manifestFiles": job.MAX_FILES,
         "manifestValues": manifest.MAX_MANIFEST_VALUES,
         "prefixBytes": layout.MAX_PREFIX_BYTES,
-        "requestAttempts": documents.MAX_ATTEMPTS,
+        "requestAttempts": job.MAX_ATTEMPTS,
         "requestBytes": documents.MAX_REQUEST_BYTES,
         "requestValues": documents.MAX_REQUEST_VALUES,
         "resultBytes": documents.MAX_RESULT_BYTES,
-        "textCharacters": documents.MAX_TEXT,
+        "textCharacters": job.MAX_TEXT,
     }

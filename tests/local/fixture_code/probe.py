@@ -53,13 +53,5 @@ def batch(event: Event, context: Any) -> Any:
         body = json.loads(record["body"])
         if body.get("fail"):
             failures.append({"itemIdentifier": record["messageId"]})
-    if any(json.loads(r["body"]).get("explode") for r in event["Records"]):
-        raise TransientError("the whole batch")
     print(json.dumps({"batch": event["Records"]}))
     return {"batchItemFailures": failures}
-
-
-def unit(event: Event, context: Any) -> Any:
-    if event.get("fail"):
-        raise TransientError("unit failed")
-    return {"unit": event["n"]}

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from s3commit.version import __version__
 
 if TYPE_CHECKING:
-    from s3commit.aws.s3_client import Encryption
+    from s3commit.aws.session import Encryption
     from s3commit.core.model.errors import JobFailedError, OutcomeUnknownError, S3CommitError
     from s3commit.writer.job import Job, open_job
-    from s3commit.writer.settings import PartSizes, UploadSettings
     from s3commit.writer.task import Task
+    from s3commit.writer.transfer import PartSizes, UploadSettings
 
 __all__ = [
     "Encryption",
@@ -32,14 +32,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Encryption": "s3commit.aws.s3_client",
+    "Encryption": "s3commit.aws.session",
     "Job": "s3commit.writer.job",
     "JobFailedError": "s3commit.core.model.errors",
     "OutcomeUnknownError": "s3commit.core.model.errors",
-    "PartSizes": "s3commit.writer.settings",
+    "PartSizes": "s3commit.writer.transfer",
     "S3CommitError": "s3commit.core.model.errors",
     "Task": "s3commit.writer.task",
-    "UploadSettings": "s3commit.writer.settings",
+    "UploadSettings": "s3commit.writer.transfer",
     "open_job": "s3commit.writer.job",
 }
 

@@ -1,4 +1,4 @@
-"""Kill drivers at all points, or by seed: ``make chaos-driver ARGS="--client native"``."""
+"""Kill drivers at all points: ``make chaos-driver ARGS="--client native"``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,10 +16,9 @@ from pathlib import Path
 from tests.e2e.conftest import Deployed
 from tests.engines.chaos.driver import spark
 from tests.engines.chaos.driver.deployment import local_up
-from tests.engines.chaos.driver.gate import How, Point, Seen
-from tests.engines.chaos.driver.plans import OF_SPARK, by_seed, of_spark
+from tests.engines.chaos.driver.gate import How
+from tests.engines.chaos.driver.plans import of_spark
 from tests.engines.chaos.driver.program import Client
-from tests.engines.chaos.driver.trial import Watch
 
 SPARE = 1_000_000
 
@@ -58,62 +57,40 @@ class Tally:
 def main() -> int:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(prog="make chaos-driver ARGS=…", description=__doc__)
-    parser.add_argument("--points", choices=["all", "none"], default="all")
-    parser.add_argument("--seeds", type=int, default=0, help="more points, chosen by seed")
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--client", choices=list(Client), action="append")
-    parser.add_argument("--case", action="append", help="a policy, in this order; else all")
+    parser.add_argument("--client", type=Client, choices=list(Client), action="append")
+    parser.add_argument("--case", choices=list(spark.CASES), action="append", help="a policy")
     parser.add_argument("--most", type=int, default=0, help="so many of a policy's, spread out")
     parser.add_argument("--how", type=How, choices=list(How), action="append")
     chosen = parser.parse_args()
     tally = Tally()
-    with local_up() as deployed, Watch() as watch:
+    with local_up() as deployed:
         for client in chosen.client or [Client.WRITE]:
-            _spark(deployed, watch, tally, chosen, Client(client))
+            _spark(deployed, tally, chosen, client)
     return tally.close()
 
 
 def _spark(
     deployed: Deployed,
-    watch: Watch,
     tally: Tally,
     chosen: argparse.Namespace,
     client: Client,
 ) -> None:
-    native = client is Client.NATIVE
-    cases = spark.NATIVE_CASES if native else spark.CASES
-    hows = [how for how in OF_SPARK if not native or how is not How.WORKER]  # it has no workers
+    cases = spark.NATIVE_CASES if client is Client.NATIVE else spark.CASES
     with (
         tempfile.TemporaryDirectory() as work,
         spark.Drivers(deployed, SPARE, client) as drivers,
     ):
-        stage = spark.Stage(deployed, watch, drivers, Path(work))
-        for case in _cases(list(cases), chosen.case):
-            policy = cases[case]
-            requests = stage.record(policy)
-            points = of_spark(case, requests) if chosen.points == "all" else []
-            points = [one for one in points if one.how in hows]
-            for point in _chosen(points + _seeded(chosen, requests, hows), chosen):
-                do = partial(stage.kill_at, policy, point)
+        stage = spark.Stage(deployed, drivers, Path(work))
+        for case in [case for case in chosen.case or cases if case in cases]:
+            points = of_spark(case, stage.record(cases[case]))
+            points = [one for one in points if one.how in (chosen.how or How)]
+            if client is Client.NATIVE:  # it has no workers
+                points = [one for one in points if one.how is not How.WORKER]
+            step = max(1, len(points) / chosen.most) if chosen.most else 1
+            for number in range(int(len(points) / step)):
+                point = points[int(number * step)]
+                do = partial(stage.kill_at, cases[case], point)
                 tally.run(f"{client} {case} {point}", do)
-
-
-def _cases(known: list[str], wanted: list[str] | None) -> list[str]:
-    return known if wanted is None else [case for case in wanted if case in known]
-
-
-def _chosen(points: Sequence[Point], chosen: argparse.Namespace) -> list[Point]:
-    hows = chosen.how or list(How)
-    found = [one for one in dict.fromkeys(points) if one.how in hows]
-    step = max(1, len(found) / chosen.most) if chosen.most else 1
-    return [found[int(number * step)] for number in range(int(len(found) / step))]
-
-
-def _seeded(
-    chosen: argparse.Namespace, requests: Sequence[Seen], hows: Sequence[How]
-) -> list[Point]:
-    seeds = range(chosen.first, chosen.first + chosen.seeds)
-    return [by_seed(seed, requests, hows) for seed in seeds]
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from tests.engines.chaos.driver.deployment import until
 from tests.engines.chaos.driver.gate import Gate, How, Point, Seen
 from tests.engines.chaos.driver.processes import kill, kill_session, process_at, session
 from tests.engines.chaos.driver.program import BATCH_ROWS, ROWS, Client, Task, partition_of, text_of
-from tests.engines.chaos.driver.trial import Trial, Watch, settle
+from tests.engines.chaos.driver.trial import Trial, settle, watched
 
 PROGRAM = "tests.engines.chaos.driver.program"
 WAIT_SECONDS = 180
@@ -231,7 +231,6 @@ class Stage:
     """What all trials share."""
 
     deployed: Deployed
-    watch: Watch
     drivers: Drivers
     work: Path
 
@@ -240,9 +239,7 @@ class Stage:
         name = f"{self.drivers.client}-{case.name}-{what}".replace(" ", "-")
         commits = BATCHES if case.stream else (1 if case.again else None)
         judge: Callable[[Mapping[str, bytes]], None] = check_stream if case.stream else check
-        trial = Trial(self.deployed, name, judge, OLD, frozenset(case.replaced), commits)
-        self.watch.add(trial)
-        return trial
+        return Trial(self.deployed, name, judge, OLD, frozenset(case.replaced), commits)
 
     def begin(self, trial: Trial, case: Case, point: Point | None) -> Driver:
         """A driver at work there."""
@@ -282,7 +279,7 @@ class Stage:
                 driver.kill()
             if case.again:
                 self.begin(trial, case, None).end()
-            settle(self.deployed, [trial])
+            settle(trial)
             driver.gate.release()
             if point.how is How.ZOMBIE:
                 driver.await_quiet()
@@ -292,11 +289,11 @@ class Stage:
     @contextmanager
     def _ending(self, trial: Trial) -> Iterator[None]:
         try:
-            yield
-            settle(self.deployed, [trial])
+            with watched(trial):
+                yield
+                settle(trial)
             trial.verdict()
         finally:
-            self.watch.remove(trial)
             self.drivers.close_given()
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import s3commit
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.core.formats.file_names import owner_of
-from s3commit.core.formats.layout import MAGIC_PREFIX, is_data
+from s3commit.core.formats.layout import MAGIC_PREFIX, is_data, owner_of
 from s3commit.core.model.states import ENDED, JobState
 from tests.cli.support import run
 from tests.e2e.conftest import Deployed
@@ -110,8 +111,7 @@ class Trial:
         self.looks.append(found)
         for key in found.data - self.old.keys():
             # Read after the look: a state never goes back behind the decision.
-            jobs = [owner] if (owner := owner_of(key)) else self.jobs
-            if all(self.state(job) in UNDECIDED for job in jobs):
+            if self.state(owner_of(key) or key) in UNDECIDED:
                 self.seen_too_early.append(key)
 
     @property
@@ -199,68 +199,39 @@ class Trial:
                 assert not self.replaced & look.data, f"{self.name}: I9: {look}"
 
 
-class Watch:
-    """A reader of all trials, in a thread."""
+@contextmanager
+def watched(trial: Trial) -> Iterator[None]:
+    """A reader looks at the trial all the time, in a thread."""
+    over = threading.Event()
 
-    def __init__(self) -> None:
-        self._trials: list[Trial] = []
-        self._stop = threading.Event()
-        self._failed: BaseException | None = None
-        self._thread = threading.Thread(target=self._look_on, name="reader", daemon=True)
+    def look_on() -> None:
+        while not over.wait(LOOK_SECONDS):
+            trial.look()
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        if self._failed is not None and error is None:
-            raise self._failed
-
-    def add(self, trial: Trial) -> None:
-        """Look at it from now on."""
-        trial.look()
-        self._trials.append(trial)
-
-    def remove(self, trial: Trial) -> None:
-        """No more."""
-        if trial in self._trials:
-            self._trials.remove(trial)
-
-    def clear(self) -> None:
-        """None of them any more."""
-        self._trials.clear()
-
-    def _look_on(self) -> None:
+    with ThreadPoolExecutor(1, thread_name_prefix="reader") as pool:
+        looking = pool.submit(look_on)
         try:
-            while not self._stop.wait(LOOK_SECONDS):
-                for trial in tuple(self._trials):
-                    trial.look()
-                    time.sleep(LOOK_SECONDS)
-        except BaseException as error:
-            self._failed = error
+            yield
+        finally:
+            over.set()
+        looking.result()
 
 
-def settle(deployed: Deployed, trials: Iterable[Trial]) -> int:
-    """Let the pipeline and the deployed sweep end what is left; how many sweeps it took."""
-    left = list(trials)
+def settle(trial: Trial) -> None:
+    """Let the pipeline and the deployed sweep end what is left."""
     for count in range(MOST_SWEEPS):
-        for trial in left:
-            trial.wait_for_requests()
+        trial.wait_for_requests()
         end = time.monotonic() + TIDY_SECONDS
-        while left := [trial for trial in left if not trial.over]:
-            if time.monotonic() > end or not any(all(one.outcomes().values()) for one in left):
-                break
+        while not trial.over and time.monotonic() < end and all(trial.outcomes().values()):
             time.sleep(0.1)
-        if not left:
-            return count
-        if count:  # what nothing tells of but a job directory waits for the next job there
-            for trial in left:
-                if not trial.uploads() and not all(trial.outcomes().values()):
-                    trial.next_job_comes()
-        sweep(deployed)
-    raise AssertionError(f"not over: {[(one.name, one.outcomes(), one.uploads()) for one in left]}")
+        if trial.over:
+            return
+        # What nothing tells of but a job directory waits for the next job there.
+        if count and not trial.uploads() and not all(trial.outcomes().values()):
+            trial.next_job_comes()
+        report = sweep(trial.deployed.client("lambda"))
+        assert report.get("failed") == 0, report
+    raise AssertionError(f"not over: {trial.name}, {trial.outcomes()}, {trial.uploads()}")
 
 
 def _job(key: str) -> str:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 
 class SystemClock:
-    """Implements `s3commit.core.ports.clock.Clock`."""
+    """Implements `s3commit.core.ports.bundle.Clock`."""
 
     def now(self) -> str:
         """The present as RFC 3339 in UTC with milliseconds."""

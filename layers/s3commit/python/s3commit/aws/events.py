@@ -1,4 +1,4 @@
-"""Envelopes: S3 notifications in SQS messages, one by one, with partial batch responses."""
+"""S3 notifications in batches of SQS messages, answered message by message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from s3commit.core.model.errors import InvalidInputError
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """An object that S3 says was created; it may be gone or another one by now.
+    """An object whose creation S3 has announced; by now it may be gone, or another one.
 
     ``size`` in bytes; 0 where the event does not say it.
     """
@@ -43,10 +43,10 @@ def announced_objects(body: str) -> list[Announced]:
         ) from error
 
 
-def _announced(told: dict[str, Any]) -> Announced:
-    created = told["object"]
+def _announced(s3: dict[str, Any]) -> Announced:
+    created = s3["object"]
     return Announced(
-        told["bucket"]["name"], unquote_plus(created["key"]), int(created.get("size", 0))
+        s3["bucket"]["name"], unquote_plus(created["key"]), int(created.get("size", 0))
     )
 
 
@@ -56,8 +56,8 @@ def each_message(
     """Call ``handle`` for each message of an SQS batch; return the ids of those that failed.
 
     Objects of other buckets than ``bucket`` are ignored: any bucket of the account may notify the
-    queue, and the pipeline has no rights there. One bad message never fails the others. What fails
-    again and again goes to the dead-letter queue by the queue's own redrive policy.
+    queue, and the pipeline has no rights there. One bad message never fails the others. A message
+    that keeps failing goes to the dead-letter queue, by the queue's redrive policy.
     """
     failed: list[str] = []
     for record in event["Records"]:

@@ -11,14 +11,23 @@ from s3commit.aws.failures import translated
 from s3commit.aws.session import make_session
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import execution_input
-from s3commit.core.ports.executions import FORGOTTEN, Execution
+from s3commit.core.ports.bundle import FORGOTTEN, Execution
+
+
+def machine_of(execution: str) -> str | None:
+    """The ARN of the state machine of an execution, or None for what is no execution's ARN."""
+    fields = execution.split(":")
+    if len(fields) < 8 or fields[0] != "arn" or fields[5] != "execution":
+        return None
+    return ":".join([*fields[:5], "stateMachine", fields[6]])
+
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
 
 class StateMachine:
-    """Implements `s3commit.core.ports.executions.Executions` for one machine; thread-safe."""
+    """Implements `s3commit.core.ports.bundle.Executions` for one machine; thread-safe."""
 
     def __init__(self, arn: str, client: SFNClient | None = None) -> None:
         self._arn = arn

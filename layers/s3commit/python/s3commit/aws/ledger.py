@@ -32,20 +32,18 @@ from s3commit.aws.ledger_items import (
     shelf_of,
     translated,
 )
-from s3commit.aws.ledger_notes import DynamoNotes
+from s3commit.aws.ledger_notes import DynamoNotes, days_after, new_token
 from s3commit.aws.ledger_records import job_item, job_record, stored
-from s3commit.aws.ledger_table import days_after, new_token
-from s3commit.aws.locks import DynamoLocks
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.clock import Clock
+from s3commit.core.ports.bundle import Clock
 from s3commit.core.ports.ledger import Expected, Ledger, LostRaceError
 
 JOB_DAYS = 30  # how long an ended job stays in the ledger, unless the deployment says else
 
 
-class DynamoLedger(DynamoLocks, DynamoNotes, Ledger):
+class DynamoLedger(DynamoNotes, Ledger):
     """Implements `s3commit.core.ports.objects.Ledger` on one table; thread-safe.
 
     ``region`` and ``host`` (an endpoint's URL) None mean the standard AWS configuration. ``clock``
@@ -82,13 +80,15 @@ class DynamoLedger(DynamoLocks, DynamoNotes, Ledger):
 
     def open_job(self, record: JobRecord) -> JobRecord:
         """See `Ledger.open_job`."""
-        nobody_was_here = JobItem.pk.does_not_exist()
+        is_free = JobItem.pk.does_not_exist()
+        if record.state is not JobState.OPEN:
+            is_free |= JobItem.state == JobState.OPEN.value
         item = job_item(self._items.job, record, new_token())
         if record.state in ENDED:  # forgotten here and remembered in S3: to be forgotten again
             item.expires_at = self._expiry(self._job_days)
         try:
             with translated(f"opening job {record.job_id} in the ledger"):
-                item.save(nobody_was_here)
+                item.save(is_free)
         except PreconditionError:
             standing = self.job(record.ref)
             if standing is None:  # it was there a moment ago, and nothing but TTL deletes
@@ -137,17 +137,6 @@ class DynamoLedger(DynamoLocks, DynamoNotes, Ledger):
                 self._items.job(*job_key(ref)).update([JobItem.shelf.remove()], is_there)
         except PreconditionError:
             return  # its time to live was over
-
-    def forget(self, ref: str, *, generation: int) -> bool:
-        """See `Ledger.forget`."""
-        still_open = JobItem.state == JobState.OPEN.value
-        nobody_took_over_since = JobItem.generation == generation
-        try:
-            with translated(f"forgetting job {ref}"):
-                self._items.job(*job_key(ref)).delete(still_open & nobody_took_over_since)
-        except PreconditionError:
-            return False
-        return True
 
     def _job_item(self, ref: str) -> JobItem | None:
         with translated(f"reading job {ref} in the ledger"):

@@ -1,9 +1,10 @@
-"""The ledger's items in DynamoDB: one table, three kinds of item.
+"""The ledger's items in DynamoDB: one table, four kinds of item.
 
 | item | pk | sk |
 |---|---|---|
 | job | ``JOB#<job id>`` | ``<the rest of its ref>`` |
 | attempt | ``ATTEMPTS#<ref>#<shard>`` | ``<task id>#<attempt id>`` |
+| healing | ``HEALING`` | ``<bucket>`` |
 | claim | ``CLAIMS#<mode>#<bucket>/<first element>/`` | ``<bucket>/<prefix>/<ref>`` |
 
 Attempts are spread over shards, by task, because a partition takes about
@@ -129,6 +130,15 @@ class ClaimItem(LedgerItem):
     epoch = NumberAttribute(null=True)
 
 
+class HealingItem(LedgerItem):
+    """`Healing`; the sort key is the bucket."""
+
+    table = UnicodeAttribute()
+    since = UnicodeAttribute()
+    until = UnicodeAttribute()
+    whole = BooleanAttribute()
+
+
 @dataclass(frozen=True, slots=True)
 class Items:
     """The kinds of item, bound to one table and sharing one connection."""
@@ -136,6 +146,7 @@ class Items:
     job: type[JobItem]
     attempt: type[AttemptItem]
     claim: type[ClaimItem]
+    healing: type[HealingItem]
 
 
 def bind(table: str, *, region: str | None, host: str | None) -> Items:
@@ -156,9 +167,9 @@ def bind(table: str, *, region: str | None, host: str | None) -> Items:
         return cast("type[_I]", type(kind.__name__, (kind,), {"Meta": meta}))
 
     job = bound(JobItem)
-    items = Items(job, bound(AttemptItem), bound(ClaimItem))
+    items = Items(job, bound(AttemptItem), bound(ClaimItem), bound(HealingItem))
     # One connection, so one client and one pool: the job's knows the keys and the index of all.
-    for other in (items.attempt, items.claim):
+    for other in (items.attempt, items.claim, items.healing):
         other._connection = job._get_connection()
     return items
 
@@ -182,6 +193,11 @@ def translated(what: str) -> Iterator[None]:
         yield
     except PynamoDBException as error:
         raise translate(error.cause or error, what) from error
+
+
+def healing_key(bucket: str) -> tuple[str, str]:
+    """The keys of a bucket's item."""
+    return "HEALING", bucket
 
 
 def job_key(ref: str) -> tuple[str, str]:

@@ -2,48 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Any, Final
+
+from pynamodb.attributes import MapAttribute
 
 from s3commit.aws.ledger_items import (
     AttemptItem,
     ClaimItem,
+    HealingItem,
     JobItem,
+    LedgerItem,
     attempt_key,
     claim_key,
+    healing_key,
     job_key,
     shelf_of,
 )
+from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import Conflict, Destination, Failure, Scope
 from s3commit.core.model.locks import Claim, Claimed, LockMode
-from s3commit.core.model.record import (
-    AttemptRecord,
-    JobRecord,
-    PlanFacts,
-    ReplacedFacts,
-    Stage,
-    Turn,
-)
-from s3commit.core.model.states import JobState
+from s3commit.core.model.record import AttemptRecord, Healing, JobRecord
 
-R = TypeVar("R")
-
-# How a field is read whose value is neither a text nor a number in the record.
-_READ: Final[dict[str, Callable[[Any], Any]]] = {
-    "state": JobState,
-    "conflict": Conflict,
-    "scope": Scope,
-    "stage": Stage,
-    "partition_by": tuple,
-    "locks": tuple,
-    "turn": lambda found: _record(Turn, found.as_dict()),
-    "plan": lambda found: _record(PlanFacts, found.as_dict()),
-    "replaced": lambda found: _record(ReplacedFacts, found.as_dict()),
-    "failure": lambda found: _record(Failure, found.as_dict()),
-}
+_JOB: Final = Codec(JobRecord, "the job's item", spell=str)
+_ATTEMPT: Final = Codec(AttemptRecord, "the attempt's item", spell=str)
+_HEALING: Final = Codec(Healing, "the bucket's item", spell=str)
 
 
 def stored(value: Any) -> Any:
@@ -58,16 +42,12 @@ def stored(value: Any) -> Any:
     return {name: one for name, one in found.items() if one is not None}
 
 
-def _record(kind: type[R], attributes: Mapping[str, Any]) -> R:
-    """The record of that kind; a field without an attribute has its default, or is None."""
-    values = {}
-    for field in fields(kind):  # type: ignore[arg-type]
-        value = attributes.get(field.name)
-        if value is not None and field.name in _READ:
-            value = _READ[field.name](value)
-        if value is not None or field.default is field.default_factory is MISSING:
-            values[field.name] = value
-    return kind(**values)
+def _plain(item: LedgerItem) -> dict[str, Any]:
+    """The values of an item's attributes, as JSON would have them."""
+    return {
+        name: value.as_dict() if isinstance(value, MapAttribute) else value  # type: ignore[no-untyped-call]
+        for name, value in item.attribute_values.items()
+    }
 
 
 def job_item(kind: type[JobItem], record: JobRecord, token: str) -> JobItem:
@@ -85,8 +65,8 @@ def job_item(kind: type[JobItem], record: JobRecord, token: str) -> JobItem:
 
 def job_record(item: JobItem) -> JobRecord:
     """The record of an item."""
-    destination = Destination(item.bucket, item.prefix)
-    return _record(JobRecord, item.attribute_values | {"destination": destination})
+    destination = {"bucket": item.bucket, "prefix": item.prefix}
+    return _JOB.read({**_plain(item), "destination": destination})
 
 
 def claim_item(kind: type[ClaimItem], claimed: Claimed, expires_at: int) -> ClaimItem:
@@ -109,6 +89,16 @@ def claim_record(mode: LockMode, item: ClaimItem) -> Claimed:
     return Claimed(Claim(node, mode), ref, bool(item.waits), item.asked or "", epoch)
 
 
+def healing_item(kind: type[HealingItem], bucket: str, healing: Healing) -> HealingItem:
+    """The item of a bucket."""
+    return kind(*healing_key(bucket), **stored(healing))
+
+
+def healing_record(item: HealingItem) -> Healing:
+    """The record of an item."""
+    return _HEALING.read(_plain(item))
+
+
 def attempt_item(kind: type[AttemptItem], attempt: AttemptRecord, expires_at: int) -> AttemptItem:
     """The item of an attempt."""
     return kind(*attempt_key(attempt), expires_at=expires_at, **stored(attempt))
@@ -116,4 +106,4 @@ def attempt_item(kind: type[AttemptItem], attempt: AttemptRecord, expires_at: in
 
 def attempt_record(item: AttemptItem) -> AttemptRecord:
     """The record of an item."""
-    return _record(AttemptRecord, item.attribute_values)
+    return _ATTEMPT.read(_plain(item))

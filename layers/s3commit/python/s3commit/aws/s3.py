@@ -12,10 +12,8 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s3commit.aws.failures import answered, translated
-from s3commit.aws.retry import settle
-from s3commit.aws.s3_client import Encryption, make_client
-from s3commit.aws.s3_deletes import delete_together, fits_xml
-from s3commit.aws.s3_uploads import open_uploads, rfc3339
+from s3commit.aws.s3_requests import delete_together, fits_xml, open_uploads, rfc3339, settle
+from s3commit.aws.session import Encryption, make_client
 from s3commit.core.model.errors import (
     CONFLICT,
     InvalidInputError,
@@ -31,7 +29,6 @@ from s3commit.core.ports.objects import (
     ObjectFacts,
     OpenUpload,
     StoredObject,
-    UploadParts,
 )
 
 if TYPE_CHECKING:
@@ -55,8 +52,8 @@ class S3ObjectStore:
     """Implements `s3commit.core.ports.objects.ObjectStore`; thread-safe, as its client is.
 
     ``page`` bounds a page of a listing. Botocore may repeat a conditional put whose answer was
-    lost, and then reports the caller's own object as the one in the way (`PreconditionError`):
-    whoever puts conditionally and loses reads what stands there.
+    lost, and then reports the caller's own object as a conflict (`PreconditionError`): a caller
+    whose conditional put is refused reads what stands there.
     """
 
     def __init__(
@@ -124,25 +121,9 @@ class S3ObjectStore:
                         return  # in the order of keys, and this one's come first
                     yield ListedVersion(one["VersionId"], one["ETag"], one["Size"])
 
-    def list_uploads(
-        self, bucket: str, prefix: str, *, after: str = "", after_upload: str = ""
-    ) -> Iterator[OpenUpload]:
+    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
         """See `ObjectReader.list_uploads`."""
-        start = {"after": after, "after_upload": after_upload}
-        return open_uploads(self._client, bucket, prefix, **start, page_size=self._page)
-
-    def upload_parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
-        """See `ObjectReader.upload_parts`."""
-        pages = self._client.get_paginator("list_parts").paginate(
-            Bucket=bucket, Key=key, UploadId=upload_id
-        )
-        size, last = 0, ""
-        with translated(f"listing the parts of an upload of s3://{bucket}/{key}"):
-            for page in pages:
-                for part in page.get("Parts", ()):
-                    size += part["Size"]
-                    last = max(last, rfc3339(part["LastModified"]))
-        return UploadParts(size, last)
+        return open_uploads(self._client, bucket, prefix, after=after, page_size=self._page)
 
     def is_versioned(self, bucket: str) -> bool:
         """See `ObjectReader.is_versioned`."""
@@ -193,13 +174,9 @@ class S3ObjectStore:
                 raise PreconditionError(f"{what}: expected {if_match}, found nothing") from error
             raise
 
-    def delete(
-        self, bucket: str, key: str, *, if_match: str | None = None, version_id: str | None = None
-    ) -> None:
+    def delete(self, bucket: str, key: str, *, if_match: str | None = None) -> None:
         """See `ObjectWriter.delete`."""
         chosen: dict[str, Any] = {} if if_match is None else {"IfMatch": if_match}
-        if version_id is not None:
-            chosen["VersionId"] = version_id
 
         def attempt() -> None:
             with translated(f"deleting s3://{bucket}/{key}"):
@@ -289,14 +266,14 @@ class S3ObjectStore:
                 )
         except TransientError as error:
             if if_absent and error.code == CONFLICT:
-                # the parts would have to be sent again, and whoever has them is gone
+                # the parts would have to be sent again, and the task that has them is gone
                 raise PreconditionError(error.message, code=CONFLICT) from error
             raise
         except InvalidInputError as error:
             if answered(error) in _PARTS_REFUSED:
                 raise JobRefusedError(error.message, code="PARTS_MISMATCH") from error
             raise
-        return ObjectFacts(key, answer["ETag"], length, {}, answer.get("VersionId"))
+        return ObjectFacts(key, answer["ETag"], length)
 
     def _settle(self, attempt: Callable[[], T]) -> T:
         return settle(attempt, tries=CONFLICT_TRIES, pause=CONFLICT_PAUSE, sleep=self._sleep)
@@ -309,7 +286,6 @@ def _facts(key: str, answer: Any) -> ObjectFacts:
         answer["ETag"],
         answer["ContentLength"],
         metadata,
-        answer.get("VersionId"),
         opaque=answer.get("ServerSideEncryption", "AES256") != "AES256",
         modified=rfc3339(answer["LastModified"]),
     )

@@ -1,8 +1,9 @@
-"""The AWS session of our clients, and how patiently it asks a machine for its role's credentials.
+"""The AWS session of our clients, and the S3 client.
 
-Spark starts a Python worker for each core of a node, all at once, and each asks the instance
-metadata service. That service limits an instance's simultaneous connections and requests, and asks
-for pauses that grow: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
+The session asks a machine for its role's credentials with patience. Spark starts a Python worker
+for each core of a node, all at once, and each asks the instance metadata service. That service
+limits an instance's simultaneous connections and requests, and asks for pauses that grow:
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
 botocore asks once and gives up. So here it asks three times without a pause, and the whole look is
 repeated with pauses. What the user sets (AWS_METADATA_SERVICE_NUM_ATTEMPTS,
 AWS_METADATA_SERVICE_TIMEOUT, or the same in the profile) counts instead:
@@ -19,20 +20,28 @@ import os
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from s3commit.aws.settings import metadata_disabled
+from s3commit.aws import settings
 
 if TYPE_CHECKING:
     from botocore.loaders import Loader
     from botocore.session import Session
+    from mypy_boto3_s3 import S3Client
 
 ATTEMPTS: Final = 3
 TIMEOUT: Final = 2  # seconds; a packet that was dropped is sent again after one
 FIRST_PAUSE: Final = 0.2  # seconds, doubled each time
 PATIENCE: Final = 3.0  # seconds, after which no other look begins
+
+# Of the S3 client.
+CONNECT_TIMEOUT = 5  # seconds
+READ_TIMEOUT = 60  # seconds; completing an upload of 10,000 parts takes S3 a while
+TOTAL_MAX_ATTEMPTS = 6  # of one request, the first one included
+MAX_POOL_CONNECTIONS = 32  # as many as a step has threads, and more than a writer's
 
 _ATTEMPTS_NAME: Final = "metadata_service_num_attempts"
 _DEFAULTS: Final = {_ATTEMPTS_NAME: ATTEMPTS, "metadata_service_timeout": TIMEOUT}
@@ -51,7 +60,7 @@ def make_session(
     Raises `AccessError` (``NO_CREDENTIALS``) if there are none. A client made without any would
     never get some, and Spark uses a worker and its client again and again.
     """
-    # Spark imports the data source in processes of which some make no client: 0.15 s each.
+    # Not every process that imports this makes a client, and these take 0.15 s.
     import botocore.session  # noqa: PLC0415
     from botocore.configprovider import ConstantProvider  # noqa: PLC0415
 
@@ -60,13 +69,13 @@ def make_session(
     core = botocore.session.get_session()
     core.register_component("data_loader", _loader())
     core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_moment)
-    settings = core.get_component("config_store")
+    configuration = core.get_component("config_store")
     for name, value in _DEFAULTS.items():
-        settings.get_config_provider(name).set_default_provider(ConstantProvider(value))
+        configuration.get_config_provider(name).set_default_provider(ConstantProvider(value))
     with translated("looking for AWS credentials"):
         if region:
             core.set_config_variable("region", region)
-        asked = not metadata_disabled(os.environ)
+        asked = not settings.metadata_disabled(os.environ)
         again = asked and core.get_config_variable(_ATTEMPTS_NAME) == ATTEMPTS
         began, pause = clock(), FIRST_PAUSE
         while core.get_credentials() is None:
@@ -79,7 +88,7 @@ def make_session(
 
 @cache
 def _loader() -> Loader:
-    """AWS's own description of each service: read once, it is half of what a client costs."""
+    """Reads AWS's description of each service once; it is half of the time that a client takes."""
     from botocore.loaders import create_loader  # noqa: PLC0415
 
     return create_loader(os.environ.get("AWS_DATA_PATH"))
@@ -91,3 +100,55 @@ def _moment(text: Any) -> datetime:
 
     is_listed = isinstance(text, str) and text.endswith("Z")
     return datetime.fromisoformat(text) if is_listed else parse_timestamp(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Encryption:
+    """How objects are encrypted where the bucket's own default is not meant.
+
+    ``algorithm`` is ``AES256``, ``aws:kms`` or ``aws:kms:dsse``; ``key_id`` a KMS key's id or ARN.
+    """
+
+    algorithm: str
+    key_id: str | None = None
+    bucket_key: bool | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of PutObject and CreateMultipartUpload."""
+        named = {
+            "ServerSideEncryption": self.algorithm,
+            "SSEKMSKeyId": self.key_id,
+            "BucketKeyEnabled": self.bucket_key,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = False) -> S3Client:
+    """An S3 client by the standard AWS configuration (region, credentials, AWS_ENDPOINT_URL).
+
+    Raises `AccessError` (``NO_CREDENTIALS``) if there are no credentials.
+
+    With ``slows_down`` an answer of 503 SlowDown makes it send less for a while, and not that one
+    request later alone: https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
+
+    Checksums are sent only where S3 requires them: botocore's default adds a CRC32 trailer to
+    each part, and then S3 wants the checksum of each part again at the completion, which a
+    manifest of Hadoop's format can not carry; stores other than AWS refuse the trailer. TLS
+    guards the way, etags and MpuObjectSize the parts, digests our own documents.
+    """
+    from botocore.config import Config  # noqa: PLC0415 - as in `make_session`
+
+    config = Config(
+        signature_version="s3v4",
+        retries={
+            "mode": "adaptive" if slows_down else "standard",
+            "total_max_attempts": TOTAL_MAX_ATTEMPTS,
+        },
+        connect_timeout=CONNECT_TIMEOUT,
+        read_timeout=READ_TIMEOUT,
+        max_pool_connections=connections,
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    client: Any = make_session(settings.region(os.environ)).create_client("s3", config=config)
+    return cast("S3Client", client)

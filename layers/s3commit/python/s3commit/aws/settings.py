@@ -1,30 +1,18 @@
-"""The environment of a function, read once at cold start into a frozen value."""
+"""What a function reads in its environment, once at cold start."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from s3commit.aws import env
 from s3commit.core.model.errors import InvalidInputError
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the handlers need to know of the deployment."""
-
-    table: str
-    ledger_ttl_days: int
-
-    @classmethod
-    def read(cls, environ: Mapping[str, str]) -> Settings:
-        """Read the variables that the stack sets; names all that are missing in one error."""
-        names = (env.TABLE, env.LEDGER_TTL_DAYS)
-        missing = [name for name in names if not environ.get(name)]
-        if missing:
-            raise InvalidInputError(f"environment lacks {', '.join(missing)}", code="BAD_SETTINGS")
-        return cls(environ[env.TABLE], int(environ[env.LEDGER_TTL_DAYS]))
+def ledger(environ: Mapping[str, str]) -> tuple[str, int]:
+    """The ledger's table, and how many days it keeps a job. Raises as `data_bucket`."""
+    table, days = _values(environ, env.TABLE, env.LEDGER_TTL_DAYS)
+    return table, int(days)
 
 
 def replace_below(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -41,21 +29,18 @@ def replace_below(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def data_bucket(environ: Mapping[str, str]) -> str:
-    """The bucket whose events are taken. Raises `InvalidInputError` where there is none."""
-    try:
-        return environ[env.BUCKET]
-    except KeyError:
-        raise InvalidInputError(f"environment lacks {env.BUCKET}", code="BAD_SETTINGS") from None
+    """The bucket whose events are taken.
+
+    Raises `InvalidInputError` (``BAD_SETTINGS``) that names what the environment lacks.
+    """
+    (bucket,) = _values(environ, env.BUCKET)
+    return bucket
 
 
 def state_machine(environ: Mapping[str, str]) -> str:
-    """The ARN of the state machine, which the dispatcher alone is given."""
-    try:
-        return environ[env.STATE_MACHINE]
-    except KeyError:
-        raise InvalidInputError(
-            f"environment lacks {env.STATE_MACHINE}", code="BAD_SETTINGS"
-        ) from None
+    """The ARN of the state machine, for dispatcher and sweep. Raises as `data_bucket`."""
+    (arn,) = _values(environ, env.STATE_MACHINE)
+    return arn
 
 
 def region(environ: Mapping[str, str]) -> str | None:
@@ -67,5 +52,12 @@ def region(environ: Mapping[str, str]) -> str | None:
 
 
 def metadata_disabled(environ: Mapping[str, str]) -> bool:
-    """Whether botocore is told not to ask a machine's metadata service at all."""
+    """Whether the user has forbidden to ask a machine's metadata service for credentials."""
     return environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
+
+
+def _values(environ: Mapping[str, str], *names: str) -> list[str]:
+    missing = [name for name in names if not environ.get(name)]
+    if missing:
+        raise InvalidInputError(f"environment lacks {', '.join(missing)}", code="BAD_SETTINGS")
+    return [environ[name] for name in names]

@@ -1,4 +1,4 @@
-"""Running one named step of the state machine: ticket in, step, ticket out."""
+"""Runs one named step of the state machine: a ticket in, the next ticket out."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ logger = Logger()
 
 
 def count(metric: str, value: int = 1) -> None:
-    """Add to a counter; ids never become dimensions, they are fields of the log."""
+    """Add to a counter. Ids are fields of the log and never dimensions."""
     if value:
         with single_metric(
             name=metric, unit=MetricUnit.Count, value=value, namespace=env.METRICS_NAMESPACE
@@ -31,7 +31,7 @@ def count(metric: str, value: int = 1) -> None:
 def document_refused(key: str, code: str) -> None:
     """Count a document of the protocol that is not acceptable, and log below which prefix it lies.
 
-    What lies in no job directory is somebody else's, and named like ours by chance.
+    An object outside of a job directory belongs to another program, and has such a name by chance.
     """
     destination, directory, _ = key.partition(MAGIC_PREFIX)
     if not directory:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from s3commit.aws import settings
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.s3_client import MAX_POOL_CONNECTIONS, make_client
-from s3commit.aws.settings import Settings, state_machine
+from s3commit.aws.session import MAX_POOL_CONNECTIONS, make_client
 from s3commit.core.ports.bundle import Ports, Sweeper
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ def make_ports(*, workers: int = MAX_POOL_CONNECTIONS, slows_down: bool = False)
 def make_sweeper() -> Sweeper:
     """What a function of the sweep works on, as its environment says."""
     client = make_client()
-    executions = StateMachine(state_machine(os.environ))
+    executions = StateMachine(settings.state_machine(os.environ))
     return Sweeper(_ports(client, MAX_POOL_CONNECTIONS), executions)
 
 
 def _ports(client: S3Client, workers: int) -> Ports:
-    settings = Settings.read(os.environ)
+    table, days = settings.ledger(os.environ)
     return Ports(
         store=S3ObjectStore(client),
-        ledger=DynamoLedger(settings.table, job_days=settings.ledger_ttl_days),
+        ledger=DynamoLedger(table, job_days=days),
         clock=SystemClock(),
         parallel=ThreadMap(workers),
     )

@@ -1,24 +1,91 @@
-"""The command and its verbs."""
+"""The command, its verbs, and how an error ends it: one line on stderr, and the exit code."""
 
 from __future__ import annotations
 
+import traceback
+from typing import Any
+
 import click
 
-from s3commit.cli.verb import Verbs
-from s3commit.cli.verbs.abort import abort
-from s3commit.cli.verbs.commit import commit
-from s3commit.cli.verbs.doctor import doctor
-from s3commit.cli.verbs.fsck import fsck
-from s3commit.cli.verbs.local import local
-from s3commit.cli.verbs.ls import ls
-from s3commit.cli.verbs.rescue import rescue
-from s3commit.cli.verbs.show import show
-from s3commit.cli.verbs.status import status
-from s3commit.cli.verbs.sweep import sweep
+from s3commit.aws import env
+from s3commit.aws.failures import NO_TABLE
+from s3commit.cli.abort import abort
+from s3commit.cli.commit import commit
+from s3commit.cli.doctor import doctor
+from s3commit.cli.fsck import fsck
+from s3commit.cli.local import local
+from s3commit.cli.ls import ls
+from s3commit.cli.render import Failure
+from s3commit.cli.rescue import rescue
+from s3commit.cli.show import show
+from s3commit.cli.status import status
+from s3commit.cli.sweep import sweep
+from s3commit.core.model.errors import (
+    AccessError,
+    JobFailedError,
+    JobRefusedError,
+    OutcomeUnknownError,
+    PreconditionError,
+    S3CommitError,
+    TransientError,
+    UnchangedError,
+)
+from s3commit.core.ports.ledger import LostRaceError
 from s3commit.version import __version__
 
+FAILED, REFUSED, UNKNOWN = 1, 3, 4  # click's own for usage is 2
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+_REFUSALS = (JobFailedError, JobRefusedError, PreconditionError, LostRaceError)
+_CHANGES = {"abort", "commit", "rescue", "sweep"}  # what these did, or did not, their errors say
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+
+class App(click.Group):
+    """The verbs; an error of one is a line that says what is guaranteed and what to do next."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """See click."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            line = "interrupted; the jobs continue, and what was requested stands"
+            raise Failure(line, INTERRUPTED) from None
+        except S3CommitError as error:
+            line = _line(error, changes=ctx.invoked_subcommand in _CHANGES)
+            raise Failure(line, _exit_code(error)) from error
+        except Exception as error:
+            click.echo(traceback.format_exc(), err=True, nl=False)
+            line = f"unexpected {type(error).__name__}: {error}; please report the lines above"
+            raise Failure(line, FAILED) from error
+
+
+def _exit_code(error: S3CommitError) -> int:
+    if isinstance(error, OutcomeUnknownError):
+        return UNKNOWN
+    return REFUSED if isinstance(error, _REFUSALS) else FAILED
+
+
+def _line(error: S3CommitError, *, changes: bool) -> str:
+    bare = error.code == S3CommitError.code or error.code in error.message
+    text = error.message if bare else f"{error.message} [{error.code}]"
+    return "; ".join([text, *_advice(error, changes=changes)])
+
+
+def _advice(error: S3CommitError, *, changes: bool) -> list[str]:
+    if isinstance(error, TransientError):
+        doubt = "it may or may not have happened, repeating the command is harmless"
+        return [doubt if changes else "try again"]
+    unchanged = changes and isinstance(error, JobRefusedError | UnchangedError)
+    advice = ["nothing was changed"] if unchanged else []
+    if error.code == NO_TABLE:
+        advice.append(f"is the table's name right (--table, {env.TABLE}), and the region?")
+    elif isinstance(error, AccessError):
+        advice.append("see who you are with: aws sts get-caller-identity")
+    return advice
+
+
+@click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="s3commit")
 def app() -> None:
     """Inspect and manage jobs: all of a job's files appear in S3, or none do.
@@ -39,6 +106,5 @@ def app() -> None:
     """  # noqa: D301 - click wants the backspace
 
 
-for _verb in (status, show, ls, abort, commit, rescue, sweep, fsck, doctor):
+for _verb in (status, show, ls, abort, commit, rescue, sweep, fsck, doctor, local):
     app.add_command(_verb)
-app.add_command(local)

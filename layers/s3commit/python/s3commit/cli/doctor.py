@@ -1,25 +1,36 @@
-"""What `s3commit doctor` checks: one function for each thing that a deployer can act on."""
+"""``s3commit doctor``: one function for each thing that a deployer can act on."""
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from enum import StrEnum
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from typing import Any, NamedTuple
+
+import boto3.session
+import click
 
 from s3commit.aws import env
-from s3commit.aws.concurrency import FULL, LEAST
+from s3commit.aws.env import FULL, LEAST
 from s3commit.aws.failures import NO_BUCKET, translated
+from s3commit.aws.session import make_session
+from s3commit.aws.settings import region
+from s3commit.cli.options import with_session
+from s3commit.cli.render import Failure
+from s3commit.cli.session import Session
+from s3commit.core.formats.layout import MAGIC_PREFIX
+from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     NotFoundError,
+    PreconditionError,
     S3CommitError,
 )
 from s3commit.version import __version__
-from s3commit.writer.bucket import MANIFEST_SUFFIX, REQUEST_SUFFIX, queues_by_suffix
+from s3commit.writer.connect import JOB_SUFFIX, MANIFEST_SUFFIX, REQUEST_SUFFIX, queues_by_suffix
 
 CONSOLE = "https://console.aws.amazon.com/servicequotas/"
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
@@ -30,28 +41,46 @@ ON_OBJECTS = (
     "s3:ListMultipartUploadParts",
     "s3:GetObject",
 )
+ON_JOBS = ("s3:DeleteObject",)  # of the jar: on what lies in job directories, and nothing else
 ON_BUCKET = ("s3:GetBucketNotification", "s3:ListBucket")
 
 
-class Verdict(StrEnum):
-    """``SKIPPED``: it could not be looked at, or nothing is there; that is no failure."""
+@click.command()
+@click.option("--name", metavar="NAME", help="The deployment's parameter name, if it has one.")
+@click.option("--bucket", metavar="BUCKET", help="The data bucket, if no stack is to say it.")
+@click.option("--role", metavar="ARN", help="A role of Spark jobs, whose rights are simulated.")
+@click.option("--prefix", metavar="PREFIX", default="", help="Where it writes, or else the caller.")
+@with_session
+def doctor(session: Session, **options: Any) -> None:
+    """Check the account and the deployment.
 
-    OK = "ok"
-    DO = "do"
-    SKIPPED = "skipped"
+    Run it before the first deployment, after it, and on a cluster. It changes nothing. One line a
+    check: ok, what to do, or why it was skipped. It reads sts:GetCallerIdentity,
+    lambda:GetAccountSettings, cloudformation:DescribeStacks, s3:GetBucketNotification and
+    GetLifecycleConfiguration, and asks iam:SimulatePrincipalPolicy; what the caller may not read is
+    skipped. With --prefix and no --role the caller's own rights there are tried, by calls for an
+    upload that does not exist. Exit code 1 if there is something to do.
+    """
+    found = examine(surroundings(**options))
+    checks = [{"check": check, **finding._asdict()} for check, finding in found]
+    wrong = [one["check"] for one in checks if one["verdict"] == "do"]
+    columns = {"VERDICT": "verdict", "CHECK": "check", "WHAT IS SO, OR WHAT TO DO": "text"}
+    session.out.table({"ok": not wrong, "checks": checks}, "checks", columns)
+    if wrong:
+        count = many(len(wrong), "check")
+        raise Failure(f"{count} of {len(checks)} failed: {', '.join(wrong)}", 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A check's answer in one line: what is so, or what to do."""
+class Finding(NamedTuple):
+    """A check's answer. What could not be looked at, or is not there, is skipped: no failure."""
 
-    verdict: Verdict
+    verdict: str
     text: str
 
 
-ok = partial(Finding, Verdict.OK)  # all is well
-to_do = partial(Finding, Verdict.DO)  # something has to be done, and the text says what
-skipped = partial(Finding, Verdict.SKIPPED)  # it was not looked at, and the text says why
+ok = partial(Finding, "ok")  # all is well
+to_do = partial(Finding, "do")  # something has to be done, and the text says what
+skipped = partial(Finding, "skipped")  # it was not looked at, and the text says why
 
 
 class NoBucketError(NotFoundError):
@@ -73,51 +102,52 @@ class Surroundings:
     bucket: str | None = None
     role: str | None = None
     prefix: str = ""
-    _outputs: dict[str, dict[str, str] | None] = field(default_factory=dict)
-    _notified: dict[str, list[str]] | None = None
 
     def stack(self, stack: str) -> str:
         """The stack's name in this deployment."""
         return f"{stack}-{self.name}" if self.name else stack
 
-    def outputs(self, stack: str) -> dict[str, str] | None:
-        """The stack's outputs by name; None if it is not deployed.
+    @cached_property
+    def storage(self) -> dict[str, str] | None:
+        """The outputs of the storage stack, as `pipeline`."""
+        return self._outputs(env.STORAGE_STACK)
+
+    @cached_property
+    def pipeline(self) -> dict[str, str] | None:
+        """The outputs of the pipeline's stack by name; None if it is not deployed.
 
         Raises `AccessError` if the caller may not read it.
         """
-        if stack not in self._outputs:
-            self._outputs[stack] = self._read(self.stack(stack))
-        return self._outputs[stack]
+        return self._outputs(env.PIPELINE_STACK)
 
+    @cached_property
     def data_bucket(self) -> str:
         """The name that was given, or the one that the storage stack says.
 
         Raises `NoBucketError` if neither does.
         """
-        found = self.bucket or (self.outputs(env.STORAGE_STACK) or {}).get(env.BUCKET_OUTPUT)
+        found = self.bucket or (self.storage or {}).get(env.BUCKET_OUTPUT)
         if found is None:
             raise NoBucketError("no stack says which bucket: name it with --bucket")
         return found
 
+    @cached_property
     def notified(self) -> dict[str, list[str]]:
         """The ARNs of the queues that the bucket notifies, by the suffix of the keys."""
-        if self._notified is None:
-            bucket, what = self.data_bucket(), "get_bucket_notification_configuration"
-            doing = f"reading the notifications of bucket {bucket}"
-            self._notified = queues_by_suffix(self.ask(doing, "s3", what, Bucket=bucket))
-        return self._notified
+        bucket, what = self.data_bucket, "get_bucket_notification_configuration"
+        doing = f"reading the notifications of bucket {bucket}"
+        return queues_by_suffix(self.ask(doing, "s3", what, Bucket=bucket))
 
     def ask(self, doing: str, service: str, operation: str, **parameters: Any) -> Any:
         """What AWS answers; its errors are this package's, with what was being done."""
         with translated(doing):
             return getattr(self.connect(service), operation)(**parameters)
 
-    def _read(self, name: str) -> dict[str, str] | None:
-        doing = f"reading stack {name}"
+    def _outputs(self, stack: str) -> dict[str, str] | None:
+        name = self.stack(stack)
+        doing, what = f"reading stack {name}", "describe_stacks"
         try:
-            (stack,) = self.ask(doing, "cloudformation", "describe_stacks", StackName=name)[
-                "Stacks"
-            ]
+            (found,) = self.ask(doing, "cloudformation", what, StackName=name)["Stacks"]
         except NotFoundError:
             return None
         except InvalidInputError as error:
@@ -125,7 +155,15 @@ class Surroundings:
             if "does not exist" not in error.message:
                 raise
             return None
-        return {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+        return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", [])}
+
+
+def surroundings(**options: Any) -> Surroundings:
+    """What the standard AWS configuration leads to, with the options of `Surroundings`."""
+    with translated("reading the AWS configuration"):
+        where = region(os.environ) or boto3.session.Session().region_name
+    session = cache(lambda: make_session(where))
+    return Surroundings(where, cache(lambda service: session().create_client(service)), **options)
 
 
 def account(around: Surroundings) -> Finding:
@@ -148,39 +186,25 @@ def functions_at_once(around: Surroundings) -> Finding:
     limit = around.ask(doing, "lambda", "get_account_settings")["AccountLimit"]
     free, quota = limit["UnreservedConcurrentExecutions"], limit["ConcurrentExecutions"]
     there_are = f"{free} functions at once are not reserved (the quota is {quota})"
-    wanted = _deployed(around)
+    wanted = min(FULL, int((around.pipeline or {}).get(env.CONCURRENCY_OUTPUT, FULL)))
     if free >= wanted:
         return ok(f"{there_are}; the deployment uses {wanted} at most")
+    more = f"request an increase of Lambda's quota Concurrent executions at {CONSOLE}"
     if free < LEAST:
-        return to_do(
-            f"{there_are}, and the pipeline needs {LEAST}: request an increase of Lambda's quota"
-            f" Concurrent executions at {CONSOLE}"
-        )
+        return to_do(f"{there_are}, and the pipeline needs {LEAST}: {more}")
     return to_do(
         f"{there_are}, and the deployment may use {wanted}: deploy with -c"
-        f" s3commit:lambdaConcurrency={free} (it then works, slower), or request an increase at"
-        f" {CONSOLE}"
+        f" s3commit:lambdaConcurrency={free} (it then works, slower), or {more}"
     )
-
-
-def _deployed(around: Surroundings) -> int:
-    """How many functions the deployment may use at once; without one, by default."""
-    try:
-        outputs = around.outputs(env.PIPELINE_STACK) or {}
-    except AccessError:
-        outputs = {}
-    return min(FULL, int(outputs.get(env.CONCURRENCY_OUTPUT, FULL)))
 
 
 def pipeline(around: Surroundings) -> Finding:
     """Pipeline and package are of one version; an older one refuses a newer one's documents."""
     name = around.stack(env.PIPELINE_STACK)
-    outputs = around.outputs(env.PIPELINE_STACK)
+    outputs = around.pipeline
     if outputs is None:
         return skipped(f"no stack {name} in {around.region}: not deployed, or name it with --name")
-    deployed = outputs.get(env.VERSION_OUTPUT)
-    if deployed is None:
-        return to_do(f"{name} does not say its version: deploy it again from this checkout")
+    deployed = outputs.get(env.VERSION_OUTPUT, "of an unknown version")
     if deployed != __version__:
         return to_do(
             f"{name} is {deployed} and this package {__version__}: install {deployed} here, or"
@@ -190,19 +214,21 @@ def pipeline(around: Surroundings) -> Finding:
 
 
 def notifications(around: Surroundings) -> Finding:
-    """The bucket announces requests and manifests to the pipeline."""
-    bucket = around.data_bucket()
+    """The bucket announces jobs, requests and manifests to the pipeline."""
+    bucket = around.data_bucket
     try:
-        found = around.notified()
+        found = around.notified
     except NotFoundError:
         return to_do(f"bucket {bucket} does not exist: correct --bucket, or deploy")
-    lacking = [each for each in (REQUEST_SUFFIX, MANIFEST_SUFFIX) if not found.get(each)]
+    lacking = [
+        each for each in (JOB_SUFFIX, REQUEST_SUFFIX, MANIFEST_SUFFIX) if not found.get(each)
+    ]
     if lacking:
         return to_do(
             f"bucket {bucket} notifies no queue of keys that end in {' and '.join(lacking)}: deploy"
             " again with this bucket; until then no job there is committed"
         )
-    return ok(f"bucket {bucket} notifies of requests and manifests")
+    return ok(f"bucket {bucket} notifies of jobs, requests and manifests")
 
 
 def lifecycle(around: Surroundings) -> Finding:
@@ -210,7 +236,7 @@ def lifecycle(around: Surroundings) -> Finding:
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html
     """
-    bucket = around.data_bucket()
+    bucket = around.data_bucket
     doing, what = f"reading the lifecycle of bucket {bucket}", "get_bucket_lifecycle_configuration"
     try:
         rules = around.ask(doing, "s3", what, Bucket=bucket)["Rules"]
@@ -239,7 +265,7 @@ def rights(around: Surroundings) -> Finding:
     who = around.role or "the caller"
     if around.role is None and not around.prefix:
         return skipped("name the role of your Spark jobs with --role; on a cluster --prefix alone")
-    where = f"s3://{around.data_bucket()}/{around.prefix}"
+    where = f"s3://{around.data_bucket}/{around.prefix}"
     try:
         lacking = _simulated(around, around.role) if around.role else _tried(around)
     except NotFoundError as error:
@@ -259,10 +285,15 @@ def _simulated(around: Surroundings, role: str) -> list[str]:
 
     https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html
     """
-    arn = f"arn:{role.split(':')[1]}:s3:::{around.data_bucket()}"
+    arn = f"arn:{role.split(':')[1]}:s3:::{around.data_bucket}"
     client = around.connect("iam")
     lacking: list[str] = []
-    for actions, resource in ((ON_OBJECTS, f"{arn}/{around.prefix}x"), (ON_BUCKET, arn)):
+    below = f"{arn}/{around.prefix}"
+    for actions, resource in (
+        (ON_OBJECTS, f"{below}x"),
+        (ON_JOBS, f"{below}{MAGIC_PREFIX}x/job.json"),
+        (ON_BUCKET, arn),
+    ):
         with translated(f"simulating the rights of {role}"):
             answer = client.simulate_principal_policy(
                 PolicySourceArn=role, ActionNames=list(actions), ResourceArns=[resource]
@@ -279,19 +310,22 @@ def _tried(around: Surroundings) -> list[str]:
     """What the caller lacks, by all policies: calls that can only fail, for an upload of no one.
 
     To a caller who has the right S3 answers that there is no such upload, or object; of an object
-    it says so only to one who may list the bucket:
+    it says so only to one who may list the bucket. A delete on a condition makes no delete marker:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuAndPermissions.html
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html
     """
-    s3, bucket = around.connect("s3"), around.data_bucket()
+    s3, bucket = around.connect("s3"), around.data_bucket
     nothing = {"Bucket": bucket, "Key": f"{around.prefix}s3commit-doctor-{uuid.uuid4()}"}
+    document = {**nothing, "Key": f"{around.prefix}{MAGIC_PREFIX}{uuid.uuid4()}/job.json"}
     upload = {**nothing, "UploadId": uuid.uuid4().hex}
     calls: dict[str, Callable[[], object]] = {
         "s3:PutObject": lambda: s3.upload_part(**upload, PartNumber=1, Body=b""),
         "s3:AbortMultipartUpload": lambda: s3.abort_multipart_upload(**upload),
         "s3:ListMultipartUploadParts": lambda: s3.list_parts(**upload),
         "s3:GetObject": lambda: s3.get_object(**nothing),
-        "s3:GetBucketNotification": around.notified,
+        "s3:DeleteObject": lambda: s3.delete_object(**document, IfMatch=f'"{uuid.uuid4().hex}"'),
+        "s3:GetBucketNotification": lambda: around.notified,
         "s3:ListBucket": lambda: s3.list_objects_v2(Bucket=bucket, Prefix=around.prefix, MaxKeys=1),
     }
     return [right for right, call in calls.items() if not _may(right, call)]
@@ -303,6 +337,8 @@ def _may(right: str, call: Callable[[], object]) -> bool:
             call()
     except AccessError:
         return False
+    except PreconditionError:
+        return True
     except NotFoundError as error:
         if error.code == NO_BUCKET:
             raise
@@ -324,10 +360,8 @@ def examine(around: Surroundings) -> Iterator[tuple[str, Finding]]:
     who = _ask(account, around)
     yield "account", who
     for name, check in CHECKS.items():
-        if who.verdict is Verdict.OK:
-            yield name, _ask(check, around)
-        else:
-            yield name, skipped("not without region and credentials")
+        blind = skipped("not without region and credentials")
+        yield name, _ask(check, around) if who.verdict == "ok" else blind
 
 
 def _ask(check: Check, around: Surroundings) -> Finding:

@@ -240,7 +240,7 @@ def _version(store: ObjectReader, bucket: str, file: CommittedFile) -> str:
 class _Replacements:
     """Which jobs have removed files, by directory: S3's times say which job came later.
 
-    Once a job has ended nobody knows which files it removed, so a file that was deleted by hand
+    An ended job keeps no list of the files that it removed. So a file that was deleted by hand
     before a later job replaced files in its directory counts as replaced.
     """
 

@@ -1,1 +1,17 @@
 """The embedded runtime: the synthesized template, the real handlers and the real state machine."""
+
+from __future__ import annotations
+
+from s3commit.core.model.errors import S3CommitError
+
+
+class LocalRuntimeError(S3CommitError):
+    """The template cannot be run here, or the runtime cannot start; nothing was changed in AWS."""
+
+    code = "LOCAL_RUNTIME"
+
+
+class UnsupportedTemplateError(LocalRuntimeError):
+    """The template uses something the loader does not know; the message names it."""
+
+    code = "UNSUPPORTED_TEMPLATE"

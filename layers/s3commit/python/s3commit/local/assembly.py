@@ -14,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from s3commit.local.errors import LocalRuntimeError, UnsupportedTemplateError
+from s3commit.local import LocalRuntimeError, UnsupportedTemplateError
 
 Json = dict[str, Any]
 

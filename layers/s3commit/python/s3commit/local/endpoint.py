@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from s3commit.local.errors import LocalRuntimeError
+from s3commit.local import LocalRuntimeError
 
 HOST = "127.0.0.1"
-# What stands between the wire and AWS's APIs: it gets a WSGI application and gives one back.
+# Wraps the WSGI application of AWS's APIs, and so sees each request first.
 Middleware = Callable[[Any], Any]
 
 

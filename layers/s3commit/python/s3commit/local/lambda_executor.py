@@ -92,7 +92,7 @@ class Executor:
             busy = [worker for pool in self._pools.values() for worker in pool.busy]
             self._changed.notify_all()
         for worker in busy:
-            worker.kill()  # its call ends, and whoever made the call closes it
+            worker.kill()  # its call ends, and `invoke` closes it
         for worker in idle:
             worker.close()
 

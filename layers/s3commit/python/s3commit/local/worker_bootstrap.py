@@ -1,8 +1,8 @@
 """The first lines of a worker process; run by path, isolated (``python -I -S``).
 
 The worker sees what a Lambda function sees: its code, its layers, the runtime interface client and
-the standard library, and nothing of the environment that started it. It ends with its parent: the
-parent holds the other end of stdin and never writes.
+the standard library, and nothing of the environment that started it. It ends with its parent,
+which holds the other end of stdin and never writes.
 """
 
 import importlib

@@ -2,7 +2,7 @@
 
 from s3commit.spark.frame_read import read
 from s3commit.spark.frame_write import CommitResult, batch_writer, write
-from s3commit.spark.setup import WrongPythonError
+from s3commit.spark.frames import WrongPythonError
 
 __all__ = [
     "CommitResult",

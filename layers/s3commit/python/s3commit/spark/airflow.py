@@ -3,8 +3,8 @@
 Airflow exports dag, run and task to each task's process as AIRFLOW_CTX_DAG_ID, …DAG_RUN_ID and
 …TASK_ID (airflow.sdk.execution_time.context.context_to_airflow_vars; more can be added:
 https://airflow.apache.org/docs/apache-airflow/stable/howto/export-more-env-vars.html), but not the
-index of a mapped task. That one is the context's, or has to be given: without it, all but one of a
-mapped task's instances would be taken for tries of one, and add nothing.
+index of a mapped task, which is read from the context or has to be given: without it, all but one
+of a mapped task's instances would count as tries of one, and add nothing.
 """
 
 from __future__ import annotations

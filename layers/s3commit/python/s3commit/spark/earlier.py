@@ -1,7 +1,7 @@
-"""What earlier runs of a program have left under its idempotency key.
+"""Finds the jobs of a program's earlier runs by its idempotency key.
 
-A program that died after its request does not know what became of it. Run again, it asks here: for
-the job that has the key, and for those that were asked to commit and have not ended yet.
+A program that died after its request does not know the outcome. When it runs again, it looks here
+for the job that has the key, and for those that were asked to commit and have not ended yet.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.job import Destination, Outcome
 from s3commit.core.model.locks import key_digest
 from s3commit.core.ports.objects import ObjectReader
-from s3commit.spark.messages import say
+from s3commit.spark.job import say
 from s3commit.spark.options import Options
 from s3commit.writer.connect import shared_client
 from s3commit.writer.environment import SystemEnvironment
@@ -61,7 +61,7 @@ class Earlier:
         )
         return (
             f"; but {self.gone} of {which} {many(self.files, 'file')} are no longer there: another"
-            " write replaced them, or somebody removed them. To write the data again, give another"
+            " write replaced them, or they were deleted. To write the data again, give another"
             " idempotencyKey"
         )
 

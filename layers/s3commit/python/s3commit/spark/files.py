@@ -66,7 +66,7 @@ class DataFile:
         return self._sink.size if self._sink else 0
 
     def append(self, rows: pa.RecordBatch) -> None:
-        """Hold ``rows``."""
+        """Keep ``rows`` until the next row group."""
         self._batches.append(rows)
         self.rows += rows.num_rows
         self.waiting += rows.nbytes
@@ -99,7 +99,7 @@ class DataFile:
             self._output.seal()
 
     def discard(self) -> None:
-        """Let no other byte get to the output, which the task aborts; from any thread."""
+        """Write nothing more to the output, which the task aborts; from any thread."""
         self._cut = True
         if self._sink is not None:
             self._sink.cut()

@@ -23,6 +23,7 @@ from s3commit.spark.frames import (
     NOT_EMPTY,
     WAY_OUT,
     check_frame,
+    check_versions,
     described,
     refuse_files,
     refused,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from s3commit.core.formats.layout import JobDirectory
-    from s3commit.spark.earlier import Earlier
     from s3commit.spark.job import SparkJob, TaskMessage
     from s3commit.spark.options import Options
 
@@ -88,7 +88,7 @@ def write(
     `JobFailedError` if the job was not committed; `OutcomeUnknownError` after ``commitTimeout``;
     what the tasks raised if they failed for good: then the job is aborted.
     """
-    result = _write(frame, *_said(path, mode, partition_by, format, options))
+    result = _write(frame, *_parsed(path, mode, partition_by, format, options))
     assert result is not None  # noqa: S101 - a job without rows is committed too
     return result
 
@@ -104,19 +104,19 @@ def batch_writer(
 ) -> Callable[[DataFrame, int], None]:
     """A function for ``foreachBatch`` that writes each micro-batch exactly once.
 
-    Spark gives a batch again if it can't know that it was written. The idempotency key is
+    Spark repeats a batch if it can't know that it was written. The idempotency key is
     therefore ``query``, which must stay the same when the stream is restarted, and the batch's
     number; by default it is the query's id, which its checkpoint keeps. Spark Connect does not
-    tell it, so there ``query`` is needed. A batch without rows is not written if ``mode`` is
+    show it, so there ``query`` is needed. A batch without rows is not written if ``mode`` is
     ``append`` and no condition has to judge it.
 
-    Raises as `write`, which ends the query; restarted, it gives the same batch again.
+    Raises as `write`, which ends the query; restarted, it repeats the same batch.
     """
-    said, overwrite = _said(path, mode, partition_by, format, options)
+    parsed, overwrite = _parsed(path, mode, partition_by, format, options)
 
     def write_batch(frame: DataFrame, number: int) -> None:
         key = f"{_query_id(frame) if query is None else query}/{number}"
-        _write(frame, replace(said, idempotency_key=key), overwrite, rows_needed=True)
+        _write(frame, replace(parsed, idempotency_key=key), overwrite, rows_needed=True)
 
     return write_batch
 
@@ -138,7 +138,7 @@ def _query_id(frame: DataFrame) -> str:
     return str(found)
 
 
-def _said(
+def _parsed(
     path: str,
     mode: str,
     partition_by: str | Sequence[str] | None,
@@ -147,7 +147,6 @@ def _said(
 ) -> tuple[Options, bool]:
     """The options, and whether the mode is ``overwrite``."""
     from s3commit.spark.options import parse_options  # noqa: PLC0415
-    from s3commit.spark.setup import check_versions  # noqa: PLC0415
 
     check_versions()
     if mode not in MODES:
@@ -167,21 +166,25 @@ def _said(
 def _write(
     frame: DataFrame, options: Options, overwrite: bool, *, rows_needed: bool = False
 ) -> CommitResult | None:
-    """``rows_needed``: a job that would add nothing and remove nothing is given up: None."""
+    """Write; with ``rows_needed`` a job that would change nothing is aborted, and None returned."""
     from s3commit.spark.earlier import Earlier, earlier_job  # noqa: PLC0415
-    from s3commit.spark.messages import added_nothing, say  # noqa: PLC0415
+    from s3commit.spark.job import say  # noqa: PLC0415
 
     check_frame(frame)
     earlier = earlier_job(options)
     if earlier is not None:  # no task has to run for that
-        say(added_nothing(options.idempotency_key, earlier.directory, earlier.warning))
-        return _already(earlier)
+        job_id, uri = earlier.directory.job_id, earlier.directory.uri
+        say(
+            f"the data of idempotencyKey {options.idempotency_key!r} was committed by job {job_id};"
+            f" nothing was run, and nothing is added; see: s3commit show {uri}{earlier.warning}"
+        )
+        return _result(earlier.directory, gone=earlier.gone)
     job = _open(frame, options, overwrite)
-    with job.connected() as opened:  # aborts the job in an error
+    with job.job as opened:  # aborts the job in an error
         with described(frame.sparkSession, f"s3commit: write {options.destination.uri}"):
             messages = _run(frame, job)
         rows = sum(message.rows for message in messages)
-        spec = job.spec
+        spec = opened.spec
         if rows_needed and not rows and spec.conflict is Conflict.APPEND and not spec.conditions:
             opened.abort("the batch has no rows")
             return None
@@ -192,13 +195,15 @@ def _write(
                 raise
             raise JobFailedError(f"{error.message}; {WAY_OUT}", code=NOT_EMPTY) from error
     if result.already_committed:
-        return _already(earlier_job(options) or Earlier(job.job.directory))
-    return _result(job, result, rows)
+        earlier = earlier_job(options) or Earlier(opened.directory)
+        return _result(earlier.directory, gone=earlier.gone)
+    return _result(opened.directory, result, rows)
 
 
 def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
-    from s3commit.spark.job import spark_job  # noqa: PLC0415
+    from s3commit.spark.job import open_spark_job  # noqa: PLC0415
     from s3commit.spark.options import SESSION_SCOPE, Policy, policy_of  # noqa: PLC0415
+    from s3commit.spark.schema import check_schema  # noqa: PLC0415
     from s3commit.spark.session import obey  # noqa: PLC0415
 
     settings = frame.sparkSession.conf
@@ -207,13 +212,12 @@ def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
         return settings.get(name, None)
 
     policy = policy_of(options, overwrite=overwrite, session_scope=setting(SESSION_SCOPE))
+    schema = check_schema(frame.schema, options.partition_by)
     # The tasks obey too; what can't be obeyed is refused before they run.
-    job = spark_job(options, frame.schema, policy)
-    options = obey(options, job.schema.data, setting)
+    options = obey(options, schema.data, setting)
     if policy == Policy(Conflict.FAIL, Scope.DIRECTORY):
         refuse_files(options.destination)
-    inner = replace(job.job, encryption=options.encryption)
-    return replace(job, job=inner, options=options).open()
+    return open_spark_job(options, schema, policy)
 
 
 def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
@@ -225,10 +229,10 @@ def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
             .collect()
         )
     except Exception as error:
-        told = _own_error(error)
-        if told is None:
+        ours = _own_error(error)
+        if ours is None:
             raise
-        raise told from error
+        raise ours from error
     messages = [pickle.loads(row[_MESSAGE]) for row in rows]  # noqa: S301 - our own tasks' answers
     # A plan without partitions runs no task: the file that keeps the schema is written here.
     return messages or [job.write(iter(()), partition=0, attempt=0)]
@@ -249,7 +253,7 @@ def _task(job: SparkJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
 
 
 def _own_error(error: Exception) -> S3CommitError | None:
-    """The error of ours that a task raised: Spark hands it on as a line of a long traceback."""
+    """The `S3CommitError` that a task raised, which Spark shows as a line of a long traceback."""
     found = re.findall(rf"^{re.escape(errors.__name__)}\.(\w+): (.*)$", str(error), re.MULTILINE)
     if not found:
         return None
@@ -258,33 +262,18 @@ def _own_error(error: Exception) -> S3CommitError | None:
     return kind(message)
 
 
-def _already(earlier: Earlier) -> CommitResult:
-    directory = earlier.directory
+def _result(
+    directory: JobDirectory, result: JobResult | None = None, rows: int = 0, gone: int = 0
+) -> CommitResult:
+    """What ``directory``'s job has committed; without a result it is an earlier one."""
     return CommitResult(
         job_id=directory.job_id,
         destination=directory.destination.uri,
-        files=0,
-        rows=0,
-        bytes=0,
-        replaced=0,
-        manifest=_manifest(directory),
-        already_committed=True,
-        gone=earlier.gone,
-    )
-
-
-def _result(job: SparkJob, result: JobResult, rows: int) -> CommitResult:
-    directory = job.job.directory
-    return CommitResult(
-        job_id=result.job_id,
-        destination=directory.destination.uri,
-        files=result.files,
+        files=result.files if result else 0,
         rows=rows,
-        bytes=result.bytes,
-        replaced=result.replaced,
-        manifest=_manifest(directory),
+        bytes=result.bytes if result else 0,
+        replaced=result.replaced if result else 0,
+        manifest=f"s3://{directory.bucket}/{directory.commits}",
+        already_committed=result is None,
+        gone=gone,
     )
-
-
-def _manifest(directory: JobDirectory) -> str:
-    return f"s3://{directory.bucket}/{directory.commits}"

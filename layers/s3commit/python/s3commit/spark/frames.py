@@ -1,4 +1,4 @@
-"""What `write` asks of a DataFrame, its session and its destination before the tasks run."""
+"""What `write` asks of packages, DataFrame, session and destination before the tasks run."""
 
 from __future__ import annotations
 
@@ -8,16 +8,54 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from s3commit.core.formats.layout import is_data
-from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    NotFoundError,
+    S3CommitError,
+)
 from s3commit.core.model.job import Destination
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+LEAST: Final = {"pyspark": (3, 5), "pyarrow": (18, 0)}
+# Spark is the cluster's: another one of pip's would cover it, and may not fit its Java part.
+_SOURCES: Final = {
+    "pyspark": "run this with the cluster's Python; where there is no cluster, pip install pyspark",
+    "pyarrow": "pip install '.[spark]' in a checkout of s3commit, or pyarrow alone",
+}
+
 NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"
 LOOKED_AT: Final = 5_000  # objects: five pages of a listing
 WAY_OUT: Final = "give mode='append' to add files, or mode='overwrite' to replace those"
 _DESCRIPTION: Final = "spark.job.description"
+
+
+class WrongPythonError(S3CommitError):
+    """A package is missing or too old. Nothing was written."""
+
+    code = "WRONG_PYTHON"
+
+
+def check_versions() -> None:
+    """Raise `WrongPythonError` if a package is missing or too old."""
+    for package, least in LEAST.items():
+        if _release_of(package) < least:
+            raise _too_old(package, least)
+
+
+def _release_of(package: str) -> tuple[int, ...]:
+    try:
+        found = str(__import__(package).__version__)
+    except ImportError as error:
+        raise WrongPythonError(f"{package} is not installed here: {_SOURCES[package]}") from error
+    return tuple(int(number) for number in found.split(".")[:2])
+
+
+def _too_old(package: str, least: tuple[int, ...]) -> WrongPythonError:
+    found, wanted = __import__(package).__version__, ".".join(map(str, least))
+    return WrongPythonError(f"{package} {found} is too old: this needs {package}>={wanted}")
 
 
 def refused(why: str) -> InvalidInputError:
@@ -41,7 +79,7 @@ def check_frame(frame: DataFrame) -> None:
 def refuse_files(destination: Destination) -> None:
     """Raise `InvalidInputError` if a data file is there: better now than after the last task.
 
-    The pipeline looks once more at the decision; only its look counts.
+    The pipeline checks again at the decision; only that check counts.
     """
     from s3commit.writer.connect import shared_store  # noqa: PLC0415
 
@@ -89,9 +127,9 @@ def sorted_by(frame: DataFrame, names: Sequence[str]) -> DataFrame:
 def _is_sorted(frame: DataFrame, names: Sequence[str]) -> bool:
     """Whether Spark knows that ``names`` come first in the order of the rows.
 
-    It would drop that order, of more columns maybe, for the sort. Spark's own writer looks too
-    (org.apache.spark.sql.execution.datasources.V1WritesUtils.isOrderingMatched). With Spark
-    Connect nobody can look.
+    A sort would drop that order, which may have more columns. Spark's own writer looks too
+    (org.apache.spark.sql.execution.datasources.V1WritesUtils.isOrderingMatched). With
+    Spark Connect the order is not known.
     """
     if not hasattr(frame, "_jdf"):
         return False

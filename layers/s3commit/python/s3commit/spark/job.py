@@ -5,26 +5,24 @@ It is picklable and goes to the tasks; what they return is a `TaskMessage`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.types import StructType
 
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import CountedAttempt, JobResult, JobSpec
+from s3commit.core.model.job import CountedAttempt, JobResult
 from s3commit.spark.files import write_rows
-from s3commit.spark.messages import say, summary
 from s3commit.spark.options import Options, Policy
-from s3commit.spark.schema import WriteSchema, check_schema
+from s3commit.spark.schema import WriteSchema
 from s3commit.spark.session import obey
-from s3commit.writer.bucket import S3BucketProbe
-from s3commit.writer.connect import shared_client, shared_store
-from s3commit.writer.environment import SystemEnvironment, timestamp
-from s3commit.writer.job import Job, new_job_id, start
-from s3commit.writer.task import Task
+from s3commit.writer.connect import check_pipeline, shared_client, shared_store
+from s3commit.writer.job import Job, open_job
 
 CLIENT: Final = "s3commit-spark"
 
@@ -45,36 +43,14 @@ class SparkJob:
     options: Options
     schema: WriteSchema
 
-    @property
-    def spec(self) -> JobSpec:
-        """The job's specification."""
-        return self.job.spec
-
-    def open(self) -> SparkJob:
-        """Check that there is a pipeline, then put ``job.json``.
-
-        Raises `InvalidInputError`, `NotFoundError` or `AccessError`.
-        """
-        store = shared_store(self.job.encryption)
-        start(self.job, store, S3BucketProbe(shared_client()))
-        return self
-
     def write(self, batches: Iterator[pa.RecordBatch], partition: int, attempt: int) -> TaskMessage:
         """Write one partition's rows; runs in an executor's Python worker.
 
         ``attempt`` is Spark's number of this try, unique in the application. Any error aborts the
         attempt's uploads and reaches Spark, which tries the task again.
         """
-        job = self.job
-        task = Task(
-            job.directory,
-            f"{partition:05d}",
-            # Spark counts attempts per application; a second run of the job counts again.
-            f"{attempt}-{job.environment.new_id()}",
-            shared_store(job.encryption),
-            settings=job.settings,
-            environment=job.environment,
-        )
+        # Spark counts attempts per application; a second run of the job counts again.
+        task = self.job.task(f"{partition:05d}", f"{attempt}-{self.job.environment.new_id()}")
         try:
             rows = write_rows(task, partition, batches, self.options, self.schema)
             return TaskMessage(task.finish(), rows)
@@ -89,40 +65,48 @@ class SparkJob:
         if context is None:
             raise S3CommitError("this runs in the tasks of Spark alone", code="NO_TASK")
         options = obey(self.options, self.schema.data, context.getLocalProperty)
-        job = replace(self.job, encryption=options.encryption)
+        job = replace(self.job, encryption=options.encryption, _store=None)
         write = replace(self, job=job, options=options).write
         return write(batches, context.partitionId(), context.taskAttemptId())
 
     def commit(self, messages: Sequence[TaskMessage]) -> JobResult:
         """Ask for the commit, wait for the outcome, and print it; raises as `Job.commit`."""
-        job = self.connected()
-        attempts = (message.attempt for message in messages)
-        result = job.commit(attempts, timeout=self.options.commit_timeout, remind=say)
-        say(summary(result, sum(message.rows for message in messages), job.directory))
+        result = self.job.commit((message.attempt for message in messages), remind=say)
+        say(summary(result, sum(message.rows for message in messages), self.job.directory))
         return result
 
-    def connected(self) -> Job:
-        """The job itself, with this process's connection."""
-        self.job.connect(shared_store(self.job.encryption))
-        return self.job
 
-
-def spark_job(options: Options, schema: StructType, policy: Policy) -> SparkJob:
-    """A new job for the rows of a DataFrame; no request.
-
-    Raises `InvalidInputError` for a schema that can't be written.
-    """
-    checked = check_schema(schema, options.partition_by)
-    environment = SystemEnvironment()
-    spec = JobSpec(
-        job_id=new_job_id(environment, options.idempotency_key),
-        destination=options.destination,
+def open_spark_job(options: Options, schema: WriteSchema, policy: Policy) -> SparkJob:
+    """Start a job for the rows of a DataFrame. Raises as `check_pipeline` and `open_job`."""
+    check_pipeline(shared_client(), options.destination)
+    job = open_job(
+        options.destination.uri,
         conflict=policy.conflict,
         scope=policy.scope,
-        partition_by=checked.partition_names,
-        idempotency_key=options.idempotency_key,
-        created_at=timestamp(environment),
-        client=CLIENT,
+        partition_by=schema.partition_names,
         conditions=options.conditions,
+        idempotency_key=options.idempotency_key,
+        settings=options.uploads,
+        encryption=options.encryption,
+        client=CLIENT,
+        commit_timeout=options.commit_timeout,
+        store=shared_store(options.encryption),
     )
-    return SparkJob(Job(spec, options.uploads, options.encryption), options, checked)
+    return SparkJob(job, options, schema)
+
+
+def say(line: str) -> None:
+    """Print; Spark shows what its Python workers write on the driver's standard error."""
+    sys.stderr.write(f"s3commit: {line}\n")
+    sys.stderr.flush()
+
+
+def summary(result: JobResult, rows: int, directory: JobDirectory) -> str:
+    """The line about a job that ended well."""
+    if result.already_committed and result.error is not None:
+        return result.error.message
+    written = amount(result.files, result.bytes, rows)
+    done = f"committed {written}"
+    if result.replaced:
+        done = f"replaced {many(result.replaced, 'file')} with {written}"
+    return f"{done}; see: s3commit show {directory.uri}"

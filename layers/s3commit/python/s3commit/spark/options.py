@@ -11,16 +11,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from s3commit.aws.s3_client import Encryption
-from s3commit.core.formats.documents import MAX_KEY_CHARACTERS
+from s3commit.aws.session import Encryption
 from s3commit.core.formats.layout import parse_destination
-from s3commit.core.model.conditions import Conditions, decode_conditions
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Conflict, Destination, Scope
+from s3commit.core.model.job import (
+    MAX_KEY_CHARACTERS,
+    Conditions,
+    Conflict,
+    Destination,
+    Scope,
+    decode_conditions,
+)
 from s3commit.spark.airflow import with_run
 from s3commit.spark.parquet import CODECS
 from s3commit.writer.job import DEFAULT_COMMIT_TIMEOUT
-from s3commit.writer.settings import (
+from s3commit.writer.transfer import (
     MAX_PART_BYTES,
     MAX_THREADS,
     MIN_PART_BYTES,
@@ -100,29 +105,25 @@ def parse_options(path: str, raw: Mapping[str, object]) -> Options:
         if name not in _SPELLING:
             raise InvalidInputError(_unknown(name), code="UNKNOWN_OPTION")
 
-    def take(name: str, parse: Callable[[str, str], _T], default: _T) -> _T:
-        text = said.get(name.lower())
-        return default if text is None else parse(name, text)
-
-    def optional(name: str, parse: Callable[[str, str], _T]) -> _T | None:
+    def given(name: str, parse: Callable[[str, str], _T]) -> _T | None:
         text = said.get(name.lower())
         return None if text is None else parse(name, text)
 
-    conflict = optional("conflict", one_of(tuple(Conflict)))
+    conflict = given("conflict", one_of(tuple(Conflict)))
     return Options(
         destination=parse_destination(path),
-        compression=optional("compression", codec_of),
-        partition_by=take("partitionBy", _columns, ()),
+        compression=given("compression", codec_of),
+        partition_by=given("partitionBy", _columns) or (),
         conflict=None if conflict is None else Conflict(conflict),
-        scope=optional("partitionOverwriteMode", parse_scope),
-        max_records_per_file=optional("maxRecordsPerFile", limit_of),
-        target_file_bytes=optional("targetFileBytes", _size_limit),
-        commit_timeout=take("commitTimeout", parse_duration, DEFAULT_COMMIT_TIMEOUT),
-        idempotency_key=optional("idempotencyKey", _key),
+        scope=given("partitionOverwriteMode", parse_scope),
+        max_records_per_file=given("maxRecordsPerFile", limit_of),
+        target_file_bytes=given("targetFileBytes", _size_limit),
+        commit_timeout=given("commitTimeout", parse_duration) or DEFAULT_COMMIT_TIMEOUT,
+        idempotency_key=given("idempotencyKey", _key),
         conditions=_conditions(said),
         uploads=UploadSettings(
-            parts=take("partSize", _parts, PartSizes()),
-            threads=take("threads", _threads, UploadSettings().threads),
+            parts=given("partSize", _parts) or PartSizes(),
+            threads=given("threads", _threads) or UploadSettings().threads,
         ),
         encryption=_encryption(said),
     )

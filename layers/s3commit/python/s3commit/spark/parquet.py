@@ -48,7 +48,7 @@ class Sink:
         self.size = 0
 
     def write(self, data: bytes) -> int:
-        """Hand ``data`` on."""
+        """Write ``data`` to the output."""
         if self._output is not None:
             self._output.write(data)
         self.size += len(data)

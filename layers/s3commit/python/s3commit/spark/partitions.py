@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from s3commit.core.model.errors import InvalidInputError
+from s3commit.spark.schema import running_release
 
 DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 
@@ -75,10 +76,15 @@ def _plain_form(kind: pa.DataType) -> Callable[..., str]:
     if types.is_boolean(kind):
         return lambda value: "true" if value else "false"
     if types.is_decimal(kind):
-        return lambda value: format(value, "f")
+        return _decimal_text
     if types.is_binary(kind) or types.is_large_binary(kind):
         return lambda value: value.decode("utf-8", "replace")
     return str
+
+
+def _decimal_text(value: Decimal) -> str:
+    """As Spark's cast: up to 3.5 Java's BigDecimal.toString, whose rule is that of Python's str."""
+    return str(value) if running_release() < (4, 0) else format(value, "f")
 
 
 def _date_text(text: str | None, seconds: bool = False) -> str | None:

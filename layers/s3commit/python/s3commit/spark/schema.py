@@ -1,4 +1,4 @@
-"""What a DataFrame's schema must be, checked before anything is uploaded, and what files say of it.
+"""Checks a DataFrame's schema before anything is uploaded; makes the metadata of files from it.
 
 The parquet files carry Spark's own key-value metadata, so that Spark reads back exactly the types
 that were written (void, intervals, variants, collations and comments are lost without it).
@@ -7,6 +7,7 @@ that were written (void, intervals, variants, collations and comments are lost w
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,7 +86,8 @@ def check_schema(schema: StructType, partition_by: tuple[str, ...]) -> WriteSche
         raise _refused("the DataFrame has no columns")
     _check_names(schema, "")
     for column in schema.fields:
-        _check_type(column.name, column.dataType)
+        for found in nested_types(column.name, column.dataType):
+            _check_type(*found)
     by_name = {column.name.lower(): column for column in schema.fields}
     partitions = tuple(_partition_column(name, by_name) for name in partition_by)
     names = [column.name for column in partitions]
@@ -96,7 +98,8 @@ def check_schema(schema: StructType, partition_by: tuple[str, ...]) -> WriteSche
         raise _refused("all columns are partition columns; at least one must be left for the files")
     if running_release() < VOID_SINCE:
         for column in data.fields:
-            _refuse_void(column.name, column.dataType)
+            for found in nested_types(column.name, column.dataType):
+                _refuse_void(*found)
     return WriteSchema(data, partitions)
 
 
@@ -119,45 +122,41 @@ def _check_names(struct: StructType, prefix: str) -> None:
         raise _refused(f"column {prefix}{twice} is there twice; rename one")
 
 
-def _check_type(path: str, kind: DataType) -> None:
+def nested_types(
+    path: str, kind: DataType, nullable: bool = True
+) -> Iterator[tuple[str, DataType, bool]]:
+    """``kind`` and every type in it, each with its path and whether its values may be null."""
     if isinstance(kind, UserDefinedType):
-        _check_type(path, kind.sqlType())
-    elif isinstance(kind, YearMonthIntervalType):
+        yield from nested_types(path, kind.sqlType(), nullable)
+        return
+    yield path, kind, nullable
+    if isinstance(kind, StructType):
+        for column in kind.fields:
+            yield from nested_types(f"{path}.{column.name}", column.dataType)
+    elif isinstance(kind, ArrayType):
+        yield from nested_types(f"{path}[]", kind.elementType, kind.containsNull)
+    elif isinstance(kind, MapType):
+        yield from nested_types(f"{path}.key", kind.keyType, nullable=False)
+        yield from nested_types(f"{path}.value", kind.valueType, kind.valueContainsNull)
+
+
+def _check_type(path: str, kind: DataType, nullable: bool) -> None:
+    if isinstance(kind, NullType) and not nullable:
+        raise _no_type(path, kind, "it can hold no value; cast it to the type that you mean")
+    if isinstance(kind, YearMonthIntervalType):
         raise _no_type(path, kind, "Arrow has no such type; cast it, to int (months) for example")
-    elif kind.typeName() in _UNREADABLE:
+    if kind.typeName() in _UNREADABLE:
         raise _no_type(path, kind, _UNREADABLE[kind.typeName()])
-    elif isinstance(kind, StructType):
+    if isinstance(kind, StructType):
         if not kind.fields:
             raise _no_type(path, kind, "parquet can not store a struct without fields")
         _check_names(kind, path + ".")
-        for column in kind.fields:
-            _check_type(f"{path}.{column.name}", column.dataType)
-    elif isinstance(kind, ArrayType):
-        _check_element(f"{path}[]", kind.elementType, kind.containsNull)
-    elif isinstance(kind, MapType):
-        _check_element(f"{path}.key", kind.keyType, nullable=False)
-        _check_element(f"{path}.value", kind.valueType, kind.valueContainsNull)
 
 
-def _check_element(path: str, kind: DataType, nullable: bool) -> None:
-    if isinstance(kind, NullType) and not nullable:
-        raise _no_type(path, kind, "it can hold no value; cast it to the type that you mean")
-    _check_type(path, kind)
-
-
-def _refuse_void(path: str, kind: DataType) -> None:
+def _refuse_void(path: str, kind: DataType, _nullable: bool) -> None:
     if isinstance(kind, NullType):
         why = f"Spark {pyspark.__version__} cannot read it from parquet"
         raise _no_type(path, kind, f"{why}; cast it to the type that you mean")
-    if isinstance(kind, UserDefinedType):
-        _refuse_void(path, kind.sqlType())
-    elif isinstance(kind, StructType):
-        for column in kind.fields:
-            _refuse_void(f"{path}.{column.name}", column.dataType)
-    elif isinstance(kind, ArrayType):
-        _refuse_void(f"{path}[]", kind.elementType)
-    elif isinstance(kind, MapType):
-        _refuse_void(f"{path}.value", kind.valueType)
 
 
 def running_release() -> tuple[int, ...]:

@@ -10,14 +10,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
+from pyspark.sql.types import StructType, TimestampType
 
-from s3commit.aws.s3_client import Encryption
+from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.options import Options, codec_of, limit_of
 from s3commit.spark.parquet import CODECS
+from s3commit.spark.schema import nested_types
 
-# The value of a setting, by its name; None if nobody has set it.
+# The value of a setting, by its name; None if it is not set.
 Setting = Callable[[str], str | None]
 
 CODEC: Final = "spark.sql.parquet.compression.codec"
@@ -68,7 +69,7 @@ def _codec(name: str, text: str) -> str:
 
 
 def _refuse_other_times(data: StructType, setting: Setting) -> None:
-    if not _has_instants(data):
+    if not any(isinstance(kind, TimestampType) for _, kind, _ in nested_types("", data)):
         return
     kind = setting(TIMESTAMPS)
     if kind is not None and kind.upper() != "TIMESTAMP_MICROS":
@@ -77,16 +78,6 @@ def _refuse_other_times(data: StructType, setting: Setting) -> None:
         mode = setting(name)
         if mode is not None and mode.upper() == "LEGACY":
             raise _refused(name, mode, "files have the calendar of today: set it to CORRECTED")
-
-
-def _has_instants(kind: DataType) -> bool:
-    if isinstance(kind, StructType):
-        return any(_has_instants(field.dataType) for field in kind.fields)
-    if isinstance(kind, ArrayType):
-        return _has_instants(kind.elementType)
-    if isinstance(kind, MapType):
-        return _has_instants(kind.keyType) or _has_instants(kind.valueType)
-    return isinstance(kind, TimestampType)
 
 
 def _refuse_of_s3a(options: Options, setting: Setting) -> None:

@@ -1,4 +1,4 @@
-"""Putting an object that must not be replaced, and learning which one stands."""
+"""Puts an object where none is, and says which one is there then."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TURNS: Final = 4
 
 
 class WriterStore(ObjectReader, ObjectWriter, UploadStarter, Protocol):
-    """What a writer does with S3. It never completes an upload."""
+    """The requests of a writer. It never completes an upload."""
 
 
 def put_first(store: WriterStore, bucket: str, key: str, body: bytes, *, max_bytes: int) -> bytes:
@@ -37,7 +37,7 @@ def put_first(store: WriterStore, bucket: str, key: str, body: bytes, *, max_byt
             except NotFoundError:
                 continue
         return body
-    raise TransientError(f"s3://{bucket}/{key} is said to exist and can not be found")
+    raise TransientError(f"s3://{bucket}/{key} exists by one answer of S3 and not by the next")
 
 
 def put_own(store: WriterStore, bucket: str, key: str, body: bytes) -> None:

@@ -1,16 +1,29 @@
-"""The connections of a process to S3, made when first needed; one client serves all its tasks."""
+"""The connections of a process to S3, and the look for a pipeline behind the bucket.
+
+One client, made when first needed, serves all tasks of a process. The look comes before a job
+writes gigabytes that no pipeline would commit.
+"""
 
 from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from s3commit.aws.failures import translated
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.s3_client import Encryption, make_client
+from s3commit.aws.session import Encryption, make_client
+from s3commit.core.formats.layout import JOB_FILE, REQUEST_FILE
+from s3commit.core.model.errors import AccessError, NotFoundError
+from s3commit.core.model.job import Destination
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+REQUEST_SUFFIX = f"/{REQUEST_FILE}"
+JOB_SUFFIX = f"/{JOB_FILE}"
+MANIFEST_SUFFIX = ".pendingset"
 
 
 def shared_client() -> S3Client:
@@ -37,3 +50,56 @@ def forget_connections() -> None:
     """Have new ones made, by what the environment says now."""
     _client_of.cache_clear()
     _store_of.cache_clear()
+
+
+def check_pipeline(client: S3Client, destination: Destination) -> None:
+    """Raise `NotFoundError`, in one line, if the bucket or its pipeline is missing.
+
+    One request. Without the right to make it nothing is checked: the wait for the result is bounded
+    too.
+    """
+    try:
+        found = has_pipeline(client, destination.bucket)
+    except NotFoundError as error:
+        raise no_bucket(destination) from error
+    if found is False:
+        raise NotFoundError(
+            f"no s3commit pipeline behind bucket {destination.bucket}: nothing would ever commit"
+            " this job; deploy the stacks for this bucket, or write to a bucket that has them",
+            code="NO_PIPELINE",
+        )
+
+
+def has_pipeline(client: S3Client, bucket: str) -> bool | None:
+    """Whether a queue hears of the bucket's requests; None if the caller may not know.
+
+    One GetBucketNotificationConfiguration. Raises `NotFoundError` if there is no such bucket.
+    """
+    try:
+        with translated(f"reading the notifications of bucket {bucket}"):
+            answer = client.get_bucket_notification_configuration(Bucket=bucket)
+    except AccessError:
+        return None
+    return REQUEST_SUFFIX in queues_by_suffix(answer)
+
+
+def no_bucket(destination: Destination) -> NotFoundError:
+    """The error of a destination whose bucket is not there."""
+    return NotFoundError(
+        f"bucket {destination.bucket} does not exist: create it, or correct the path"
+        f" {destination.uri}",
+        code="NO_BUCKET",
+    )
+
+
+def queues_by_suffix(answer: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The ARNs of the queues in a GetBucketNotificationConfiguration, by the suffix of the keys."""
+    found: dict[str, list[str]] = {}
+    for configuration in answer.get("QueueConfigurations", []):
+        found.setdefault(_suffix(configuration), []).append(configuration["QueueArn"])
+    return found
+
+
+def _suffix(configuration: Mapping[str, Any]) -> str:
+    rules = configuration.get("Filter", {}).get("Key", {}).get("FilterRules", [])
+    return next((rule["Value"] for rule in rules if rule["Name"].lower() == "suffix"), "")

@@ -1,4 +1,4 @@
-"""What the writer takes from the world beside the store: time, ids and waiting."""
+"""Time, ids and waiting: what a writer needs beside the store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Environment(Protocol):
     """Time, ids and waiting come in through this, so that tests can decide them."""
 
     def epoch(self) -> float:
-        """Seconds since 1970, for what is written down."""
+        """Seconds since 1970, for documents."""
         ...
 
     def monotonic(self) -> float:
@@ -20,7 +20,7 @@ class Environment(Protocol):
         ...
 
     def new_id(self) -> str:
-        """An id that no one else has, a UUID."""
+        """A new UUID."""
         ...
 
     def sleep(self, seconds: float) -> None:

@@ -21,30 +21,31 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.s3_client import Encryption, make_client
+from s3commit.aws.session import Encryption, make_client
 from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
-    MAX_KEY_CHARACTERS,
     encode_job,
     refuse_two_attempts,
 )
 from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
 from s3commit.core.formats.manifest import digest
-from s3commit.core.model.conditions import Conditions, decode_conditions
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.job import (
+    MAX_KEY_CHARACTERS,
     CommitRequest,
+    Conditions,
     Conflict,
     CountedAttempt,
     JobResult,
     JobSpec,
     Scope,
+    decode_conditions,
 )
 from s3commit.core.model.limits import MAX_WAIT_SECONDS
 from s3commit.core.model.locks import key_digest
 from s3commit.version import __version__
-from s3commit.writer.bucket import BucketProbe, S3BucketProbe, check_pipeline, no_bucket
 from s3commit.writer.conditional_put import WriterStore, put_first
+from s3commit.writer.connect import check_pipeline, no_bucket, shared_store
 from s3commit.writer.environment import Environment, SystemEnvironment, timestamp
 from s3commit.writer.requests import (
     AbortAnswer,
@@ -53,8 +54,8 @@ from s3commit.writer.requests import (
     request_commit,
     wait_for_result,
 )
-from s3commit.writer.settings import UploadSettings
 from s3commit.writer.task import Task
+from s3commit.writer.transfer import UploadSettings
 
 DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
 # Seconds: as long as a job may wait for its locks, and what it then takes at most.
@@ -131,13 +132,13 @@ class Job:
         it adds nothing since another job with the same idempotency key has been
         (`JobResult.already_committed`; its error names that job). Raises
         `JobFailedError` with the pipeline's code if it is not; `JobRefusedError`
-        (``ABORT_REQUESTED``) or `PreconditionError` (``OTHER_REQUEST``) if another word stands;
+        (``ABORT_REQUESTED``) or `PreconditionError` (``OTHER_REQUEST``) if another request stands;
         `OutcomeUnknownError` after ``timeout`` (else `commit_timeout`) seconds: the job may be
         committed, also later. May be called again with the same attempts. ``remind`` gets one
         line, once, after a minute without a result.
         """
-        said = digest(encode_job(self.spec))
-        request = CommitRequest(self.job_id, _counted(attempts), job_sha256=said)
+        job_sha256 = digest(encode_job(self.spec))
+        request = CommitRequest(self.job_id, _counted(attempts), job_sha256=job_sha256)
         self._asked = True  # from here on: a request that was never made leaves the job to abort
         limit = self.commit_timeout if timeout is None else timeout
         store, patience = self._connected(), Patience(self.environment, limit)
@@ -181,7 +182,7 @@ class Job:
 
     def _connected(self) -> WriterStore:
         if self._store is None:
-            self._store = S3ObjectStore(make_client(), encryption=self.encryption)
+            self._store = shared_store(self.encryption)
         return self._store
 
 
@@ -199,7 +200,6 @@ def open_job(
     encryption: Encryption | None = None,
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT,
     store: WriterStore | None = None,
-    probe: BucketProbe | None = None,
     environment: Environment | None = None,
 ) -> Job:
     """Start a job at ``s3://bucket/prefix/``: two requests, before anything is written.
@@ -207,14 +207,14 @@ def open_job(
     ``conflict`` is ``append``, ``fail`` (refuse if files are there) or ``replace`` (remove them
     once all new ones are visible); ``scope`` says where: ``directory``, all of the destination,
     or ``partition``, the directories that the job writes. ``conditions`` must hold of the job's
-    data (`s3commit.core.model.conditions`; a mapping as in ``job.json``). Of the jobs with one
+    data (`s3commit.core.model.job`; a mapping as in ``job.json``). Of the jobs with one
     ``idempotency_key`` at one destination at most one is committed.
 
     ``settings`` and ``encryption`` are for the uploads; without ``encryption`` the bucket's own way
     holds. ``commit_timeout`` is how many seconds `Job.commit` waits.
 
     ``client`` names the program in ``job.json``; ``job_id`` is a new UUID unless given, and never
-    used twice. A ``store`` given by hand is trusted to have a pipeline unless ``probe`` says more.
+    used twice. A ``store`` given by hand is trusted to have a pipeline.
 
     Raises, each with one line that says what to do: `InvalidInputError` (``BAD_PATH``,
     ``BAD_ID``, ``BAD_OPTION``, ``BAD_CONDITION``, ``BAD_CONFIG``,
@@ -238,10 +238,11 @@ def open_job(
     )
     if store is None:
         s3 = make_client()
-        store, probe = S3ObjectStore(s3, encryption=encryption), probe or S3BucketProbe(s3)
+        check_pipeline(s3, spec.destination)
+        store = S3ObjectStore(s3, encryption=encryption)
+    _put_job(store, spec)
     uploads = settings or UploadSettings()
-    job = Job(spec, uploads, encryption, environment, store, commit_timeout=commit_timeout)
-    return start(job, store, probe)
+    return Job(spec, uploads, encryption, environment, store, commit_timeout=commit_timeout)
 
 
 def new_job_id(environment: Environment, key: str | None) -> str:
@@ -255,18 +256,7 @@ def new_job_id(environment: Environment, key: str | None) -> str:
     return found if key is None else key_digest(key)[:KEY_DIGITS] + found[KEY_DIGITS:]
 
 
-def start(job: Job, store: WriterStore, probe: BucketProbe | None) -> Job:
-    """Check that there is a pipeline, then put ``job.json``.
-
-    Raises as `check_pipeline` and `put_job`.
-    """
-    if probe is not None:
-        check_pipeline(probe, job.spec.destination)
-    put_job(store, job.spec)
-    return job
-
-
-def put_job(store: WriterStore, spec: JobSpec) -> None:
+def _put_job(store: WriterStore, spec: JobSpec) -> None:
     """Put ``job.json``, unless this very one is there: one request.
 
     Raises `InvalidInputError` (``JOB_EXISTS``) if another one is there, `NotFoundError`

@@ -1,4 +1,4 @@
-"""The parts of one upload: cut from what the writer gives, sent by the task's threads."""
+"""The parts of one upload: cut from what is written, sent by the task's threads."""
 
 from __future__ import annotations
 
@@ -8,22 +8,12 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Final
 
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.ports.objects import UploadStarter
 from s3commit.writer.transfer import PartBuffer, Transfer
 
 DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
-
-# Hadoop's names for what a stream can do (S3ABlockOutputStream.hasCapability).
-CAPABILITIES: Final = frozenset(
-    {
-        "fs.capability.outputstream.abortable",
-        "fs.capability.iocontext.supported",
-        "iostatistics",
-        "fs.s3a.capability.magic.output.stream",
-        "s3a:magic.output.stream",
-    }
-)
 
 
 class StreamClosedError(OSError, ValueError):
@@ -41,25 +31,37 @@ class StreamAbortedError(S3CommitError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the bytes go, and what is said of their maker."""
+    """Where the bytes go, and the attempt that writes them."""
 
-    bucket: str
+    directory: JobDirectory
     key: str
-    metadata: dict[str, str]
+    task_id: str
+    attempt_id: str
     content_type: str = DEFAULT_CONTENT_TYPE
-    job_id: str = ""
-    task_id: str = ""
-    attempt_id: str = ""
+
+    @property
+    def bucket(self) -> str:
+        """The bucket of job and file."""
+        return self.directory.bucket
 
     @property
     def uri(self) -> str:
         """The target as people write it."""
         return f"s3://{self.bucket}/{self.key}"
 
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the object says of its maker."""
+        return {
+            META_JOB: self.directory.job_id,
+            META_TASK: self.task_id,
+            META_ATTEMPT: self.attempt_id,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class AbortReport:
-    """What `PendingUpload.abort` found and could not do.
+    """The outcome of `PendingUpload.abort`.
 
     ``already_closed``: the stream was closed, failed or aborted before; nothing was done.
     ``any_cleanup_exception``: S3 refused to drop the parts. The file still never gets visible;
@@ -186,12 +188,12 @@ class Parts:
         return etags
 
     def stop(self) -> None:
-        """Send nothing more; a writer that waits for room goes on at once."""
+        """Send nothing more; a writer that waits for room stops waiting at once."""
         self.stopped.set()
         self._transfer.wake()
 
     def drop(self) -> Exception | None:
-        """Abort the upload once no part is on its way; return what S3 had against it."""
+        """Abort the upload once no part is on its way; return the error of S3 if it refuses."""
         self.stop()
         wait(self._futures)  # a part that arrives after the abort would be paid for
         self._buffer.discard()
@@ -216,16 +218,13 @@ class Parts:
             raise self.error
 
     def note(self, error: BaseException) -> None:
-        """The file can't be whole any more, because of ``error``; the first one stays."""
+        """Remember ``error``, unless there was one before: the file can't be whole any more."""
         with self._counting:
             self.error = self.error or error
 
     def _submit_buffer(self) -> None:
-        part, self._buffer = self._buffer, self._transfer.buffer(len(self._futures) + 2)
-        self._submit(part)
-
-    def _submit(self, part: PartBuffer) -> None:
         number = len(self._futures) + 1
+        part, self._buffer = self._buffer, self._transfer.buffer(number + 1)
         try:
             future = self._transfer.send(
                 len(part), lambda: self._send(number, part), stopped=self.stopped.is_set

@@ -1,4 +1,4 @@
-"""The driver's one word on its job, and the wait for the answer."""
+"""The driver's one request for its job, commit or abort, and the wait for the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIRST_PAUSE: Final = 0.02  # seconds
 LONGEST_PAUSE: Final = 1.0
 REMIND_AFTER: Final = 60.0
 ASK_AGAIN_AFTER: Final = 300.0  # and then after twice the time, and so on
-GROWTH: Final = 1.2  # a pause is a fifth of the time waited: the answer is late by that at most
+GROWTH: Final = 1.2  # a pause is a fifth of the time waited: the result is seen that late at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Patience:
 def request_commit(
     store: WriterStore, directory: JobDirectory, request: CommitRequest, patience: Patience
 ) -> None:
-    """Make ``request`` the job's one word, or find that it is already.
+    """Make ``request`` the job's one request, or find that it is already.
 
     Raises `JobRefusedError` (``ABORT_REQUESTED``) if an abort stands, `PreconditionError`
     (``OTHER_REQUEST``) if another commit does, `OutcomeUnknownError` if S3 could not be reached
@@ -94,7 +94,7 @@ def request_commit(
 
 
 def request_abort(store: WriterStore, directory: JobDirectory, reason: str) -> AbortAnswer:
-    """Request the abort, unless the job has its word. Raises S3's errors.
+    """Request the abort, unless the job has its request. Raises S3's errors.
 
     Spark asks for it after a commit that failed: then the answer is how the job has ended.
     """

@@ -8,11 +8,10 @@ from enum import Enum, auto
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar
 
-from s3commit.core.model.pending import PendingFile
+from s3commit.core.model.job import PendingFile
 from s3commit.core.ports.objects import UploadStarter
 from s3commit.writer.environment import Environment, SystemEnvironment
 from s3commit.writer.parts import (
-    CAPABILITIES,
     AbortReport,
     Parts,
     StreamClosedError,
@@ -37,7 +36,7 @@ _LIVE = frozenset({_State.OPEN, _State.SEALED})
 
 
 class PendingUpload(io.BufferedIOBase):
-    """A writable binary file which nobody sees until its job is committed.
+    """A writable binary file that stays invisible until its job is committed.
 
     Made by `Task.open`, which starts the multipart upload: one request, then one a part, and no
     others. Written bytes are copied at once and go to S3 as parts while more are written; they can
@@ -114,7 +113,7 @@ class PendingUpload(io.BufferedIOBase):
             upload_id=self._parts.upload_id,
             etags=self._etags,
             length=self._parts.length,
-            job_id=target.job_id,
+            job_id=target.directory.job_id,
             task_id=target.task_id,
             attempt_id=target.attempt_id,
             rows=self.rows,
@@ -130,10 +129,6 @@ class PendingUpload(io.BufferedIOBase):
     def writable(self) -> bool:
         """True, as of any file opened for writing."""
         return True
-
-    def has_capability(self, name: str) -> bool:
-        """Hadoop's question, in any case; False for what is unknown, for hflush and for hsync."""
-        return name.lower() in CAPABILITIES
 
     def tell(self) -> int:
         """How many bytes were written."""
@@ -179,7 +174,7 @@ class PendingUpload(io.BufferedIOBase):
                 self._give_up(_State.ABORTED if self._parts.stopped.is_set() else _State.FAILED)
                 raise
             except BaseException:
-                # The process is told to die: no more requests, the pipeline cleans up.
+                # The process has to end: no more requests, the pipeline cleans up.
                 self._state = _State.FAILED
                 raise
 

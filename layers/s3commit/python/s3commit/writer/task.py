@@ -9,20 +9,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from s3commit.aws.s3_client import Encryption
-from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory, check_id
+from s3commit.aws.session import Encryption
+from s3commit.core.formats.layout import (
+    MAX_KEY_BYTES,
+    JobDirectory,
+    belongs_to_job,
+    check_id,
+    is_hidden,
+)
 from s3commit.core.formats.manifest import digest, encode_pendingset
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.core.model.job import CountedAttempt
-from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.job import CountedAttempt, PendingFile, PendingSet
 from s3commit.writer.conditional_put import WriterStore, put_own
 from s3commit.writer.connect import shared_store
 from s3commit.writer.environment import Environment
 from s3commit.writer.parts import DEFAULT_CONTENT_TYPE, Target
-from s3commit.writer.paths import file_key
-from s3commit.writer.settings import UploadSettings
 from s3commit.writer.stream import PendingUpload
-from s3commit.writer.transfer import Transfer
+from s3commit.writer.transfer import Transfer, UploadSettings
 
 _COPIED_BYTES: Final = 1024 * 1024
 
@@ -32,8 +35,8 @@ class Task:
 
     As a ``with`` block it is finished at the end (see `counted`), and aborted by an exception.
     Safe for use from several threads. Before its first file it can be pickled: the store does not
-    travel, another process connects by the standard AWS configuration. Whoever gets the copy does
-    the work; two copies are one try, and the second of them to finish is refused.
+    travel, another process connects by the standard AWS configuration. Two copies are one try: the
+    second of them to finish is refused.
     """
 
     def __init__(
@@ -78,7 +81,7 @@ class Task:
         Its bytes go to S3 while they are written; opening is one request. For a library that seeks
         see `add`.
 
-        The job id is added to the file name (`s3commit.writer.paths.file_key`). Raises
+        The job id is added to the file name (`file_key`). Raises
         `InvalidInputError` for a path that can't be (``BAD_PATH``) or that the task has opened
         before (``DUPLICATE_PATH``), and S3's errors as `s3commit.core.model.errors`.
         """
@@ -93,7 +96,7 @@ class Task:
             self._streams[key] = None  # taken, also should the start fail: it may have happened
         stream = PendingUpload(
             self._store,
-            self._target(key, content_type),
+            Target(self.directory, key, self.task_id, self.attempt_id, content_type),
             self.transfer,
             rows=rows,
             environment=self._environment,
@@ -239,20 +242,51 @@ class Task:
             bytes=pending.bytes,
         )
 
-    def _target(self, key: str, content_type: str) -> Target:
-        job_id = self.directory.job_id
-        return Target(
-            bucket=self.directory.bucket,
-            key=key,
-            metadata={META_JOB: job_id, META_TASK: self.task_id, META_ATTEMPT: self.attempt_id},
-            content_type=content_type,
-            job_id=job_id,
-            task_id=self.task_id,
-            attempt_id=self.attempt_id,
-        )
-
     def _check_running(self) -> None:
         if self._ended:
             raise S3CommitError(
                 f"task {self.task_id}, attempt {self.attempt_id}, has ended", code="TASK_ENDED"
             )
+
+
+def file_key(directory: JobDirectory, relative_path: str) -> str:
+    """The final key of ``relative_path`` (``dt=2026-11-21/part-0.parquet``) below the destination.
+
+    The job id is put before the first dot of the file name, as Hadoop's staging committer does
+    (``part-0-<job_id>.parquet``), unless it stands there. Raises `InvalidInputError`
+    (``BAD_PATH``) for a path that is absolute, hidden, too long, or has empty, ``.``, ``..`` or
+    unprintable elements.
+    """
+    _check_path(relative_path)
+    head, slash, name = relative_path.rpartition("/")
+    key = directory.destination.prefix + head + slash + _unique(name, directory.job_id)
+    if len(key.encode()) > MAX_KEY_BYTES:
+        _refuse_path(relative_path, f"its key has more than S3's {MAX_KEY_BYTES} bytes")
+    return key
+
+
+def _unique(name: str, job_id: str) -> str:
+    if belongs_to_job(name, job_id):
+        return name
+    stem, dot, suffix = name.partition(".")
+    return f"{stem}-{job_id}{dot}{suffix}"
+
+
+def _check_path(path: str) -> None:
+    elements = path.split("/")
+    if path.startswith("/") or "://" in path:
+        _refuse_path(path, "it must be relative to the destination")
+    if any(element in {"", ".", ".."} for element in elements):
+        _refuse_path(path, "it has an empty, '.' or '..' element")
+    if is_hidden(path) or is_hidden(elements[-1].replace("=", "")):
+        _refuse_path(path, "names that start with '_' or '.' are hidden to readers")
+    if any(ord(character) < 32 or ord(character) == 127 for character in path):
+        _refuse_path(path, "it has a control character")
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        _refuse_path(path, "UTF-8 can not carry it")
+
+
+def _refuse_path(path: str, why: str) -> None:
+    raise InvalidInputError(f"file path {path[:200]!r}: {why}", code="BAD_PATH")

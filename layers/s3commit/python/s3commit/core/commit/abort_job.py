@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from s3commit.core.ending.result import conclude
-from s3commit.core.ending.uploads import abort_uploads
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.record import coming_again, moved, own_record
+from s3commit.core.job.record import coming_again, move, own_record
+from s3commit.core.job.result import conclude
+from s3commit.core.job.uploads import abort_uploads
 from s3commit.core.model.job import Failure
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.clock import CallTime
+from s3commit.core.ports.bundle import CallTime, Ports
 
 
 def abort_job(ports: Ports, ticket: Ticket) -> Ticket:
@@ -22,12 +21,11 @@ def abort_job(ports: Ports, ticket: Ticket) -> Ticket:
     """
     record = own_record(ports, ticket, JobState.SEALED, JobState.ABORTING, JobState.ABORTED)
     if record.state is JobState.SEALED:
-        # Without a refusal the ledger was restored to a moment before this step had noted it.
         failure = ticket.refusal or Failure(ticket.code or "REFUSED", "the job was refused")
-        record = moved(ports, record, JobState.ABORTING, failure)
+        record = move(ports, record, JobState.ABORTING, failure)
     if record.state is JobState.ABORTING:
         time = CallTime(ports.clock)
         if not abort_uploads(ports, ticket.directory, time):
             return coming_again(ports, ticket, record, time)
-        record = moved(ports, record, JobState.ABORTED)
+        record = move(ports, record, JobState.ABORTED)
     return conclude(ports, ticket, record)

@@ -1,10 +1,10 @@
 """AcquireDestination, and how claims are given back: jobs side by side (I6).
 
 Each writes before it reads, and reads are strongly consistent: of two jobs that can't stand side by
-side at least one sees the other. A job notes that it is ENTERING, puts its claims, and looks. If
-nobody is there it is HELD, on condition that it is still ENTERING under the same epoch. Of two that
-enter at once the one that asked later steps back, or is pushed back by the other one: then its HELD
-fails. docs/proof.md has the reasons at length.
+side at least one sees the other. A job notes that it is ENTERING, puts its claims, and looks. If no
+such job is there it is HELD, on condition that it is still ENTERING under the same epoch. Of two
+that enter at once the one that asked later steps back, or is pushed back by the other one: then its
+HELD fails. docs/proof.md has the reasons at length.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from itertools import islice
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.claims import BUSY, claimants, with_records
 from s3commit.core.job.idempotency_key import refuse_taken_key
-from s3commit.core.job.partitions import read_partitions
-from s3commit.core.job.record import moved, planned_record
+from s3commit.core.job.plan import read_partitions
+from s3commit.core.job.record import move, planned_record, unless_overtaken
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Conflict, Failure, Scope
 from s3commit.core.model.limits import (
@@ -37,7 +37,7 @@ from s3commit.core.model.locks import (
     claims,
     destination_node,
     holds,
-    in_the_way,
+    must_wait_for,
     seconds,
 )
 from s3commit.core.model.record import JobRecord, Stage, Turn
@@ -49,10 +49,10 @@ from s3commit.core.ports.ledger import LostRaceError
 def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
     """Hold all that the job claims, or none of it and say that it has to wait (I6).
 
-    Nobody holds while it waits, so there is no deadlock; the job that asked first goes first. What
-    is held is held by the job, not by an execution: one that takes over finds it held. It is kept
-    until the job has ended. Raises `JobRefusedError` (``DESTINATION_BUSY``) for one that has waited
-    too long, or finds too many there; before that as `refuse_taken_key`.
+    No job holds anything while it waits, so there is no deadlock; the job that asked first goes
+    first. The job holds its claims, not its execution: a later execution finds them held. They are
+    kept until the job has ended. Raises `JobRefusedError` (``DESTINATION_BUSY``) for a job that has
+    waited too long, or finds too many others; before that as `refuse_taken_key`.
     """
     record = planned_record(ports, ticket, JobState.SEALED)
     wanted = _claims_of(ports, ticket, record)
@@ -60,7 +60,7 @@ def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
         return replace(ticket, acquired=True, epoch=record.turn.epoch, pause=0)
     nodes = tuple(sorted({*record.locks, *(claim.node for claim in wanted)}))
     if record.turn.stage is Stage.WAITING and nodes == record.locks:
-        found = _still_in_the_way(ports, ticket, record) or _in_the_way(
+        found = _still_to_wait_for(ports, ticket, record) or _to_wait_for(
             ports, record, _claimants(ports, record)
         )
         if found:
@@ -68,7 +68,7 @@ def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
     newcomer = not record.turn.since
     record = _enter(ports, record, nodes)
     rivals = _claimants(ports, record)
-    found = _in_the_way(ports, record, rivals)
+    found = _to_wait_for(ports, record, rivals)
     if not found:
         record = _move(ports, record, Stage.HELD)
         return replace(ticket, acquired=True, epoch=record.turn.epoch, pause=0)
@@ -80,15 +80,16 @@ def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
 def _claims_of(ports: Ports, ticket: Ticket, record: JobRecord) -> tuple[Claim, ...]:
     """What the job has to hold, by its policy and, in scope partition, by what it writes."""
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
-    partitions = read_partitions(ports, ticket.directory, record) if by_partition else ()
+    with unless_overtaken(ports, ticket, JobState.SEALED):
+        partitions = read_partitions(ports, ticket.directory, record) if by_partition else ()
     return claims(record, partitions)
 
 
 def _enter(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> JobRecord:
     """Note that the job enters, and what it claims, before the first claim is put.
 
-    So whoever ends the job finds them; those that a try puts after its end are in nobody's way. A
-    claim that is there already is put again: a try of before may have died in between.
+    So the step that ends the job finds them; claims that a late try puts after the end are ignored.
+    A claim that is there already is put again: an earlier try may have died in between.
 
     The epoch is above the generation, which follows the time: were a lost record made anew, its
     claims would else be of earlier epochs than those that the ledger still has.
@@ -127,10 +128,11 @@ def _move(ports: Ports, record: JobRecord, stage: Stage) -> JobRecord:
 
 
 def _wait(ports: Ports, ticket: Ticket, record: JobRecord, found: list[JobRecord]) -> Ticket:
-    """Say that the job waits, now and then alone, and for how long before it asks again.
+    """Note now and then that the job waits; return the ticket with the pause before it asks again.
 
-    That grows with the time, so that a thousand who wait for one ask some two hundred times a
-    second at first, and fewer later; and it learns of its turn a fifth of its wait late at most.
+    The pause grows with the time that the job has waited: a thousand jobs that wait for one ask
+    some two hundred times a second at first, and fewer later. A job that has waited so long that
+    its turn comes learns of it a fifth of that time later at most.
     """
     refuse_taken_key(ports, ticket.directory, record)
     now = ports.clock.now()
@@ -159,7 +161,7 @@ def _is_waiting(record: JobRecord) -> bool:
 
 
 def _names(record: JobRecord, found: Iterable[JobRecord]) -> str:
-    """Those at the job's own destination by id; of others nobody may learn from a result."""
+    """The jobs at the job's own destination, by id; a result must not reveal others."""
     own = destination_node(record)
     inside = sorted(one.job_id for one in found if destination_node(one).startswith(own))
     shown = inside[:5] + ([f"{len(inside) - 5} more"] if len(inside) > 5 else [])
@@ -167,25 +169,25 @@ def _names(record: JobRecord, found: Iterable[JobRecord]) -> str:
 
 
 def _claimants(ports: Ports, record: JobRecord) -> list[Claimed]:
-    """Those who may be in the way.
+    """The claims that may conflict with the job's own.
 
-    Who waits and has asked later is not: it looks again before it holds, and then finds the job.
+    Not those of a job that waits and has asked later: it looks again before it holds.
     """
     return claimants(ports.ledger, ports.parallel, record, asked=record.turn.since)
 
 
-def _still_in_the_way(ports: Ports, ticket: Ticket, record: JobRecord) -> list[JobRecord]:
-    """The one that the job waited for when it asked last, if it has to go on doing so.
+def _still_to_wait_for(ports: Ports, ticket: Ticket, record: JobRecord) -> list[JobRecord]:
+    """The one that the job waited for when it asked last, if it still has to wait for it.
 
-    Then nobody else needs to be looked at. Who gives up says whom else it has waited for.
+    Then no other job needs to be read. A job that gives up reads all, to name them in its refusal.
     """
     gives_up = seconds(record.turn.since, ports.clock.now()) >= MAX_WAIT_SECONDS
     other = ports.ledger.job(ticket.behind) if ticket.behind and not gives_up else None
-    return [other] if other and _has_to_be_waited_for(ports, other, record) else []
+    return [other] if other and _other_goes_first(ports, other, record) else []
 
 
 def _refuse_a_crowd(ports: Ports, record: JobRecord, found: Iterable[Claimed]) -> None:
-    """Tell a job that has just come if too many wait already."""
+    """Refuse a new job if too many wait already."""
     waiting = {one.ref for one in found if one.waits}
     node = destination_node(record)
     if Claim(node, LockMode.SHARED) in claimed(record):
@@ -199,23 +201,27 @@ def _refuse_a_crowd(ports: Ports, record: JobRecord, found: Iterable[Claimed]) -
         )
 
 
-def _in_the_way(ports: Ports, record: JobRecord, found: Iterable[Claimed]) -> list[JobRecord]:
-    """Those for whom the job has to wait: some of them, and none if there is none.
+def _to_wait_for(ports: Ports, record: JobRecord, found: Iterable[Claimed]) -> list[JobRecord]:
+    """Some of the jobs that this one has to wait for; none if it has to wait for none.
 
-    While it enters, others that do, and go after it, are pushed back.
+    While it enters, it pushes back others that enter too and come after it.
     """
     for group in with_records(ports.ledger, ports.parallel, found):
         records = [one.record for one in group if one.record]
-        here = [other for other in records if _has_to_be_waited_for(ports, other, record)]
+        here = [other for other in records if _other_goes_first(ports, other, record)]
         if here:
             return here
     return []
 
 
-def _has_to_be_waited_for(ports: Ports, other: JobRecord, own: JobRecord) -> bool:
+def _other_goes_first(ports: Ports, other: JobRecord, own: JobRecord) -> bool:
+    """Settle which of the two goes first; True if it is the other one.
+
+    Else the other one is aborted if it is dead, or pushed back if both enter.
+    """
     now = ports.clock.now()
-    if in_the_way(other, own, now):
-        return not _is_dead(ports, other, now)
+    if must_wait_for(other, own, now):
+        return not _abort_if_dead(ports, other, now)
     enters = other.state is JobState.SEALED and other.turn.stage is Stage.ENTERING
     if not enters or own.turn.stage is not Stage.ENTERING:
         return False
@@ -228,15 +234,15 @@ def _has_to_be_waited_for(ports: Ports, other: JobRecord, own: JobRecord) -> boo
             now=other.updated_at,  # it is no sign of its life
         )
     except LostRaceError as error:
-        return error.found is not None and _has_to_be_waited_for(ports, error.found, own)
+        return error.found is not None and _other_goes_first(ports, error.found, own)
     return False
 
 
-def _is_dead(ports: Ports, other: JobRecord, now: str) -> bool:
-    """Whether the job can't be decided any more; one that has lost its execution is made so (I6).
+def _abort_if_dead(ports: Ports, other: JobRecord, now: str) -> bool:
+    """Abort the job if its execution is lost; True if it can't be decided any more (I6).
 
-    It is moved to ABORTING and its generation is raised before others go on, so that an execution
-    of it that wakes up later is refused by the ledger.
+    The job is moved to ABORTING and its generation is raised before others proceed, so the ledger
+    refuses an execution of it that wakes up later.
     """
     stalled = seconds(other.updated_at, now) >= HOLDER_SECONDS
     if other.state is not JobState.SEALED or not stalled:
@@ -247,7 +253,7 @@ def _is_dead(ports: Ports, other: JobRecord, now: str) -> bool:
             f"the job held its destination for {HOLDER_SECONDS // 60} minutes without going"
             " on, and another one needed it; write the data again",
         )
-        moved(ports, other, JobState.ABORTING, stalled_for)  # if it is SEALED still
+        move(ports, other, JobState.ABORTING, stalled_for)  # if it is SEALED still
         ports.ledger.take_over(other.ref, generation=other.generation, execution="", now=now)
     except LostRaceError:
         return False  # it lives

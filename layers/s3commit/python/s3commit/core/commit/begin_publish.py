@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.plan import read_plan
-from s3commit.core.job.record import moved, next_round, own_record, unless_overtaken
-from s3commit.core.model.errors import JobRefusedError, NeedsOperatorError, NotFoundError
+from s3commit.core.job.record import move, next_round, own_record, unless_overtaken
+from s3commit.core.model.errors import NeedsOperatorError
 from s3commit.core.model.job import Failure
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.recovery.lost_plan import plan_again
 
 UPLOADS_LOST = "UPLOADS_LOST"
 
@@ -19,8 +18,8 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
 
     If files are lost for good, COMMITTING→ROLLING_BACK instead. If units are missing, the job
     stays COMMITTING and the caller completes again. Raises `LostRaceError`; `NeedsOperatorError` if
-    the machine could not read a plan that is there: no repetition mends that, and nothing is undone
-    for it.
+    the plan is gone, or the machine could not read it: no repetition mends that, and nothing is
+    undone for it.
     """
     record = own_record(
         ports, ticket, JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK
@@ -28,14 +27,8 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
     if record.state is not JobState.COMMITTING:  # a repetition after a lost response
         return ticket.after(record)
     with unless_overtaken(ports, ticket, JobState.COMMITTING):
-        try:
-            units = {unit.number: unit for unit in read_plan(ports, ticket.directory, record)}
-        except (NotFoundError, JobRefusedError):
-            if not plan_again(ports, ticket.directory, record):
-                raise
-            # Completed once more, by the plan that is there again.
-            return next_round(ports, ticket, record)
-    if units and not ticket.completed:
+        planned = [(unit.number, unit.lines) for unit in read_plan(ports, ticket.directory, record)]
+    if planned and not ticket.completed:
         raise NeedsOperatorError(
             f"Step Functions could not read {ticket.plan}: see the cause of"
             " CompleteUploads, mend it, and redrive this execution",
@@ -49,8 +42,8 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
             " uploads were aborted by someone else or expired, or another program has put objects"
             " of their names; write the data again",
         )
-        return ticket.after(moved(ports, record, JobState.ROLLING_BACK, failure))
+        return ticket.after(move(ports, record, JobState.ROLLING_BACK, failure))
     counts = sorted((result.unit, result.files) for result in ticket.completed)
-    if counts != sorted((number, unit.files) for number, unit in units.items()):
+    if counts != planned:
         return next_round(ports, ticket, record)
-    return ticket.after(moved(ports, record, JobState.PUBLISHING))
+    return ticket.after(move(ports, record, JobState.PUBLISHING))

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from s3commit.core.formats.layout import JobDirectory
+from collections.abc import Iterator
+from itertools import chain, islice
+
+from s3commit.core.formats.layout import JobDirectory, belongs_to_job
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.documents import read_spec_of
 from s3commit.core.job.idempotency_key import check_key, reserve_key
+from s3commit.core.job.listings import PAGE, list_objects
+from s3commit.core.job.pages import Unit, whole_pages
+from s3commit.core.job.plan import (
+    existing_files,
+    files_of_unit,
+    planned_files,
+    read_plan,
+    write_replaced,
+)
 from s3commit.core.job.record import planned_record, unless_overtaken
-from s3commit.core.job.replace_list import write_list
-from s3commit.core.job.replaced_files import files_of_before
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Conflict
+from s3commit.core.model.limits import FILES_LOOKED_AT
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
@@ -25,9 +36,10 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
     directory = ticket.directory
     record = planned_record(ports, ticket, JobState.SEALED)
     with unless_overtaken(ports, ticket, JobState.SEALED):
-        # First, so that a job that is run again is told that, not that its files are in the way.
+        # First: a job that is run again is refused for its key, not for the files that it finds.
         check_key(ports, directory, record)
         _judge_counts(ports, directory, record)
+        _refuse_taken_names(ports, directory, record)
         if record.conflict is Conflict.FAIL:
             _refuse_files(ports, directory, record)
         if record.conflict is Conflict.REPLACE:
@@ -44,8 +56,56 @@ def _judge_counts(ports: Ports, directory: JobDirectory, record: JobRecord) -> N
         raise JobRefusedError(failed, code="CONDITION_FAILED")
 
 
+def _refuse_taken_names(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
+    """Nothing lies where the job's files are going to be (I5).
+
+    So whatever lies there after the decision is the job's, and a roll back may delete it.
+    """
+    is_large = record.plan is not None and record.plan.files > FILES_LOOKED_AT
+    look = _listed if is_large else _planned
+    key = next(look(ports, directory, record), None)
+    if key is not None:
+        raise JobRefusedError(
+            f"{key[:200]!r} is there already, under the name of a file of this job: write the"
+            " data again under a new job id",
+            code="NAME_TAKEN",
+        )
+
+
+def _listed(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
+    """As `_planned`, by one listing of the destination: few keys there carry the job's id."""
+    prefixes = (directory.destination.prefix,)
+    named = {
+        listed.key
+        for _, listed in list_objects(ports, directory.bucket, prefixes)
+        if belongs_to_job(listed.key, directory.job_id)
+    }
+    files = planned_files(ports, directory, record) if named else ()
+    return (file.key for file in files if file.key in named)
+
+
+def _planned(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
+    """The keys of the plan at which something lies.
+
+    Requests: a GET and a listing for each page of the plan; where a page of the listing does not
+    reach as far as the files, a HEAD for each of the others.
+    """
+
+    def taken(page: Unit) -> set[str]:
+        keys = sorted(file.key for file in files_of_unit(ports.store, directory, page))
+        prefix = directory.destination.prefix
+        listing = ports.store.list(directory.bucket, prefix, after=keys[0][:-1])
+        listed = [one.key for one in islice(listing, PAGE)]
+        unseen = (key for key in keys if len(listed) == PAGE and key > listed[-1])
+        there = {key for key in unseen if ports.store.head(directory.bucket, key) is not None}
+        return there.union(set(keys).intersection(listed))
+
+    pages = whole_pages(read_plan(ports, directory, record))
+    return chain.from_iterable(ports.parallel(taken, pages))
+
+
 def _refuse_files(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
-    found = next(files_of_before(ports, directory, record), None)
+    found = next(existing_files(ports, directory, record), None)
     if found is not None:
         raise JobRefusedError(
             f"conflict 'fail': {found.key} is there already", code="DESTINATION_NOT_EMPTY"
@@ -53,7 +113,7 @@ def _refuse_files(ports: Ports, directory: JobDirectory, record: JobRecord) -> N
 
 
 def _note_replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobRecord:
-    facts = write_list(ports, directory, files_of_before(ports, directory, record))
+    facts = write_replaced(ports, directory, existing_files(ports, directory, record))
     return ports.ledger.note(
         record.ref, generation=record.generation, now=ports.clock.now(), replaced=facts
     )

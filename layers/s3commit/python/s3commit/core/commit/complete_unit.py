@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from s3commit.core.formats.plan import Unit
 from s3commit.core.formats.ticket import Ticket, UnitResult
-from s3commit.core.job.plan import readable_files
-from s3commit.core.job.record import own_record
+from s3commit.core.job.pages import Unit
+from s3commit.core.job.plan import files_of_unit
+from s3commit.core.job.record import own_record, unless_overtaken
 from s3commit.core.model.errors import (
     CONFLICT,
     JobRefusedError,
@@ -13,37 +13,37 @@ from s3commit.core.model.errors import (
     TransientError,
     UploadGoneError,
 )
-from s3commit.core.model.pending import PendingFile
+from s3commit.core.model.job import PendingFile
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 
 
 def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
-    """Complete every upload of the unit, and say how many files are visible or lost for good.
+    """Complete every upload of one unit of the plan; count the files visible, and lost for good.
 
     Repeating it is harmless. The job's state and generation are asked first, so that nothing is
     completed before the decision (I1) or during a roll back; a worker that stalls right after
     asking is fenced by the uploads themselves, which a roll back aborts before it deletes.
     A worker of an execution that was overtaken completes nothing and says so: BeginPublish then
-    finds out by the ledger. Raises `TransientError` (try the unit again).
+    finds out by the ledger. Raises `TransientError` (try the unit again) and `NeedsOperatorError`
+    (the page is gone: nothing was completed, and nothing is undone for it).
     """
     try:
-        record = own_record(ports, ticket, JobState.COMMITTING)
+        own_record(ports, ticket, JobState.COMMITTING)
+        with unless_overtaken(ports, ticket, JobState.COMMITTING):
+            files = files_of_unit(ports.store, ticket.directory, unit)
     except LostRaceError:
         return UnitResult(unit.number, files=0, lost=0)
-    # After the decision a manifest that is gone or changed means that nobody knows the etags any
-    # more: its files count as lost, and BeginPublish rolls back.
-    files = readable_files(ports, ticket.directory, record, [unit])
     visible = sum(ports.parallel(lambda file: complete_file(ports, file), files))
-    return UnitResult(unit.number, files=visible, lost=unit.files - visible)
+    return UnitResult(unit.number, files=visible, lost=unit.lines - visible)
 
 
 def complete_file(ports: Ports, file: PendingFile) -> bool:
     """Complete one upload; False if the file never can be visible.
 
-    Where the upload is gone, the key tells whether it was completed before: nobody else writes a
-    name that carries the job's id, and who may put there could overwrite the file at any time.
+    Where the upload is gone, the key tells whether it was completed before: nothing lay there at
+    the decision, and who may put there could overwrite the file at any time.
     """
     try:
         ports.store.complete_upload(

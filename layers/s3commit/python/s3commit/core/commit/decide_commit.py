@@ -16,7 +16,9 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
 
     Raises `LostRaceError` if the state, generation, plan, replace list or turn is not what it
     was; nothing is decided then. Repeated after a lost response, it finds its own decision. Before
-    anything is completed the decision stands in S3 as well.
+    anything is completed the decision stands in S3 as well. Raises `NeedsOperatorError`
+    (``LEDGER_RESTORED``) if the table was restored from a backup: a job that holds its destination
+    there may have lost it since.
     """
     record = planned_record(ports, ticket, JobState.SEALED, JobState.COMMITTING)
     if record.state is JobState.COMMITTING:
@@ -24,6 +26,7 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
         return ticket.after(record)
     if record.plan is None or (record.conflict is Conflict.REPLACE and record.replaced is None):
         raise LostRaceError(f"job {ticket.job_id} has no plan or no replace list", record)
+    ports.ledger.healing(ticket.bucket, now=ports.clock.now())
     decided = ports.ledger.decide(
         record.ref,
         generation=record.generation,

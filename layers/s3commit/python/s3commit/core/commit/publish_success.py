@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from s3commit.core.ending.commit_manifest import first_keys, publish_manifest
-from s3commit.core.ending.result import conclude
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.published import (
     MAX_SUCCESS_BYTES,
@@ -12,7 +10,8 @@ from s3commit.core.formats.published import (
     success_job_id,
 )
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.record import moved, own_record, unless_overtaken
+from s3commit.core.job.record import move, own_record, unless_overtaken
+from s3commit.core.job.result import conclude, first_keys, publish_manifest
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -35,9 +34,9 @@ def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
             if record.replaced is not None and record.replaced.files:  # by RemoveReplaced
                 names = first_keys(ports, ticket.directory, record)
             else:
-                names = publish_manifest(ports, ticket, record)
+                names = publish_manifest(ports, ticket.directory, record)
         _put_marker(ports, ticket, record, names)
-        record = moved(ports, record, JobState.COMMITTED)
+        record = move(ports, record, JobState.COMMITTED)
     return conclude(ports, ticket, record)
 
 

@@ -1,20 +1,22 @@
-"""SealJob: the first step of every execution, of the first as of any that goes on later."""
+"""SealJob: the first step of every execution, of those too that resume a job."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.decision_record import put_decision
+from s3commit.core.job.decision_record import put_decision, read_decision
 from s3commit.core.job.documents import read_request, read_spec
-from s3commit.core.job.record import moved, new_record
+from s3commit.core.job.record import move, new_record
+from s3commit.core.job.uploads import is_further_up
+from s3commit.core.lost_ledger import heal, record_from_s3
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import AbortRequest, Failure, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ownership.other_jobs import is_further_up
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.recovery.lost_record import record_from_s3, recorded_failure
 
 ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
 ABANDONED = "ABANDONED"
@@ -24,14 +26,17 @@ JOB_ID_TAKEN = "JOB_ID_TAKEN"
 def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
     """Take the job over and, if it is OPEN, fix what its request says: SEALED or ABORTING.
 
-    A job that is further on is left in its state; the caller goes on from there. Taking over raises
-    the generation, so whatever an earlier execution still tries is refused by the ledger. An
-    execution takes over once: its repeated call, even one that comes late, must not fence it off
-    from itself.
-    Raises `LostRaceError` if another one takes over at the same time, and `NeedsOperatorError`
-    (``LEDGER_SET_BACK``) for an undecided job that was decided before the table was set back.
+    A job in a later state stays in it; the caller resumes from there. Taking over raises the
+    generation, so the ledger refuses what an earlier execution still tries. An execution takes over
+    once: a repeated or late call of its own must not fence it off. While an empty ledger is healed
+    nothing is done, and the ticket has the pause before the step comes again. Raises
+    `LostRaceError` if another one takes over at the same time, and `NeedsOperatorError`
+    (``LEDGER_RESTORED``) if the table was restored from a backup.
     """
     directory = ticket.directory
+    pause = heal(ports, directory.bucket)
+    if pause:
+        return replace(ticket, pause=pause)
     record = _find_or_open(ports, directory)
     if record.state in ENDED:
         return ticket.after(record)
@@ -45,24 +50,10 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
         )
     if record.state is JobState.COMMITTING:
         put_decision(ports, record)  # its execution may have died right after the decision
-    refused = _why_refused(ports, ticket, record)
-    if record.state is JobState.OPEN or refused:
-        record = moved(ports, record, JobState.ABORTING if refused else JobState.SEALED, refused)
+    if record.state is JobState.OPEN:
+        refused = _why_not(ports, directory)
+        record = move(ports, record, JobState.ABORTING if refused else JobState.SEALED, refused)
     return ticket.after(record)
-
-
-def _why_refused(ports: Ports, ticket: Ticket, record: JobRecord) -> Failure | None:
-    """The reason for which an undecided job is aborted at once, or None.
-
-    The job's first execution has the job's ref as its name, which Step Functions gives once in 90
-    days: no other can have ended the job before. Any later one asks S3 what became of it.
-    """
-    if record.state not in {JobState.OPEN, JobState.SEALED}:
-        return None
-    failure = _why_not(ports, ticket.directory) if record.state is JobState.OPEN else None
-    if failure is None and ticket.execution.rpartition(":")[2] != ticket.ref:
-        return recorded_failure(ports, ticket.directory, record)
-    return failure
 
 
 def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
@@ -91,6 +82,10 @@ def _find_or_open(ports: Ports, directory: JobDirectory) -> JobRecord:
     try:
         spec = read_spec(ports, directory)
     except InvalidInputError:
+        # A decided job stays one, whatever was made of its job.json since.
+        decided = read_decision(ports, directory.bucket, directory.decision)
+        if decided is not None:
+            return ports.ledger.open_job(decided)
         # The record is needed to end the job by; _why_not says what is wrong with it. A job that
         # does not belong here was never decided here, whatever results a copy has brought along.
         facts = ports.store.head(directory.bucket, directory.job)

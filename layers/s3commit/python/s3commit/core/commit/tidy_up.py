@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from s3commit.core.ending.leftovers import tidy
+from collections.abc import Iterable
+
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job.pages import in_groups
 from s3commit.core.job.record import own_record
-from s3commit.core.model.states import JobState
+from s3commit.core.job.uploads import abort_uploads
+from s3commit.core.model.limits import DELETE_AT_ONCE
+from s3commit.core.model.states import ENDED
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import ListedObject
 
 
 def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
-    """After the end: abort what losers left open (I4), delete manifests and plan.
+    """After the end: abort what losers left open (I4), then delete manifests and pages.
 
-    ``job.json``, ``request.json`` and ``result.json`` stay for the retention time. A loser that
-    still runs is not waited for: its manifest is aborted when it arrives, and while it opens
-    uploads faster than they are aborted everything stays for the sweep.
+    ``job.json``, ``request.json``, ``result.json`` and the decision stay for the retention time. A
+    loser that still runs is not waited for: its manifest starts another execution. While it opens
+    uploads faster than they are aborted, everything stays for the sweep.
     """
-    record = own_record(ports, ticket, JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK)
-    tidy(ports, ticket.directory, record)
+    own_record(ports, ticket, *ENDED)
+    store, directory = ports.store, ticket.directory
+    # Listed first: a manifest that comes later names uploads that were not aborted here, and it is
+    # all that its own event finds them by.
+    own = store.list(directory.bucket, directory.pipeline_prefix)
+    pages = [one for one in own if one.key != directory.decision]
+    seen = pages + list(store.list(directory.bucket, directory.tasks))
+    if not abort_uploads(ports, directory):
+        return ticket
+    # What the client has put goes last: by that a sweep sees that something is left.
+    for some in (seen[:DELETE_AT_ONCE], seen[DELETE_AT_ONCE:]):
+        _delete(ports, directory, some)
     return ticket
+
+
+def _delete(ports: Ports, directory: JobDirectory, seen: Iterable[ListedObject]) -> None:
+    """Delete the objects, many with one request, unless others have taken their places since.
+
+    A hundred thousand manifests, one by one, take longer than a call has time for.
+    """
+
+    def delete(some: list[ListedObject]) -> None:
+        ports.store.delete_seen(directory.bucket, some)
+
+    for _done in ports.parallel(delete, in_groups(seen, DELETE_AT_ONCE)):
+        pass

@@ -2,38 +2,75 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
 
-from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.layout import JobDirectory, partition_of
+from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.documents import commit_request, read_spec_of
-from s3commit.core.job.listings import list_uploads
-from s3commit.core.job.manifests import each_manifest, read_manifest
-from s3commit.core.job.partitions import write_partitions
-from s3commit.core.job.record import own_record
+from s3commit.core.job.listings import PAGE, list_uploads
+from s3commit.core.job.manifests import counted_manifests
+from s3commit.core.job.pages import Unit, whole_pages
+from s3commit.core.job.plan import MAX_NAMES, files_of_unit, write_partitions, write_plan
+from s3commit.core.job.record import own_record, unless_overtaken
+from s3commit.core.job.uploads import is_older
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, Scope
-from s3commit.core.model.pending import PendingSet
-from s3commit.core.model.record import JobRecord
+from s3commit.core.model.job import Conflict, PendingFile, PendingSet, Scope
+from s3commit.core.model.limits import MAX_JOB_FILES, MAX_TOTAL_BYTES
+from s3commit.core.model.record import PlanFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ownership.open_uploads import is_older
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.verification.manifests import (
-    Verified,
-    cuts_between,
-    make_plan,
-    short_digest,
-    verify_all,
-)
 
 REPLACE_NOT_ALLOWED = "REPLACE_NOT_ALLOWED"
+SAMPLED: Final = 256 // 16  # one key in sixteen, by the first byte of its digest
+
+
+@dataclass(slots=True)
+class _Verified:
+    """What remains of the manifests after they were judged; some 200 bytes a file.
+
+    ``keys`` and ``uploads`` are digests; ``sample`` has some of the keys themselves.
+    """
+
+    keys: set[bytes] = field(default_factory=set)
+    uploads: set[bytes] = field(default_factory=set)
+    sample: list[str] = field(default_factory=list)
+    partitions: set[str] = field(default_factory=set)
+    names: int = 0
+    bytes: int = 0
+    rows: int | None = 0
+
+    def take(self, directory: JobDirectory, pending: PendingSet) -> None:
+        """Note a manifest. Raises `JobRefusedError`."""
+        for file in pending.files:
+            key = short_digest(file.key)
+            if key in self.keys:
+                raise JobRefusedError(
+                    f"{file.key!r} is written by two tasks of the job", code="DUPLICATE_KEY"
+                )
+            self.keys.add(key)
+            self.uploads.add(short_digest(file.key, file.upload_id))
+            if key[0] < SAMPLED:
+                self.sample.append(file.key)
+            partition = partition_of(directory.relative(file.key))
+            if partition not in self.partitions:
+                self.partitions.add(partition)
+                self.names += len(partition)
+        self.bytes += pending.bytes
+        rows = pending.rows
+        self.rows = None if self.rows is None or rows is None else self.rows + rows
+        _refuse_more(len(self.keys), self.bytes, self.names)
 
 
 def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
-    """Judge every counted manifest, see that its uploads are open, and write the plan.
+    """Judge every counted manifest, write the plan, and see that all of its uploads are open.
 
-    Reads from S3 what no event brought. Memory: about 250 bytes a file. Repeating it writes the
-    same plan. Raises `JobRefusedError` if anything is amiss; nothing was completed then.
+    Manifests are client documents. They are read here for the last time: later steps read the
+    plan. Repeating this step writes the same plan. Raises `JobRefusedError` if anything is amiss;
+    no upload was completed then.
     """
     directory = ticket.directory
     record = own_record(ports, ticket, JobState.SEALED)
@@ -41,17 +78,42 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     request = commit_request(ports, directory, spec)
     if record.conflict is Conflict.REPLACE:
         _refuse_to_replace(ports, directory)
-    verified, written = verify_all(ports, directory, request.attempts)
-    _refuse_shared_keys(verified)
-    _refuse_missing_uploads(ports, directory, verified, record)
-    facts, body = make_plan(verified)
-    if record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION:
-        facts = replace(facts, partitions=write_partitions(ports, directory, written))
-    ports.store.put(directory.bucket, directory.plan(facts.sha256), body)
+    found = _Verified()
+
+    def files() -> Iterator[PendingFile]:
+        for pending in counted_manifests(ports, directory, request.attempts):
+            found.take(directory, pending)
+            yield from pending.files
+
+    # What the request claims sets the size of the units, so it is judged before they are made.
+    total = sum(attempt.files for attempt in request.attempts)
+    _refuse_more(total)
+    sha256, units = write_plan(ports, directory, files(), total=total)
+    with unless_overtaken(ports, ticket, JobState.SEALED):
+        _refuse_missing_uploads(ports, directory, found, units, record.opened_at)
+    by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
+    facts = PlanFacts(
+        sha256=sha256,
+        units=len(units),
+        files=len(found.keys),
+        bytes=found.bytes,
+        rows=found.rows,
+        partitions=write_partitions(ports, directory, found.partitions) if by_partition else "",
+    )
     record = ports.ledger.note(
         record.ref, generation=record.generation, now=ports.clock.now(), plan=facts
     )
     return ticket.after(record)
+
+
+def _refuse_more(files: int, size: int = 0, names: int = 0) -> None:
+    """Nothing that a function could not hold, or a record not carry (I12)."""
+    if files > MAX_JOB_FILES or size > MAX_TOTAL_BYTES or names > MAX_NAMES:
+        raise JobRefusedError(
+            f"the job has more than {MAX_JOB_FILES} files, or {MAX_TOTAL_BYTES} bytes, or"
+            f" partitions with names of more than {MAX_NAMES} characters: use several jobs",
+            code=TOO_LARGE,
+        )
 
 
 def _refuse_to_replace(ports: Ports, directory: JobDirectory) -> None:
@@ -67,26 +129,15 @@ def _refuse_to_replace(ports: Ports, directory: JobDirectory) -> None:
         )
 
 
-def _refuse_shared_keys(verified: list[Verified]) -> None:
-    seen: set[bytes] = set()
-    for one in verified:
-        for key in one.keys:
-            if key in seen:
-                raise JobRefusedError(
-                    f"a file of {one.attempt.manifest} is written by another task too",
-                    code="DUPLICATE_KEY",
-                )
-            seen.add(key)
-
-
 def _refuse_missing_uploads(
-    ports: Ports, directory: JobDirectory, verified: list[Verified], record: JobRecord
+    ports: Ports, directory: JobDirectory, found: _Verified, units: Iterable[Unit], opened_at: str
 ) -> None:
-    """One listing for all; a file that it lacks is looked at by itself before it is refused."""
-    missing = {upload for one in verified for upload in one.uploads}
+    """One listing for all uploads; one that it lacks is asked for by itself."""
+    missing = found.uploads
     if missing:
         prefix = directory.destination.prefix
-        for upload in list_uploads(ports, directory.bucket, prefix, cuts_between(verified)):
+        cuts = cuts_between(found.sample, files=len(found.keys))
+        for upload in list_uploads(ports, directory.bucket, prefix, cuts):
             if not missing:
                 break  # the rest is others'
             counted = short_digest(upload.key, upload.upload_id)
@@ -97,28 +148,35 @@ def _refuse_missing_uploads(
                     code="UNSUPPORTED_CHECKSUM",
                 )
             # Another program's is neither to be completed nor to be aborted.
-            if counted in missing and is_older(upload, record.opened_at):
+            if counted in missing and is_older(upload, opened_at):
                 raise JobRefusedError(
                     f"the upload of {upload.key[:200]!r} was started before the job's job.json was"
                     " put",
                     code="BAD_FIELD",
                 )
             missing.discard(counted)
-    doubted = (one for one in verified if not missing.isdisjoint(one.uploads))
+    for page in whole_pages(units) if missing else ():
+        for file in files_of_unit(ports.store, directory, page):
+            if short_digest(file.key, file.upload_id) not in missing:
+                continue
+            if not ports.store.upload_is_open(file.bucket, file.key, file.upload_id):
+                raise JobRefusedError(
+                    f"the upload of {file.key!r} is gone: aborted by someone, or by a lifecycle"
+                    " rule",
+                    code="UPLOAD_GONE",
+                )
 
-    def look_closer(one: Verified, max_bytes: int) -> None:
-        _refuse_gone(ports, read_manifest(ports, directory, one.attempt, max_bytes), missing)
 
-    for _done in each_manifest(ports, look_closer, doubted):
-        pass
+def cuts_between(sample: Iterable[str], *, files: int) -> list[str]:
+    """Keys in order that cut the listing of the uploads into ranges of three quarters of a page.
+
+    However the keys are chosen, there are no more cuts than the number of files calls for.
+    """
+    keys = sorted(sample)
+    ranges = 1 + files * 4 // (3 * PAGE)
+    return sorted({keys[len(keys) * number // ranges] for number in range(1, ranges) if keys})
 
 
-def _refuse_gone(ports: Ports, pending: PendingSet, missing: set[bytes]) -> None:
-    for file in pending.files:
-        if short_digest(file.key, file.upload_id) not in missing:
-            continue
-        if not ports.store.upload_is_open(file.bucket, file.key, file.upload_id):
-            raise JobRefusedError(
-                f"the upload of {file.key!r} is gone: aborted by someone, or by a lifecycle rule",
-                code="UPLOAD_GONE",
-            )
+def short_digest(*texts: str) -> bytes:
+    """A digest in place of a long key: a million of them fit into a worker's memory."""
+    return hashlib.blake2b("\0".join(texts).encode(), digest_size=16).digest()

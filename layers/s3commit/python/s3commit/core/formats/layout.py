@@ -10,21 +10,19 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-from s3commit.core.formats import hadoop
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination, job_ref
 from s3commit.core.model.record import JobRecord
 
-MAGIC_PREFIX = hadoop.MAGIC_PREFIX
+MAGIC_PREFIX = "__magic_job-"  # this and the next two are Hadoop's
+PENDINGSET_SUFFIX = ".pendingset"
+_MAGIC = "__magic"  # of all jobs together, before Hadoop 3.4
 JOB_FILE = "job.json"
 REQUEST_FILE = "request.json"
 RESULT_FILE = "result.json"
-PLANS = "plan-"
-PARTITIONS = "partitions-"
-REPLACED = "replaced-"
-REPLACED_PAGES = "replaced/"
+INDEX = "index-"
+PAGES = "pages/"
 TASKS = "tasks/"
-PENDINGSET_SUFFIX = hadoop.PENDINGSET_SUFFIX
 COMMITS = "_commits/"
 SUCCESS = "_SUCCESS"
 PIPELINE = "_s3commit/"  # at the bucket's root: the pipeline's own, no client may write there
@@ -49,9 +47,15 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 # other; with free ones, job "1" would own whatever has a 1 in its name (docs/adr/0004).
 JOB_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
+# `part-00003-<id>` is ours and Hadoop's staging committer's. Spark's own writers put a counter
+# behind the id of a write (`part-00003-<id>-c000`): that is no job's id, and the
+# manifests' keys show it to all, so it must not make a job the owner (I12).
+_OWNER = re.compile(rf"(?:^|-)(?P<id>{JOB_ID.pattern})\Z")
+
 # Names that the protocol uses itself. A job that wrote or replaced files below one of them could
 # remove the manifests and key records of a table, or another job's documents (I8, I11).
-_RESERVED = frozenset({COMMITS[:-1], SUCCESS, PIPELINE[:-1], hadoop.MAGIC})
+_NO_NAMES = frozenset({"", ".", ".."})
+_RESERVED = frozenset({COMMITS[:-1], SUCCESS, PIPELINE[:-1], _MAGIC})
 
 # What S3's answers, which are XML 1.0, can't carry.
 _UNSPEAKABLE = re.compile("[\\x00-\\x1f\\x7f\\ud800-\\udfff\\ufffe\\uffff]")
@@ -117,14 +121,10 @@ def bad_element(path: str) -> str | None:
 
     Empty ones, ``.`` and ``..``, and the names that the protocol uses itself.
     """
-    return next(
-        (one for one in path.split("/") if one in {"", ".", ".."} or is_reserved(one)), None
-    )
-
-
-def is_reserved(element: str) -> bool:
-    """Whether the protocol uses the name itself."""
-    return element in _RESERVED or element.startswith(MAGIC_PREFIX)
+    for one in path.split("/"):
+        if one in _NO_NAMES or one in _RESERVED or one.startswith(MAGIC_PREFIX):
+            return one
+    return None
 
 
 def has_unspeakable(text: str) -> bool:
@@ -190,16 +190,6 @@ class JobDirectory:
         return self.pipeline_prefix + DECISION_FILE
 
     @property
-    def plans(self) -> str:
-        """The prefix of the plans' keys."""
-        return self.pipeline_prefix + PLANS
-
-    @property
-    def pages(self) -> str:
-        """The prefix of the pages of replace lists."""
-        return self.pipeline_prefix + REPLACED_PAGES
-
-    @property
     def tasks(self) -> str:
         """The prefix under which the manifests lie: a job that has ended needs them no more."""
         return self.prefix + TASKS
@@ -214,21 +204,13 @@ class JobDirectory:
         """The key of the destination's ``_SUCCESS``."""
         return self.destination.prefix + SUCCESS
 
-    def plan(self, sha256: str) -> str:
-        """The key of the plan with that digest: no plan can be put over another (docs/adr/0007)."""
-        return f"{self.plans}{sha256[:32]}.json"
-
-    def partitions(self, sha256: str) -> str:
-        """The key of the list of the job's partitions, named by its digest as a plan is."""
-        return f"{self.pipeline_prefix}{PARTITIONS}{sha256[:32]}.json"
-
-    def replaced(self, sha256: str) -> str:
-        """The key of the index of a replace list, named by its digest."""
-        return f"{self.pipeline_prefix}{REPLACED}{sha256[:32]}.json"
+    def index(self, sha256: str) -> str:
+        """The key of the index with that digest: none can be put over another (docs/adr/0007)."""
+        return f"{self.pipeline_prefix}{INDEX}{sha256[:32]}.json"
 
     def page(self, sha256: str) -> str:
-        """The key of one page of a replace list, named by its digest."""
-        return f"{self.pages}{sha256[:32]}.jsonl"
+        """The key of the page with that digest."""
+        return f"{self.pipeline_prefix}{PAGES}{sha256[:32]}.jsonl"
 
     def once(self, digest: str) -> str:
         """The key of the note that says which job has an idempotency key (its digest)."""
@@ -268,6 +250,21 @@ def parse_manifest_key(bucket: str, key: str) -> tuple[JobDirectory, str, str]:
     task_id = check_id(elements[1], "task id")
     attempt_id = check_id(elements[2].removesuffix(PENDINGSET_SUFFIX), "attempt id")
     return directory, task_id, attempt_id
+
+
+def owner_of(key: str) -> str | None:
+    """The id of the one job that can have made the file, by its name; None if it names none.
+
+    Before its first dot the name is the job's id, or ends with ``-`` and the id. Ids are UUIDs, so
+    no name has two owners (I5, I12; docs/adr/0004).
+    """
+    found = _OWNER.search(key.rsplit("/", 1)[-1].split(".", 1)[0])
+    return found["id"] if found else None
+
+
+def belongs_to_job(key: str, job_id: str) -> bool:
+    """Whether the file name says by itself that the job made it."""
+    return owner_of(key) == job_id
 
 
 def is_hidden(relative_key: str) -> bool:

@@ -12,54 +12,89 @@ destination of the job directory in which the manifest lies, and nowhere else.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from typing import Any, Final, NoReturn
 
-from s3commit.core.formats import hadoop
-from s3commit.core.formats.file_names import belongs_to_job
+from s3commit.core.formats.codec import Codec, Form, RefusedError, each, text
 from s3commit.core.formats.layout import (
     MAX_KEY_BYTES,
     JobDirectory,
     bad_element,
+    belongs_to_job,
     has_unspeakable,
     is_hidden,
 )
-from s3commit.core.formats.strict_json import Fields, bounded, check_text, dump, parse
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.pending import PendingFile, PendingSet
+from s3commit.core.model.fields import Several, Text
+from s3commit.core.model.job import MAX_ETAG, MAX_FILES, MAX_PARTS, PendingFile, PendingSet
 
 FILE_VERSION = 2
 SET_VERSION = 3
-MAX_PARTS = 10_000  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
-MAX_ETAG = 256  # characters; S3's have 34, and a file of 10,000 parts is held while it is completed
-
-# What one task attempt may have. A worker reads the manifest whole for each of its units, so more
-# files would take longer to read than to complete. Of one part each they are 720,000 values and,
-# with keys of 250 characters, 22 MiB. The worst of this size takes 600 MB to read.
-MAX_FILES = 20_000
 MAX_MANIFEST_BYTES = 32 * 1024 * 1024
 MAX_MANIFEST_VALUES = 1_000_000
-
-_BOUNDS: Final[Any] = {
-    "what": "pendingset",
-    "max_bytes": MAX_MANIFEST_BYTES,
-    "most": MAX_MANIFEST_VALUES,
-}
 
 # Manifests up to here, of some 700 files, are read side by side, 32 of them: 24 MB each at worst.
 # Larger ones are read one at a time.
 SMALL_MANIFEST_BYTES = 512 * 1024
-MAX_EXTRA = 4096  # characters of a key or value of extraData
-MAX_EXTRAS = 100
-MAX_OBJECT_BYTES = 50 * 1024**4  # S3's own limit of an object, same page
 
-_NO_STATISTICS: dict[str, Any] = {
-    "counters": {},
-    "gauges": {},
-    "minimums": {},
-    "maximums": {},
-    "meanstatistics": {},
+_HADOOPS: Final[dict[str, Any]] = {
+    "iostatistics": {
+        "counters": {},
+        "gauges": {},
+        "minimums": {},
+        "maximums": {},
+        "meanstatistics": {},
+    },
 }
+_PARTS: Final = Several(MAX_PARTS, least=1)
+_ETAG: Final = text(Text(MAX_ETAG, least=1))
+
+
+def _etag(part: Any) -> Any:
+    if type(part) is not dict:
+        raise RefusedError("must be an object")
+    if part.get("checksum") is not None or part.get("checksumAlgorithm") is not None:
+        raise RefusedError(
+            "has a checksum: an upload with checksums of its parts can not be completed by"
+            " s3commit; unset fs.s3a.create.checksum.algorithm",
+            "UNSUPPORTED_CHECKSUM",
+        )
+    return _ETAG.read(part.get("etag"))
+
+
+_OBJECTS: Final = each(Form(_etag, lambda etag: {"etag": etag}), _PARTS)
+_TEXTS: Final = each(_ETAG, _PARTS)
+
+
+def _etags(value: Any) -> Any:
+    """Objects with an ``etag`` (from Hadoop 3.5 on), or texts."""
+    are_objects = type(value) is list and value and type(value[0]) is dict
+    return (_OBJECTS if are_objects else _TEXTS).read(value)
+
+
+_FILE: Final = Codec(
+    PendingFile,
+    version=FILE_VERSION,
+    constants={"filename": None, "date": None, "text": "", "extraData": {}, **_HADOOPS},
+    forms={"etags": Form(_etags, _OBJECTS.write)},
+)
+
+
+def _file_json(file: PendingFile) -> dict[str, Any]:
+    found = _FILE.write(file)
+    found["uri"] = f"s3a://{file.bucket}/{file.key}"
+    found["partCount"] = len(file.etags)
+    return found
+
+
+_SET: Final = Codec(
+    PendingSet,
+    "pendingset",
+    SET_VERSION,
+    max_bytes=MAX_MANIFEST_BYTES,
+    most=MAX_MANIFEST_VALUES,
+    constants=_HADOOPS,
+    forms={"files": each(Form(_FILE.member, _file_json), Several(MAX_FILES))},
+)
 
 
 def digest(body: bytes) -> str:
@@ -81,42 +116,9 @@ def expected_etag(file: PendingFile) -> str:
 
 def encode_pendingset(pending: PendingSet) -> bytes:
     """The manifest's bytes. Raises `InvalidInputError` for what a reader would refuse."""
-    _check_set(pending)
-    document: dict[str, Any] = {
-        "version": SET_VERSION,
-        "jobId": pending.job_id,
-        "taskId": pending.task_id,
-        "attemptId": pending.attempt_id,
-        "commits": [_file_json(file) for file in pending.files],
-        "iostatistics": _NO_STATISTICS,
-    }
-    if pending.task_count is not None:
-        document["taskCount"] = pending.task_count
-    return bounded(dump(document), **_BOUNDS)
-
-
-def _file_json(file: PendingFile) -> dict[str, Any]:
-    return {
-        "version": FILE_VERSION,
-        "filename": None,
-        "uri": file.uri or f"s3a://{file.bucket}/{file.key}",
-        "uploadId": file.upload_id,
-        "bucket": file.bucket,
-        "destinationKey": file.key,
-        "created": file.created,
-        "saved": file.saved,
-        "date": None,
-        "jobId": file.job_id,
-        "taskId": file.task_id,
-        "attemptId": file.attempt_id,
-        "text": file.text,
-        "etags": [{"etag": etag} for etag in file.etags],
-        "extraData": file.extra,
-        "length": file.length,
-        "rows": file.rows,
-        "partCount": len(file.etags),
-        "iostatistics": _NO_STATISTICS,
-    }
+    document = _SET.write(pending)
+    _check_keys(_SET.read(document))
+    return _SET.dump(document)
 
 
 def decode_pendingset(body: bytes, directory: JobDirectory) -> PendingSet:
@@ -126,79 +128,32 @@ def decode_pendingset(body: bytes, directory: JobDirectory) -> PendingSet:
     ``BAD_FIELD``, ``DUPLICATE_KEY``, ``WRONG_JOB``, ``NOT_CONTAINED``, ``NAME_NOT_UNIQUE`` or
     ``UNSUPPORTED_CHECKSUM``.
     """
-    fields = Fields(parse(body, **_BOUNDS), "$")
-    fields.version(SET_VERSION)
-    pending = PendingSet(
-        job_id=fields.text("jobId", ""),
-        task_id=fields.text("taskId", ""),
-        attempt_id=fields.text("attemptId", ""),
-        files=tuple(_file(commit) for commit in fields.objects("commits", most=MAX_FILES)),
-        task_count=fields.optional_integer("taskCount"),
-    )
-    _check_set(pending)
+    pending = _SET.decode(body)
+    _check_keys(pending)
     _check_job(pending, directory)
     for file in pending.files:
         _check_contained(file, directory)
     return pending
 
 
-def _file(fields: Fields) -> PendingFile:
-    fields.version(FILE_VERSION)
-    extra = fields.mapping("extraData")
-    if len(extra) > MAX_EXTRAS or not all(isinstance(value, str) for value in extra.values()):
-        most = f"at most {MAX_EXTRAS} strings"
-        _refuse("BAD_FIELD", f"{fields.path}.extraData must map {most} to strings")
-    for text in (*extra, *extra.values()):
-        check_text(text, f"{fields.path}.extraData", longest=MAX_EXTRA)
-    return PendingFile(
-        bucket=fields.text("bucket"),
-        key=fields.text("destinationKey"),
-        upload_id=fields.text("uploadId"),
-        etags=hadoop.etags(fields, most=MAX_PARTS, longest=MAX_ETAG),
-        length=fields.integer("length"),
-        job_id=fields.text("jobId", ""),
-        task_id=fields.text("taskId", ""),
-        attempt_id=fields.text("attemptId", ""),
-        rows=fields.optional_integer("rows"),
-        uri=fields.text("uri", "", longest=8192),
-        created=fields.integer("created", 0),
-        saved=fields.integer("saved", 0),
-        text=fields.text("text", ""),
-        extra=extra,
-    )
-
-
-def _check_set(pending: PendingSet) -> None:
-    if len(pending.files) > MAX_FILES:
-        _refuse("BAD_FIELD", f"a pendingset has at most {MAX_FILES} files")
+def _check_keys(pending: PendingSet) -> None:
     seen: set[str] = set()
     for file in pending.files:
-        _check_file(file)
         if file.key in seen:
             _refuse("DUPLICATE_KEY", f"key {file.key[:200]!r} is written twice by one task")
         seen.add(file.key)
 
 
-def _check_file(file: PendingFile) -> None:
-    where = f"file {file.key[:200]!r}"
-    if not (file.bucket and file.key and file.upload_id):
-        _refuse("BAD_FIELD", f"{where}: bucket, destinationKey and uploadId must not be empty")
-    if not 1 <= len(file.etags) <= MAX_PARTS or not all(file.etags):
-        _refuse("BAD_FIELD", f"{where}: 1 to {MAX_PARTS} etags are needed, none of them empty")
-    if not 0 <= file.length <= MAX_OBJECT_BYTES:
-        _refuse("BAD_FIELD", f"{where}: length {file.length} is out of bounds")
-
-
 def _check_job(pending: PendingSet, directory: JobDirectory) -> None:
-    for job_id in {pending.job_id, *(file.job_id for file in pending.files)} - {""}:
-        if job_id != directory.job_id:
-            _refuse("WRONG_JOB", f"manifest of job {job_id[:80]!r} in that of {directory.job_id}")
-    if len(_named(file.task_id for file in pending.files) | _named([pending.task_id])) > 1:
+    tasks: set[str] = set()
+    ones: tuple[PendingSet | PendingFile, ...] = (pending, *pending.files)
+    for one in ones:
+        if one.job_id not in ("", directory.job_id):
+            message = f"manifest of job {one.job_id[:80]!r} in that of {directory.job_id}"
+            _refuse("WRONG_JOB", message)
+        tasks.add(one.task_id)
+    if len(tasks - {""}) > 1:
         _refuse("WRONG_JOB", "manifest names more than one task")
-
-
-def _named(values: Iterable[str]) -> set[str]:
-    return {value for value in values if value}
 
 
 def _check_contained(file: PendingFile, directory: JobDirectory) -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated, Final
 
-from s3commit.core.formats.documents import VERSION
-from s3commit.core.formats.strict_json import Fields, dump, members, parse
+from s3commit.core.formats.codec import Codec
+from s3commit.core.formats.documents import MAX_JOB_BYTES, VERSION
+from s3commit.core.formats.strict_json import dump
 from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.fields import SPARSE, Text
+from s3commit.core.model.job import Columns, JobId
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 
 SUCCESS_NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
 SUCCESS_FILES = 100  # Hadoop's SUCCESS_MARKER_FILE_LIMIT
-MAX_LINE_BYTES = 64 * 1024
+MAX_LINE_BYTES = MAX_JOB_BYTES  # the first one repeats job.json's columns and key
 MAX_SUCCESS_BYTES = 1024 * 1024
 MAX_COMMITS_BYTES = 1024 * 1024 * 1024
 
@@ -22,15 +26,15 @@ MAX_COMMITS_BYTES = 1024 * 1024 * 1024
 class CommitHeader:
     """The first line of a commit manifest: the job, and what its files add up to."""
 
-    job_id: str
+    job_id: JobId
     destination: str
     decided_at: str
     files: int
     bytes: int
     rows: int | None
-    partition_by: tuple[str, ...] = ()
+    partition_by: Columns = ()
     idempotency_key: str | None = None
-    replaced: ReplacedFacts | None = None
+    replaced: Annotated[ReplacedFacts | None, SPARSE] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,20 @@ class CommittedFile:
 
     key: str
     length: int
-    etag: str
-    rows: int | None
+    etag: str = ""
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Marker:
+    """What is read of a ``_SUCCESS``: Hadoop's is of 0 bytes, or of a job of its own."""
+
+    job_id: Annotated[str, Text(200)] = ""
+
+
+_HEADER: Final = Codec(CommitHeader, "commit manifest", VERSION, max_bytes=MAX_LINE_BYTES)
+_FILE: Final = Codec(CommittedFile, "commit manifest", max_bytes=MAX_LINE_BYTES)
+_MARKER: Final = Codec(_Marker, "_SUCCESS", max_bytes=MAX_SUCCESS_BYTES)
 
 
 def header_of(record: JobRecord) -> CommitHeader:
@@ -62,42 +78,14 @@ def header_of(record: JobRecord) -> CommitHeader:
 
 def commit_lines(header: CommitHeader, files: Iterable[CommittedFile]) -> Iterator[bytes]:
     """The commit manifest, line by line, each with its newline; the same input, the same bytes."""
-    first = {"version": VERSION, **members(header, "replaced")}
-    if header.replaced is not None:
-        first["replaced"] = members(header.replaced)
-    yield dump(first) + b"\n"
+    yield dump(_HEADER.write(header)) + b"\n"
     for file in files:
-        yield dump(members(file)) + b"\n"
+        yield dump(_FILE.write(file)) + b"\n"
 
 
 def decode_commit_header(start: bytes) -> CommitHeader:
     """Read the first line of the first `MAX_LINE_BYTES` or more. Raises `InvalidInputError`."""
-    line = start.split(b"\n", 1)[0]
-    fields = Fields(parse(line, what="commit manifest", max_bytes=MAX_LINE_BYTES), "$")
-    fields.version(VERSION)
-    return CommitHeader(
-        job_id=fields.text("jobId", longest=80),
-        destination=fields.text("destination"),
-        decided_at=fields.text("decidedAt"),
-        files=fields.integer("files"),
-        bytes=fields.integer("bytes"),
-        rows=fields.optional_integer("rows"),
-        partition_by=fields.texts("partitionBy", most=100, default=[]),
-        idempotency_key=fields.optional_text("idempotencyKey"),
-        replaced=read_replaced(fields),
-    )
-
-
-def read_replaced(document: Fields) -> ReplacedFacts | None:
-    """What a document says of the job's replace list, if it had one."""
-    if not document.has("replaced"):
-        return None
-    fields = Fields(document.mapping("replaced"), f"{document.path}.replaced")
-    return ReplacedFacts(
-        sha256=fields.text("sha256", longest=64),
-        files=fields.integer("files"),
-        bytes=fields.integer("bytes"),
-    )
+    return _HEADER.decode(start.split(b"\n", 1)[0])
 
 
 def decode_commit_manifest(body: bytes) -> tuple[CommitHeader, list[CommittedFile]]:
@@ -109,22 +97,12 @@ def decode_commit_manifest(body: bytes) -> tuple[CommitHeader, list[CommittedFil
     if not lines:
         raise InvalidInputError("commit manifest is empty", code="TRUNCATED")
     header = decode_commit_header(lines[0])
-    files = [_committed_file(line) for line in lines[1:]]
+    files = [_FILE.decode(line) for line in lines[1:]]
     if len(files) != header.files:
         raise InvalidInputError(
             f"commit manifest has {len(files)} files and says {header.files}", code="TRUNCATED"
         )
     return header, files
-
-
-def _committed_file(line: bytes) -> CommittedFile:
-    fields = Fields(parse(line, what="commit manifest", max_bytes=MAX_LINE_BYTES), "$")
-    return CommittedFile(
-        key=fields.text("key"),
-        length=fields.integer("length"),
-        etag=fields.text("etag", ""),
-        rows=fields.optional_integer("rows"),
-    )
 
 
 def encode_success(record: JobRecord, keys: Iterable[str], *, timestamp: int) -> bytes:
@@ -169,17 +147,6 @@ def millis_of(moment: str) -> int:
 def success_job_id(body: bytes) -> str:
     """The job whose marker this is; empty for a marker of another kind (Hadoop's is 0 bytes)."""
     try:
-        fields = Fields(parse(body, what="_SUCCESS", max_bytes=MAX_SUCCESS_BYTES), "$")
-        return fields.text("jobId", "", longest=200)
+        return _MARKER.decode(body).job_id
     except InvalidInputError:
         return ""
-
-
-def success_files(body: bytes) -> tuple[str, ...]:
-    """The keys that a marker lists, up to `SUCCESS_FILES`; none for a marker of another kind."""
-    try:
-        fields = Fields(parse(body, what="_SUCCESS", max_bytes=MAX_SUCCESS_BYTES), "$")
-        names = fields.texts("filenames", most=SUCCESS_FILES, default=[])
-    except InvalidInputError:
-        return ()
-    return tuple(name.removeprefix("/") for name in names)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Final
 
+from s3commit.core.formats.codec import Codec, Form
 from s3commit.core.formats.layout import JobDirectory, parse_directory
-from s3commit.core.formats.strict_json import Fields, members, one_line
+from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Failure, Outcome
+from s3commit.core.model.fields import SPARSE, Name, Several, Text
+from s3commit.core.model.job import Failure, JobId, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 
@@ -35,13 +37,13 @@ class Ticket:
     ``acquired`` says that the job holds what it claims, since it entered under ``epoch``; else it
     waits for the job ``behind``, by its ref, or for others as well.
     ``pause`` is for how many seconds the machine waits before the step, or its state, comes again.
-    ``page`` is where a step that hands over to another call goes on: RemoveReplaced with that page
-    of the replace list, RollBack with that portion of its work; 0 is the beginning.
+    ``plan`` is the key of the plan's index. ``page`` is where a step that hands over to another
+    call resumes: RemoveReplaced with that page of the replace list, RollBack of the plan.
     """
 
-    job_id: str
-    bucket: str
-    prefix: str
+    job_id: JobId
+    bucket: Annotated[str, Text(80)]
+    prefix: Annotated[str, Name("directory")]
     execution: str = ""
     generation: int = 0
     state: JobState = JobState.OPEN
@@ -57,8 +59,8 @@ class Ticket:
     page: int = 0
     outcome: str = ""
     code: str = ""
-    completed: tuple[UnitResult, ...] = ()
-    refusal: Failure | None = None
+    completed: Annotated[tuple[UnitResult, ...], Several(100_000)] = ()
+    refusal: Annotated[Failure | None, SPARSE] = None
 
     @property
     def directory(self) -> JobDirectory:
@@ -82,7 +84,7 @@ class Ticket:
             self,
             generation=record.generation,
             state=record.state,
-            plan=self.directory.plan(plan.sha256) if plan else "",
+            plan=self.directory.index(plan.sha256) if plan else "",
             units=plan.units if plan else 0,
             files=plan.files if plan else 0,
             bytes=plan.bytes if plan else 0,
@@ -110,64 +112,30 @@ def execution_input(directory: JobDirectory) -> dict[str, Any]:
 
 
 def encode_ticket(ticket: Ticket) -> dict[str, Any]:
-    """The ticket as the state machine carries it."""
-    return {
-        **members(ticket, "prefix", "refusal"),
-        "directory": ticket.prefix,
-        "state": ticket.state.value,
-        "outcome": str(ticket.outcome),
-        "completed": [],  # filled by the Map, read by BeginPublish, never passed on
-    }
+    """The ticket as the state machine carries it.
+
+    ``completed`` is filled by the Map, read by BeginPublish and never passed on, nor a refusal.
+    """
+    return _TICKET.write(replace(ticket, completed=(), refusal=None))
 
 
 def decode_ticket(value: object, *, execution: str = "") -> Ticket:
-    """Read a ticket or an execution's input. Raises `InvalidInputError`."""
-    fields = Fields(value, "$")
-    return Ticket(
-        job_id=fields.text("jobId", longest=80),
-        bucket=fields.text("bucket", longest=80),
-        prefix=fields.text("directory"),
-        execution=execution or fields.text("execution", ""),
-        generation=fields.integer("generation", 0),
-        state=JobState(fields.text("state", JobState.OPEN)),
-        plan=fields.text("plan", ""),
-        units=fields.integer("units", 0),
-        files=fields.integer("files", 0),
-        bytes=fields.integer("bytes", 0),
-        replaces=fields.value.get("replaces") is True,
-        acquired=fields.value.get("acquired") is True,
-        epoch=fields.integer("epoch", 0),
-        pause=fields.integer("pause", 0),
-        behind=fields.text("behind", ""),
-        page=fields.integer("page", 0),
-        outcome=fields.text("outcome", ""),
-        code=fields.text("code", ""),
-        completed=_completed(fields),
-        refusal=_refusal(fields),
-    )
+    """Read a ticket or an execution's input. Raises `InvalidInputError`.
+
+    A result that is null is a worker's failure that something swallowed: it is refused.
+    """
+    ticket = _TICKET.read(value)
+    return replace(ticket, execution=execution or ticket.execution)
 
 
-def _completed(fields: Fields) -> tuple[UnitResult, ...]:
-    if not fields.has("completed"):
-        return ()
-    # A result that is null is a worker's failure that something swallowed: refused here.
-    return tuple(
-        UnitResult(
-            result.integer("unit"),
-            result.integer("files"),
-            result.integer("lost"),
-        )
-        for result in fields.objects("completed", most=100_000)
-    )
-
-
-def _refusal(fields: Fields) -> Failure | None:
+def _refusal(caught: Any) -> Failure:
     """The caught error of a step: Lambda puts its message, our code first, into ``Cause``."""
-    if not fields.has("refusal"):
-        return None
-    cause = fields.mapping("refusal").get("Cause", "")
+    cause = caught.get("Cause") if isinstance(caught, dict) else None
     found = parse_refusal(cause if isinstance(cause, str) else "")
     return found if found.message else replace(found, message="refused")
+
+
+_TICKET: Final = Codec(Ticket, "ticket", forms={"refusal": Form(_refusal)})
 
 
 def refusal_text(code: str, message: str) -> str:

@@ -1,4 +1,4 @@
-"""Who else claims what a job claims: read from the ledger, for the job and for those who ask."""
+"""The jobs that claim what a job claims, as the ledger has them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import islice
 
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import MAX_CLAIMS_READ, RECORDS_AT_ONCE
-from s3commit.core.model.locks import Claim, Claimed, Look, claimed, looks
+from s3commit.core.model.locks import Claim, Claimed, ClaimQuery, claim_queries, claimed
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import ParallelMap, Ports
 from s3commit.core.ports.ledger import Ledger
@@ -35,12 +35,12 @@ def claimants(
 
     Those first that are not known to wait; with ``asked`` without jobs that wait and have asked
     after that moment, however many they are. Raises `JobRefusedError` (``DESTINATION_BUSY``) if
-    there are more claims than anybody reads.
+    there are more than `MAX_CLAIMS_READ` claims.
     """
     own = claimed(record)
 
-    def read(look: Look) -> list[Claimed]:
-        claims = ledger.claims(look.claim, below=look.below, asked=asked)
+    def read(query: ClaimQuery) -> list[Claimed]:
+        claims = ledger.claims(query.claim, below=query.below, asked=asked)
         found = list(islice(claims, MAX_CLAIMS_READ + 1))
         if len(found) > MAX_CLAIMS_READ:
             raise JobRefusedError(
@@ -51,7 +51,7 @@ def claimants(
         return found
 
     found: dict[str, Claimed] = {}
-    for some in parallel(read, looks(record)):
+    for some in parallel(read, claim_queries(record)):
         for one in some:
             if one.ref != record.ref and any(one.claim.meets(claim) for claim in own):
                 found[one.ref] = min(one, found.get(one.ref, one))

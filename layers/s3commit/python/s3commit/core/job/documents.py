@@ -43,22 +43,10 @@ def read_spec(ports: Ports, directory: JobDirectory) -> JobSpec:
     return replace(decode_job(stored.body, directory), put_at=stored.facts.modified)
 
 
-def says_elsewhere(ports: Ports, directory: JobDirectory) -> bool:
-    """Whether the ``job.json`` that lies here is not acceptable here: nothing was ever decided.
-
-    So it is in a copy of a table, which brings along the job directories of the original.
-    """
-    try:
-        read_spec(ports, directory)
-    except InvalidInputError as error:
-        return error.code != JOB_CHANGED
-    return False
-
-
 def opened_at(store: ObjectReader, record: JobRecord) -> str:
     """When S3 got the job's ``job.json``; empty if there is none.
 
-    Somebody may have asked for the job's abort before it was put; then the ledger does not know.
+    The ledger does not know it if the job's abort was requested before ``job.json`` was put.
     """
     if record.opened_at:
         return record.opened_at
@@ -68,7 +56,7 @@ def opened_at(store: ObjectReader, record: JobRecord) -> str:
 
 
 def read_spec_of(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobSpec:
-    """As `read_spec`, if it is what it was when the job was first heard of.
+    """As `read_spec`, if it is still the document that the ledger knows.
 
     Raises `JobRefusedError` (``JOB_CHANGED``).
     """
@@ -113,10 +101,10 @@ def read_commit_header(store: ObjectReader, directory: JobDirectory) -> CommitHe
 
 
 def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | AbortRequest:
-    """The driver's word.
+    """The job's ``request.json``.
 
-    Raises `InvalidInputError`, and `JobRefusedError` (``REQUEST_MISSING``) if somebody has removed
-    it: the job has to end all the same, since no second request would be heard.
+    Raises `InvalidInputError`, and `JobRefusedError` (``REQUEST_MISSING``) if it is gone: the job
+    has to end all the same, since no event would announce a second request.
     """
     try:
         stored = ports.store.get(directory.bucket, directory.request, max_bytes=MAX_REQUEST_BYTES)

@@ -7,9 +7,12 @@ key: it outlives the ledger's time to live, and the ledger itself.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
+from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.documents import VERSION
 from s3commit.core.formats.layout import JobDirectory, check_job_id
-from s3commit.core.formats.strict_json import Fields, dump, parse
 from s3commit.core.job.documents import read_result
 from s3commit.core.model.errors import (
     InvalidInputError,
@@ -18,7 +21,7 @@ from s3commit.core.model.errors import (
     PreconditionError,
     TransientError,
 )
-from s3commit.core.model.job import ALREADY_COMMITTED, Outcome
+from s3commit.core.model.job import ALREADY_COMMITTED, JobId, Outcome
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -27,15 +30,22 @@ from s3commit.core.ports.objects import ObjectReader
 
 MAX_NOTE_BYTES = 16 * 1024
 _HAS_IT = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
-_MAY_GET_IT = frozenset({JobState.COMMITTING, JobState.ROLLING_BACK})
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    key: str
+    job_id: JobId
+
+
+_NOTE: Final = Codec(_Note, "note", VERSION, max_bytes=MAX_NOTE_BYTES)
 
 
 def check_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> tuple[str, str | None]:
     """The job that the key's note names, which is not committed, and the note's etag.
 
     Asked under the key's lock. Raises `JobRefusedError`: ``ALREADY_COMMITTED``, and names the other
-    job; ``KEY_IN_DOUBT`` if the other one may have been decided and has not ended. That one needs
-    the key's lock to end, so it can't be waited for with the lock held.
+    job.
     """
     key = record.idempotency_key
     if key is None:
@@ -56,7 +66,7 @@ def reserve_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> Non
     holder, etag = check_key(ports, directory, record)
     if holder == directory.job_id:
         return
-    body = dump({"version": VERSION, "key": key, "jobId": directory.job_id})
+    body = _NOTE.encode(_Note(key, directory.job_id))
     name = directory.once(key_digest(key))
     try:
         ports.store.put(directory.bucket, name, body, if_absent=etag is None, if_match=etag)
@@ -65,9 +75,9 @@ def reserve_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> Non
 
 
 def refuse_taken_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
-    """Say to a job that waits for its locks that another one has its key for good.
+    """Refuse a job that waits for its locks if another job has its key for good.
 
-    Asked without the key's lock, so only what can't change any more is believed: the ledger's word
+    Called without the key's lock, so only what can't change any more is believed: the ledger's word
     that the other one is COMMITTED, or PUBLISHING and has nothing to remove. Raises
     `JobRefusedError` (``ALREADY_COMMITTED``, ``BAD_ONCE_NOTE``).
     """
@@ -112,14 +122,14 @@ def key_holder(store: ObjectReader, directory: JobDirectory, key: str) -> tuple[
     name = directory.once(key_digest(key))
     try:
         stored = store.get(directory.bucket, name, max_bytes=MAX_NOTE_BYTES)
-        fields = Fields(parse(stored.body, what=name, max_bytes=MAX_NOTE_BYTES), "$")
-        if fields.text("key") == key:
-            return check_job_id(fields.text("jobId", longest=80)), stored.facts.etag
+        note = _NOTE.decode(stored.body)
+        if note.key == key:
+            return check_job_id(note.job_id), stored.facts.etag
     except NotFoundError:
         return "", None
     except InvalidInputError as error:
         raise JobRefusedError(
-            f"{name} is not readable, so nobody knows whether the key is taken:"
+            f"{name} is not readable, so it is not known whether the key is taken:"
             f" {error.message}; look at it, and delete it if no job has the key",
             code="BAD_ONCE_NOTE",
         ) from error
@@ -129,31 +139,15 @@ def key_holder(store: ObjectReader, directory: JobDirectory, key: str) -> tuple[
 def _has_it(ports: Ports, other: JobDirectory) -> bool:
     """Whether the other job has been, or is sure to be, committed.
 
-    Asked under the key's lock: by the ledger, the other one is not in between. A job that the
-    ledger does not know is judged by S3.
+    Called under the key's lock, so the other job is not between its decision and its end. Where the
+    ledger has no record, S3 has the result.
     """
     record = ports.ledger.job(other.ref)
     if record is not None:
-        if record.state in _MAY_GET_IT:
-            raise _in_doubt(other)
-        if record.state in _HAS_IT:
-            return True
-        # A ledger that was restored to a moment of before does not know that the job was listed.
-        return ports.store.head(other.bucket, other.commits) is not None
+        return record.state in _HAS_IT
     if ports.store.head(other.bucket, other.commits) is not None:
         return True
     try:
         return read_result(ports.store, other).outcome is Outcome.COMMITTED
     except NotFoundError:
-        pass
-    if ports.store.head(other.bucket, other.request) is not None:
-        raise _in_doubt(other)  # the ledger has forgotten a job that nobody has ended
-    return False
-
-
-def _in_doubt(other: JobDirectory) -> JobRefusedError:
-    return JobRefusedError(
-        f"job {other.job_id} has the same idempotencyKey, may be committed and has not ended: have"
-        f" it ended (s3commit commit {other.uri}), then write again",
-        code="KEY_IN_DOUBT",
-    )
+        return False

@@ -1,9 +1,9 @@
 """Listings of millions of keys: ranges of keys are listed side by side.
 
-S3 gives 1,000 keys a request, and a request names the key that it goes on after: in one row a
-million keys take minutes. A range that has given two pages is cut in two at a key that may not
-exist, since S3 starts anywhere. What a page gives beyond its range is read in vain, so whoever
-knows some of the keys names those to cut at
+S3 gives 1,000 keys a request, and a request names the key that it starts after: one after the
+other, a million keys take minutes. A range that has given two pages is cut in two at a key that may
+not exist, since S3 starts anywhere. What a page gives beyond its range is read in vain, so a caller
+that knows some of the keys names those to cut at
 (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html, StartAfter;
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html, key-marker).
 """
@@ -112,5 +112,5 @@ def _between(prefix: str, low: str, high: str) -> str:
         if least + 1 < most:
             return low[:at] + chr((least + most) // 2)
         if high and low[at] != high[at]:
-            high = ""  # whatever goes on as `low` does up to here is below it
+            high = ""  # every key that is like `low` up to here is below it
     return ""

@@ -1,9 +1,9 @@
-"""The manifests of a job's task attempts, read and judged."""
+"""The manifests of a job's counted attempts, read and judged, each once and in their order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from s3commit.core.formats.layout import JobDirectory, parse_manifest_key
 from s3commit.core.formats.manifest import (
@@ -12,81 +12,89 @@ from s3commit.core.formats.manifest import (
     decode_pendingset,
     digest,
 )
-from s3commit.core.formats.plan import Slice
 from s3commit.core.formats.strict_json import TOO_LARGE
+from s3commit.core.job.pages import in_order
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
-from s3commit.core.model.job import CountedAttempt
-from s3commit.core.model.pending import PendingSet
+from s3commit.core.model.job import CountedAttempt, PendingSet
 from s3commit.core.ports.bundle import Ports
 
+MANIFESTS_AT_ONCE: Final = 128  # are read side by side, and held until their turn
+FILES_AT_ONCE: Final = 4_096
 
-def each_manifest(
-    ports: Ports, read: Callable[[Any, int], Any], items: Iterable[Any]
-) -> Iterator[Any]:
-    """``read(item, max_bytes)`` of each item, many side by side where the manifests are small.
 
-    The large ones, which ``read`` refuses at first with ``TOO_LARGE``, come after that, one at a
-    time: so memory is that of one, however many of them a job has, and whoever wrote them. Results
-    come in any order.
+def counted_manifests(
+    ports: Ports, directory: JobDirectory, attempts: Iterable[CountedAttempt]
+) -> Iterator[PendingSet]:
+    """The manifest of each counted attempt, in the order of their names.
+
+    Many are read side by side: a hundred thousand of them one after the other take longer than a
+    call has time for. A large one is read alone, when its turn has come. Memory: that of
+    `MANIFESTS_AT_ONCE` small manifests and a large one. Raises `JobRefusedError`:
+    ``MANIFEST_MISSING``, ``MANIFEST_CHANGED`` (other bytes than the task wrote),
+    ``COUNTS_DIFFER``, or the decoder's code.
     """
-    later: list[Any] = []
 
-    def read_small(item: Any) -> Any:
+    def read_small(attempt: CountedAttempt) -> PendingSet | None:
         try:
-            return read(item, SMALL_MANIFEST_BYTES)
-        except (InvalidInputError, JobRefusedError) as error:
+            return _read(ports, directory, attempt, SMALL_MANIFEST_BYTES)
+        except JobRefusedError as error:
             if error.code != TOO_LARGE:
                 raise
-            later.append(item)
-            return later
+            return None
 
-    for result in ports.parallel(read_small, items):
-        if result is not later:
-            yield result
-    for item in later:
-        yield read(item, MAX_MANIFEST_BYTES)
+    for some in _at_once(sorted(attempts, key=lambda one: one.manifest)):
+        read = in_order(ports.parallel, read_small, some)
+        for attempt, pending in zip(some, read, strict=True):
+            yield pending or _read(ports, directory, attempt, MAX_MANIFEST_BYTES)
 
 
-def read_manifest(
-    ports: Ports,
-    directory: JobDirectory,
-    told: CountedAttempt | Slice,
-    max_bytes: int = MAX_MANIFEST_BYTES,
+def _at_once(attempts: Iterable[CountedAttempt]) -> Iterator[list[CountedAttempt]]:
+    some: list[CountedAttempt] = []
+    files = 0
+    for attempt in attempts:
+        if some and (len(some) >= MANIFESTS_AT_ONCE or files + attempt.files > FILES_AT_ONCE):
+            yield some
+            some, files = [], 0
+        some.append(attempt)
+        files += attempt.files
+    if some:
+        yield some
+
+
+def _read(
+    ports: Ports, directory: JobDirectory, attempt: CountedAttempt, max_bytes: int
 ) -> PendingSet:
-    """The manifest as the request or plan names it, relative to the directory.
-
-    Raises `JobRefusedError`: ``MANIFEST_MISSING``, ``MANIFEST_CHANGED`` (other bytes than the
-    task wrote), or the codec's code.
-    """
-    name = told.manifest
+    name = attempt.manifest
     try:
         stored = ports.store.get(directory.bucket, directory.prefix + name, max_bytes=max_bytes)
     except NotFoundError:
         raise JobRefusedError(f"manifest {name} is not there", code="MANIFEST_MISSING") from None
     except InvalidInputError as error:
         raise JobRefusedError(error.message, code=error.code) from error
-    if digest(stored.body) != told.sha256:
+    if digest(stored.body) != attempt.sha256:
         raise JobRefusedError(
             f"manifest {name} has changed since its task wrote it", code="MANIFEST_CHANGED"
         )
-    return decode_manifest(directory, name, stored.body)
+    pending = decode_manifest(directory, name, stored.body)
+    if (attempt.files, attempt.bytes) != (len(pending.files), pending.bytes):
+        raise JobRefusedError(
+            f"manifest {name} has {len(pending.files)} files of {pending.bytes} bytes,"
+            f" the request says {attempt.files} of {attempt.bytes}",
+            code="COUNTS_DIFFER",
+        )
+    return pending
 
 
 def decode_manifest(directory: JobDirectory, name: str, body: bytes) -> PendingSet:
-    """The manifest ``name`` as its bytes have it.
+    """The manifest as its bytes have it.
 
-    Raises `JobRefusedError` with the codec's code, or ``WRONG_JOB`` if it is another attempt's.
+    Raises `JobRefusedError` with the decoder's code, or ``WRONG_JOB`` if it is another attempt's.
     """
     try:
         pending = decode_pendingset(body, directory)
         _, task_id, attempt_id = parse_manifest_key(directory.bucket, directory.prefix + name)
     except InvalidInputError as error:
         raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
-    _refuse_other_ids(pending, task_id, attempt_id)
-    return PendingSet(directory.job_id, pending.files, task_id, attempt_id, pending.task_count)
-
-
-def _refuse_other_ids(pending: PendingSet, task_id: str, attempt_id: str) -> None:
     for said_task, said_attempt in [
         (pending.task_id, pending.attempt_id),
         *((file.task_id, file.attempt_id) for file in pending.files),
@@ -97,3 +105,4 @@ def _refuse_other_ids(pending: PendingSet, task_id: str, attempt_id: str) -> Non
                 f" {said_task[:80]!r}, {said_attempt[:80]!r}",
                 code="WRONG_JOB",
             )
+    return pending

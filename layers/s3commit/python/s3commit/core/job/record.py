@@ -1,4 +1,4 @@
-"""The job's record in the ledger: made, found, and guarded against other executions."""
+"""The job's record in the ledger: made, found and guarded; and how executions are started."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from datetime import datetime
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.model.errors import JobRefusedError, NotFoundError, TransientError
+from s3commit.core.model.errors import (
+    JobRefusedError,
+    NeedsOperatorError,
+    NotFoundError,
+    TransientError,
+)
 from s3commit.core.model.job import Failure, JobSpec
 from s3commit.core.model.limits import LONGEST_ROUND_WAIT, SHORTEST_WAIT, WAITED_SHARE
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.clock import CallTime
+from s3commit.core.ports.bundle import CallTime, Executions, Ports
 from s3commit.core.ports.ledger import LostRaceError
 
 
@@ -40,21 +44,16 @@ def new_record(spec: JobSpec, directory: JobDirectory, now: str) -> JobRecord:
 def first_generation(created_at: str) -> int:
     """The generation of a record that is made at a moment: its seconds since 1970.
 
-    Had each record begun at 0, then a worker that still holds a number of before the ledger was
-    lost would be let in by the job's next record. No job is taken over once a second.
+    If each record began at 0, a number from the lost ledger could match the job's next record, and
+    a worker that still holds it would be let in. No job is taken over once a second.
     """
     return int(datetime.fromisoformat(created_at).timestamp())
 
 
-def takeovers(record: JobRecord) -> int:
-    """How many executions have taken the job over since its record was made."""
-    return max(0, record.generation - first_generation(record.created_at))
-
-
 def next_round(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
-    """The ticket of a step that others keep from ending the job's state: it comes again.
+    """The ticket with which a step that could not finish comes again.
 
-    The longer the job has been in the state, under this execution, the longer the pause.
+    The longer the job has been in its state, under this execution, the longer the pause.
     """
     now, since = map(datetime.fromisoformat, (ports.clock.now(), record.updated_at))
     pause = int((now - since).total_seconds()) // WAITED_SHARE
@@ -72,7 +71,7 @@ def coming_again(
 def own_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobRecord:
     """The job's record, if it is in an expected state and under the ticket's generation.
 
-    Raises `LostRaceError` otherwise: another execution goes on with the job, this one must stop.
+    Raises `LostRaceError` otherwise: another execution has taken the job over, this one must stop.
     """
     record = ports.ledger.job(ticket.ref)
     if record is None or record.generation != ticket.generation or record.state not in expected:
@@ -83,19 +82,18 @@ def own_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobRecord:
 def planned_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobRecord:
     """As `own_record`, if the plan too is the one that this execution has verified.
 
-    A request that names no attempts counts what is there: a late try of VerifyManifests may note
-    another plan, while locks and replace list are still those of the first. Raises `LostRaceError`.
+    Raises `LostRaceError`.
     """
     record = own_record(ports, ticket, *expected)
-    if record.plan is None or ticket.directory.plan(record.plan.sha256) != ticket.plan:
+    if record.plan is None or ticket.directory.index(record.plan.sha256) != ticket.plan:
         raise LostRaceError(f"job {ticket.job_id} has another plan than this execution", record)
     return record
 
 
-def moved(
+def move(
     ports: Ports, record: JobRecord, target: JobState, failure: Failure | None = None
 ) -> JobRecord:
-    """Move the job, as its record was read, to another state. Raises `LostRaceError`."""
+    """Move the job to another state, as its record was read. Raises `LostRaceError`."""
     return ports.ledger.advance(
         record.ref,
         source=record.state,
@@ -110,9 +108,9 @@ def moved(
 def beside_twins(ticket: Ticket) -> Iterator[None]:
     """Turn a race lost against a twin of the same step into `TransientError`: run it again.
 
-    A try that was given up (its answer was lost, or late) may still run. If it is faster than the
-    one that is listened to, that one must not give the job up as another execution's: nobody
-    would go on with it. Run again, the step finds what its twin has done.
+    A call whose answer was lost or late is repeated, and may still run beside the repetition. If it
+    is faster, the repetition must not give the job up as another execution's: no execution would
+    resume it. Run again, the step finds what its twin has done.
     """
     try:
         yield
@@ -125,12 +123,23 @@ def beside_twins(ticket: Ticket) -> Iterator[None]:
 
 @contextmanager
 def unless_overtaken(ports: Ports, ticket: Ticket, *expected: JobState) -> Iterator[None]:
-    """What is missing may be so because another execution has ended the job and tidied up.
+    """Turn a refusal into `LostRaceError` if another execution has meanwhile taken the job over.
 
-    Then `LostRaceError` is raised, which ends this one in peace.
+    What is missing may be missing because that one has ended the job and tidied up.
     """
     try:
         yield
-    except (JobRefusedError, NotFoundError):
+    except (JobRefusedError, NeedsOperatorError, NotFoundError):
         own_record(ports, ticket, *expected)
         raise
+
+
+def start_execution(executions: Executions, directory: JobDirectory, due: str) -> str | None:
+    """Start an execution for the job; its ARN, or None if one was started for the same moment.
+
+    ``due`` (RFC 3339) is when it fell due, to the second. The name says so: of all who start one
+    for the same reason one does, and the name of one that died at once, which Step Functions keeps
+    for 90 days, is not the next one's. One too many does no harm: it takes the job over.
+    """
+    seconds = int(datetime.fromisoformat(due).timestamp())
+    return executions.start(f"{directory.ref}-{seconds:x}", directory)

@@ -23,6 +23,6 @@ def many(count: int, one: str, several: str | None = None) -> str:
 
 
 def amount(files: int, total: int, rows: int | None) -> str:
-    """``3 files, 1.5 KiB, 10 rows``; rows that nobody counted are left out."""
+    """``3 files, 1.5 KiB, 10 rows``; rows that were not counted are left out."""
     counted = "" if rows is None else f", {many(rows, 'row')}"
     return f"{many(files, 'file')}, {size(total)}{counted}"

@@ -1,7 +1,7 @@
 """Every code with which a job may be refused, or its execution fail: what is true, what to do.
 
-A job that has ended with a code shows none of its files; that goes without saying in each line. An
-execution that failed has not ended its job: once what is said is done, another one goes on with it.
+A job that has ended with a code shows none of its files; the lines do not repeat that. An execution
+that failed has not ended its job: once the cause is mended, another execution resumes it.
 `docs/codes.md` is made from these tables.
 """
 
@@ -37,7 +37,6 @@ _BY_OTHER_WRITERS: Final = {
     "NAME_NOT_UNIQUE": (
         "A file name does not contain the job's id, or contains another job's id too"
     ),
-    "PLAN_CHANGED": "The pipeline's documents of the job in S3 differ from the ledger",
     "REQUEST_CHANGED": "`request.json` was replaced after the pipeline read it",
     "TOO_LARGE": "A document is larger than the limit",
     "TRUNCATED": "A document is incomplete",
@@ -125,14 +124,15 @@ _ENDS: Final = {
         "Use a new id for each run, or none. If no id was used twice, find out who wrote the"
         " named list in `_commits/`",
     ),
-    "KEY_IN_DOUBT": Advice(
-        "A job with the same idempotency key has not ended and may be committed",
-        "End the named job with `s3commit commit`, then run this job again",
-    ),
     "MANIFEST_MISSING": Advice(
         "A manifest that the request counts does not exist",
         "Find out who deletes below `__magic_job-`: a cleanup job or a lifecycle rule. Then run"
         " the job again",
+    ),
+    "NAME_TAKEN": Advice(
+        "Before the decision, an object existed under the name of a file of the job. Names contain"
+        " the job's id, so no other program writes them by chance",
+        "Find out who put it, then run the job again: it gets a new id",
     ),
     "NOT_CONTAINED": Advice(
         "A manifest names a file outside of the job's destination. Nothing was touched there",
@@ -191,21 +191,18 @@ _ENDS: Final = {
 _STOPS: Final = {
     "ACCESS_DENIED": Advice(
         "The pipeline's role may not do what the message names. Its policy, the bucket's or key's"
-        " policy, Object Lock or MFA Delete denies it",
-        "Grant the right. If a file must not be deleted by the role, delete it yourself; on a"
-        " versioned bucket, delete that version",
+        " policy denies it",
+        "Grant the right. If a file must not be deleted by the role, delete it yourself",
     ),
-    "LEDGER_SET_BACK": Advice(
-        "The job was committed, but the ledger would roll it back: the table was restored to an"
-        " earlier time. No file was deleted",
-        "Stop the queues and the sweep, then rebuild the ledger in an empty table: `s3commit fsck"
-        " --rebuild-ledger` (docs/fsck.md)",
+    "LEDGER_RESTORED": Advice(
+        "The ledger's table was restored from a backup, and S3 knows more than it does. Nothing was"
+        " decided in it",
+        "Deploy with an empty table: it heals itself from S3 (docs/operations.md)",
     ),
-    "LIST_CHANGED": Advice(
-        "All new files are visible and the old files are still there: the list of files to delete"
-        " is missing or was changed",
-        "Restore `replaced-….json` and `replaced/`, or remove objects that others put there, or"
-        " delete the old files yourself",
+    "PAGE_CHANGED": Advice(
+        "An object that the pipeline keeps for itself below `_s3commit/` is missing or was changed."
+        " The message names it. Nothing was undone or deleted for it",
+        "Find out who may write below `_s3commit/`. Restore the object",
     ),
     "NOT_FOUND": Advice(
         "An object or a resource that the message names does not exist",

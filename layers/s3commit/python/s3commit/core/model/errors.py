@@ -9,16 +9,17 @@ from __future__ import annotations
 from typing import Final
 
 CONFLICT = "CONFLICT"  # the code where another request for the same key was under way
+PAGE_CHANGED = "PAGE_CHANGED"  # the code of an object of the pipeline that another has changed
 ARCHIVED = "ARCHIVED"  # the code of an object that has to be restored before it can be read
 
-# With these codes a document is refused that no sound writer makes, and no bad luck: it is somebody
-# else's mistake, a copy of a table, or an attack. They are counted, and many of them ring an alarm.
+# With these codes a document is refused that no sound writer makes, even by bad luck: another
+# program's mistake, a copy of a table, or an attack. They are counted; many of them ring an alarm.
 DOCUMENT_CODES: Final = frozenset(
     {
         *("BAD_CONDITION", "BAD_FIELD", "BAD_ID", "BAD_JSON", "BAD_KEY"),
         *("BAD_ONCE_NOTE", "BAD_PATH", "BAD_VERSION", "COUNTS_DIFFER", "JOB_CHANGED"),
         *("MANIFEST_CHANGED", "NAME_NOT_UNIQUE", "NOT_CONTAINED"),
-        *("PLAN_CHANGED", "REQUEST_CHANGED", "TOO_LARGE", "TRUNCATED", "WRONG_JOB"),
+        *("REQUEST_CHANGED", "TOO_LARGE", "TRUNCATED", "WRONG_JOB"),
     }
 )
 

@@ -1,13 +1,47 @@
-"""What a client says of its job, and how the job ended: immutable, typed, free of I/O."""
+"""What a client says of its job and its files, and how the job ended: immutable, free of I/O."""
 
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
+from typing import Annotated, Any, Final
 
-from s3commit.core.model.conditions import Conditions
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.fields import SPARSE, UNWRITTEN, Name, Several, Sha256, Text, Whole
+
+MAX_KEY_CHARACTERS: Final = 1024  # of an idempotency key
+MAX_COLUMNS: Final = 100  # of partitionBy
+MAX_COLUMN_NAME: Final = 255  # characters
+MAX_TEXT: Final = 1024  # characters of the client's name, and of the reason of an abort
+MAX_ATTEMPTS: Final = 200_000  # 1.4 million values; the worst of this size takes 1.1 GB to read
+
+ALREADY_COMMITTED = "ALREADY_COMMITTED"  # code of a job whose idempotency key another job has
+
+MAX_PARTS: Final = 10_000  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
+MAX_OBJECT_BYTES: Final = 50 * 1024**4  # S3's own limit of an object, same page
+MAX_ETAG: Final = 256  # characters; S3's have 34; a file of 10,000 parts is held while it completes
+
+# Rows of one file. What a job's million files add up to has to be a number that every reader takes:
+# below 2**63 (`s3commit.core.model.fields.Whole`).
+MAX_ROWS: Final = 10**12
+
+# What one task attempt may have. A worker reads the manifest whole for each of its units, so more
+# files would take longer to read than to complete. Of one part each they are 720,000 values and,
+# with keys of 250 characters, 22 MiB. The worst of this size takes 600 MB to read.
+MAX_FILES: Final = 20_000
+
+_SHA256_OR_NONE = re.compile("(?:[0-9a-f]{64})?")
+JobId = Annotated[str, Text(80)]
+Moment = Annotated[str, Text(64)]  # RFC 3339, UTC
+Column = Annotated[str, Text(MAX_COLUMN_NAME, least=1)]
+Columns = Annotated[tuple[Column, ...], Several(MAX_COLUMNS)]
+Key = Annotated[str, Text(MAX_KEY_CHARACTERS, least=1)]
+Etag = Annotated[str, Text(MAX_ETAG, least=1)]
+Given = Annotated[str, Text(least=1)]
 
 
 class Conflict(StrEnum):
@@ -49,9 +83,9 @@ class Destination:
 def job_ref(job_id: str, destination: Destination) -> str:
     """What the ledger knows a job by: its id, and 16 hex digits for where it is (docs/adr/0019).
 
-    Ids are seen by everyone who may list the bucket. One that is used at another destination too
-    is another job there, so that nobody can take a job's record, execution or lock from it. At
-    most 53 of the 80 characters that Step Functions gives a name.
+    Whoever may list the bucket sees ids. The same id at another destination is another job, so it
+    can't take this job's record, execution or lock. At most 53 of the 80 characters that Step
+    Functions gives a name.
     """
     return f"{job_id}-{_digits(destination)}"
 
@@ -61,9 +95,69 @@ def _digits(destination: Destination) -> str:
     return hashlib.sha256(destination.uri.encode()).hexdigest()[:16]
 
 
-def job_id_of(ref: str) -> str:
-    """The job's id, out of its ref."""
-    return ref.rpartition("-")[0]
+_COUNTS = {"minRows": "min_rows", "maxRows": "max_rows", "minFiles": "min_files"}
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Bounds, each None where the job sets none; both ends of a range are allowed."""
+
+    min_rows: int | None = None
+    max_rows: int | None = None
+    min_files: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, attribute in _COUNTS.items():
+            value = getattr(self, attribute)
+            if value is not None and (type(value) is not int or value < 0):
+                _refuse(f"{name} {value!r} is no count: give a whole number from 0")
+        most = float("inf") if self.max_rows is None else self.max_rows
+        if (self.min_rows or 0) > most:
+            _refuse(f"minRows {self.min_rows} is more than maxRows {self.max_rows}")
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, name) is not None for name in _COUNTS.values())
+
+    def failed(self, files: int, rows: int | None) -> str | None:
+        """The first condition that the counts do not meet, with the figure; None if all are met.
+
+        ``rows`` None means that the writer did not count.
+        """
+        if self.min_files is not None and files < self.min_files:
+            return f"minFiles is {self.min_files}, the job has {files}"
+        if self.min_rows is None and self.max_rows is None:
+            return None
+        if rows is None:
+            return "the rows were not counted: give the writer each file's rows"
+        if self.min_rows is not None and rows < self.min_rows:
+            return f"minRows is {self.min_rows}, the job has {rows}"
+        if self.max_rows is not None and rows > self.max_rows:
+            return f"maxRows is {self.max_rows}, the job has {rows}"
+        return None
+
+
+def encode_conditions(conditions: Conditions) -> dict[str, Any]:
+    """The conditions as ``job.json`` has them."""
+    return {
+        name: getattr(conditions, attribute)
+        for name, attribute in _COUNTS.items()
+        if getattr(conditions, attribute) is not None
+    }
+
+
+def decode_conditions(value: Mapping[str, Any]) -> Conditions:
+    """Read them. A condition that is not known is refused: ignoring it would break a promise.
+
+    Raises `InvalidInputError` (``BAD_CONDITION``).
+    """
+    unknown = sorted(set(value) - set(_COUNTS))
+    if unknown:
+        _refuse(f"condition {unknown[0][:80]!r} is not known; known are {', '.join(_COUNTS)}")
+    return Conditions(**{attribute: value.get(name) for name, attribute in _COUNTS.items()})
+
+
+def _refuse(message: str) -> None:
+    raise InvalidInputError(f"conditions: {message}", code="BAD_CONDITION")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +167,17 @@ class JobSpec:
     ``sha256`` is the digest of the document that was read, ``put_at`` when S3 has got it.
     """
 
-    job_id: str
+    job_id: JobId
     destination: Destination
     conflict: Conflict = Conflict.APPEND
     scope: Scope = Scope.DIRECTORY
-    partition_by: tuple[str, ...] = ()
-    idempotency_key: str | None = None
-    created_at: str = ""
-    client: str = ""
+    partition_by: Columns = ()
+    idempotency_key: Key | None = None
+    created_at: Moment = ""
+    client: Annotated[str, Text(MAX_TEXT)] = ""
     conditions: Conditions = field(default_factory=Conditions)
-    sha256: str = field(default="", compare=False)
-    put_at: str = field(default="", compare=False)
+    sha256: Annotated[str, UNWRITTEN] = field(default="", compare=False)
+    put_at: Annotated[str, UNWRITTEN] = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +190,7 @@ class CountedAttempt:
     task_id: str
     attempt_id: str
     manifest: str
-    sha256: str
+    sha256: Sha256
     files: int
     bytes: int
 
@@ -108,18 +202,18 @@ class CommitRequest:
     ``job_sha256`` is the digest of the ``job.json`` that the client means; empty: it does not say.
     """
 
-    job_id: str
-    attempts: tuple[CountedAttempt, ...]
-    job_sha256: str = ""
+    job_id: JobId
+    attempts: Annotated[tuple[CountedAttempt, ...], Several(MAX_ATTEMPTS)]
+    job_sha256: Annotated[str, Text(64, pattern=_SHA256_OR_NONE), Name("jobDigest"), SPARSE] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AbortRequest:
     """``request.json`` with the action abort; ``abandoned`` if the sweep says it for the driver."""
 
-    job_id: str
-    reason: str
-    abandoned: bool = False
+    job_id: JobId
+    reason: str = ""
+    abandoned: Annotated[bool, SPARSE] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +221,17 @@ class Failure:
     """Why a job was not committed; ``code`` is stable."""
 
     code: str
-    message: str
+    message: Annotated[str, Text(16 * MAX_TEXT)]
 
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
     """``result.json``: the outcome, for the client. Counts are of the committed files.
 
-    ``replaced`` counts the files of before that the job's policy removed.
+    ``replaced`` counts the earlier files that the job's policy removed.
     """
 
-    job_id: str
+    job_id: JobId
     outcome: Outcome
     error: Failure | None
     files: int
@@ -145,7 +239,7 @@ class JobResult:
     rows: int | None
     decided_at: str | None
     finished_at: str
-    execution: str
+    execution: str = ""
     replaced: int = 0
 
     @property
@@ -154,4 +248,47 @@ class JobResult:
         return self.error is not None and self.error.code == ALREADY_COMMITTED
 
 
-ALREADY_COMMITTED = "ALREADY_COMMITTED"  # code of a job whose idempotency key another job has
+@dataclass(frozen=True, slots=True)
+class PendingFile:
+    """One pending upload: Hadoop's SinglePendingCommit, version 2.
+
+    ``etags[i]`` is the etag of part i+1, as S3 returned it. ``length`` is in bytes, ``created``
+    and ``saved`` in milliseconds since 1970. ``rows`` is None where the writer did not count.
+    """
+
+    bucket: Given
+    key: Annotated[Given, Name("destinationKey")]
+    upload_id: Given
+    etags: Annotated[tuple[Etag, ...], Several(MAX_PARTS, least=1)]
+    length: Annotated[int, Whole(most=MAX_OBJECT_BYTES)]
+    job_id: str = ""
+    task_id: str = ""
+    attempt_id: str = ""
+    rows: Annotated[int | None, Whole(most=MAX_ROWS)] = None
+    created: int = 0
+    saved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSet:
+    """The manifest of one task attempt: Hadoop's PendingSet, version 3.
+
+    ``task_count`` is how many tasks of the job have files; None if the writer did not know.
+    """
+
+    job_id: str
+    files: Annotated[tuple[PendingFile, ...], Name("commits"), Several(MAX_FILES)]
+    task_id: str = ""
+    attempt_id: str = ""
+    task_count: Annotated[int | None, SPARSE] = None
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all files together."""
+        return sum(file.length for file in self.files)
+
+    @property
+    def rows(self) -> int | None:
+        """The rows of all files together, or None if one of them was not counted."""
+        counts = [file.rows for file in self.files]
+        return None if None in counts else sum(count for count in counts if count is not None)

@@ -18,9 +18,13 @@ UNIT_FILES: Final = 32
 # and Step Functions carries at most 256 KiB. Larger jobs get larger units instead of more.
 MAX_UNITS: Final = 4_000
 
-# A unit is the input of an execution, and Step Functions carries 256 KiB there too; the rest is the
-# ticket's: https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
-UNIT_BYTES: Final = 200_000
+# Files of a page of the plan, in units of UNIT_FILES or one larger unit. A page costs a PUT, a
+# listing and two GETs before the job ends, and each of its units reads all of it, in milliseconds.
+PAGE_FILES: Final = 256
+
+# Files whose keys are looked at one by one before the decision, at worst with a HEAD each, half a
+# minute of a processor. For a job of more, all of its destination is listed.
+FILES_LOOKED_AT: Final = 20_000
 
 # Completing a file of many parts takes S3 longer, so parts weigh in too.
 UNIT_PARTS: Final = 20_000
@@ -28,6 +32,10 @@ UNIT_PARTS: Final = 20_000
 # Files of one job. VerifyManifests holds some 250 bytes of each, and decide_job has the memory; to
 # complete them takes ten minutes.
 MAX_JOB_FILES: Final = 1_000_000
+
+# Bytes of one job: the largest number that a record may have. A manifest may claim any length, and
+# a record with a larger sum could be written to the ledger, but never read again by anybody.
+MAX_TOTAL_BYTES: Final = 2**63 - 1
 
 # A job that waits for its destination asks again after 5 s at first, then after a fifth of the time
 # that it has waited, and later if many go before it: each time costs three transitions of the state
@@ -44,13 +52,16 @@ LONGEST_ROUND_WAIT: Final = 600
 WAITED_SHARE: Final = 12
 MAX_WAIT_SECONDS: Final = 3_600
 
-# It says that it is alive when it has not for so long. One that has not been seen for two of the
-# longest waits keeps nobody waiting any more.
+# A waiting job notes this often that it is alive. One that has not done so for two of the longest
+# waits no longer keeps other jobs waiting.
 WAITER_REFRESH_SECONDS: Final = 20
 WAITER_SECONDS: Final = 150
 
-# So many jobs may wait at a destination; who comes then is told at once.
+# So many jobs may wait at a destination; the next one is refused at once.
 MAX_WAITING: Final = 100
+
+# No function runs for longer: https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
+LONGEST_CALL: Final = 900  # seconds
 
 # Rounds of "abort, look again" before an undo step calls it a transient failure and is retried.
 ABORT_ROUNDS: Final = 5
@@ -69,7 +80,7 @@ PUT_BYTES: Final = 8 * 1024 * 1024
 MAX_LOOKS: Final = 100
 
 # Partitions that a job claims one by one. Each is an item to be written, to
-# be read by whoever looks from above, and to be deleted, and up to a kilobyte of the job's own
+# be read by jobs at the directories above, and to be deleted, and up to a kilobyte of the job's own
 # item. A job of more claims its whole destination.
 MAX_PARTITION_LOCKS: Final = 90
 
@@ -77,18 +88,15 @@ MAX_PARTITION_LOCKS: Final = 90
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MAX_NODE_BYTES: Final = 960
 
-# Claims that one look reads, a few megabytes. A job that meets more is told that its place is busy.
+# Claims that one query reads, a few megabytes. A job that meets more is refused (DESTINATION_BUSY).
 MAX_CLAIMS_READ: Final = 10_000
-RECORDS_AT_ONCE: Final = 100  # of those that claim the same; who has found one in the way stops
+RECORDS_AT_ONCE: Final = 100  # of jobs that claim the same, until one is found that conflicts
 
 # A job that holds what it claims is decided within two Lambda calls of at most 15 minutes. One that
 # is SEALED and was not written for so long has lost its execution: its locks are taken from it.
 HOLDER_SECONDS: Final = 2_400
 
-# A page of a replace list: one GET, and five DeleteObjects calls of 1,000 keys.
-REPLACED_PAGE: Final = 5_000
-
-# Objects that one DeleteObjects call names, at most:
+# Objects that one DeleteObjects call names, at most; a page of a replace list has as many:
 # https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
 DELETE_AT_ONCE: Final = 1_000
 

@@ -1,12 +1,13 @@
 """Claims on path nodes: who may work side by side, who waits, and who goes first.
 
 A node is ``bucket/prefix/``. A job claims what it works on, each node for itself, and nothing above
-it: two jobs meet where a node of one is a node of the other, or lies above it. Whether a job holds
-what it claims, or waits for it, its own record says (`Turn`). Everything here is pure; the ledger
+it: two jobs meet where a node of one is a node of the other, or lies above it. A job's own record
+says whether it holds what it claims or waits for it (`Turn`). Everything here is pure; the ledger
 keeps the claims, and `s3commit.core.commit.acquire_destination` looks at them.
 
-A claim counts for as much as its job's record: nobody minds one whose job has ended, or can no
-longer be decided. Hence whoever is SEALED and HELD under its own generation still holds it all.
+A claim counts as long as its job's record does: a claim of a job that has ended, or can no longer
+be decided, is ignored. Hence a job that is SEALED and HELD under its own generation still holds all
+of its claims.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ClaimQuery:
     """One query for the claims of others: those of a mode at a node, or also ``below`` it."""
 
     claim: Claim
@@ -93,7 +94,7 @@ def claims(record: JobRecord, partitions: Iterable[str]) -> tuple[Claim, ...]:
 
     ``partitions`` are relative to the destination and end with ``/``; the root's is empty, and
     means the files directly in it, a node of its own. Too many of them are escalated to the whole
-    destination. Nobody claims a whole bucket. Raises `JobRefusedError` (``TOO_DEEP``) if the nodes
+    destination. No job claims a whole bucket. Raises `JobRefusedError` (``TOO_DEEP``) if the nodes
     above are too many to look at.
     """
     destination, key = record.destination, record.idempotency_key
@@ -127,7 +128,7 @@ def holds(record: JobRecord, wanted: Iterable[Claim]) -> bool:
     )
 
 
-def looks(record: JobRecord) -> Iterator[Look]:
+def claim_queries(record: JobRecord) -> Iterator[ClaimQuery]:
     """The queries that find all who claim what can't stand beside what the record notes.
 
     The destination is read with all that lies below it, once for all partitions.
@@ -141,8 +142,8 @@ def looks(record: JobRecord) -> Iterator[Look]:
         if all(mode in COMPATIBLE[claim.mode] for claim in own):
             continue
         for name in sorted(_looked_at(roots)):
-            yield Look(Claim(name, mode), below=name in roots)
-    yield from (Look(claim, below=False) for claim in own if claim.mode is _K)
+            yield ClaimQuery(Claim(name, mode), below=name in roots)
+    yield from (ClaimQuery(claim, below=False) for claim in own if claim.mode is _K)
 
 
 def destination_node(record: JobRecord) -> str:
@@ -150,7 +151,7 @@ def destination_node(record: JobRecord) -> str:
     return f"{record.destination.bucket}/{record.destination.prefix}"
 
 
-def in_the_way(other: JobRecord, own: JobRecord, now: str) -> bool:
+def must_wait_for(other: JobRecord, own: JobRecord, now: str) -> bool:
     """Whether ``own`` has to wait for the other, whose claim can't stand beside its own.
 
     It does for one that is decided and has not ended, or holds; and for one that waits or enters,

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
+from s3commit.core.model.errors import NeedsOperatorError
+from s3commit.core.model.fields import Several, Text
 from s3commit.core.model.job import Conflict, Destination, Failure, Scope, job_ref
 from s3commit.core.model.states import JobState
+
+Digest = Annotated[str, Text(64)]
+
+# What the ledger has was judged before it was put there, and an item has at most 400 KB.
+Texts = Annotated[tuple[Annotated[str, Text(400_000)], ...], Several(400_000)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +36,38 @@ class PlanFacts:
 class ReplacedFacts:
     """What the ledger keeps of a replace list: the digest of its index, and counts."""
 
-    sha256: str
+    sha256: Digest
     files: int
     bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Healing:
+    """How far a ledger's table knows the jobs that were decided in a bucket.
+
+    ``table`` is the id of the table, ``since`` when it was first looked at (RFC 3339, UTC). Keys up
+    to ``until`` have been walked; ``whole`` says that all have, and stays.
+    """
+
+    table: str
+    since: str
+    until: str = ""
+    whole: bool = False
+
+    def of(self, table: str) -> Healing:
+        """The same, if the table's id is that one.
+
+        Raises `NeedsOperatorError` (``LEDGER_RESTORED``) for a table that was restored:
+        DynamoDB restores a backup into a new one.
+        https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Restore.Tutorial.html
+        """
+        if table != self.table:
+            raise NeedsOperatorError(
+                "the ledger's table was restored from a backup, so S3 knows more than it does:"
+                " nothing was changed; deploy with an empty table, which heals itself from S3",
+                code="LEDGER_RESTORED",
+            )
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +114,12 @@ class Turn:
 class JobRecord:
     """The ledger's record of a job.
 
-    ``generation`` grows by one whenever an execution takes the job over; every later write of
-    that execution is conditional on it. ``locks`` are the nodes that the job may claim, noted
-    before the first claim is put, and ``turn`` says whether it holds them. ``job_sha256`` is the
-    digest of ``job.json`` as it was when the job was first heard of; empty if there was none that
-    could be read, None if nobody noted it. ``opened_at`` is when S3 has got that ``job.json``: no
-    object that is older is the job's. Times are RFC 3339, UTC.
+    ``generation`` grows by one whenever an execution takes the job over; every later write of that
+    execution is conditional on it. ``locks`` are the nodes that the job may claim, noted before the
+    first claim is put, and ``turn`` says whether it holds them. ``job_sha256`` is the digest of the
+    first ``job.json`` that the pipeline read; empty if none could be read, None if none was noted.
+    ``opened_at`` is when S3 got that ``job.json``: no older object is the job's. Times are RFC
+    3339, UTC.
     """
 
     job_id: str
@@ -93,12 +130,12 @@ class JobRecord:
     updated_at: str
     conflict: Conflict = Conflict.APPEND
     scope: Scope = Scope.DIRECTORY
-    partition_by: tuple[str, ...] = ()
+    partition_by: Texts = ()
     idempotency_key: str | None = None
     job_sha256: str | None = None
     plan: PlanFacts | None = None
     replaced: ReplacedFacts | None = None
-    locks: tuple[str, ...] = ()
+    locks: Texts = ()
     turn: Turn = field(default_factory=Turn)
     failure: Failure | None = None
     decided_at: str | None = None

@@ -35,9 +35,6 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
 
 ENDED = frozenset(state for state, following in TRANSITIONS.items() if not following)
 
-# Decided, not ended, and on the way to COMMITTED: the job holds its locks.
-UNDER_COMMIT = frozenset({JobState.COMMITTING, JobState.PUBLISHING})
-
 
 class IllegalTransitionError(UnchangedError):
     """The protocol was asked for a step that its table does not have. Nothing was changed."""

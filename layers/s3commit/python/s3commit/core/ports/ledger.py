@@ -14,6 +14,7 @@ from s3commit.core.model.job import Failure
 from s3commit.core.model.locks import Claim, Claimed
 from s3commit.core.model.record import (
     AttemptRecord,
+    Healing,
     JobRecord,
     PlanFacts,
     ReplacedFacts,
@@ -104,16 +105,35 @@ class Ledger(Protocol):
         """The record, read consistently."""
         ...
 
+    def healing(self, bucket: str, *, now: str) -> Healing:
+        """How far the table knows what was decided in the bucket; noted if this is the first look.
+
+        Raises `NeedsOperatorError` (``LEDGER_RESTORED``) if that was noted in another table.
+        """
+        ...
+
+    def note_healing(self, bucket: str, healing: Healing) -> None:
+        """Note how far it knows it by now.
+
+        Nothing is noted once it is whole, or in another table than that of ``healing``: what a call
+        has walked for a lost table says nothing of this one.
+        """
+        ...
+
     def jobs_with_id(self, job_id: str) -> list[JobRecord]:
         """The records of all jobs with the id, one for each destination; read consistently."""
         ...
 
     def open_job(self, record: JobRecord) -> JobRecord:
-        """Create the record if there is none; return the one that stands."""
+        """Create the record if there is none; return the one that stands.
+
+        A record that is decided or has ended takes the place of one in OPEN, which was made without
+        knowing of it.
+        """
         ...
 
     def take_over(self, ref: str, *, generation: int, execution: str, now: str) -> JobRecord:
-        """Raise the generation by one, for an execution that goes on with the job.
+        """Raise the generation by one, for an execution that takes the job over.
 
         Conditional on ``generation`` being the present one. Raises `LostRaceError`.
         """
@@ -239,13 +259,6 @@ class Ledger(Protocol):
 
     def unlist(self, ref: str) -> None:
         """Take the record of a job out of `jobs_in`, for good; `job` still finds it."""
-        ...
-
-    def forget(self, ref: str, *, generation: int) -> bool:
-        """Remove the record of a job in OPEN, conditional on state and generation.
-
-        False if the condition does not hold; then nothing was changed.
-        """
         ...
 
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-NULL_VERSION = "null"  # of an object that was put while its bucket kept no versions
-
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
@@ -21,14 +19,12 @@ class ObjectFacts:
     ``modified`` is Last-Modified, RFC 3339, UTC: for what was uploaded in parts on AWS when the
     upload was started (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html),
     elsewhere when it was completed; empty where it is not known.
-    ``version_id`` is `NULL_VERSION` where S3 says so, and None where it says nothing.
     """
 
     key: str
     etag: str
     length: int
     metadata: dict[str, str] = field(default_factory=dict)
-    version_id: str | None = None
     opaque: bool = False
     modified: str = field(default="", compare=False)
 
@@ -73,14 +69,6 @@ class OpenUpload:
     composite: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class UploadParts:
-    """What an open upload holds: bytes, and when the last part came (empty if none has)."""
-
-    bytes: int
-    modified: str
-
-
 class ObjectReader(Protocol):
     """Reading from one bucket or several; strongly consistent, as S3 is."""
 
@@ -114,22 +102,15 @@ class ObjectReader(Protocol):
         """The versions of the object, the newest first."""
         ...
 
-    def list_uploads(
-        self, bucket: str, prefix: str, *, after: str = "", after_upload: str = ""
-    ) -> Iterator[OpenUpload]:
+    def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
         """Every open upload whose key starts with ``prefix`` and comes after ``after``.
 
-        In key order, however many pages. With ``after_upload`` also those of the key ``after`` that
-        come after this one of it, as far as S3 promises to list them: those with greater ids.
+        In key order, however many pages.
         """
         ...
 
-    def upload_parts(self, bucket: str, key: str, upload_id: str) -> UploadParts:
-        """The parts of an upload, however many pages. Raises `UploadGoneError`."""
-        ...
-
     def is_versioned(self, bucket: str) -> bool:
-        """Whether the bucket keeps the versions of before (versioning enabled, not suspended)."""
+        """Whether the bucket keeps earlier versions (versioning enabled, not suspended)."""
         ...
 
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
@@ -163,10 +144,8 @@ class ObjectWriter(Protocol):
         """
         ...
 
-    def delete(
-        self, bucket: str, key: str, *, if_match: str | None = None, version_id: str | None = None
-    ) -> None:
-        """Delete the object (or the version); nothing to delete is success.
+    def delete(self, bucket: str, key: str, *, if_match: str | None = None) -> None:
+        """Delete the object; nothing to delete is success. A bucket that keeps versions keeps it.
 
         Raises `PreconditionError` if ``if_match`` is given and the object is another one.
         """
@@ -218,7 +197,7 @@ class UploadCompleter(Protocol):
 
         The facts carry no metadata: S3 does not say it here. A repeated completion may be
         answered either way, by success (with what the first one made, wherever that is now) or by
-        `UploadGoneError`: whoever completes again looks.
+        `UploadGoneError`: who completes again has to look.
 
         Raises `UploadGoneError` if the upload is not known (completed before, or aborted),
         `PreconditionError` if ``if_absent`` and the key exists (or a 409: final),

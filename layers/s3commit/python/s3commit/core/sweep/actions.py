@@ -1,25 +1,70 @@
 """What a sweep may do: start an execution, ask for an abort, delete documents. Nothing else.
 
 An action knows all that it needs, so a dry run is the list of the actions that the sweep would
-carry out.
+carry out. The report counts them.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Protocol
 
 from s3commit.core.formats.documents import encode_request
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.strict_json import member_name, one_line
 from s3commit.core.job.claims import release_locks
+from s3commit.core.job.record import start_execution
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.job import AbortRequest
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.executions import Executions
+from s3commit.core.ports.bundle import Executions, Ports
 from s3commit.core.ports.objects import ListedObject
-from s3commit.core.sweep.report import Report
+
+MOST_NOTES: Final = 50
+LINE: Final = 500  # characters
+FAILED: Final = "failed: "  # how the line of a failure begins
+
+
+@dataclass(slots=True)
+class SweepReport:
+    """Counts of a sweep.
+
+    ``looked``: jobs and destinations that were looked at. ``started``: executions. ``aborted``:
+    abort requests put. ``retired``: jobs whose documents were deleted, and ``objects`` are those.
+    ``broken``: a question could not be asked at all.
+    """
+
+    looked: int = 0
+    started: int = 0
+    aborted: int = 0
+    retired: int = 0
+    objects: int = 0
+    failed: int = 0
+    unsaid: int = 0
+    broken: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Keep a line for people, if there is room; ``unsaid`` counts those without."""
+        self.notes.append(one_line(text, LINE))
+        self._make_room()
+
+    def fail(self, what: str, message: str) -> None:
+        """Count a failure; its line comes before all others."""
+        self.failed += 1
+        self.notes.insert(0, one_line(f"{FAILED}{what}: {message}", LINE))
+        self._make_room()
+
+    def _make_room(self) -> None:
+        if len(self.notes) > MOST_NOTES:
+            self.notes.pop()
+            self.unsaid += 1
+
+
+def encode_report(report: SweepReport) -> dict[str, Any]:
+    """The report as JSON."""
+    return {member_name(one.name): getattr(report, one.name) for one in fields(report)}
 
 
 class Action(Protocol):
@@ -34,29 +79,29 @@ class Action(Protocol):
         """Do it; False if another sweep was faster."""
         ...
 
-    def count(self, report: Report) -> None:
+    def count(self, report: SweepReport) -> None:
         """Add it to the counts."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start an execution of that name for the job."""
+    """Start an execution for the job, which fell due at that moment."""
 
     directory: JobDirectory
-    name: str
+    due: str
     why: str = field(compare=False)
 
     @property
     def line(self) -> str:
         """See `Action.line`."""
-        return f"{_job(self.directory)}: {self.why}; execution {self.name} starts"
+        return f"{_job(self.directory)}: {self.why}; an execution starts"
 
     def carry_out(self, _ports: Ports, executions: Executions) -> bool:
         """See `Action.carry_out`. Two sweeps that see the same start one."""
-        return executions.start(self.name, self.directory) is not None
+        return start_execution(executions, self.directory, self.due) is not None
 
-    def count(self, report: Report) -> None:
+    def count(self, report: SweepReport) -> None:
         """See `Action.count`."""
         report.started += 1
 
@@ -84,7 +129,7 @@ class Abort:
         ports.store.put(directory.bucket, directory.request, body, if_absent=True)
         return True
 
-    def count(self, report: Report) -> None:
+    def count(self, report: SweepReport) -> None:
         """See `Action.count`."""
         report.aborted += 1
 
@@ -113,7 +158,7 @@ class Retire:
             ports.ledger.unlist(self.record.ref)
         return True
 
-    def count(self, report: Report) -> None:
+    def count(self, report: SweepReport) -> None:
         """See `Action.count`."""
         report.retired += 1
         report.objects += len(self.documents)

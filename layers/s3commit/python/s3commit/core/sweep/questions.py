@@ -1,26 +1,32 @@
-"""The questions of a sweep to the ledger's index: who is silent, who is dead, whose time is over.
+"""The four questions of a sweep: who is dead, who is silent, whose time is over, what is left.
 
-A fourth one, to the destinations of these jobs, is in `s3commit.core.sweep.destinations`.
+The first three go to the ledger's index. The last one goes to destinations where jobs are or have
+just been: requests that no event has announced, working objects and uploads that an ended job's
+tasks have left. Each destination costs two bounded listings, and a read of the ledger for few of
+the jobs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, groupby, islice, takewhile
 from typing import Final
 
-from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.contents import Contents
+from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, owner_of, parse_directory
+from s3commit.core.job.documents import opened_at, read_spec
+from s3commit.core.job.uploads import is_older
+from s3commit.core.model.errors import AccessError, InvalidInputError
+from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.objects import ListedObject, listed_at
-from s3commit.core.sweep.actions import Abort, Action, Retire, Start
-from s3commit.core.sweep.sweep import DAY, HOUR, Look, Sweep, seconds_between
+from s3commit.core.sweep.actions import Abort, Action, Retire, Start, SweepReport
+from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, Visit, ask, seconds_between, shifted
 
 LISTED: Final = 100_000  # objects of one directory: a hundred requests
 LONGEST_PAUSE: Final = DAY  # between two executions of a job that fails again and again
-
 # In these an execution works on the job, or waits for its destination.
 AT_WORK: Final = (
     JobState.SEALED,
@@ -29,30 +35,64 @@ AT_WORK: Final = (
     JobState.ABORTING,
     JobState.ROLLING_BACK,
 )
+WINDOW: Final = 2 * DAY  # so long after its last job has ended a destination is visited
+Jobs = dict[str, JobRecord]  # by their ids
 
 
-def stuck_jobs(sweep: Sweep) -> Iterator[Look]:
+@dataclass(slots=True)
+class Contents:
+    """What lies in a job directory; constant in size, however much that is.
+
+    ``is_all`` is False where there is more: then ``newest`` may be wrong.
+    """
+
+    job: ListedObject | None = None
+    request: ListedObject | None = None
+    result: ListedObject | None = None
+    scratch: int = 0
+    newest: str = ""
+    is_all: bool = True
+
+    def add(self, directory: JobDirectory, listed: ListedObject) -> None:
+        """Take one object of the directory's listing in, which comes in the order of keys."""
+        if listed.key == directory.job:
+            self.job = listed
+        elif listed.key == directory.request:
+            self.request = listed
+        elif listed.key == directory.result:
+            self.result = listed
+        elif listed.key.startswith(directory.tasks):
+            self.scratch += 1
+        self.newest = max(self.newest, listed.modified)
+
+    @property
+    def own(self) -> tuple[ListedObject, ...]:
+        """The protocol's three objects, as far as they are there; the result comes last."""
+        return tuple(filter(None, (self.job, self.request, self.result)))
+
+
+def stuck_jobs(sweep: Sweep) -> Iterator[Visit]:
     """Jobs that an execution should work on, and none does: one is started."""
     for state in AT_WORK:
         for record in sweep.jobs_in(state, before=sweep.ago(sweep.limits.stuck)):
-            yield _look(record, partial(start, sweep, record.updated_at, record, record.state))
+            yield _job_visit(record, partial(start, sweep, record.updated_at, record, record.state))
 
 
-def open_jobs(sweep: Sweep) -> Iterator[Look]:
+def open_jobs(sweep: Sweep) -> Iterator[Visit]:
     """Jobs in OPEN: those with a request are started, and those that are abandoned given up."""
     for record in sweep.jobs_in(JobState.OPEN, before=sweep.ago(sweep.limits.stuck)):
-        yield _look(record, partial(_start_or_abort, sweep, record))
+        yield _job_visit(record, partial(_start_or_abort, sweep, record))
 
 
-def past_jobs(sweep: Sweep) -> Iterator[Look]:
+def past_jobs(sweep: Sweep) -> Iterator[Visit]:
     """Ended jobs whose documents are past their time: these go."""
     for state in ENDED:
         for record in sweep.jobs_in(state, before=sweep.ago(sweep.limits.retention)):
-            yield _look(record, partial(_retire, sweep, record))
+            yield _job_visit(record, partial(_retire, sweep, record))
 
 
-def _look(record: JobRecord, find: partial[Iterator[Action]]) -> Look:
-    return Look(f"job {record.job_id}", find)
+def _job_visit(record: JobRecord, find: partial[Iterator[Action]]) -> Visit:
+    return Visit(f"job {record.job_id}", find)
 
 
 def _start_or_abort(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
@@ -60,7 +100,7 @@ def _start_or_abort(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
     request = listed_at(sweep.ports.store, directory.bucket, directory.request)
     if request is not None:
         since = max(request.modified, record.updated_at)
-        yield from start(sweep, since, record, "its request was not heard")
+        yield from start(sweep, since, record, "its request was not answered")
     elif record.job_sha256 != "" and record.updated_at < sweep.ago(sweep.limits.abandoned):
         found = contents(directory, sweep.ports.store.list(directory.bucket, directory.prefix))
         yield from abort_if_silent(sweep, directory, found, record.updated_at)
@@ -79,9 +119,7 @@ def _retire(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
 def start(sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str) -> Iterator[Action]:
     """Start an execution for a job on which none has worked since ``since``, if a try is due.
 
-    The pause before the first try is `Limits.stuck`; it doubles with each, up to a day. The name
-    says when the try was due: two sweeps that see the same start one execution, and the name of
-    one that died at once, which is taken for 90 days, is not the next one's.
+    The pause before the first try is `Limits.stuck`; it doubles with each, up to a day.
     """
     record = job if isinstance(job, JobRecord) else None
     directory = JobDirectory.of(job) if isinstance(job, JobRecord) else job
@@ -89,30 +127,27 @@ def start(sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str) -> 
     execution = (record and record.execution) or directory.ref
     if due and not sweep.executions.describe(execution).is_running:
         silent = spelled(seconds_between(since, sweep.now))
-        yield Start(directory, f"{directory.ref}-{due}", f"{why}, silent for {silent}")
+        yield Start(directory, due, f"{why}, silent for {silent}")
 
 
 def try_due(since: str, now: str, pause: int) -> str:
-    """The moment at which the last try fell due, in hex digits; empty: none has."""
+    """The moment at which the last try fell due; empty: none has."""
     due, pause = 0, max(1, pause)
     longest = max(pause, LONGEST_PAUSE)
     while due + pause <= seconds_between(since, now):
         due, pause = due + pause, min(2 * pause, longest)
-    return f"{seconds_between(_EPOCH, since) + due:x}" if due else ""
-
-
-_EPOCH: Final = "1970-01-01T00:00:00.000Z"
+    return shifted(since, due) if due else ""
 
 
 def abort_if_silent(
-    sweep: Sweep, directory: JobDirectory, found: Contents, heard: str
+    sweep: Sweep, directory: JobDirectory, found: Contents, last_known: str
 ) -> Iterator[Action]:
     """Give a job up if nothing was put into its directory for `Limits.abandoned`.
 
-    ``heard`` is when the ledger last heard of it. A directory of more than `LISTED` objects may
-    have got one that was not seen.
+    ``last_known`` is when the ledger last noted something of it. A directory of more than `LISTED`
+    objects may have got one that was not seen.
     """
-    last = max(found.newest, heard)
+    last = max(found.newest, last_known)
     if not found.is_all or last >= sweep.ago(sweep.limits.abandoned):
         return
     silent = spelled(seconds_between(last, sweep.now))
@@ -155,3 +190,119 @@ def spelled(seconds: int) -> str:
         if seconds >= unit:
             return f"{seconds // unit} {name}{'s' * (seconds // unit != 1)}"
     return f"{seconds} second{'s' * (seconds != 1)}"
+
+
+def known_destinations(sweep: Sweep) -> Iterator[Visit]:
+    """The destinations of jobs that are under way or have ended within `WINDOW`."""
+    known: dict[Destination, Jobs] = {}
+    for state in JobState:
+        since = sweep.ago(WINDOW) if state in ENDED else ""
+        for record in sweep.jobs_in(state, before=sweep.now, since=since):
+            known.setdefault(record.destination, {})[record.job_id] = record
+    for destination in sorted(known, key=lambda one: sweep.lot(one.uri)):
+        visit = partial(_look_around, sweep, destination, known[destination])
+        yield Visit(f"destination {destination.uri}", visit)
+
+
+def _look_around(sweep: Sweep, destination: Destination, jobs: Jobs) -> Iterator[Action]:
+    for directory, found in _directories(sweep, destination):
+        if found.newest >= sweep.ago(sweep.limits.stuck) or not _asks_for_more(sweep, found):
+            continue  # its events may be on their way; or it has ended, and nothing is left
+        record = jobs.get(directory.job_id) or sweep.ports.ledger.job(directory.ref)
+        if record is None:
+            yield from _unknown_job(sweep, directory, found)
+        elif record.state in ENDED:
+            yield from _ended_job(sweep, directory, record, found)
+    yield from _left_uploads(sweep, destination, jobs)
+
+
+def _asks_for_more(sweep: Sweep, found: Contents) -> bool:
+    return found.result is None or found.scratch > 0 or _is_past(sweep, found)
+
+
+def _is_past(sweep: Sweep, found: Contents) -> bool:
+    return found.result is not None and found.result.modified < sweep.ago(sweep.limits.retention)
+
+
+def _unknown_job(sweep: Sweep, directory: JobDirectory, found: Contents) -> Iterator[Action]:
+    """A job of which the ledger has no record: what an event should have brought about."""
+    if found.request is not None and found.result is None:
+        yield from start(sweep, found.request.modified, directory, "its request was not answered")
+    elif not _is_of_here(sweep, directory):
+        return
+    elif found.result is None:
+        yield from abort_if_silent(sweep, directory, found, "")
+    elif found.scratch:
+        yield from start(sweep, found.newest, directory, "it has left working objects")
+    else:
+        yield retirement(sweep, directory, found, None)
+
+
+def _is_of_here(sweep: Sweep, directory: JobDirectory) -> bool:
+    """Whether its ``job.json`` says that the job is of this place.
+
+    A copy of a table brings along the job directories of the original.
+    """
+    try:
+        return bool(read_spec(sweep.ports, directory).sha256)
+    except (InvalidInputError, AccessError):
+        return False
+
+
+def _ended_job(
+    sweep: Sweep, directory: JobDirectory, record: JobRecord, found: Contents
+) -> Iterator[Action]:
+    since = max(record.updated_at, found.newest)
+    if found.scratch:
+        yield from start(sweep, since, record, "it has left working objects")
+    elif found.result is not None:
+        yield retirement(sweep, directory, found, record)
+    elif found.own and record.updated_at >= sweep.ago(sweep.limits.retention):
+        yield from start(sweep, since, record, "it has no result")
+
+
+def _left_uploads(sweep: Sweep, destination: Destination, jobs: Jobs) -> Iterator[Action]:
+    """Ended jobs of which uploads are open: a task that had not been stopped has begun them."""
+    newest: dict[str, str] = {}
+    opened: dict[str, str] = {}
+    uploads = sweep.ports.store.list_uploads(destination.bucket, destination.prefix)
+    for upload in islice(uploads, LISTED):
+        job_id = owner_of(upload.key) or ""
+        record = jobs.get(job_id)
+        if record is None or record.state not in ENDED:
+            continue
+        if job_id not in opened:
+            opened[job_id] = opened_at(sweep.ports.store, record)
+        # Without a job.json a name proves nothing.
+        if opened[job_id] and not is_older(upload, opened[job_id]):
+            newest[job_id] = max(newest.get(job_id, ""), upload.initiated)
+    for job_id, since in newest.items():
+        yield from start(sweep, since, jobs[job_id], "it has left open uploads")
+
+
+def _directories(sweep: Sweep, destination: Destination) -> Iterator[tuple[JobDirectory, Contents]]:
+    """The job directories there, from a random one on, as far as `LISTED` objects."""
+    prefix = destination.prefix + MAGIC_PREFIX
+    first = prefix + sweep.lot(destination.uri)[:8]
+    listing = partial(sweep.ports.store.list, destination.bucket, prefix)
+    before = takewhile(lambda listed: listed.key <= first, listing())
+    objects = islice(chain(listing(after=first), before), LISTED)
+    taken = 0
+    for name, group in groupby(objects, lambda listed: listed.key[len(prefix) :].split("/")[0]):
+        found: list[ListedObject] = list(group)
+        taken += len(found)
+        if taken == LISTED:
+            return  # there may be more of the last one
+        try:
+            directory = parse_directory(destination.bucket, f"{prefix}{name}/")
+        except InvalidInputError:
+            continue  # of no job of ours
+        yield directory, contents(directory, found)
+
+
+QUESTIONS = (stuck_jobs, open_jobs, past_jobs, known_destinations)
+
+
+def run_sweep(sweep: Sweep) -> SweepReport:
+    """Ask all questions once; what there was no time for has its turn in a later sweep."""
+    return ask(sweep, QUESTIONS)

@@ -1,8 +1,8 @@
 """The sweep: four questions, one after the other, and the actions that their answers name.
 
 What a job may cost is bounded, and so is what a destination may cost; each question has its share
-of the call's time, and goes through its jobs in another order in each sweep. So whoever may write
-below one prefix keeps nobody's job from its turn for long (I12). All actions are conditional or
+of the call's time, and goes through its jobs in another order in each sweep. So a writer below one
+prefix can't keep other jobs from their turn for long (I12). All actions are conditional or
 repeatable: two sweeps at once, or one that dies anywhere, do no harm.
 """
 
@@ -20,11 +20,9 @@ from s3commit.core.model.errors import PreconditionError, S3CommitError
 from s3commit.core.model.limits import CALL_SECONDS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.executions import Executions
+from s3commit.core.ports.bundle import Executions, Ports
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.core.sweep.actions import Action
-from s3commit.core.sweep.report import Report
+from s3commit.core.sweep.actions import Action, SweepReport
 
 T = TypeVar("T")
 HOUR: Final = 3600
@@ -59,7 +57,7 @@ class Sweep:
         return shifted(self.now, -seconds)
 
     def lot(self, name: str) -> str:
-        """32 hex digits for something: others in the next sweep, and nobody can choose them."""
+        """32 hex digits for a name: others in the next sweep, and no client can choose them."""
         return hashlib.sha256(f"{self.now} {name}".encode()).hexdigest()[:32]
 
     def jobs_in(self, state: JobState, *, before: str, since: str = "") -> list[JobRecord]:
@@ -69,14 +67,14 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """One job or destination that a question looks at; ``what`` names it if that fails."""
+class Visit:
+    """One job or destination that a question asks about; ``what`` names it if that fails."""
 
     what: str
     find: Callable[[], Iterable[Action]]
 
 
-Question = Callable[[Sweep], Iterator[Look]]
+Question = Callable[[Sweep], Iterator[Visit]]
 
 
 @dataclass(slots=True)
@@ -87,14 +85,14 @@ class _Answer:
     failures: list[tuple[str, str]] = field(default_factory=list)
 
 
-def ask(sweep: Sweep, questions: Iterable[Question]) -> Report:
+def ask(sweep: Sweep, questions: Iterable[Question]) -> SweepReport:
     """Ask each question, and carry out what its answers say."""
-    report, planned, questions = Report(), set[Action](), list(questions)
+    report, planned, questions = SweepReport(), set[Action](), list(questions)
     for number, question in enumerate(questions, start=1):
         until = shifted(sweep.now, CALL_SECONDS * number / len(questions))
-        looks = _in_time(sweep, question(sweep), until)
+        visits = _in_time(sweep, question(sweep), until)
         try:
-            for answer in sweep.ports.parallel(lambda look: _answer(sweep, look), looks):
+            for answer in sweep.ports.parallel(lambda visit: _answer(sweep, visit), visits):
                 _take(report, planned, answer)
         except S3CommitError as error:  # the index can't be read: the next question may be able to
             report.broken = True
@@ -109,12 +107,12 @@ def _in_time(sweep: Sweep, items: Iterable[T], until: str) -> Iterator[T]:
         yield item
 
 
-def _answer(sweep: Sweep, look: Look) -> _Answer:
-    """One look's failure keeps no other one from its turn: the next sweep tries again."""
+def _answer(sweep: Sweep, visit: Visit) -> _Answer:
+    """Carry out what one visit finds. If it fails, others still have their turn in this sweep."""
     answer = _Answer()
-    with _noting(answer, look.what):
-        for action in look.find():
-            with _noting(answer, look.what):
+    with _noting(answer, visit.what):
+        for action in visit.find():
+            with _noting(answer, visit.what):
                 if sweep.dry_run or action.carry_out(sweep.ports, sweep.executions):
                     answer.done.append(action)
     return answer
@@ -130,7 +128,7 @@ def _noting(answer: _Answer, what: str) -> Iterator[None]:
         answer.failures.append((what, error.message))
 
 
-def _take(report: Report, planned: set[Action], answer: _Answer) -> None:
+def _take(report: SweepReport, planned: set[Action], answer: _Answer) -> None:
     report.looked += 1
     for failure in answer.failures:
         report.fail(*failure)

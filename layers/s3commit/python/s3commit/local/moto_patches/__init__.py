@@ -6,11 +6,8 @@ Each has a test of the behaviour in ``tests/local/test_moto_*.py``.
 
 from s3commit.local.moto_patches import (  # noqa: F401 - each registers its patches
     dynamodb,
-    eventing,
     functions,
-    s3_conditions,
-    s3_uploads,
-    sqs,
+    s3,
     stepfunctions,
 )
 from s3commit.local.moto_patches.registry import PATCHES, Host, Patcher, apply_patches

@@ -1,4 +1,4 @@
-"""DynamoDB: conditional writes that are atomic, and transactions that are idempotent."""
+"""DynamoDB: conditional writes that are atomic, idempotent transactions, ids of tables."""
 
 # ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
@@ -7,6 +7,7 @@ import copy
 import json
 import threading
 import time
+import uuid
 from typing import Any
 
 from s3commit.local.moto_patches.registry import Patcher, patch
@@ -127,3 +128,24 @@ def _hash_key(backend: Any, operation: dict[str, Any]) -> Any:
     table = backend.tables.get(operation.get("TableName"))
     source = operation.get("Key") or operation.get("Item") or {}
     return source.get(table.hash_key_attr) if table else None
+
+
+@patch
+def dynamodb_table_id(patcher: Patcher) -> None:
+    """A table has an id of its own, and so has one that is restored from it.
+
+    AWS: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TableDescription.html
+    (TableId). moto: describes a table without it.
+    """
+    from moto.dynamodb.models.table import Table
+
+    def make(original: Any) -> Any:
+        def describe(self: Any, base_key: str = "TableDescription") -> Any:
+            described = original(self, base_key=base_key)
+            own = self.__dict__.setdefault("_s3c_id", str(uuid.uuid4()))
+            described[base_key]["TableId"] = own
+            return described
+
+        return describe
+
+    patcher.replace(Table, "describe", make)

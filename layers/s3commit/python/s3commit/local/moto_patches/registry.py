@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
-from s3commit.local.errors import LocalRuntimeError
+from s3commit.local import LocalRuntimeError
 from s3commit.local.worker import CallOutcome
 
 MOTO_VERSION = "5.2.5"  # the patches touch private names; a newer moto is looked at first

@@ -1,16 +1,18 @@
-"""Lambda and Step Functions."""
+"""Lambda, Step Functions and their roles; and what nothing here depends on."""
 
 from __future__ import annotations
 
+import json
 import re
 
-from s3commit.local.errors import UnsupportedTemplateError
-from s3commit.local.intrinsics import Created
-from s3commit.local.resources.model import (
+from s3commit.local import UnsupportedTemplateError
+from s3commit.local.resources import (
     Context,
+    Created,
     Place,
     Properties,
     ResourceType,
+    left_to_aws,
     pick,
     same,
     tag_map,
@@ -70,6 +72,17 @@ def create_machine(context: Context, place: Place, properties: Properties) -> Cr
     return Created(arn, {"Name": name})
 
 
+def create_role(context: Context, place: Place, properties: Properties) -> Created:
+    """The role, which moto asks for; its rights are not checked here."""
+    name = place.name(64)
+    made = context.client("iam").create_role(
+        RoleName=name,
+        AssumeRolePolicyDocument=json.dumps(properties["AssumeRolePolicyDocument"]),
+        **without(properties, "AssumeRolePolicyDocument"),
+    )["Role"]
+    return Created(name, {"Arn": made["Arn"]})
+
+
 TYPES = {
     "AWS::Lambda::Function": ResourceType(
         create_function,
@@ -100,4 +113,15 @@ TYPES = {
         ),
         {"LoggingConfiguration": "the history of every execution is kept here instead"},
     ),
+    "AWS::IAM::Role": ResourceType(
+        create_role, frozenset({"AssumeRolePolicyDocument", "Tags", "Path"})
+    ),
+    "AWS::Logs::LogGroup": left_to_aws("no log is kept here; errors go to stderr"),
+    "AWS::IAM::Policy": left_to_aws("rights are not checked here"),
+    "AWS::Lambda::Permission": left_to_aws("rights are not checked here"),
+    "AWS::CloudWatch::Alarm": left_to_aws("no metric is evaluated here"),
+    "AWS::CloudWatch::Dashboard": left_to_aws("no metric is shown here"),
+    "AWS::SNS::Topic": left_to_aws("only alarms send to it"),
+    "AWS::SNS::TopicPolicy": left_to_aws("no topic is made here"),
+    "AWS::SNS::Subscription": left_to_aws("no topic is made here"),
 }

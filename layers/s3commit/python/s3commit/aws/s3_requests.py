@@ -1,0 +1,125 @@
+"""Requests to S3 that take more than one call of the client.
+
+A listing of open uploads, page by page; a delete of many objects, each only if it is the one that
+was seen; and the repetition of a request that met another one for its object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote_plus
+
+from botocore.exceptions import ClientError
+
+from s3commit.aws.failures import translate, translated
+from s3commit.core.model.errors import (
+    CONFLICT,
+    NeedsOperatorError,
+    NotFoundError,
+    PreconditionError,
+    S3CommitError,
+    TransientError,
+)
+from s3commit.core.ports.objects import ListedObject, OpenUpload
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+T = TypeVar("T")
+
+# What XML 1.0 can not carry, not even as a character reference (https://www.w3.org/TR/xml/#charsets)
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def open_uploads(
+    client: S3Client, bucket: str, prefix: str, *, after: str, page_size: int
+) -> Iterator[OpenUpload]:
+    """As `ObjectReader.list_uploads`; a request a page.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html
+
+    Raises `NeedsOperatorError` (``LISTING``) where a store does not say how to list the rest, and
+    S3's errors as `s3commit.core.model.errors`.
+    """
+    # Not botocore's paginator: it does not decode keys here, and without EncodingType a key
+    # that XML can not carry breaks the listing.
+    markers: dict[str, Any] = {"KeyMarker": after} if after else {}
+    while True:
+        with translated(f"listing the uploads of s3://{bucket}/{prefix}"):
+            page: Any = client.list_multipart_uploads(
+                Bucket=bucket, Prefix=prefix, MaxUploads=page_size, EncodingType="url", **markers
+            )
+        decode = unquote_plus if page.get("EncodingType") == "url" else str
+        for found in page.get("Uploads", ()):
+            yield OpenUpload(
+                decode(found["Key"]),
+                found["UploadId"],
+                rfc3339(found["Initiated"]),
+                composite=found.get("ChecksumType") == "COMPOSITE",
+            )
+        if not page.get("IsTruncated"):
+            return
+        if "NextKeyMarker" not in page:  # SeaweedFS 4.48; the rest would be missed
+            raise NeedsOperatorError(
+                f"s3://{bucket}/{prefix} has more than {page_size} open uploads, and this store"
+                " does not say how to list the rest",
+                code="LISTING",
+            )
+        markers = {
+            "KeyMarker": decode(page["NextKeyMarker"]),
+            "UploadIdMarker": page["NextUploadIdMarker"],
+        }
+
+
+def rfc3339(moment: datetime) -> str:
+    """A moment of S3's, in UTC, with milliseconds."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def fits_xml(key: str) -> bool:
+    """Whether the body of a DeleteObjects request can name the key."""
+    return not _NOT_XML.search(key)
+
+
+def delete_together(client: S3Client, bucket: str, objects: Sequence[ListedObject]) -> None:
+    """Delete up to 1,000 objects, each on condition of its etag; pass over those that changed.
+
+    S3 judges each key by itself, by the ``ETag`` of its identifier, and names the refused ones:
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html (the right to
+    read the objects is needed as well). Of several errors one that lasts is raised first.
+    """
+    named: Any = [{"Key": seen.key, "ETag": seen.etag} for seen in objects]
+    with translated(f"deleting {len(objects)} objects of s3://{bucket}"):
+        answer = client.delete_objects(Bucket=bucket, Delete={"Objects": named, "Quiet": True})
+    errors = [_error_of_key(bucket, refused) for refused in answer.get("Errors", ())]
+    errors = [each for each in errors if not isinstance(each, PreconditionError | NotFoundError)]
+    if errors:
+        raise min(errors, key=lambda each: isinstance(each, TransientError))
+
+
+def _error_of_key(bucket: str, refused: Any) -> S3CommitError:
+    """What S3 says of one key, with status 200 for the request."""
+    answer: Any = {"Error": {"Code": refused["Code"], "Message": refused.get("Message", "")}}
+    what = f"deleting s3://{bucket}/{refused.get('Key', '')}"
+    return translate(ClientError(answer, "DeleteObjects"), what)
+
+
+def settle(
+    attempt: Callable[[], T], *, tries: int, pause: float, sleep: Callable[[float], None]
+) -> T:
+    """What ``attempt`` returns; repeated while AWS answers that another request was under way.
+
+    Such an answer, a 409 of S3, says that nothing has happened. ``pause`` is in seconds and doubles
+    each time.
+    """
+    for number in range(tries - 1):
+        try:
+            return attempt()
+        except TransientError as error:
+            if error.code != CONFLICT:
+                raise
+        sleep(pause * 2**number)
+    return attempt()

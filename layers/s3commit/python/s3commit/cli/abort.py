@@ -1,0 +1,63 @@
+"""``s3commit abort``."""
+
+from __future__ import annotations
+
+import click
+
+from s3commit.cli.job import read_job, refuse_second_request
+from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
+from s3commit.cli.resume import report, resume
+from s3commit.cli.session import Session
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.errors import PreconditionError
+from s3commit.core.model.job import AbortRequest, Destination
+from s3commit.core.model.states import JobState
+from s3commit.writer.requests import request_abort
+
+
+@click.command()
+@job_options
+@state_machine_option
+@click.option(
+    "--reason", default="s3commit abort", show_default=True, help="Stands in the job's result."
+)
+@dry_run_option
+@with_session
+def abort(
+    session: Session,
+    *,
+    job: JobDirectory | str,
+    table: str | None,
+    destination: Destination | None,
+    machine: str | None,
+    reason: str,
+    dry_run: bool,
+) -> None:
+    """Abort a job: none of its files becomes visible.
+
+    Writes the abort request in place of the job's driver. A request is written once and never
+    changes, so a driver that is still alive cannot commit any more. Refused (exit 3) if a commit
+    was requested before. JOB is a job id or the s3:// URI of a job directory.
+
+    If the abort was requested before and its execution failed (the ledger has its name), starts
+    another execution, which continues the abort.
+    """
+    found = read_job(session, job, table, destination)
+    requested = found.result is None and isinstance(found.request, AbortRequest)
+    why_not = ""
+    if requested and found.ledger:
+        why_not = resume(session, found, machine, dry_run=dry_run)
+        if not why_not:
+            return
+    of = f"abort of job {found.job_id}"
+    if requested or found.state in {JobState.ABORTED, JobState.ROLLED_BACK}:
+        line = f"nothing to do: the abort was requested before, and the job is {found.state}"
+        report(session, found, why_not or line, action="abort")
+        return
+    refuse_second_request(found)
+    if not dry_run:
+        answer = request_abort(session.store, found.directory, reason)
+        if not answer.accepted:
+            raise PreconditionError(answer.message, code="OTHER_REQUEST")
+    line = f"would request the {of}" if dry_run else f"requested the {of}"
+    report(session, found, line, action="abort", written=not dry_run, dryRun=dry_run)

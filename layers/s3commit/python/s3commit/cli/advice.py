@@ -1,0 +1,124 @@
+"""What is true of a job in its state, whether someone has to act, and which command is next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from s3commit.cli.job import REQUESTED, Job
+from s3commit.cli.render import epoch_of
+from s3commit.core.model.job import ALREADY_COMMITTED, Failure
+from s3commit.core.model.limits import HOLDER_SECONDS
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.bundle import Execution
+
+PATIENCE = 3600  # seconds without a change; no step takes longer, with its retries
+OPEN_PATIENCE = 86400  # an OPEN job waits for its tasks, which may take their time
+_JAR = "s3commit-native"  # the client of Spark's own writers
+
+MEANING: dict[str, str] = {
+    JobState.OPEN: "tasks are writing; neither commit nor abort was requested yet",
+    REQUESTED: "commit or abort was requested; the pipeline works on it",
+    JobState.SEALED: "requested; being verified, nothing decided yet; waits an hour at most",
+    JobState.COMMITTING: "decided: the files are being made visible; no abort any more",
+    JobState.PUBLISHING: "all files are visible; being published",
+    JobState.COMMITTED: "ended: all files are visible",
+    JobState.ABORTING: "will not be committed; its uploads are being aborted",
+    JobState.ABORTED: "ended: none of its files is or was visible",
+    JobState.ROLLING_BACK: "a file is lost for good: being undone",
+    JobState.ROLLED_BACK: "ended: undone, none of its files is visible",
+}
+
+
+def meaning_of(state: str, failure: Failure | None) -> str:
+    """What is true of a job in the state."""
+    if failure is not None and failure.code == ALREADY_COMMITTED:
+        return "nothing was added: another job has this idempotency key, and its data is there"
+    return MEANING[state]
+
+
+def needs_attention(record: JobRecord, now: float) -> bool:
+    """True for a job that has not ended and is silent for longer than it should be.
+
+    A SEALED one that waits says so every minute, and one that holds is soon decided; of one that
+    does neither others take what it claims, and nothing works on it.
+    """
+    if is_orphan(record):
+        return True
+    limits = {JobState.OPEN: OPEN_PATIENCE, JobState.SEALED: HOLDER_SECONDS}
+    return now - epoch_of(record.updated_at) > limits.get(record.state, PATIENCE)
+
+
+def is_orphan(record: JobRecord) -> bool:
+    """True for a job that was requested, of which the ledger names no execution.
+
+    So is one that was taken from its execution (`STALLED`), until another one takes it over.
+    """
+    return record.state not in {JobState.OPEN, *ENDED} and not record.execution
+
+
+def next_step(
+    job: Job,
+    execution: Execution | None,
+    in_the_way: list[dict[str, Any]],
+    now: float,
+    has_pipeline: bool | None,
+) -> list[str]:
+    """What to do, a line each; the first one says so if that is nothing.
+
+    ``in_the_way`` are the jobs that this one waits for, as `show` prints them; ``has_pipeline`` is
+    None where that is certain, or not known.
+    """
+    again = f"s3commit {job.requested} {job.name}"
+    if job.result is not None:
+        return _after_the_end(job)
+    if has_pipeline is False:
+        return [
+            f"bucket {job.directory.bucket} has no s3commit pipeline, so nothing will ever commit"
+            " this job: deploy the stacks for this bucket, or write to a bucket that has them"
+        ]
+    if job.problems and job.state in {JobState.OPEN, REQUESTED}:
+        return ["the pipeline will refuse the document that can not be read, and abort the job"]
+    if not job.request_stands and job.state == JobState.OPEN:
+        return [
+            "nothing while its driver lives",
+            f"if the driver died and every task is done: s3commit commit {job.name} --dry-run",
+            f"to give it up: s3commit abort {job.name}",
+        ]
+    if job.ledger is None:
+        return ["the ledger knows how far it is: name it with --table"]
+    if job.record is None or job.state == JobState.OPEN:
+        return [
+            "nothing, for some seconds; then look at RequestQueue (s3commit doctor says whether"
+            " the bucket has a pipeline)",
+            f"to start it: {again} --state-machine ARN",
+        ]
+    if is_orphan(job.record):
+        return [f"no execution works on it: {again} --state-machine ARN ends it"]
+    if execution is not None and not execution.is_running:
+        return [f"its execution is {execution.status}: {again} starts another, which continues"]
+    if in_the_way:
+        return ["nothing while these jobs run, which go first", *map(_while_waiting, in_the_way)]
+    if needs_attention(job.record, now):
+        return [f"it is silent for too long: if its execution failed, {again} starts another"]
+    return ["nothing: its execution works on it"]
+
+
+def _after_the_end(job: Job) -> list[str]:
+    destination = job.directory.destination.uri
+    if job.failure is not None:
+        return ["nothing for this job, it has ended; for its data do what stands with the error"]
+    lines = [f"nothing, it is done. Its files: s3commit ls {destination} --files {job.job_id}"]
+    if job.spec is not None and job.spec.client.startswith(_JAR):
+        lines.append(
+            "if its driver died or gave up before this: a catalog's table lacks new partitions"
+            " until MSCK REPAIR TABLE, and a table that the job was to create until"
+            f" CREATE TABLE ... LOCATION '{destination.replace('s3:', 's3a:', 1)}'"
+        )
+    return lines
+
+
+def _while_waiting(other: dict[str, Any]) -> str:
+    job_id, status = other["jobId"], other["executionStatus"] or "not known"
+    verb = "show" if other["executionRuns"] is not False else "commit"
+    return f"job {job_id} is {other['state']}, its execution {status}: s3commit {verb} {job_id}"

@@ -1,0 +1,208 @@
+"""``s3commit commit``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+
+import click
+
+from s3commit.cli.job import Job, own_uploads, read_job, read_manifests, refuse_second_request
+from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
+from s3commit.cli.render import fields, some
+from s3commit.cli.resume import report, resume
+from s3commit.cli.session import Session
+from s3commit.core.formats.layout import JOB_FILE, JobDirectory
+from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, digest
+from s3commit.core.job.documents import JOB_CHANGED
+from s3commit.core.job.manifests import decode_manifest
+from s3commit.core.model.amounts import amount, many
+from s3commit.core.model.errors import JobRefusedError, PreconditionError
+from s3commit.core.model.job import CommitRequest, CountedAttempt, Destination, PendingSet
+from s3commit.writer.requests import Patience, request_commit
+
+TIMEOUT = 60.0  # seconds to get the request through
+
+
+@click.command()
+@job_options
+@state_machine_option
+@click.option(
+    "--tasks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The number of the job's tasks that have files, if its manifests do not have it.",
+)
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="Commit even if tasks may be missing. Their files are not committed.",
+)
+@dry_run_option
+@with_session
+def commit(
+    session: Session,
+    *,
+    job: JobDirectory | str,
+    table: str | None,
+    destination: Destination | None,
+    machine: str | None,
+    tasks: int | None,
+    partial: bool,
+    dry_run: bool,
+) -> None:
+    """Finish a job whose driver or execution died.
+
+    Writes the commit request in place of the driver. Every manifest in the job directory counts.
+    JOB is the s3:// URI of a job directory, or a job id. Make sure first that no task of the job
+    is still running.
+
+    The command checks every manifest against the open uploads. It refuses (exit 3) and changes
+    nothing if a task has two manifests, or if tasks may be missing: an open upload is in no
+    manifest, or there are fewer tasks than the manifests or --tasks say. Spark does not tell its
+    Python tasks how many they are: look up the number in Spark's UI or event log. A task without
+    rows leaves no manifest.
+
+    If the commit was requested before and its execution failed (the ledger has its name), starts
+    another execution, which continues the commit and frees the job's destination. Refused (exit 3)
+    while an execution is running.
+    """
+    found = read_job(session, job, table, destination)
+    if found.result is None and found.ledger and isinstance(found.request, CommitRequest):
+        why_not = resume(session, found, machine, dry_run=dry_run)
+        if why_not:
+            raise PreconditionError(why_not, code="OTHER_REQUEST")
+        return
+    refuse_second_request(found)
+    counted = count_everything(session, found)
+    if not partial:
+        refuse_incomplete(found, counted, tasks)
+    if not dry_run:
+        # By name and digest: what was looked at is what is committed, or the job is refused.
+        sha256 = found.spec.sha256 if found.spec is not None else ""
+        request = CommitRequest(found.job_id, tuple(counted.attempts), job_sha256=sha256)
+        patience = Patience(session.environment, TIMEOUT)
+        request_commit(session.store, found.directory, request, patience)
+    content = amount(counted.files, counted.bytes, counted.rows)
+    of = f"commit of job {found.job_id}, {many(len(counted.attempts), 'manifest')} with {content}"
+    line = f"would request the {of}" if dry_run else f"requested the {of}"
+    facts = fields(counted, "tasks", "task_count", "files", "bytes", "rows", "unfinished_uploads")
+    wrote = {"action": "commit", "written": not dry_run, "dryRun": dry_run}
+    report(session, found, line, manifests=len(counted.attempts), **wrote, **facts)
+    if counted.unfinished_uploads:
+        uploads = many(counted.unfinished_uploads, "open upload")
+        session.out.note(f"{uploads} in no manifest: to be aborted at the end")
+    if counted.task_count is not None and counted.task_count > counted.tasks:
+        missing = many(counted.task_count - counted.tasks, "task has", "tasks have")
+        session.out.note(f"{missing} no manifest: their files are not committed")
+
+
+@dataclass
+class Counted:
+    """What a commit of every manifest would make visible; the unfinished uploads would not be.
+
+    ``tasks`` have a manifest; ``task_count`` is how many there should be, if a manifest says it.
+    """
+
+    attempts: list[CountedAttempt] = field(default_factory=list)
+    tasks: int = 0
+    task_count: int | None = None
+    files: int = 0
+    bytes: int = 0
+    rows: int | None = 0
+    unfinished_uploads: int = 0
+
+    def add(self, attempt: CountedAttempt, pending: PendingSet) -> None:
+        """Count an attempt."""
+        self.attempts.append(attempt)
+        self.files += attempt.files
+        self.bytes += attempt.bytes
+        self.rows = None if self.rows is None or pending.rows is None else self.rows + pending.rows
+        if pending.task_count is not None:
+            self.task_count = max(pending.task_count, self.task_count or 0)
+
+
+def count_everything(session: Session, job: Job) -> Counted:
+    """Judge every manifest as the pipeline would, against the uploads that are open.
+
+    Raises `JobRefusedError` for what would only end in an abort: ``NO_MANIFEST``,
+    ``TWO_ATTEMPTS``, ``JOB_CHANGED``, ``UPLOAD_GONE``, or a manifest that is not acceptable.
+    """
+    kept = job.record.job_sha256 if job.record is not None else None
+    if job.spec is None or kept not in {None, job.spec.sha256}:
+        why = job.problems.get(JOB_FILE, "job.json is gone, or not what it was")
+        raise JobRefusedError(
+            f"job {job.job_id}: {why}. A commit would end in an abort: bring it back as it was, or"
+            f" give the job up: s3commit abort {job.name}",
+            code=JOB_CHANGED,
+        )
+    manifests = read_manifests(session, job)
+    if not manifests:
+        raise JobRefusedError(
+            f"job {job.job_id} has no manifest: no task of it is done, there is nothing to commit",
+            code="NO_MANIFEST",
+        )
+    open_ids = {upload.upload_id for upload in own_uploads(session, job)[0]}
+    counted, gone = Counted(), list[str]()
+    for attempt, pending in session.parallel(partial(_read_manifest, session, job), manifests):
+        counted.add(attempt, pending)
+        gone += [file.key for file in pending.files if file.upload_id not in open_ids]
+        open_ids.difference_update(file.upload_id for file in pending.files)
+    counted.attempts.sort(key=lambda one: one.task_id)
+    counted.unfinished_uploads = len(open_ids)
+    attempts = Counter(one.task_id for one in counted.attempts)
+    counted.tasks = len(attempts)
+    if twice := [task for task, count in attempts.items() if count > 1]:
+        raise JobRefusedError(
+            f"{many(len(twice), 'task has', 'tasks have')} two manifests, and only the driver"
+            f" knows which counts: {some(twice)}",
+            code="TWO_ATTEMPTS",
+        )
+    if gone:
+        raise JobRefusedError(
+            f"{many(len(gone), 'upload is', 'uploads are')} gone that the manifests name, so the"
+            f" commit would end in an abort: {some(gone)}",
+            code="UPLOAD_GONE",
+        )
+    return counted
+
+
+def refuse_incomplete(job: Job, counted: Counted, tasks: int | None) -> None:
+    """Raise `JobRefusedError` if tasks may be missing, whose rows would be lost in silence.
+
+    ``UNFINISHED`` if uploads are open that no manifest names; ``TASKS_UNKNOWN`` if neither a
+    manifest nor the caller (``tasks``) says how many tasks there are; ``TASKS_MISSING`` if there
+    are not so many.
+    """
+    if counted.unfinished_uploads:
+        raise JobRefusedError(
+            f"{many(counted.unfinished_uploads, 'open upload is', 'open uploads are')} in no"
+            f" manifest of job {job.job_id}: of tasks that are not done, or of attempts that died."
+            " If every task is done, add --partial, and they are aborted",
+            code="UNFINISHED",
+        )
+    has = f"job {job.job_id} has manifests of {many(counted.tasks, 'task')}"
+    expected = max(tasks or 0, counted.task_count or 0)
+    if not expected:
+        raise JobRefusedError(
+            f"{has}, and nothing says of how many: a task that never began leaves no trace. If they"
+            f" are all, say so with --tasks {counted.tasks}; if you know that the others had no"
+            " rows, or can do without them, with --partial",
+            code="TASKS_UNKNOWN",
+        )
+    if counted.tasks != expected:
+        raise JobRefusedError(
+            f"{has}, not {expected}: the others had no rows, or never ran, and nothing in S3"
+            " tells which. If you know that they had none, or can do without them, add --partial",
+            code="TASKS_MISSING",
+        )
+
+
+def _read_manifest(session: Session, job: Job, key: str) -> tuple[CountedAttempt, PendingSet]:
+    directory = job.directory
+    name = key[len(directory.prefix) :]
+    body = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
+    pending = decode_manifest(directory, name, body)
+    task, attempt, files = pending.task_id, pending.attempt_id, len(pending.files)
+    return CountedAttempt(task, attempt, name, digest(body), files, pending.bytes), pending

@@ -1,0 +1,54 @@
+"""``s3commit fsck``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from s3commit.cli.options import Parsed, table_option, with_session
+from s3commit.cli.render import fields
+from s3commit.cli.session import Session
+from s3commit.core.check import Report, check
+from s3commit.core.formats.layout import parse_destination
+from s3commit.core.model.job import Destination
+
+
+@click.command()
+@click.argument("destination", type=Parsed("destination", parse_destination))
+@table_option()
+@with_session
+def fsck(
+    session: Session,
+    *,
+    destination: Destination,
+    table: str | None,
+) -> None:
+    """Compare a table with what was committed to it.
+
+    Reports the files of commit manifests that are gone or changed, and the jobs without a result,
+    each with what mends it. Changes nothing.
+
+    Exit code 1: something is gone, changed or unreadable.
+    """
+    ledger = session.ledger(table) if table else None
+    report = check(session.store, ledger, session.parallel, destination)
+    session.out.facts(_document(report))
+    if not report.is_sound:
+        raise click.exceptions.Exit(1)
+
+
+def _document(report: Report) -> dict[str, Any]:
+    return {
+        "destination": report.destination.uri,
+        "sound": report.is_sound,
+        **fields(report, "jobs", "files", "bytes"),
+        "replacedFiles": report.replaced,
+        "foreignFiles": report.foreign,
+        "foreignExamples": report.examples,
+        "findings": [fields(one, "what", "key", "job_id", "mend") for one in report.findings],
+        "openJobs": [
+            {"jobId": one.directory.job_id, **fields(one, "state", "requested", "mend")}
+            for one in report.open_jobs
+        ],
+    }

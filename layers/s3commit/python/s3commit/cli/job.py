@@ -1,0 +1,246 @@
+"""One job as S3 and the ledger have it, for the verbs that look at it or end it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+import click
+
+from s3commit.aws import env
+from s3commit.cli.render import some
+from s3commit.cli.session import Session
+from s3commit.core.formats.layout import (
+    JOB_FILE,
+    PENDINGSET_SUFFIX,
+    REQUEST_FILE,
+    RESULT_FILE,
+    JobDirectory,
+)
+from s3commit.core.job.claims import claimants, with_records
+from s3commit.core.job.documents import read_request, read_result, read_spec
+from s3commit.core.job.uploads import uploads_of_job
+from s3commit.core.model.errors import (
+    InvalidInputError,
+    JobRefusedError,
+    NotFoundError,
+    PreconditionError,
+)
+from s3commit.core.model.job import (
+    AbortRequest,
+    CommitRequest,
+    Destination,
+    Failure,
+    JobResult,
+    JobSpec,
+)
+from s3commit.core.model.locks import Claim, must_wait_for
+from s3commit.core.model.record import JobRecord, Stage
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.bundle import ParallelMap
+from s3commit.core.ports.ledger import Ledger
+from s3commit.core.ports.objects import OpenUpload
+
+REQUESTED = "REQUESTED"  # S3 alone knows no more between the request and the outcome
+LONG_AGO = "1970"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job as it stands. What is None is not there, can't be read, or only the ledger knows it.
+
+    ``name`` is what to type for the job in a next command; ``ledger`` is None without a table.
+    ``problems`` say which documents can't be read, and why.
+    """
+
+    name: str
+    directory: JobDirectory
+    ledger: Ledger | None
+    record: JobRecord | None
+    spec: JobSpec | None
+    request: CommitRequest | AbortRequest | None
+    result: JobResult | None
+    committed: bool
+    problems: dict[str, str]
+
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self.directory.job_id
+
+    @property
+    def state(self) -> str:
+        """The ledger's state, or what S3 alone tells: OPEN, REQUESTED, PUBLISHING or the end."""
+        if self.result is not None:
+            return self.result.outcome.value
+        if self.record is not None:
+            return self.record.state.value
+        if self.committed:
+            return JobState.PUBLISHING.value
+        return REQUESTED if self.request_stands else JobState.OPEN.value
+
+    @property
+    def request_stands(self) -> bool:
+        """True if there is a request, also one that can't be read."""
+        return self.request is not None or REQUEST_FILE in self.problems
+
+    @property
+    def execution(self) -> str:
+        """The execution that works on the job, or did; empty if there is none."""
+        if self.record is not None and self.record.execution:
+            return self.record.execution
+        return self.result.execution if self.result is not None else ""
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it is not committed."""
+        if self.result is not None:
+            return self.result.error
+        return self.record.failure if self.record is not None else None
+
+    @property
+    def request_uri(self) -> str:
+        """Where its request stands, or would."""
+        return f"s3://{self.directory.bucket}/{self.directory.request}"
+
+    @property
+    def requested(self) -> str:
+        """What the request that stands asks for."""
+        if self.request is None:
+            return "request, which can not be read,"
+        return "abort" if isinstance(self.request, AbortRequest) else "commit"
+
+
+def read_job(
+    session: Session, job: JobDirectory | str, table: str | None, destination: Destination | None
+) -> Job:
+    """Read a job's record and its documents.
+
+    Raises `NotFoundError` (``NO_JOB``) if nothing is known of it.
+    """
+    ports = session.ports(table)
+    ledger = ports.ledger if table else None
+    name, directory = _locate(ledger, job, table, destination)
+    bucket, problems = directory.bucket, dict[str, str]()
+
+    def read(document: str, decode: Callable[[], T]) -> T | None:
+        if ports.store.head(bucket, directory.prefix + document) is None:
+            return None
+        try:
+            return decode()
+        except (InvalidInputError, JobRefusedError) as error:
+            problems[document] = f"{document} can not be read: {error.message} [{error.code}]"
+            return None
+
+    found = Job(
+        name=name,
+        directory=directory,
+        ledger=ledger,
+        record=ledger.job(directory.ref) if ledger else None,
+        spec=read(JOB_FILE, lambda: read_spec(ports, directory)),
+        request=read(REQUEST_FILE, lambda: read_request(ports, directory)),
+        result=read(RESULT_FILE, lambda: read_result(ports.store, directory)),
+        committed=ports.store.head(bucket, directory.commits) is not None,
+        problems=problems,
+    )
+    nothing = found.record is None and not found.committed
+    if nothing and next(iter(ports.store.list(bucket, directory.prefix)), None) is None:
+        raise NotFoundError(
+            f"no job {directory.job_id} at {directory.destination.uri}: check the id and the place",
+            code="NO_JOB",
+        )
+    return found
+
+
+def _locate(
+    ledger: Ledger | None,
+    job: JobDirectory | str,
+    table: str | None,
+    destination: Destination | None,
+) -> tuple[str, JobDirectory]:
+    """What to type for the job, and its place. Raises `NotFoundError` for an unknown id."""
+    if isinstance(job, str) and destination is not None:
+        job = JobDirectory(destination, job)
+    if isinstance(job, JobDirectory):
+        return job.uri, job
+    if ledger is None:
+        raise click.UsageError(
+            f"to find job {job} by its id name the ledger's table with --table or {env.TABLE}, or"
+            " the job's place with --destination"
+        )
+    records = ledger.jobs_with_id(job)
+    if len(records) > 1:
+        places = some(record.destination.uri for record in records)
+        raise click.UsageError(
+            f"there are jobs with id {job} at {places}: name one with --destination"
+        )
+    if not records:
+        raise NotFoundError(
+            f"no job {job} in table {table}: check the id, or look for it in S3 with"
+            " --destination (the ledger forgets ended jobs after a while)",
+            code="NO_JOB",
+        )
+    return job, JobDirectory(records[0].destination, job)
+
+
+def read_manifests(session: Session, job: Job) -> list[str]:
+    """The keys of the job's manifests."""
+    listed = session.store.list(job.directory.bucket, job.directory.tasks)
+    return [found.key for found in listed if found.key.endswith(PENDINGSET_SUFFIX)]
+
+
+def own_uploads(
+    session: Session, job: Job, most: int | None = None
+) -> tuple[list[OpenUpload], bool]:
+    """The job's open uploads, by the rule of an abort, and whether all were looked at.
+
+    ``most`` bounds how many open uploads of the destination are looked at, its own or another's.
+    """
+    directory = job.directory
+    listed = session.store.list_uploads(directory.bucket, directory.destination.prefix)
+    looked_at = listed if most is None else iter(list(islice(listed, most)))
+    # S3 alone does not tell when it got job.json: the document may have been put again, as it was.
+    opened_at = job.record.opened_at if job.record else ""
+    opened_at = opened_at or (LONG_AGO if job.spec else "")
+    own = list(uploads_of_job(session.ports(None), directory, opened_at, looked_at))
+    return own, most is None or next(listed, None) is None
+
+
+def refuse_second_request(job: Job) -> None:
+    """Raise `PreconditionError` if the job has its request, or has ended."""
+    if job.result is not None or job.state in ENDED:
+        raise PreconditionError(f"job {job.job_id} is {job.state} already", code="JOB_ENDED")
+    if job.request_stands or job.committed:
+        raise PreconditionError(
+            f"job {job.job_id} is {job.state}: its {job.requested} was requested before, and"
+            f" decides; see: s3commit show {job.name}",
+            code="OTHER_REQUEST",
+        )
+
+
+def waits(record: JobRecord) -> bool:
+    """True for a job that waits for others at its destination."""
+    return record.state is JobState.SEALED and record.turn.stage in {Stage.WAITING, Stage.ENTERING}
+
+
+def rivals(
+    ledger: Ledger, parallel: ParallelMap, record: JobRecord
+) -> list[tuple[Claim, JobRecord]]:
+    """The jobs that claim what the job claims, each with its claim. A query or two a directory."""
+    try:
+        found = claimants(ledger, parallel, record)
+    except JobRefusedError:
+        return []  # more than anybody reads
+    groups = with_records(ledger, parallel, found)
+    return [(one.claim, one.record) for group in groups for one in group if one.record]
+
+
+def blockers(ledger: Ledger, parallel: ParallelMap, record: JobRecord, now: str) -> list[JobRecord]:
+    """The jobs that the job waits for, since ``record.turn.since``; none if it does not wait."""
+    others = rivals(ledger, parallel, record) if waits(record) else []
+    found = (other for _, other in others if must_wait_for(other, record, now))
+    return sorted(found, key=lambda other: other.ref)

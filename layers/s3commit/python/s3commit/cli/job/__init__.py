@@ -1,1 +1,0 @@
-"""One job, as the command reads it and acts on it."""

@@ -1,0 +1,78 @@
+"""``s3commit local``."""
+
+# ruff: noqa: PLC0415 - the embedded runtime is an extra, and takes a second to import
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from s3commit.cli.render import Failure
+
+NEEDED = ("moto", "flask", "awslambdaric")  # of the extra `local`
+_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
+
+project_option = click.option(
+    "--project",
+    type=_DIRECTORY,
+    default=".",
+    show_default=True,
+    help="A checkout of s3commit, with its app.py.",
+)
+
+
+@click.group()
+def local() -> None:
+    """Run the pipeline here, without AWS."""
+
+
+@local.command("up")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.")
+@click.option("--bucket", metavar="NAME", help="The data bucket's name; else as the stack says.")
+@click.option(
+    "--assembly",
+    type=_DIRECTORY,
+    help="A synthesized cloud assembly; else the project's app is synthesized.",
+)
+@project_option
+@click.option("--verbose", is_flag=True, help="Log each request.")
+def up(
+    *,
+    port: int,
+    bucket: str | None,
+    assembly: Path | None,
+    project: Path,
+    verbose: bool,
+) -> None:
+    """Serve the real stacks on 127.0.0.1 until interrupted: real handlers, real state machine.
+
+    When it is ready it prints one line of JSON on stdout, with the endpoint, the bucket, the
+    table, the state machine and the keys; `s3commit local env` prints them for a shell. All state
+    is in memory and gone at the end.
+    """
+    lacking = [name for name in NEEDED if find_spec(name) is None]
+    if lacking:
+        raise Failure(
+            f"the embedded runtime needs {', '.join(lacking)}:"
+            " pip install '.[local]' in a checkout of s3commit",
+            1,
+        )
+    from s3commit.local.running import run_foreground
+    from s3commit.local.synth import synthesize
+
+    chosen = assembly or synthesize(project, project / ".s3commit" / "assembly")
+    run_foreground(chosen, port, bucket, project=project, verbose=verbose)
+
+
+@local.command("env")
+@project_option
+def env(project: Path) -> None:
+    """Print the exports that lead a shell to the runtime that is up.
+
+    Run it in another terminal than `local up`: eval "$(s3commit local env)". Then boto3, Spark, the
+    AWS command line and this command work on the runtime; $BUCKET is its data bucket.
+    """
+    from s3commit.local.running import exports, read_running
+
+    click.echo(exports(read_running(project)))

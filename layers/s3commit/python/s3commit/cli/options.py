@@ -1,0 +1,129 @@
+"""The options and arguments that several verbs have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from s3commit.aws import env
+from s3commit.cli.session import Session
+from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
+from s3commit.core.formats.layout import parse_directory as directory_of_key
+from s3commit.core.model.errors import InvalidInputError
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_AGE = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
+
+
+class Parsed(click.ParamType[T]):
+    """A parameter as ``parse`` reads its text; what that refuses is a usage error."""
+
+    def __init__(self, name: str, parse: Callable[[str], T]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
+        """See click, which also hands over what is converted already."""
+        try:
+            return self._parse(value) if isinstance(value, str) else value
+        except (InvalidInputError, ValueError) as error:
+            self.fail(str(error), param, ctx)
+
+
+def parse_job(text: str) -> JobDirectory | str:
+    """A job id, or the directory of which the s3:// URI, or that of anything in it, is given.
+
+    Raises `InvalidInputError`.
+    """
+    if "://" not in text:
+        return check_job_id(text)
+    scheme, _, rest = text.partition("://")
+    bucket, _, key = rest.partition("/")
+    try:
+        directory = directory_of_key(bucket, f"{key}/")
+    except InvalidInputError:
+        raise InvalidInputError(
+            f"{text!r} is no job directory: it has no {MAGIC_PREFIX}<job id>/; a job at a"
+            " destination is named by: JOB_ID --destination s3://bucket/prefix/",
+            code="BAD_PATH",
+        ) from None
+    destination = parse_destination(f"{scheme}://{bucket}/{directory.destination.prefix}")
+    return JobDirectory(destination, directory.job_id)
+
+
+def parse_age(text: str) -> int:
+    """``90s``, ``15m``, ``12h``, ``2d`` or ``1w`` in seconds. Raises `ValueError`."""
+    found = _AGE.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text!r} is no age: give a number with s, m, h, d or w, like 2d")
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+JOB: Parsed[JobDirectory | str] = Parsed("job", parse_job)
+DESTINATION = Parsed("destination", parse_destination)
+
+
+def age_option(*names: str, default: str, about: str) -> Callable[[F], F]:
+    """An option that takes an age."""
+    age = Parsed("age", parse_age)
+    return click.option(*names, type=age, default=default, show_default=True, help=about)
+
+
+def table_option(*, required: bool = False) -> Callable[[F], F]:
+    """The ledger's table."""
+    return click.option(
+        "--table",
+        required=required,
+        envvar=env.TABLE,
+        show_envvar=True,
+        metavar="NAME",
+        help="The ledger's table, the stack's output TableName; '' for none.",
+    )
+
+
+state_machine_option = click.option(
+    "--state-machine",
+    "machine",
+    envvar=env.STATE_MACHINE,
+    show_envvar=True,
+    metavar="ARN",
+    help="The stack's output StateMachineArn, if the ledger names no execution of the job.",
+)
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Check everything, print what would be done, and stop."
+)
+
+
+def job_options(function: F) -> F:
+    """What names a job, for `s3commit.cli.job.read_job`: JOB, ``--table``, ``--destination``."""
+    destination = click.option(
+        "--destination",
+        type=DESTINATION,
+        metavar="URI",
+        help="The job's destination, if JOB is an id and there is no table.",
+    )
+    return click.argument("job", type=JOB)(table_option()(destination(function)))
+
+
+def with_session(function: Callable[..., None]) -> Callable[..., None]:
+    """What every verb has: the `Session` as its first argument, and ``--output``."""
+
+    def choose(ctx: click.Context, _parameter: click.Parameter, chosen: str) -> None:
+        ctx.ensure_object(Session).out.json = chosen == "json"
+
+    output = click.option(
+        "--output",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        expose_value=False,
+        callback=choose,
+        help="Text for people, JSON for programs.",
+    )
+    return output(click.make_pass_decorator(Session, ensure=True)(function))

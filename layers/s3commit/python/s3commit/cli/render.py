@@ -1,0 +1,191 @@
+"""Output: a document as JSON for programs, or the same facts, aligned, for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import click
+
+from s3commit.core.formats.strict_json import member_name
+from s3commit.core.model.amounts import size
+
+SHOWN = 50  # elements of a list
+_SHORT = 120  # characters of an object on one line
+_COLOURS = {
+    "COMMITTED": "green",
+    "ABORTED": "yellow",
+    "ABORTING": "yellow",
+    "ROLLED_BACK": "red",
+    "ROLLING_BACK": "red",
+    "!": "red",
+    "do": "red",
+}
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+
+
+class Output:
+    """Where the verbs' output goes: data to stdout, notes for people to stderr."""
+
+    json = False
+
+    def facts(self, document: Mapping[str, Any]) -> None:
+        """Print a document: for people a row for each fact, without those that are not known."""
+        if self.json:
+            click.echo(json.dumps(document, indent=2))
+            return
+        rows = list(_rows(document))
+        width = max(len(label) for label, _ in rows)
+        before = ""
+        for label, text in rows:
+            shown = "" if label == before else label
+            _print([click.style(shown.ljust(width), bold=True), _coloured(printable(text))])
+            before = label
+
+    def table(self, document: Mapping[str, Any], name: str, columns: Mapping[str, str]) -> None:
+        """Print a document: for people the objects below ``name`` as a table.
+
+        ``columns`` are the members to show, by their headers. A column in which nothing stands is
+        left out.
+        """
+        if self.json:
+            click.echo(json.dumps(document, indent=2))
+            return
+        rows, shown = document[name], []
+        for header, member in columns.items():
+            cells = [printable(_cell(header, member, row[member])) for row in rows]
+            if any(cells):
+                is_number = any(isinstance(row[member], int) for row in rows)
+                width = max(map(len, (header, *cells)))
+                column = [click.style(header, bold=True), *map(_coloured, cells)]
+                blanks = [" " * (width - len(cell)) for cell in (header, *cells)]
+                pairs = zip(blanks, column, strict=True)
+                shown.append([a + b if is_number else b + a for a, b in pairs])
+        for line in zip(*shown, strict=True):
+            _print(line)
+
+    def line(self, document: Mapping[str, Any], text: str) -> None:
+        """Print a document on one line: for people ``text``, which says the same."""
+        click.echo(json.dumps(document) if self.json else printable(text))
+
+    def note(self, text: str) -> None:
+        """Print a line that is no data, for people."""
+        if not self.json:
+            click.echo(printable(text), err=True)
+
+
+class Failure(click.ClickException):
+    """The end of the command: one line on stderr, and the exit code."""
+
+    def __init__(self, line: str, exit_code: int) -> None:
+        super().__init__(printable(" ".join(line.split())))
+        # click declares it for the class and reads it from the instance
+        self.exit_code = exit_code  # type: ignore[misc]
+
+
+def age(seconds: float) -> str:
+    """The two largest units: ``2d 3h``, ``5m 10s``, ``0s``."""
+    left, found = max(0, int(seconds)), []
+    for unit, length in _UNITS:
+        found.append((left // length, unit))
+        left %= length
+    first = next((at for at, (count, _) in enumerate(found) if count), len(found))
+    return " ".join(f"{count}{unit}" for count, unit in found[first : first + 2] if count) or "0s"
+
+
+def moment(text: str) -> str:
+    """RFC 3339 in UTC, to the second: ``2026-11-21 22:07:22Z``."""
+    return f"{text[:19].replace('T', ' ')}Z"
+
+
+def epoch_of(text: str) -> float:
+    """RFC 3339 as seconds since 1970."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def printable(text: str) -> str:
+    """The text with its control characters spelled out: keys are made by others."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def some(names: Iterable[str], shown: int = 3) -> str:
+    """The first names in their order, and how many more there are."""
+    found = sorted(map(printable, names))
+    more = f" and {len(found) - shown} more" if len(found) > shown else ""
+    return ", ".join(found[:shown]) + more
+
+
+def fields(thing: object, *names: str) -> dict[str, Any]:
+    """The named attributes for programs, as JSON spells them: ``job_id`` is ``jobId``.
+
+    All are null where there is no thing.
+    """
+    return {member_name(name): thing if thing is None else getattr(thing, name) for name in names}
+
+
+def _rows(document: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
+    """A row for each fact: its label and its text."""
+    for name, value in document.items():
+        label = within + _words(name)
+        if isinstance(value, dict):
+            is_nested = any(isinstance(one, dict | list) for one in value.values())
+            lines = [] if is_nested else [_text(name, value)]
+            if is_nested or len(lines[0]) > _SHORT:
+                yield from _rows(value, f"{label} ")
+                continue
+        elif isinstance(value, list | tuple):
+            lines = [_text(name, one) for one in value[:SHOWN]]
+            if len(value) > SHOWN:
+                lines.append(f"and {len(value) - SHOWN} more; --output json has them all")
+        else:
+            lines = [_text(name, value)]
+        yield from ((label, line) for line in lines if line)
+
+
+def _text(name: str, value: Any) -> str:
+    """A member of a document as people read it, by the end of its name."""
+    if isinstance(value, dict):
+        parts = ((_words(key), _text(key, one)) for key, one in value.items())
+        return ", ".join(f"{key} {text}" for key, text in parts if text)
+    if value in (None, ""):
+        return ""
+    if isinstance(value, list | tuple):
+        return some(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name.endswith(("At", "Since")):
+        return moment(value)
+    if name.endswith("Seconds"):
+        return age(value)
+    return size(value) if name == "bytes" else str(value)
+
+
+def _words(name: str) -> str:
+    """A member's name as people read it: ``updatedAt`` is ``updated``."""
+    bare = re.sub("(At|Seconds)$", "", name)
+    return re.sub("([A-Z])", r" \1", bare).lower()
+
+
+def _cell(header: str, member: str, value: Any) -> str:
+    """What a column shows of an object; of a yes or no its header."""
+    if isinstance(value, bool):
+        return header.lower() if value else ""
+    return _text(member, value)
+
+
+def _coloured(cell: str) -> str:
+    colour = _COLOURS.get(cell)
+    return click.style(cell, fg=colour) if colour else cell
+
+
+def _print(cells: Iterable[str]) -> None:
+    # click leaves colours out where there is no terminal
+    click.echo("  ".join(cells).rstrip(), color=False if os.environ.get("NO_COLOR") else None)

@@ -1,0 +1,67 @@
+"""Continuing a job whose execution has died: another execution takes it over.
+
+That is safe at any time and any number of times: the new one raises the job's generation, so the
+ledger refuses whatever an older one still tries, and it continues where ledger and S3 say.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from s3commit.aws import env
+from s3commit.aws.executions import machine_of
+from s3commit.cli.job import Job
+from s3commit.cli.session import Session
+from s3commit.core.job.record import start_execution
+
+
+def resume(session: Session, job: Job, machine: str | None, *, dry_run: bool) -> str:
+    """Start another execution of a job that was requested and has no result, and print it.
+
+    Returns why none was started, in a line: an execution runs, or was started a moment ago, or
+    the state machine (``machine`` is its ARN) is not known. Empty if one was started.
+    """
+    last = session.describe(job.execution)
+    machine = machine or machine_of(job.execution)
+    before = f"job {job.job_id}: its {job.requested} was requested before"
+    see = f"see: s3commit show {job.name}"
+    if last is not None and last.is_running:
+        return f"{before}, and its execution is {last.status}: it decides; {see}"
+    if machine is None:
+        return (
+            f"{before}, and decides; {see}. If no execution works on it, start one: name the state"
+            f" machine with --state-machine or {env.STATE_MACHINE}"
+        )
+    stopped = (
+        ", ".join([last.status, *([last.failure.code] if last.failure else [])]) if last else ""
+    )
+    what = (
+        f"an execution of job {job.job_id}, which continues its {job.requested}"
+        f" ({f'the last one is {stopped}' if stopped else 'the first that is known'})"
+    )
+    if dry_run:
+        report(session, job, f"would start {what}", action=job.requested, dryRun=True)
+        return ""
+    started = start_execution(session.executions(machine), job.directory, session.clock.now())
+    if started is None:
+        return f"{before}, and an execution was started for it a moment ago; {see}"
+    report(session, job, f"started {what}: {started}", action=job.requested, started=started)
+    if last is not None and last.failure is not None:
+        session.out.note(f"unless the cause was removed it fails again; {see}")
+    return ""
+
+
+def report(session: Session, job: Job, line: str, **facts: Any) -> None:
+    """Print what came of a verb that asks for a job's end; ``facts`` are added to those of all."""
+    document = {
+        "jobId": job.job_id,
+        "state": job.state,
+        "request": job.request_uri,
+        "written": False,
+        "dryRun": False,
+        "started": None,
+        **facts,
+    }
+    session.out.line(document, line)
+    if document["written"] or document["started"]:
+        session.out.note(f"follow it: s3commit show --follow {job.name}")

@@ -1,0 +1,270 @@
+"""``s3commit show``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import click
+
+from s3commit.aws.executions import machine_of
+from s3commit.cli.advice import meaning_of, next_step
+from s3commit.cli.job import Job, blockers, own_uploads, read_job, read_manifests, rivals, waits
+from s3commit.cli.options import age_option, job_options, with_session
+from s3commit.cli.render import age, epoch_of, fields, moment
+from s3commit.cli.session import Session
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.amounts import amount, many
+from s3commit.core.model.codes import Advice, advice_on, advice_on_execution
+from s3commit.core.model.errors import OutcomeUnknownError, S3CommitError, TransientError
+from s3commit.core.model.job import (
+    AbortRequest,
+    Destination,
+    Failure,
+    JobResult,
+    Outcome,
+    encode_conditions,
+)
+from s3commit.core.model.locks import claimed, must_wait_for
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.writer.requests import Patience, require_committed
+
+COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in the ledger
+SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops counting
+_UNCOUNTED = "the destination has more open uploads than were looked at: this job may have more"
+_COUNTS = ("files", "bytes", "rows")
+
+
+@click.command()
+@job_options
+@click.option("--follow", "following", is_flag=True, help="Print each change until the job ends.")
+@age_option("--timeout", default="15m", about="With --follow: how long to wait: 90s, 15m, 2h.")
+@with_session
+def show(
+    session: Session,
+    *,
+    job: JobDirectory | str,
+    table: str | None,
+    destination: Destination | None,
+    following: bool,
+    timeout: int,
+) -> None:
+    """Show one job and what to do about it.
+
+    Prints the job's state, its locks, the jobs that block it, its error, and the next step. JOB is
+    a job id (with a table or --destination), or the s3:// URI of a job directory. With a URI the
+    command needs S3 alone, but only the ledger knows which jobs a job waits for:
+
+    \b
+      s3commit show 7c9e6679-7425-40de-944b-e07fc1f90ae7 --table ledger
+      s3commit show s3://lake/sales/__magic_job-7c9e6679-7425-40de-944b-e07fc1f90ae7/
+
+    --follow prints a line for each change of state and of what the tasks have written, and for
+    each job that blocks this one. It exits with 0 if the job is committed, or if another job with
+    its idempotency key was; with 3 if it is aborted or rolled back; with 4 after --timeout, and the
+    job continues.
+    """  # noqa: D301 - click wants the backspace
+    look = partial(read_job, session, job, table, destination)
+    if following:
+        require_committed(_follow(session, look, timeout))
+    else:
+        session.out.facts(_document(session, look()))
+
+
+def _document(session: Session, job: Job) -> dict[str, Any]:
+    """All about the job: its record, its documents and counts. What is not known is null."""
+    now, record, spec, failure = session.epoch(), job.record, job.spec, job.failure
+    uploads, complete = own_uploads(session, job, SCANNED_UPLOADS)
+    locks = _locks(session, job, now)
+    blockers = locks["inTheWay"] if locks else []
+    at_work = job.result is None
+    arns = [job.execution] * at_work + [one["execution"] for one in blockers]
+    executions, problems = session.read_executions(arns)
+    for one in blockers:
+        other = executions.get(one["execution"])
+        one["executionStatus"] = other.status if other else None
+        one["executionRuns"] = other.is_running if other else None
+    execution = executions.get(job.execution)
+    stopped = execution.failure if execution else None
+    return {
+        "jobId": job.job_id,
+        "destination": job.directory.destination.uri,
+        "directory": job.directory.uri,
+        "state": job.state,
+        "means": meaning_of(job.state, failure),
+        "createdAt": spec.created_at if spec else record.created_at if record else None,
+        "updatedAt": record.updated_at if record else None,
+        "unchangedSeconds": int(now - epoch_of(record.updated_at)) if record else None,
+        "generation": record.generation if record else None,
+        "client": spec.client if spec else None,
+        **fields(spec or record, "conflict", "scope", "partition_by", "idempotency_key"),
+        # The ledger does not keep them: job.json alone says.
+        "conditions": encode_conditions(spec.conditions) if spec else None,
+        "request": _request(job),
+        "manifests": len(read_manifests(session, job)),
+        "noted": _noted(job),
+        "plan": record and record.plan and fields(record.plan, "units", *_COUNTS),
+        "replaced": record and record.replaced and fields(record.replaced, "files", "bytes"),
+        "locks": locks,
+        "result": job.result
+        and fields(job.result, "outcome", *_COUNTS, "replaced", "decided_at", "finished_at"),
+        "error": failure
+        and {
+            **fields(failure, "code", "message"),
+            **fields(advice_on(failure.code), "means", "do"),
+        },
+        "openUploads": len(uploads),
+        "execution": job.execution or None,
+        "executionStatus": execution.status if execution else None,
+        "executionError": stopped and _error(stopped, advice_on_execution(stopped.code)),
+        "console": console_url(job.execution),
+        "problems": [*job.problems.values(), *problems, *(() if complete else (_UNCOUNTED,))],
+        "next": next_step(job, execution, blockers, now, _has_pipeline(session, job)),
+    }
+
+
+def _has_pipeline(session: Session, job: Job) -> bool | None:
+    """Whether the bucket has a pipeline; None if that is certain, or the caller may not know."""
+    if job.record is not None or job.result is not None or job.committed:
+        return None
+    try:
+        return session.has_pipeline(job.directory.bucket)
+    except S3CommitError:
+        return None
+
+
+def _request(job: Job) -> dict[str, Any] | None:
+    request = job.request
+    if request is None:
+        return None
+    if isinstance(request, AbortRequest):
+        return {"action": "abort", "reason": request.reason}
+    return {
+        "action": "commit",
+        "attempts": len(request.attempts),
+        "files": sum(attempt.files for attempt in request.attempts),
+        "bytes": sum(attempt.bytes for attempt in request.attempts),
+    }
+
+
+def _locks(session: Session, job: Job, now: float) -> dict[str, Any] | None:
+    """What the job claims, for whom it waits, and who waits for it; None if it needs nothing."""
+    record, ledger = job.record, job.ledger
+    if ledger is None or record is None or not record.locks or record.state in ENDED:
+        return None
+    waiting, moment = waits(record), session.clock.now()
+    others = rivals(ledger, session.parallel, record)
+    since = record.turn.since if waiting else None
+    return {
+        "stage": record.turn.stage,
+        "claims": [fields(claim, "node", "mode") for claim in claimed(record)],
+        "waitsSince": since,
+        "waitsSeconds": int(now - epoch_of(since)) if since else None,
+        "inTheWay": [
+            {
+                **fields(other, "job_id", "state"),
+                **fields(claim, "node", "mode"),
+                "holds": not waits(other),
+                "unchangedSeconds": int(now - epoch_of(other.updated_at)),
+                "execution": other.execution,
+            }
+            for claim, other in others
+            if waiting and must_wait_for(other, record, moment)
+        ],
+        "keptWaiting": sorted(other.job_id for _, other in others if waits(other) and not waiting),
+    }
+
+
+def _error(failure: Failure, advice: Advice) -> dict[str, str]:
+    return {**fields(failure, "code", "message"), **fields(advice, "means", "do")}
+
+
+def console_url(execution: str) -> str | None:
+    """The page of an execution in the AWS console, or None for what is no ARN."""
+    if not machine_of(execution):
+        return None
+    _, partition, _, region, *_ = execution.split(":")
+    host = {
+        "aws-cn": "console.amazonaws.cn",
+        "aws-us-gov": "console.amazonaws-us-gov.com",
+    }.get(partition, "console.aws.amazon.com")
+    return f"https://{region}.{host}/states/home?region={region}#/v2/executions/details/{execution}"
+
+
+def _follow(session: Session, look: Callable[[], Job], timeout: int) -> JobResult:
+    """Print each change until the job has its result.
+
+    Raises `OutcomeUnknownError` after ``timeout`` seconds.
+    """
+    patience = Patience(session.environment, timeout)
+    seen: dict[str, Any] = {"state": "unseen", "noted": None}
+    counted, again = 0.0, "status"
+    while True:
+        trouble = ""
+        try:
+            job = look()
+            again = f"show --follow {job.name}"
+            change = {**_change(session, job), "noted": seen["noted"]}
+            if job.state != JobState.OPEN:
+                change["noted"] = None
+            elif session.epoch() - counted >= COUNT_EVERY:
+                counted = session.epoch()  # also if it fails: a throttled table gets its pause
+                change["noted"] = _noted(job)
+            if change != seen:
+                seen = change
+                session.out.line({"at": session.clock.now(), **change}, _sentence(session, change))
+            if job.result is not None:
+                return job.result
+        except TransientError as error:  # the next look may go through
+            trouble = f" ({error.message})"
+        if not patience.pause():
+            raise OutcomeUnknownError(
+                f"the job has not ended after {age(timeout)}, it is {seen['state']}{trouble} and"
+                f" continues; see: s3commit {again}"
+            )
+
+
+def _change(session: Session, job: Job) -> dict[str, Any]:
+    waits_for: list[JobRecord] = []
+    if job.ledger is not None and job.record is not None and job.result is None:
+        waits_for = blockers(job.ledger, map, job.record, session.clock.now())
+    return {
+        "jobId": job.job_id,
+        "state": job.state,
+        "means": meaning_of(job.state, job.failure),
+        "waitsFor": [one.job_id for one in waits_for],
+        "error": job.failure and fields(job.failure, "code", "message"),
+        **fields(job.result, "outcome", *_COUNTS),
+    }
+
+
+def _sentence(session: Session, change: dict[str, Any]) -> str:
+    text, noted = change["means"], change["noted"]
+    if change["waitsFor"]:
+        text = f"waits for {', '.join(change['waitsFor'])}"
+    elif noted:
+        counts = amount(noted["files"], noted["bytes"], None)
+        text = f"{text}: {many(noted['tasks'], 'task')} done, {counts}"
+    elif change["outcome"] == Outcome.COMMITTED:
+        text = f"{text}: {amount(change['files'], change['bytes'], change['rows'])}"
+    return f"{moment(session.clock.now())}  {change['state']:<12}  {text}"
+
+
+def _noted(job: Job) -> dict[str, int] | None:
+    """Count the attempts whose manifests the ledger has noted; None if there are none.
+
+    A job of many tasks has megabytes of them.
+    """
+    attempts = list(job.ledger.attempts(job.directory.ref)) if job.ledger and job.record else []
+    return (
+        {
+            "attempts": len(attempts),
+            "tasks": len({attempt.task_id for attempt in attempts}),
+            "files": sum(attempt.files for attempt in attempts),
+            "bytes": sum(attempt.bytes for attempt in attempts),
+        }
+        if attempts
+        else None
+    )

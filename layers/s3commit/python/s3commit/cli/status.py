@@ -1,0 +1,143 @@
+"""``s3commit status``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from typing import Any
+
+import click
+
+from s3commit.cli.advice import needs_attention
+from s3commit.cli.job import blockers
+from s3commit.cli.options import table_option, with_session
+from s3commit.cli.render import epoch_of, fields
+from s3commit.cli.session import Session
+from s3commit.core.model.amounts import many
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.bundle import Execution
+
+LOOKED_AT = 50  # executions of jobs at work; Step Functions answers some ten a second for long
+UNDER_WAY = tuple(state for state in JobState if state not in ENDED)
+_COLUMNS = {
+    "!": "attention",
+    "STATE": "state",
+    "AGE": "ageSeconds",
+    "JOB": "jobId",
+    "DESTINATION": "destination",
+    "EXECUTION FAILED": "executionFailed",
+    "WAITS": "waitsSeconds",
+    "FOR": "waitsFor",
+}
+
+
+@click.command()
+@table_option(required=True)
+@click.option("--all", "ended_too", is_flag=True, help="Also the jobs that have ended.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(list(JobState), case_sensitive=False),
+    metavar="STATE",
+    help="Only jobs in this state; may be repeated.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Jobs of each state at most, the oldest ones.",
+)
+@with_session
+def status(
+    session: Session, *, table: str, ended_too: bool, states: tuple[JobState, ...], limit: int
+) -> None:
+    """List the jobs that have not ended.
+
+    Jobs that need attention come first, then the oldest. AGE is the time since the job's last
+    change of state, or since its last sign of life while it waits for its destination. WAITS has
+    the time it has waited FOR the jobs that block it. EXECUTION FAILED has the error code. A "!"
+    marks a job whose execution is dead, and a job that has been silent for too long: 40 minutes in
+    SEALED, an hour in later states, a day while its tasks write. Run `s3commit show JOB` for the
+    next step.
+    """
+    ledger, now = session.ledger(table), session.clock.now()
+    wanted = tuple(dict.fromkeys(states)) or (tuple(JobState) if ended_too else UNDER_WAY)
+    found = [list(islice(ledger.jobs_in(state, before=now), limit + 1)) for state in wanted]
+    records = [record for of_state in found for record in of_state[:limit]]
+    complete = all(len(of_state) <= limit for of_state in found)
+    waits = dict(
+        session.parallel(lambda record: (record.ref, blockers(ledger, map, record, now)), records)
+    )
+    executions, problems = _read_executions(session, records, waits)
+    jobs = [_document(record, waits[record.ref], executions, epoch_of(now)) for record in records]
+    jobs.sort(key=lambda job: (not job["attention"], job["updatedAt"]))
+    counts = Counter(job["state"] for job in jobs)
+    document = {
+        "table": table,
+        "counts": counts,
+        "complete": complete,
+        "problems": problems,
+        "jobs": jobs,
+    }
+    session.out.table(document, "jobs", _COLUMNS)
+    session.out.note(_summary(jobs, counts))
+    if not complete:
+        session.out.note("there are more: raise --limit, or name a --state")
+    for problem in problems:
+        session.out.note(problem)
+
+
+def _read_executions(
+    session: Session, records: list[JobRecord], waits: dict[str, list[JobRecord]]
+) -> tuple[dict[str, Execution], list[str]]:
+    """The executions by their ARNs, and what went wrong with asking.
+
+    Those of the jobs that block others, and of those at work that were silent for the longest time.
+    """
+    blocking = [other for others in waits.values() for other in others]
+    at_work = [one for one in records if one.state not in {*ENDED, JobState.OPEN}]
+    at_work.sort(key=lambda one: one.updated_at)
+    return session.read_executions(one.execution for one in (*blocking, *at_work[:LOOKED_AT]))
+
+
+def _document(
+    record: JobRecord,
+    waits_for: list[JobRecord],
+    executions: dict[str, Execution],
+    now: float,
+) -> dict[str, Any]:
+    execution = executions.get(record.execution)
+    failed = _failure_of(execution)
+    silent = record.state not in ENDED and needs_attention(record, now)
+    seconds = int(now - epoch_of(record.turn.since)) if waits_for else None
+    return {
+        **fields(record, "job_id", "state", "created_at", "updated_at"),
+        "attention": silent or failed is not None,
+        "ageSeconds": int(now - epoch_of(record.updated_at)),
+        "waitsSeconds": seconds,
+        "waitsFor": [other.job_id for other in waits_for],
+        "destination": record.destination.uri,
+        "execution": record.execution or None,
+        "executionStatus": execution.status if execution else None,
+        "executionFailed": failed,
+        "code": record.failure.code if record.failure else None,
+    }
+
+
+def _failure_of(execution: Execution | None) -> str | None:
+    """Why the execution is dead, in a word or two; None if it is not known to be."""
+    if execution is None or execution.is_running or execution.status == "SUCCEEDED":
+        return None  # one that succeeded meanwhile has ended the job
+    return execution.failure.code if execution.failure else execution.status
+
+
+def _summary(jobs: list[dict[str, Any]], counts: Counter[str]) -> str:
+    if not jobs:
+        return "no jobs"
+    each = ", ".join(f"{count} {state}" for state, count in counts.items())
+    alarming = sum(job["attention"] for job in jobs)
+    attention = f"; {many(alarming, 'needs', 'need')} attention (!)" if alarming else ""
+    return f"{many(len(jobs), 'job')}: {each}{attention}"

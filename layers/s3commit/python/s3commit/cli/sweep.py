@@ -1,0 +1,66 @@
+"""``s3commit sweep``."""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+
+import click
+
+from s3commit.aws.executions import machine_of
+from s3commit.cli.options import (
+    age_option,
+    dry_run_option,
+    state_machine_option,
+    table_option,
+    with_session,
+)
+from s3commit.cli.render import Failure
+from s3commit.cli.session import Session
+from s3commit.core.model.amounts import many
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.ledger import Ledger
+from s3commit.core.sweep.actions import encode_report
+from s3commit.core.sweep.questions import run_sweep
+from s3commit.core.sweep.sweep import Limits, Sweep
+
+LOOKED_AT = 100  # records of each state, to learn the state machine from
+
+
+@click.command()
+@table_option(required=True)
+@state_machine_option
+@age_option("--stuck-after", "stuck", default="15m", about="As stuckMinutes deploys it.")
+@age_option("--abandoned-after", "abandoned", default="24h", about="As abandonedHours.")
+@age_option("--retention", default="30d", about="As retentionDays.")
+@dry_run_option
+@with_session
+def sweep(
+    session: Session, *, table: str, machine: str | None, dry_run: bool, **limits: int
+) -> None:
+    """Run the scheduled sweep now.
+
+    Continues stuck jobs, aborts dead ones, and deletes documents that are past their time, with
+    the rights of the caller and the limits of the deployment. Never aborts a job of which a task
+    has ended lately.
+    """
+    executions = session.executions(machine or _machine(session.ledger(table)))
+    report = run_sweep(Sweep(session.ports(table), executions, Limits(**limits), dry_run=dry_run))
+    session.out.facts({"dryRun": dry_run, **encode_report(report)})
+    if report.failed:
+        first = next((note for note in report.notes if note.startswith("failed")), "see the log")
+        raise Failure(
+            f"{many(report.failed, 'thing')} could not be swept, {first}; run it again",
+            1,
+        )
+
+
+def _machine(ledger: Ledger) -> str:
+    """The state machine, by the records of jobs."""
+    found = (islice(ledger.jobs_in(state, before="9"), LOOKED_AT) for state in JobState)
+    for record in chain.from_iterable(found):
+        if machine := machine_of(record.execution):
+            return machine
+    raise click.UsageError(
+        "the ledger has no job that names the state machine: give --state-machine (the stack's"
+        " output StateMachineArn)"
+    )

@@ -1,1 +1,0 @@
-"""The verbs, one a module: parse, one call, print."""

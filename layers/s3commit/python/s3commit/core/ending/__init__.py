@@ -1,1 +1,0 @@
-"""How a job ends: its commit manifest and result, its uploads aborted, its leftovers deleted."""

@@ -1,0 +1,276 @@
+"""The one reader and writer of records: documents, tickets and the ledger's items.
+
+A record is a frozen dataclass; its fields say what they may hold (`s3commit.core.model.fields`). A
+document names them in camelCase. Whatever comes in is untrusted: it is read whole or refused, and
+the refusal names the path of what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from enum import StrEnum
+from functools import cached_property
+from operator import attrgetter
+from types import NoneType
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_args, get_origin
+from typing import get_type_hints as hints_of
+
+from s3commit.core.formats.strict_json import MAX_VALUES, bounded, dump, member_name, parse
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.fields import SPARSE, UNWRITTEN, Name, Several, Text, Whole
+
+R = TypeVar("R")
+Read = Callable[[Any], Any]
+Write = Callable[[Any], Any]
+
+
+class RefusedError(Exception):
+    """A value that a field may not hold; on the way up it learns where it stands."""
+
+    def __init__(self, message: str, code: str = "BAD_FIELD") -> None:
+        super().__init__(message)
+        self.code = code
+        self.path = ""
+
+    def below(self, step: str) -> RefusedError:
+        """The same one, of a value that stands below ``step``."""
+        self.path = step + self.path
+        return self
+
+
+class Form(NamedTuple):
+    """How a value is read, and written where that is not as it is."""
+
+    read: Read
+    write: Write | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Codec(Generic[R]):
+    """Documents of one kind of record. Both directions raise `InvalidInputError`.
+
+    ``version`` is what each must say, ``constants`` are written before the fields and not read.
+    ``closed``: a member that is not known is refused, where to ignore it could break a promise.
+    ``forms`` has the fields whose form their type does not tell; ``unwritten`` those that are in no
+    document, with the values that a reader gives them.
+    """
+
+    kind: type[R]
+    what: str = "document"
+    version: int | None = None
+    max_bytes: int = 256 * 1024
+    most: int = MAX_VALUES
+    closed: bool = False
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    forms: Mapping[str, Form] = field(default_factory=dict)
+    unwritten: Mapping[str, Any] = field(default_factory=dict)
+    spell: Callable[[str], str] = member_name
+
+    def decode(self, body: bytes) -> R:
+        """Read strict JSON within the limits of the kind."""
+        return self.read(self.parse(body))
+
+    def parse(self, body: bytes) -> Any:
+        """What strict JSON within the limits says."""
+        return parse(body, what=self.what, max_bytes=self.max_bytes, most=self.most)
+
+    def encode(self, record: R) -> bytes:
+        """The bytes of a document that `decode` does not refuse for its size."""
+        return self.dump(self.write(record))
+
+    def dump(self, document: dict[str, Any]) -> bytes:
+        """The bytes of what `write` gave, within the limits."""
+        body = dump(document)
+        return bounded(body, what=self.what, max_bytes=self.max_bytes, most=self.most)
+
+    def read(self, value: Any) -> R:
+        """Read a parsed document; null is as good as missing."""
+        try:
+            return self.member(value)
+        except RefusedError as refused:
+            message = f"{self.what}: ${refused.path} {refused}"
+            raise InvalidInputError(message, code=refused.code) from None
+
+    def member(self, value: Any) -> R:
+        """Read a part of another document. Raises `RefusedError`."""
+        if type(value) is not dict:
+            raise RefusedError("must be an object")
+        if self.version is not None:
+            _check_version(value.get("version"), self.version)
+        reading, names, *_ = self._plan
+        unknown = value.keys() - {"version", *names} if self.closed else ()
+        if unknown:
+            raise RefusedError(f"has {min(unknown)[:80]!r}, which is not known")
+        found: list[Any] = []
+        try:
+            for name, read, default in reading:
+                given = value.get(name)
+                if given is not None:
+                    found.append(read(given))
+                elif default is not MISSING:
+                    found.append(default)
+                else:
+                    raise RefusedError("is missing")
+        except RefusedError as refused:
+            raise refused.below(f".{name}") from None
+        return self.kind(*found)
+
+    def write(self, record: R) -> dict[str, Any]:
+        """The document, of what JSON has."""
+        _, names, values, converted, sparse = self._plan
+        found: dict[str, Any] = {} if self.version is None else {"version": self.version}
+        found |= self.constants
+        found |= zip(names, values(record), strict=False)
+        for name, write in converted:
+            if found[name] is not None:
+                found[name] = write(found[name])
+        for name, default in sparse:
+            if found[name] == default:
+                del found[name]
+        return found
+
+    @cached_property
+    def _plan(self) -> Any:
+        """The kind, taken apart once.
+
+        Name, reader and default of each field; the names of what is written, what gets their values
+        out of a record, the writers of those that need one, and the defaults of the sparse ones.
+        """
+        hints = hints_of(self.kind, include_extras=True)
+        reading: list[tuple[str | None, Read, Any]] = []
+        names, taken, converted, sparse = [], [], [], []
+        for one in fields(self.kind):  # type: ignore[arg-type]
+            hint, limits = _unwrapped(hints[one.name])
+            default = one.default if one.default_factory is MISSING else one.default_factory()
+            if default is MISSING and NoneType in get_args(hint):
+                default = None
+            if UNWRITTEN in limits.values() or one.name in self.unwritten:
+                given = self.unwritten.get(one.name, default)
+                reading.append((None, str, given))  # no member of a document has this name
+                continue
+            name = limits[Name].name if Name in limits else self.spell(one.name)
+            form = self.forms.get(one.name) or _form(hint, limits, self.spell)
+            reading.append((name, form.read, default))
+            names.append(name)
+            taken.append(one.name)
+            if form.write:
+                converted.append((name, form.write))
+            if SPARSE in limits.values():
+                sparse.append((name, default))
+        # Of one name `attrgetter` gives the value alone and no tuple: hence that one twice.
+        values = attrgetter(*taken, *taken[: len(taken) == 1])
+        return reading, names, values, converted, sparse
+
+
+def each(form: Form, limit: Several) -> Form:
+    """A list of what the form reads; a tuple in the record."""
+    one, write = form
+
+    def read(value: Any) -> tuple[Any, ...]:
+        if type(value) is not list:
+            raise RefusedError("must be a list")
+        if not limit.least <= len(value) <= limit.most:
+            raise RefusedError(f"must have {limit.least} to {limit.most} elements")
+        found: list[Any] = []
+        try:
+            for element in value:
+                found.append(one(element))
+        except RefusedError as refused:
+            raise refused.below(f"[{len(found)}]") from None
+        return tuple(found)
+
+    return Form(read, (lambda value: list(map(write, value))) if write else list)
+
+
+def text(limit: Text) -> Form:
+    """A text that UTF-8 can carry."""
+    longest, least, pattern = limit.longest, limit.least, limit.pattern
+
+    def read(value: Any) -> str:
+        if type(value) is not str:
+            raise RefusedError("must be a text")
+        if not least <= len(value) <= longest:
+            raise RefusedError(f"must have {least} to {longest} characters")
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise RefusedError("has text that UTF-8 can not carry") from None
+        if pattern is not None and not pattern.fullmatch(value):
+            raise RefusedError(f"is {value[:80]!r}, which does not match {pattern.pattern}")
+        return value
+
+    return Form(read)
+
+
+def _whole(limit: Whole) -> Form:
+    least, most = limit.least, limit.most
+
+    def read(value: Any) -> int:
+        if type(value) is not int:  # bool is an int to Python, not to us
+            raise RefusedError("must be a whole number")
+        if not least <= value <= most:
+            raise RefusedError(f"must be from {least} to {most}")
+        return value
+
+    return Form(read)
+
+
+def _flag(value: Any) -> bool:
+    if type(value) is not bool:
+        raise RefusedError("must be true or false")
+    return value
+
+
+_ANY_TEXT = text(Text())
+
+
+def _choice(kind: type[StrEnum]) -> Form:
+    def read(value: Any) -> StrEnum:
+        try:
+            return kind(_ANY_TEXT.read(value))
+        except ValueError:
+            raise RefusedError(f"is {value[:80]!r}, none of {', '.join(kind)}") from None
+
+    return Form(read, str)
+
+
+def _unwrapped(hint: Any) -> tuple[Any, dict[Any, Any]]:
+    """A type without its limits and without None, and the limits by their kind."""
+    limits: dict[Any, Any] = {}
+    while get_origin(hint) is Annotated:
+        hint, *more = get_args(hint)
+        limits.update(zip(map(type, more), more, strict=True))
+    return hint, limits
+
+
+def _form(hint: Any, limits: Mapping[Any, Any], spell: Callable[[str], str]) -> Form:
+    """What the type of a field and its limits say."""
+    hint, more = _unwrapped(hint)
+    limits = {**limits, **more}
+    origin, arguments = get_origin(hint), get_args(hint)
+    if NoneType in arguments:
+        return _form(arguments[0], limits, spell)  # it is written as "X | None"
+    if hint is str:
+        return text(limits.get(Text) or Text())
+    if hint is int:
+        return _whole(limits.get(Whole) or Whole())
+    if hint is bool:
+        return Form(_flag)
+    if origin is tuple:
+        return each(_form(arguments[0], {}, spell), limits.get(Several) or Several(100))
+    if is_dataclass(hint):
+        nested: Codec[Any] = Codec(hint, spell=spell)  # type: ignore[arg-type]
+        return Form(nested.member, nested.write)
+    if issubclass(hint, StrEnum):
+        return _choice(hint)
+    raise TypeError(f"no form for {hint}")
+
+
+def _check_version(found: Any, expected: int) -> None:
+    is_number = type(found) is int  # True is 1 to Python, not to us
+    if not is_number or found != expected:
+        # Only a number is shown: what else stands there may be too deep to be made a text of.
+        shown = f", not {str(found)[:20]}" if is_number else ""
+        raise RefusedError(f"must be {expected}{shown}", "BAD_VERSION").below(".version")

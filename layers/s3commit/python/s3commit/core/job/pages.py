@@ -1,0 +1,182 @@
+"""Lists of any length that the pipeline keeps for itself: pages of lines, and an index of pages.
+
+The files that a job completes (its plan), the files that it replaces and the partitions that it
+writes are such lists, below ``_s3commit/<ref>/``. Each object is named by the digest of its bytes;
+the ledger names an index, and an index names units, which are ranges of pages (docs/adr/0007). No
+client may write there, so what a page says was verified when it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from operator import itemgetter
+from typing import Annotated, Any, Final, TypeVar
+
+from s3commit.core.formats.codec import Codec
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.manifest import digest
+from s3commit.core.formats.strict_json import bounded
+from s3commit.core.model.errors import (
+    PAGE_CHANGED,
+    InvalidInputError,
+    NeedsOperatorError,
+    NotFoundError,
+)
+from s3commit.core.model.fields import Name, Several, Text
+from s3commit.core.ports.bundle import ParallelMap, Ports
+from s3commit.core.ports.objects import ObjectReader
+
+T = TypeVar("T")
+
+MAX_INDEX_BYTES: Final = 16 * 1024 * 1024
+MAX_UNITS_READ: Final = 100_000
+MAX_PAGE_BYTES: Final = 32 * 1024 * 1024
+# A line may be as long as a page: a file of 10,000 parts with etags that need escapes.
+LINE: Final[Any] = {"max_bytes": MAX_PAGE_BYTES, "most": 100_000}
+PAGES_AT_ONCE: Final = 32
+_ANY: Final = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A range of the lines of one page, named by its digest; ``stop`` is excluded.
+
+    ``number`` counts the units of a list from 0 without a gap.
+    """
+
+    number: Annotated[int, Name("unit")]
+    page: Annotated[str, Text(64)]
+    start: Annotated[int, Name("from")]
+    stop: Annotated[int, Name("to")]
+
+    @property
+    def lines(self) -> int:
+        """How many items the unit has."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """An index is a list, since a Map reads it (docs/adr/0003); to the codec it is a member."""
+
+    units: Annotated[tuple[Unit, ...], Several(MAX_UNITS_READ)]
+
+
+_UNIT: Final = Codec(Unit, "unit")
+_INDEX: Final = Codec(_Index, "index", max_bytes=MAX_INDEX_BYTES, most=5 * MAX_UNITS_READ)
+
+
+def write_list(
+    ports: Ports,
+    directory: JobDirectory,
+    pages: Iterable[Sequence[Sequence[T]]],
+    encode: Callable[[T], bytes],
+) -> tuple[str, list[Unit]]:
+    """Put the pages, each of one unit or several, and their index; return its digest and the units.
+
+    ``encode`` makes a line of an item, within the limits `LINE`. The same items give the same
+    objects. Raises `InvalidInputError` (``TOO_LARGE``) for what could not be read again.
+    """
+
+    def put(numbered: tuple[int, Sequence[Sequence[T]]]) -> tuple[int, str, list[int]]:
+        number, units = numbered
+        lines = [encode(item) + b"\n" for unit in units for item in unit]
+        body = bounded(b"".join(lines), what="a page", max_bytes=MAX_PAGE_BYTES, most=_ANY)
+        sha256 = digest(body)
+        ports.store.put(
+            directory.bucket, directory.page(sha256), body, content_type="application/x-ndjson"
+        )
+        return number, sha256, [len(unit) for unit in units]
+
+    written: list[Unit] = []
+    for _, sha256, sizes in sorted(ports.parallel(put, enumerate(pages))):
+        start = 0
+        for size in sizes:
+            written.append(Unit(len(written), sha256, start, start + size))
+            start += size
+    index = encode_index(written)
+    ports.store.put(directory.bucket, directory.index(digest(index)), index)
+    return digest(index), written
+
+
+def encode_index(units: Iterable[Unit]) -> bytes:
+    """The index that names these units."""
+    return _INDEX.dump(_INDEX.write(_Index(tuple(units)))["units"])
+
+
+def decode_unit(value: object) -> Unit:
+    """Read a unit as an index names it, the input of a worker. Raises `InvalidInputError`."""
+    return _UNIT.read(value)
+
+
+def read_index(reader: ObjectReader, directory: JobDirectory, sha256: str) -> list[Unit]:
+    """The units of the list with that digest. Raises `NeedsOperatorError` (``PAGE_CHANGED``)."""
+    body = _read(reader, directory, directory.index(sha256), sha256, MAX_INDEX_BYTES)
+    return list(_INDEX.read({"units": _INDEX.parse(body)}).units)
+
+
+def whole_pages(units: Iterable[Unit]) -> list[Unit]:
+    """The units with those of one page put together, numbered anew: each page is read once."""
+    pages: list[Unit] = []
+    for unit in units:
+        if pages and (pages[-1].page, pages[-1].stop) == (unit.page, unit.start):
+            pages[-1] = replace(pages[-1], stop=unit.stop)
+        else:
+            pages.append(replace(unit, number=len(pages)))
+    return pages
+
+
+def read_unit(
+    reader: ObjectReader, directory: JobDirectory, unit: Unit, decode: Callable[[bytes], T]
+) -> list[T]:
+    """The items of a unit. Raises as `read_index`."""
+    body = _read(reader, directory, directory.page(unit.page), unit.page, MAX_PAGE_BYTES)
+    return list(map(decode, body.splitlines()[unit.start : unit.stop]))
+
+
+def read_list(
+    ports: Ports, directory: JobDirectory, sha256: str, decode: Callable[[bytes], T]
+) -> Iterator[T]:
+    """The items of the list with that digest, in order. Raises as `read_index`.
+
+    `PAGES_AT_ONCE` pages are read side by side, and held.
+    """
+
+    def read(page: Unit) -> list[T]:
+        return read_unit(ports.store, directory, page, decode)
+
+    pages = whole_pages(read_index(ports.store, directory, sha256))
+    for some in in_groups(pages, PAGES_AT_ONCE):
+        for items in in_order(ports.parallel, read, some):
+            yield from items
+
+
+def in_groups(items: Iterable[T], most: int) -> Iterator[list[T]]:
+    """The items in lists of ``most``; the last one may be shorter."""
+    remaining = iter(items)
+    return iter(lambda: list(islice(remaining, most)), [])
+
+
+def in_order(parallel: ParallelMap, function: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
+    """``function`` of each item, side by side; the results in the order of the items."""
+
+    def numbered(item: tuple[int, Any]) -> tuple[int, T]:
+        return item[0], function(item[1])
+
+    return [result for _, result in sorted(parallel(numbered, enumerate(items)), key=itemgetter(0))]
+
+
+def _read(reader: ObjectReader, directory: JobDirectory, key: str, sha256: str, most: int) -> bytes:
+    try:
+        body = reader.get(directory.bucket, key, max_bytes=most).body
+    except (NotFoundError, InvalidInputError):
+        body = b""
+    if digest(body) != sha256:
+        raise NeedsOperatorError(
+            f"{key} is missing, or not what the pipeline wrote: restore it, then run"
+            f" `s3commit commit {directory.uri}`",
+            code=PAGE_CHANGED,
+        )
+    return body

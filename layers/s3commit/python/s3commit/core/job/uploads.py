@@ -1,0 +1,131 @@
+"""The uploads of a job: whose an upload is, and how a job's own end (I4, I5, I12).
+
+The id in a file's name says whose the upload is. A job above wins: of directories inside each other
+with one id, the outer one is the job: a client that may write only below the inner one can't have
+made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain
+
+from s3commit.core.formats.layout import (
+    JobDirectory,
+    belongs_to_job,
+    directories_above,
+)
+from s3commit.core.job.documents import opened_at
+from s3commit.core.job.listings import list_uploads
+from s3commit.core.model.job import Destination
+from s3commit.core.model.limits import ABORT_ROUNDS
+from s3commit.core.ports.bundle import CallTime, ParallelMap, Ports
+from s3commit.core.ports.ledger import LostRaceError
+from s3commit.core.ports.objects import ObjectReader, ObjectStore, OpenUpload
+
+
+def is_further_up(
+    store: ObjectReader, directory: JobDirectory, parallel: ParallelMap = map
+) -> bool:
+    """Whether a directory above has a job of the same id: then this one is not the job (I12).
+
+    Two listings for each directory above.
+    """
+    above = directories_above(directory.destination.prefix)
+    jobs = (JobDirectory(Destination(directory.bucket, one), directory.job_id) for one in above)
+    prefixes = (prefix for job in jobs for prefix in _traces(job))
+    return any(parallel(partial(_has_objects, store, directory.bucket), prefixes))
+
+
+def _has_objects(store: ObjectReader, bucket: str, prefix: str) -> bool:
+    """Whether there is any, by a listing: a HEAD takes more rights."""
+    return next(iter(store.list(bucket, prefix)), None) is not None
+
+
+def _traces(directory: JobDirectory) -> tuple[str, str]:
+    return directory.prefix, directory.commits
+
+
+def is_older(upload: OpenUpload, opened_at: str) -> bool:
+    """Whether the upload was begun before the job's ``job.json``: it is another program's (I12).
+
+    Whatever its name says, or a manifest: anyone who sees an open upload can open a job with the id
+    in its name. ``opened_at`` is when S3 got that document.
+    """
+    return upload.initiated < opened_at
+
+
+def uploads_of_job(
+    ports: Ports, directory: JobDirectory, opened_at: str, uploads: Iterable[OpenUpload]
+) -> Iterator[OpenUpload]:
+    """The job's of these uploads at its destination, and none that `is_older` (I12).
+
+    ``opened_at`` is when S3 got the ``job.json``. Without one a name proves nothing: anyone may
+    choose it. Nor does it where a directory above has a job of the same id.
+    """
+    if not opened_at:
+        return
+    of_outer: bool | None = None
+    for upload in uploads:
+        if not belongs_to_job(upload.key, directory.job_id) or is_older(upload, opened_at):
+            continue
+        if of_outer is None:
+            of_outer = is_further_up(ports.store, directory)
+        if of_outer:
+            return
+        yield upload
+
+
+def abort_uploads(ports: Ports, directory: JobDirectory, time: CallTime | None = None) -> bool:
+    """Abort every open upload of the job, counted or not; True if none is left (I4, I5).
+
+    Each as it is listed: a call that ends before, by ``time`` or by a crash, leaves less to the
+    next one.
+
+    The job's id in the file name, before the first dot, proves whose an upload is; manifests are
+    not asked, since an attempt that was killed has none. Listed again until nothing is left, since
+    a task that still runs may open new ones faster than they are aborted; and each is
+    aborted until ListParts does not know it: a part that was under way may have survived the abort
+    (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html).
+    """
+    left: list[OpenUpload] = []
+    listed: Iterable[OpenUpload]
+    for _ in range(ABORT_ROUNDS):
+        known, is_cut = set(left), time is not None and time.is_cut
+        listed = () if is_cut else own_uploads(ports, directory)
+        new = (one for one in (time.take(listed) if time else listed) if one not in known)
+        found, left = _abort_each(ports, directory, chain(left, new))
+        if not found:
+            return not is_cut
+    return False
+
+
+def _abort_each(
+    ports: Ports, directory: JobDirectory, uploads: Iterable[OpenUpload]
+) -> tuple[int, list[OpenUpload]]:
+    """Abort each; how many they were, and those of which S3 still holds parts."""
+    found = 0
+    left = []
+    for upload, is_gone in ports.parallel(
+        lambda one: (one, abort(ports.store, directory.bucket, one.key, one.upload_id)), uploads
+    ):
+        found += 1
+        if not is_gone:
+            left.append(upload)
+    return found, left
+
+
+def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
+    """Every open upload of the job. Raises `LostRaceError` if the ledger has lost it meanwhile."""
+    record = ports.ledger.job(directory.ref)
+    if record is None:
+        raise LostRaceError(f"job {directory.job_id} is not in the ledger any more", None)
+    listed = list_uploads(ports, directory.bucket, directory.destination.prefix)
+    yield from uploads_of_job(ports, directory, opened_at(ports.store, record), listed)
+
+
+def abort(store: ObjectStore, bucket: str, key: str, upload_id: str) -> bool:
+    """Abort an upload; whether it is gone: S3 may keep parts that were in flight."""
+    store.abort_upload(bucket, key, upload_id)
+    return not store.upload_is_open(bucket, key, upload_id)

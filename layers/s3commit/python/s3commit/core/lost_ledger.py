@@ -1,0 +1,143 @@
+"""What a lost ledger knew, found again in S3: an empty one heals itself (I6, I8).
+
+The table was lost, or is new. Each job that was decided by an earlier table has a decision record
+below ``_s3commit/``. So SealJob, the first step of every execution, waits until each of these jobs
+is in the ledger again, and holds its destination if it has not ended: nothing is decided beside it.
+
+Functions that still run may go by the lost table, and may write to the new one what they have read
+before. None lives longer than `LONGEST_CALL`, so the walk begins that long after the table was
+first looked at. Where nothing lies below ``_s3commit/`` there is nothing to wait for: a job has its
+plan there before it is decided. docs/adr/0032 has the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+
+from s3commit.core.formats.layout import DECISION_FILE, PIPELINE, JobDirectory
+from s3commit.core.job.decision_record import read_decision
+from s3commit.core.job.documents import read_result
+from s3commit.core.job.record import new_record
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    JobRefusedError,
+    NotFoundError,
+)
+from s3commit.core.model.job import Failure, JobSpec, Scope
+from s3commit.core.model.limits import LONGEST_CALL, LONGEST_WAIT, SHORTEST_WAIT
+from s3commit.core.model.locks import Claimed, claims, seconds
+from s3commit.core.model.record import JobRecord, PlanFacts, Stage, Turn
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.bundle import CallTime, Ports
+from s3commit.core.ports.objects import ListedObject, listed_at
+
+JOB_ENDED = "JOB_ENDED"
+HEALED_AT_ONCE = 1_000  # objects of a listing, before the progress is noted
+
+
+def heal(ports: Ports, bucket: str) -> int:
+    """Heal the ledger: the seconds after which to ask again, 0 if it knows all decided jobs.
+
+    Any number of calls may do so at once, and one that dies leaves the rest to the next one. Raises
+    `NeedsOperatorError` (``LEDGER_RESTORED``) for a table that was restored from a backup, and
+    ``PAGE_CHANGED`` for a decision record that can't be read.
+    Requests: one read, if the ledger is whole; else a listing of ``_s3commit/``, a GET for each
+    decision record there, and two writes or more.
+    """
+    now = ports.clock.now()
+    healing = ports.ledger.healing(bucket, now=now)
+    if healing.whole:
+        return 0
+    listing = ports.store.list(bucket, PIPELINE, after=healing.until)
+    some = list(islice(listing, HEALED_AT_ONCE))
+    too_early = LONGEST_CALL - int(seconds(healing.since, now))
+    if some and too_early > 0:
+        return min(too_early, LONGEST_WAIT)
+    time = CallTime(ports.clock)
+    while some:
+        _bring_back(ports, bucket, some)
+        ports.ledger.note_healing(bucket, replace(healing, until=some[-1].key))
+        if time.is_over():
+            return SHORTEST_WAIT
+        some = list(islice(listing, HEALED_AT_ONCE))
+    ports.ledger.note_healing(bucket, replace(healing, whole=True))
+    return 0
+
+
+def _bring_back(ports: Ports, bucket: str, objects: Iterable[ListedObject]) -> None:
+    decisions = (one.key for one in objects if one.key.endswith("/" + DECISION_FILE))
+    for _ in ports.parallel(partial(_bring_back_one, ports, bucket), decisions):
+        pass
+
+
+def _bring_back_one(ports: Ports, bucket: str, key: str) -> None:
+    decided = read_decision(ports, bucket, key)
+    if decided is None:
+        return  # its documents were deleted meanwhile, or it is another bucket's
+    standing = ports.ledger.job(decided.ref)
+    if standing is not None and standing.state is not JobState.OPEN:
+        return  # another call has brought it back
+    # So the sweep continues it at once, and deletes its documents when their time is over.
+    found = replace(decided, updated_at=decided.finished_at or decided.decided_at or "")
+    ports.ledger.open_job(found if found.state in ENDED else _holding(ports, found))
+
+
+def _holding(ports: Ports, record: JobRecord) -> JobRecord:
+    """Put the claims of all that the job may have held; the record as it then has to be made.
+
+    Instead of partitions it claims the whole destination, which covers them. Others that were
+    decided hold beside it: they were let in together. A job that waited asks again.
+    """
+    try:
+        wanted = claims(replace(record, scope=Scope.DIRECTORY), ())
+    except JobRefusedError:
+        return record  # it was never decided
+    held = Turn(Stage.HELD, record.created_at, record.generation + 1)
+    for claim in wanted:
+        ports.ledger.put_claim(Claimed(claim, record.ref, epoch=held.epoch))
+    return replace(record, locks=tuple(claim.node for claim in wanted), turn=held)
+
+
+def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecord:
+    """The record of a job that the ledger does not know, as S3 remembers it.
+
+    A job with a result has ended so, and stays so: a ledger forgets ended jobs, and neither a late
+    manifest nor a repeated request may open them again (I3). One with a decision record resumes
+    there, or has ended.
+
+    Only the decision record proves that a job was decided: a client can write all else. A job that
+    has a list in ``_commits/`` and no decision record was forgotten long ago, and has ended.
+    """
+    decided = read_decision(ports, directory.bucket, directory.decision)
+    if decided is not None:
+        return decided
+    record = new_record(spec, directory, ports.clock.now())
+    result = None
+    with suppress(NotFoundError, InvalidInputError, AccessError):  # then it proves nothing
+        result = read_result(ports.store, directory)
+    if result is not None:
+        return replace(
+            record,
+            state=JobState(result.outcome.value),
+            failure=result.error,
+            plan=PlanFacts("", 0, result.files, result.bytes, result.rows),
+            finished_at=result.finished_at,
+        )
+    if listed_at(ports.store, directory.bucket, directory.commits) is None:
+        return record
+    # It may have been decided since the first look, and the ledger lost since.
+    return read_decision(ports, directory.bucket, directory.decision) or replace(
+        record,
+        state=JobState.ABORTED,
+        failure=Failure(
+            JOB_ENDED,
+            f"{directory.commits} is there: a job of this id has ended here; write the data again"
+            " under a new id",
+        ),
+        finished_at=record.created_at,
+    )

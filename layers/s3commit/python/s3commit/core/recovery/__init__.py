@@ -1,1 +1,0 @@
-"""What the ledger or S3 has lost, found again from the other."""

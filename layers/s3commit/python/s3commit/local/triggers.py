@@ -1,0 +1,211 @@
+"""What calls functions by itself: the pollers of SQS queues, and the ticker of ``rate()`` rules.
+
+https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html,
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html and
+https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-scheduled-rule-pattern.html
+"""
+
+# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
+from __future__ import annotations
+
+import json
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from s3commit.local import UnsupportedTemplateError
+from s3commit.local.worker import CallOutcome
+
+MAX_THREADS = 4  # a mapping; Lambda starts with five pollers
+_WAIT = 0.25  # seconds until it looks again; a message that is sent ends the wait
+Call = Callable[[bytes], CallOutcome]
+Now = Callable[[], datetime]  # the present, in UTC
+
+
+class Poller:
+    """Polls one queue for one function until `stop`.
+
+    ``mapping`` is moto's EventSourceMapping, ``backend`` moto's SQSBackend, ``call`` invokes the
+    function. A batch whose call failed stays invisible until its visibility timeout is over, and
+    goes to the dead-letter queue by the queue's redrive policy.
+    """
+
+    def __init__(self, mapping: Any, backend: Any, call: Call) -> None:
+        self._mapping = mapping
+        self._backend = backend
+        self._call = call
+        self._queue = backend.queues[mapping.event_source_arn.split(":")[-1]]
+        self._stopping = threading.Event()
+        scaling = mapping.scaling_config or {}
+        count = min(MAX_THREADS, int(scaling.get("MaximumConcurrency", MAX_THREADS)))
+        self._threads = [
+            threading.Thread(target=self._run, name=f"poll-{self._queue.name}", daemon=True)
+            for _ in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Take no further batch; `join` waits for those that are being handled."""
+        self._stopping.set()
+
+    def join(self) -> None:
+        """Wait for the threads to end, after `stop`."""
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            # Without moto's long poll, which keeps the visibility timeout that it began with.
+            messages = self._backend.receive_message(
+                self._queue.name,
+                self._mapping.batch_size,
+                0,
+                int(self._queue.visibility_timeout),
+            )
+            if messages and not self._stopping.is_set():
+                self._handle(messages)
+            elif not messages:
+                with self._queue._messages_lock:
+                    self._queue._messages_lock.wait_for(lambda: self._queue.messages, _WAIT)
+
+    def _handle(self, messages: list[Any]) -> None:
+        event = {"Records": [self._record(message) for message in messages]}
+        outcome = self._call(json.dumps(event).encode())
+        failed = self._failed(outcome, {message.id for message in messages})
+        for message in messages:
+            if message.id not in failed:
+                self._backend.delete_message(self._queue.name, message.receipt_handle)
+
+    def _failed(self, outcome: CallOutcome, ids: set[str]) -> set[str]:
+        """The ids that stay in the queue: none, those reported, or all of them."""
+        if outcome.failed:
+            return ids
+        if "ReportBatchItemFailures" not in (self._mapping.function_response_types or []):
+            return set()
+        try:
+            answer = json.loads(outcome.payload or b"null") or {}
+            failed = {item["itemIdentifier"] for item in answer.get("batchItemFailures") or ()}
+        except (ValueError, AttributeError, TypeError, KeyError):
+            return ids
+        return failed if failed <= ids else ids
+
+    def _record(self, message: Any) -> dict[str, Any]:
+        return {
+            "messageId": message.id,
+            "receiptHandle": message.receipt_handle,
+            "body": message.body,
+            "attributes": {
+                "ApproximateReceiveCount": str(message.approximate_receive_count),
+                "SentTimestamp": str(int(message.sent_timestamp)),
+                "SenderId": message.sender_id,
+                "ApproximateFirstReceiveTimestamp": str(
+                    int(message.approximate_first_receive_timestamp)
+                ),
+            },
+            "messageAttributes": {},
+            "md5OfBody": message.body_md5,
+            "eventSource": "aws:sqs",
+            "eventSourceARN": self._queue.queue_arn,
+            "awsRegion": self._queue.region,
+        }
+
+
+def rate(expression: str) -> timedelta:
+    """The period of ``rate(5 minutes)``.
+
+    Raises `UnsupportedTemplateError` for what AWS refuses, and for ``cron()``.
+    """
+    found = re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression)
+    if not found or int(found[1]) < 1:
+        raise UnsupportedTemplateError(f"the schedule {expression!r} is no rate()")
+    return timedelta(**{f"{found[2]}s": int(found[1])})
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """Something that fires again and again: ``key`` tells it from others."""
+
+    key: str
+    every: timedelta
+    fire: Callable[[], None]
+
+
+class Ticker:
+    """Checks its timers each second and fires what is due, each at most once in a check.
+
+    ``timers`` is called each time, so that rules may come and go. A timer's first period begins
+    with the first check that sees it. Missed times are not made up for.
+    """
+
+    def __init__(
+        self, timers: Callable[[], Iterable[Timer]], now: Now, *, interval: float = 1.0
+    ) -> None:
+        self._timers = timers
+        self._now = now
+        self._interval = interval
+        self._due: dict[tuple[str, timedelta], datetime] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
+
+    def start(self) -> None:
+        """Look in a thread of its own from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop looking."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def look(self) -> int:
+        """Fire what is due and return how many timers that were."""
+        now = self._now()
+        due: dict[tuple[str, timedelta], datetime] = {}
+        fired = 0
+        for timer in self._timers():
+            key = (timer.key, timer.every)
+            due[key] = self._due.get(key, now + timer.every)
+            if due[key] <= now:
+                timer.fire()
+                fired += 1
+                due[key] = now + timer.every
+        self._due = due
+        return fired
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._interval):
+            self.look()
+
+
+def scheduled_rules(account: str, region: str) -> Iterator[Timer]:
+    """A timer for each enabled rule of moto's EventBridge; it calls the rule's functions."""
+    from moto.events.models import events_backends
+
+    for rule in list(events_backends[account][region].event_buses["default"].rules.values()):
+        if rule.scheduled_expression and rule.state == "ENABLED":
+            call = partial(_call_targets, account, region, rule.targets)
+            yield Timer(rule.arn, rate(rule.scheduled_expression), call)
+
+
+def _call_targets(account: str, region: str, targets: list[dict[str, Any]]) -> None:
+    """Call each function in a thread of its own: the ticker does not wait."""
+    from moto.awslambda.models import lambda_backends
+
+    functions = lambda_backends[account][region]
+    for target in targets:
+        call = partial(_call, functions, target)
+        threading.Thread(target=call, name="scheduled call", daemon=True).start()
+
+
+def _call(functions: Any, target: dict[str, Any]) -> None:
+    try:
+        functions.get_function(target["Arn"]).invoke(target["Input"], {}, {})
+    except Exception as error:
+        # AWS retries and then drops the event, in silence.
+        print(f"{target['Arn']} was not called: {error}", file=sys.stderr)  # noqa: T201

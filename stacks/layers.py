@@ -1,0 +1,177 @@
+"""Builds the content of the two layers: our own package, and what it needs, each with byte code.
+
+A function can't write to its layers, so without byte code it compiles each module at each cold
+start: three quarters of its init (docs/adr/0026). What is compiled is platform-independent, and by
+the name of its file for one Python alone: another, as the embedded runtime's may be, ignores it.
+A module whose byte code the runtime does not take is compiled as if there were none:
+https://docs.python.org/3/reference/import.html#cached-bytecode-invalidation
+
+The dependencies come from pip, without Docker, the same modules on every machine.
+`.build/dependencies-<digest>` is keyed by the pins, by this recipe and by the Python that compiles,
+so a synth installs once and later ones need no network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).parent.parent
+REQUIREMENTS = ROOT / "layers" / "dependencies" / "requirements.txt"
+BUILD = ROOT / ".build"
+
+# botocore ships the models of some 400 services, 95 % of the layer. The functions call these.
+SERVICES = frozenset({"s3", "dynamodb", "stepfunctions"})
+
+PACKAGE = ROOT / "layers" / "s3commit"
+NOT_IN_LAYER = ("__main__.py", "cli", "local", "spark", "writer")
+
+PYTHON_VERSION: Final = "3.13"  # the functions' runtime
+MOUNTED: Final = "/opt/python"  # where a function sees a layer's `python/`
+
+_WHO: Final = """
+import json, platform, sys
+final = sys.version_info.releaselevel == "final"
+print(json.dumps([sys.implementation.cache_tag, final, sys.executable, platform.python_version()]))
+"""
+
+
+class LayerBuildError(Exception):
+    """A layer could not be built; the message carries the last words of pip or of the compiler."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """An interpreter that compiles for the functions, and its version."""
+
+    path: str
+    version: str
+
+
+@cache
+def runtime_python() -> Compiler | None:
+    """What compiles for the functions: this process, `python3.13` on the PATH, or None.
+
+    Final releases of one minor version share their byte code, so any of them will do.
+    """
+    tag = f"cpython-{PYTHON_VERSION.replace('.', '')}"
+    for name in (sys.executable, shutil.which(f"python{PYTHON_VERSION}")):
+        if name is None:
+            continue
+        done = subprocess.run(  # noqa: S603
+            [name, "-I", "-S", "-c", _WHO], capture_output=True, text=True, check=False
+        )
+        if done.returncode == 0:  # pyenv's `python3.13` fails if another version is chosen
+            found, final, path, version = json.loads(done.stdout)
+            if found == tag and final:
+                return Compiler(path, version)
+    return None
+
+
+def compile_modules(python: Path, compiler: Compiler) -> None:
+    """Compile all modules below ``python``, a layer's; the same compiler gives the same bytes.
+
+    By the hash of the source and not by its time, which differs from a zip to the next, and
+    unchecked, since nothing in a layer changes:
+    https://peps.python.org/pep-0552/
+    Raises `LayerBuildError`.
+    """
+    command = [compiler.path, "-s", "-S", "-m", "compileall", "-q", "-f"]
+    command += ["--invalidation-mode", "unchecked-hash", "-s", str(python), "-p", MOUNTED]
+    done = subprocess.run(  # noqa: S603
+        [*command, str(python)],
+        env={"PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise LayerBuildError(f"could not compile the layer: {(done.stdout + done.stderr)[-2000:]}")
+
+
+def package_layer(into: Path) -> Path:
+    """Fill ``into``, which is empty, with the layer's ``python/``; return it.
+
+    Raises `LayerBuildError`.
+    """
+    leave_out = shutil.ignore_patterns("__pycache__", "*.pyc")
+    package = into / "python" / "s3commit"
+    shutil.copytree(PACKAGE / "python" / "s3commit", package, ignore=leave_out)
+    for name in NOT_IN_LAYER:
+        path = package / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    compiler = runtime_python()
+    if compiler:
+        compile_modules(into / "python", compiler)
+    return into
+
+
+def dependencies_layer(requirements: Path = REQUIREMENTS, build: Path = BUILD) -> Path:
+    """The directory with ``python/`` in it, installed unless it is there. Raises `LayerBuildError`.
+
+    Two processes may build at once: each works in a directory of its own, and a rename is atomic.
+    """
+    compiler = runtime_python()
+    recipe = hashlib.sha256(compiler.version.encode() if compiler else b"")
+    for part in (requirements, Path(__file__)):
+        recipe.update(part.read_bytes())
+    target = build / f"dependencies-{recipe.hexdigest()[:16]}"
+    if target.is_dir():
+        return target
+    build.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=build) as scratch:
+        content = Path(scratch) / "layer"
+        _install(requirements, content / "python")
+        _trim(content / "python")
+        if compiler:
+            compile_modules(content / "python", compiler)
+        try:
+            content.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+    return target
+
+
+def _install(requirements: Path, into: Path) -> None:
+    """Universal wheels only (`none-any`): pip itself refuses a package with a binary in it."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
+    command += ["--only-binary=:all:", "--platform=any", "--implementation=py", "--abi=none"]
+    command += [f"--python-version={PYTHON_VERSION}", "--require-hashes"]
+    command += ["--disable-pip-version-check", f"--target={into}", f"--requirement={requirements}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise LayerBuildError(
+            f"pip could not install {requirements.name} for the layer: {done.stderr[-2000:]}"
+        )
+
+
+def _trim(python: Path) -> None:
+    """Drop what no function reads, and what differs from machine to machine."""
+    shutil.rmtree(python / "bin", ignore_errors=True)
+    for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json"):
+        for path in python.glob(f"*.dist-info/{name}"):
+            path.unlink()
+    for data in (python / "botocore" / "data", python / "boto3" / "data"):
+        for service in data.iterdir():
+            if service.is_dir() and service.name not in SERVICES:
+                shutil.rmtree(service)
+
+
+def describe(layer: Path) -> str:
+    """One line of JSON for `make layer`: where it is and how big."""
+    files = [path for path in layer.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    return json.dumps({"layer": layer.name, "files": len(files), "bytes": size})
+
+
+if __name__ == "__main__":
+    sys.stdout.write(describe(dependencies_layer()) + "\n")

@@ -1,0 +1,239 @@
+"""The pipeline's own lists: the same every time, and acted on as they were decided or not at all.
+
+Plan, replace list and partitions are pages and an index below ``_s3commit/``, named by digests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3commit.core.formats.layout import PIPELINE, JobDirectory
+from s3commit.core.formats.manifest import digest
+from s3commit.core.formats.strict_json import dump
+from s3commit.core.job.pages import read_index, read_unit, whole_pages, write_list
+from s3commit.core.job.plan import (
+    cut_units,
+    decode_replaced,
+    files_of_unit,
+    planned_files,
+    read_partitions,
+    write_partitions,
+    write_plan,
+    write_replaced,
+)
+from s3commit.core.job.record import new_record
+from s3commit.core.model.errors import PAGE_CHANGED, InvalidInputError, NeedsOperatorError
+from s3commit.core.model.job import (
+    MAX_ETAG,
+    MAX_PARTS,
+    Conflict,
+    JobSpec,
+    Outcome,
+    PendingFile,
+    Scope,
+)
+from s3commit.core.model.limits import DELETE_AT_ONCE, MAX_UNITS, PAGE_FILES, UNIT_FILES, UNIT_PARTS
+from s3commit.core.model.record import JobRecord, PlanFacts
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.objects import ListedObject
+from tests.core.policy_world import DATA, DT1, DT2, fill, new, start
+from tests.core.world import BUCKET, JOB, World, job_directory
+
+weights = st.lists(st.integers(1, MAX_PARTS), max_size=4_200)
+
+
+def files_of(parts: list[int]) -> list[PendingFile]:
+    return [
+        PendingFile(BUCKET, f"sales/{number}-{JOB}.csv", f"u{number}", ("e",) * one, 5, rows=number)
+        for number, one in enumerate(parts)
+    ]
+
+
+def record_of(plan: PlanFacts) -> JobRecord:
+    directory = job_directory()
+    record = new_record(JobSpec(JOB, directory.destination), directory, "2026-11-21T22:00:00.000Z")
+    return JobRecord(**{**{name: getattr(record, name) for name in record.__slots__}, "plan": plan})
+
+
+@given(weights)
+def test_every_file_is_in_exactly_one_unit_and_in_order(parts: list[int]) -> None:
+    files = files_of(parts)
+    units = list(cut_units(files, total=len(files)))
+    assert [file for unit in units for file in unit] == files
+    assert len(units) <= MAX_UNITS
+    for unit in units:
+        assert 0 < len(unit) <= UNIT_FILES
+        weight = sum(len(file.etags) for file in unit)
+        assert weight <= UNIT_PARTS or len(unit) == 1 or len(files) > MAX_UNITS
+
+
+@settings(max_examples=5)
+@given(parts=st.sampled_from([1, 10_000]))
+@pytest.mark.parametrize(
+    "files", [MAX_UNITS + 100, pytest.param(1_000_000, marks=pytest.mark.long)]
+)
+def test_many_files_make_no_more_units_than_the_state_machine_carries(
+    files: int, parts: int
+) -> None:
+    one = PendingFile(BUCKET, "sales/x.csv", "u", ("e",) * parts, 5)
+    assert sum(1 for _ in cut_units((one for _ in range(files)), total=files)) <= MAX_UNITS
+
+
+def test_a_plan_comes_back_and_is_the_same_each_time() -> None:
+    world, directory = World(), job_directory()
+    files = files_of([1, 3, 10_000] * 10 + [1] * 500)
+    sha256, units = write_plan(world.ports, directory, files, total=len(files))
+    again, _ = write_plan(world.ports, directory, files, total=len(files))
+    assert again == sha256
+    record = record_of(PlanFacts(sha256, len(units), len(files), 5, None))
+    assert list(planned_files(world.ports, directory, record)) == files
+    assert [file for one in units for file in files_of_unit(world.store, directory, one)] == files
+    pages = whole_pages(units)
+    assert len(world.all_keys(PIPELINE)) == len(pages) + 1 < len(units)
+    assert all(page.lines <= PAGE_FILES for page in pages)
+
+
+def test_a_page_of_the_longest_and_strangest_keys_can_be_read_again() -> None:
+    """After the decision it is too late to find a page too long."""
+    world, directory = World(), job_directory()
+    strange = [
+        ListedObject("sales/dt=1/" + chr(1) * 1_000 + f"{n:08d}", "e", n)
+        for n in range(DELETE_AT_ONCE)
+    ]
+    facts = write_replaced(world.ports, directory, strange)
+    [page] = read_index(world.store, directory, facts.sha256)
+    decode = partial(decode_replaced, directory=directory)
+    assert read_unit(world.store, directory, page, decode) == strange
+
+    widest = PendingFile(
+        BUCKET, "sales/" + chr(1) * 1_000, "u", ("\x01" * MAX_ETAG,) * MAX_PARTS, 5
+    )
+    sha256, _ = write_plan(world.ports, directory, [widest], total=1)
+    record = record_of(PlanFacts(sha256, 1, 1, 5, None))
+    assert list(planned_files(world.ports, directory, record)) == [widest]
+
+
+def test_i12_a_file_that_could_not_be_read_again_is_refused_before_the_decision() -> None:
+    world, directory = World(), job_directory()
+    commas = PendingFile(BUCKET, "sales/x.csv", "u", ("," * MAX_ETAG,) * MAX_PARTS, 5)
+    with pytest.raises(InvalidInputError) as refused:
+        write_plan(world.ports, directory, [commas], total=1)
+    assert refused.value.code == "TOO_LARGE"
+
+
+def test_partitions_come_back_the_root_among_them() -> None:
+    world, directory = World(), job_directory()
+    names = {"", "dt=1/", *(f"dt={number}/hour=é\n/" for number in range(2_500))}
+    sha256 = write_partitions(world.ports, directory, names)
+    record = record_of(PlanFacts("p", 1, 1, 1, None, partitions=sha256))
+    assert read_partitions(world.ports, directory, record) == sorted(names)
+
+
+def test_i5_hundreds_of_partitions_are_replaced_each_and_no_other_under_one_lock() -> None:
+    world = World()
+    keys = [f"sales/dt={number}/old.parquet" for number in range(300)]
+    fill(world, keys)
+    names = [f"dt={number}/part-{JOB}.parquet" for number in range(0, 300, 2)]
+    world.open(directory := job_directory(), conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+    held: list[object] = []
+    world.plan.run_before("decide", lambda: held.append(world.record(directory).locks))
+    world.request(directory, world.attempt(directory, "t", files=dict.fromkeys(names, b"new")))
+    world.run(directory)
+    assert held == [("lake/sales/",)]
+    assert world.result(directory).replaced == 150
+    assert set(world.visible()) == set(keys[1::2]) | new(*names)
+
+
+def delete(world: World, key: str) -> None:
+    world.store.delete(BUCKET, key)
+
+
+def change(world: World, key: str) -> None:
+    body = world.store.get(BUCKET, key, max_bytes=10**6).body
+    world.store.put(BUCKET, key, body.replace(b"dt=1", b"dt=9") + b"\n")
+
+
+def swell(world: World, key: str) -> None:
+    world.store.put(BUCKET, key, b" " * (33 * 1024**2))
+
+
+STRIKES: list[Callable[[World, str], None]] = [delete, change, swell]
+
+
+def own_objects(world: World, directory: JobDirectory) -> list[str]:
+    """Indexes and pages of plan and replace list, all written before the decision."""
+    return [key for key in world.all_keys(directory.pipeline_prefix) if key != directory.decision]
+
+
+@pytest.mark.parametrize("strike", STRIKES)
+@pytest.mark.parametrize("number", range(5))
+def test_i2_i5_a_list_that_is_not_the_decided_one_stops_the_job_until_it_is_restored(
+    number: int, strike: Callable[[World, str], None]
+) -> None:
+    """Only a person with rights below ``_s3commit/`` can do that. Nothing is guessed or undone."""
+    world = World()
+    fill(world, DATA)
+    directory = start(world, Conflict.REPLACE, Scope.DIRECTORY, [DT1, DT2])
+    kept: dict[str, bytes] = {}
+
+    def tamper() -> None:
+        keys = own_objects(world, directory)
+        assert len(keys) == 4
+        for key in keys if number == 4 else [keys[number]]:
+            kept[key] = world.store.get(BUCKET, key, max_bytes=10**6).body
+            strike(world, key)
+
+    world.plan.run_after("decide", tamper)
+    with pytest.raises(NeedsOperatorError) as stopped:
+        world.run(directory)
+    assert stopped.value.code in {PAGE_CHANGED, "PLAN_NOT_READ"}
+    assert set(DATA) <= set(world.visible())
+    assert world.record(directory).state in {JobState.COMMITTING, JobState.PUBLISHING}
+    for key, body in kept.items():
+        world.store.put(BUCKET, key, body)
+    world.run(directory, "execution-2")
+    assert world.result(directory).outcome is Outcome.COMMITTED
+    assert set(world.visible()) == new(DT1, DT2)
+
+
+@pytest.mark.parametrize(
+    "key", ["sales2/x.parquet", "sales/_SUCCESS", "sales/_commits/x", "sales/dt=1/", "x"]
+)
+def test_i5_i7_a_replace_list_that_names_no_data_of_the_destination_is_refused(key: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        decode_replaced(dump({"key": key, "etag": "e", "length": 1}), job_directory())
+    assert refused.value.code == "NOT_CONTAINED"
+
+
+def test_i12_after_the_decision_no_document_of_the_client_is_read() -> None:
+    """All of them may be gone, or say something else."""
+    world = World()
+    fill(world, DATA)
+    directory = start(world, Conflict.REPLACE, Scope.PARTITION, [DT1, DT2])
+
+    def replace_all() -> None:
+        for key in world.all_keys(directory.prefix):
+            world.store.put(BUCKET, key, b"{}")
+        world.plan.forget_calls()
+
+    world.plan.run_after("decide", replace_all)
+    world.run(directory)
+    reads = [call.key for call in world.plan.calls if call.verb == "get"]
+    assert [key for key in reads if key.startswith(directory.prefix)] == []
+    assert world.result(directory).outcome is Outcome.COMMITTED
+
+
+def test_a_list_is_named_by_its_content() -> None:
+    world, directory = World(), job_directory()
+    names = [[["a", "b"], ["c"]], [["d"]]]
+    sha256, units = write_list(world.ports, directory, names, lambda name: dump({"name": name}))
+    body = world.store.get(BUCKET, directory.page(units[0].page), max_bytes=10**6).body
+    assert body == b"".join(dump({"name": name}) + b"\n" for name in "abc")
+    assert digest(body) == units[0].page == units[1].page
+    assert [(one.number, one.start, one.stop) for one in units] == [(0, 0, 2), (1, 2, 3), (2, 0, 1)]
+    assert read_index(world.store, directory, sha256) == units

@@ -1,0 +1,367 @@
+"""An empty ledger heals itself before anything is decided in it (I6, I8)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from s3commit.core import lost_ledger
+from s3commit.core.commit.ingest_pendingsets import note_job
+from s3commit.core.formats.layout import JobDirectory, belongs_to_job
+from s3commit.core.job.record import new_record
+from s3commit.core.lost_ledger import heal
+from s3commit.core.model.errors import NeedsOperatorError, S3CommitError, TransientError
+from s3commit.core.model.job import Conflict, Destination, JobSpec, Outcome, Scope
+from s3commit.core.model.limits import LONGEST_CALL
+from s3commit.core.model.locks import claimed, seconds
+from s3commit.core.model.record import Stage
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports import bundle
+from s3commit.core.ports.bundle import Ports
+from tests.core.enumerated import every_point
+from tests.core.healed import heal_now
+from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
+from tests.crash.scenarios import KEY, POLICIES, SCENARIOS, Scenario, check_ended, fill
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import Crash, FaultPlan
+from tests.fakes.memory import MemoryLedger
+
+DIRECTORY, OTHER = job_directory(), job_directory(OTHER_JOB)
+FAULTS = ["before", "after", "answer lost"]
+
+
+def two_replace(world: World) -> None:
+    """Two jobs that replace the same directory."""
+    fill(world)
+    for directory in (DIRECTORY, OTHER):
+        world.open(directory, conflict=Conflict.REPLACE)
+        world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
+
+
+def two_partitions(world: World) -> None:
+    """Two jobs that replace one partition, and others beside it."""
+    fill(world)
+    for directory, own in ((DIRECTORY, 2), (OTHER, 3)):
+        world.open(directory, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+        files = {f"dt={day}/part-{directory.job_id}.csv": b"new" for day in (1, own)}
+        world.request(directory, world.attempt(directory, "t", files=files))
+
+
+def append_and_replace(world: World) -> None:
+    """A job that appends, and one that replaces the directory."""
+    fill(world)
+    world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(2)])
+    world.open(OTHER, conflict=Conflict.REPLACE)
+    world.request(OTHER, world.attempt(OTHER, "t"))
+
+
+def one_key(world: World) -> None:
+    """Two jobs with one idempotency key."""
+    for directory in (DIRECTORY, OTHER):
+        world.open(directory, idempotency_key=KEY)
+        world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
+
+
+PAIRS = [two_replace, two_partitions, append_and_replace, one_key]
+each_pair = pytest.mark.parametrize("prepare", PAIRS, ids=lambda one: one.__name__)
+
+
+def dies(world: World) -> None:
+    with contextlib.suppress(Crash):
+        world.run(DIRECTORY)
+
+
+def lose(world: World) -> None:
+    """The table is empty, and nothing fails any more."""
+    world.ledger.lose()
+    world.plan = FaultPlan()
+    world.ports = world.unplanned
+
+
+def decided(prepare: Callable[[World], None] = two_replace) -> World:
+    """A world in which a job has lost the ledger after its decision; another one waits."""
+    world = World(plan=FaultPlan().crash_after("complete_upload"))
+    prepare(world)
+    dies(world)
+    lose(world)
+    return world
+
+
+def own_files(world: World, job_id: str) -> set[str]:
+    return {key for key in world.visible() if belongs_to_job(key, job_id)}
+
+
+def has_ended(world: World, job_id: str) -> bool:
+    record = world.ledger.job(job_directory(job_id).ref)
+    return record is not None and record.state in ENDED
+
+
+@each_pair
+def test_i6_i8_i11_nothing_is_decided_beside_a_job_that_was_decided_before_the_loss(
+    prepare: Callable[[World], None],
+) -> None:
+    """The first job dies, with the ledger, after each call; the other one comes before it."""
+    waited = []
+
+    def check(point: int) -> FaultPlan:
+        dying = FaultPlan().crash_after(nth=point)
+        world = World(plan=dying)
+        prepare(world)
+        dies(world)
+        lose(world)
+
+        def decides() -> None:
+            assert has_ended(world, JOB) or not own_files(world, JOB), "decided side by side"
+
+        def resumes() -> None:
+            world.clock.advance(60)
+            record = world.ledger.job(REF)
+            if record is not None and record.state not in ENDED:
+                waited.append(JOB)
+                run_execution(world.unplanned, DIRECTORY, execution="execution-2")
+
+        plan = FaultPlan().run_before("decide", decides)
+        ports = Ports(world.store, plan.wrap(world.ledger), world.clock)
+        run_execution(ports, OTHER, execution="execution-3", pause=resumes)
+        if world.store.head(BUCKET, DIRECTORY.result) is None:
+            run_execution(world.unplanned, DIRECTORY, execution="execution-2")
+        for directory in (DIRECTORY, OTHER):
+            if own_files(world, directory.job_id):  # else undone, or replaced by the other one
+                assert world.result(directory).outcome is Outcome.COMMITTED
+        if prepare is one_key:
+            ends = [world.result(directory).outcome for directory in (DIRECTORY, OTHER)]
+            assert ends.count(Outcome.COMMITTED) == 1
+        assert world.ledger._claims == {}
+        assert world.open_uploads() == []
+        return dying
+
+    every_point(check)
+    assert waited, "some deaths come between decision and end"
+
+
+@pytest.mark.parametrize("when", FAULTS)
+@each_pair
+def test_i6_i8_a_healing_that_dies_anywhere_is_continued(
+    when: str, prepare: Callable[[World], None]
+) -> None:
+    def check(point: int) -> bool:
+        world = decided(prepare)
+        heal(world.ports, BUCKET)
+        world.clock.advance(LONGEST_CALL)
+        plan = FaultPlan()
+        strike = {
+            "before": plan.crash_before,
+            "after": plan.crash_after,
+            "answer lost": plan.lose_response,
+        }
+        strike[when](nth=point)
+        with contextlib.suppress(Crash, TransientError):
+            heal(Ports(plan.wrap(world.store), plan.wrap(world.ledger), world.clock), BUCKET)
+        heal_now(world)
+        record = world.record(DIRECTORY)
+        assert (record.state, record.turn.stage) == (JobState.COMMITTING, Stage.HELD)
+        claims = {(record.ref, claim) for claim in claimed(record)}
+        assert claims and claims <= world.ledger._claims.keys()
+        return bool(plan.fired)
+
+    every_point(check, least=5)
+
+
+def test_i6_i8_of_two_that_heal_at_once_the_slower_one_changes_nothing_any_more() -> None:
+    """At each call of the one the other one heals, and an execution ends the job."""
+
+    def check(point: int) -> bool:
+        world = decided()
+        heal(world.ports, BUCKET)
+        world.clock.advance(LONGEST_CALL)
+        plan = FaultPlan()
+
+        def comes() -> None:
+            heal_now(world)
+            run_execution(world.unplanned, DIRECTORY, execution="execution-2")
+
+        plan.run_before(None, comes, nth=point)
+        heal(Ports(plan.wrap(world.store), plan.wrap(world.ledger), world.clock), BUCKET)
+        if plan.fired:
+            assert heal(world.ports, BUCKET) == 0
+            assert world.record(DIRECTORY).state is JobState.COMMITTED
+            run_execution(world.unplanned, OTHER, execution="execution-3")
+            assert world.result(OTHER).outcome is Outcome.COMMITTED
+        return bool(plan.fired)
+
+    every_point(check, least=5)
+
+
+@pytest.mark.parametrize("healed", [False, True])
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *POLICIES], ids=lambda one: one.name)
+def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
+    scenario: Scenario, healed: bool
+) -> None:
+    """It continues in the empty table, before it is healed or after another one was decided."""
+
+    def check(point: int) -> bool:
+        plan = FaultPlan()
+        world = World(plan=plan)
+        world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
+        scenario.prepare(world)
+        fired: list[int] = []
+
+        def lose_it() -> None:
+            fired.append(1)
+            world.ledger.lose()
+            if healed:
+                heal_now(world)
+                halfway = FaultPlan().crash_after("decide")
+                ports = Ports(world.store, halfway.wrap(world.ledger), world.clock)
+                with contextlib.suppress(Crash):
+                    run_execution(ports, DIRECTORY, execution="execution-2")
+
+        plan.run_before(None, lose_it, nth=point)
+        with contextlib.suppress(S3CommitError):  # it fails: its job is another's
+            world.run(DIRECTORY)
+        run_execution(world.unplanned, DIRECTORY, execution="execution-3")
+        if scenario.outcome is Outcome.COMMITTED:
+            check_ended(world, scenario)
+        elif world.result(DIRECTORY).outcome is Outcome.COMMITTED:
+            assert scenario.code == "UPLOADS_LOST", "it was refused for a reason that still holds"
+        else:
+            assert world.visible() == scenario.visible
+            assert world.open_uploads() == ["sales2/theirs"]
+        return bool(fired)
+
+    every_point(check)
+
+
+def test_i8_nothing_is_done_while_a_function_may_run_that_asked_the_lost_table() -> None:
+    world = decided()
+    lost = world.clock.now()
+    plan = FaultPlan().run_before(
+        "open_job", lambda: moments.append(seconds(lost, world.clock.now()))
+    )
+    moments: list[float] = []
+    ports = Ports(world.store, plan.wrap(world.ledger), world.clock)
+    with pytest.raises(TransientError):
+        note_job(ports, BUCKET, OTHER.job)
+    assert run_execution(ports, DIRECTORY, execution="execution-2").count("SealJob") > 10
+    assert moments[0] >= LONGEST_CALL
+
+
+def test_a_new_bucket_is_not_waited_for() -> None:
+    world = World()
+    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
+    assert heal(world.ports, BUCKET) == 0
+    before = world.clock.now()
+    assert world.run(DIRECTORY).count("SealJob") == 1
+    assert seconds(before, world.clock.now()) < 1
+
+
+def test_i8_a_long_walk_is_continued_by_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lost_ledger, "HEALED_AT_ONCE", 1)
+    monkeypatch.setattr(bundle, "CALL_SECONDS", 0)
+    world = decided()
+    heal(world.ports, BUCKET)
+    world.clock.advance(LONGEST_CALL)
+    listed = []
+    while heal(world.ports, BUCKET):
+        listed.append(world.ledger.healing(BUCKET, now="").until)
+        assert len(listed) < 100
+    assert listed == world_keys(world)
+    assert world.record(DIRECTORY).turn.stage is Stage.HELD
+
+
+def world_keys(world: World) -> list[str]:
+    return [one.key for one in world.store.list(BUCKET, "_s3commit/")]
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_i8_a_record_that_a_late_function_opened_gives_way_to_the_decision(ends: bool) -> None:
+    world = decided()
+    if ends:
+        heal_now(world)
+        run_execution(world.ports, DIRECTORY, execution="execution-2")
+        world.ledger.lose()
+    spec = JobSpec(JOB, DIRECTORY.destination)
+    world.ledger.open_job(new_record(spec, DIRECTORY, world.clock.now()))
+    heal_now(world)
+    assert world.record(DIRECTORY).state is (JobState.COMMITTED if ends else JobState.COMMITTING)
+
+
+# A table that was restored from a backup.
+
+
+def kept(world: World) -> MemoryLedger:
+    """The table as it is now."""
+    copy = MemoryLedger()
+    copy._jobs, copy._claims = dict(world.ledger._jobs), dict(world.ledger._claims)
+    copy._healing = dict(world.ledger._healing)
+    return copy
+
+
+def test_i2_i6_i8_a_restored_table_decides_nothing_until_an_empty_one_takes_its_place() -> None:
+    """Whatever it was restored to, whatever an execution that still runs does next."""
+
+    def check(point: int) -> bool:
+        tables: list[MemoryLedger] = []
+        plan = FaultPlan()
+        world = World(plan=plan)
+        two_replace(world)
+        plan.run_before(None, lambda: tables.append(kept(world)), nth=point)
+        world.run(DIRECTORY)
+        if not tables or not tables[0]._healing:  # an empty one
+            return bool(tables)
+        world.plan, world.ports = FaultPlan(), world.unplanned
+        committed = world.visible()
+        world.ledger.restore(tables[0])
+        for directory in (DIRECTORY, OTHER):
+            with pytest.raises(NeedsOperatorError, match="restored from a backup") as raised:
+                world.run(directory, "execution-2")
+            assert raised.value.code == "LEDGER_RESTORED"
+        assert world.visible() == committed
+        world.ledger.lose()
+        world.run(OTHER, "execution-3")
+        assert world.result(OTHER).outcome is Outcome.COMMITTED
+        assert own_files(world, JOB) == set()
+        return True
+
+    every_point(check)
+
+
+def test_i6_an_execution_that_holds_its_destination_in_a_restored_table_is_not_decided() -> None:
+    plan = FaultPlan()
+    world = World(plan=plan)
+    two_replace(world)
+    plan.run_before("decide", lambda: world.ledger.restore(kept(world)))
+    plan.run_before("healing", lambda: world.ledger.restore(kept(world)), nth=2)
+    with pytest.raises(NeedsOperatorError, match="restored from a backup"):
+        world.run(DIRECTORY)
+    assert world.store.head(BUCKET, DIRECTORY.decision) is None
+
+
+def test_i12_a_copy_of_a_bucket_brings_no_job_of_the_original_along() -> None:
+    """The decision records of the original name its bucket: this pipeline works in its own."""
+    world = decided()
+    theirs = JobDirectory(Destination("original", "sales/"), JOB)
+    copied = {**world.json(DIRECTORY.decision), "destination": theirs.destination.uri}
+    world.store.put(BUCKET, theirs.decision, json.dumps(copied).encode())
+    heal_now(world)
+    assert world.ledger.job(theirs.ref) is None
+    assert world.ledger.job(REF) is not None
+
+
+def test_i8_a_spoilt_decision_record_stops_all_executions_and_is_named() -> None:
+    world = decided()
+    spoilt = job_directory(prefix="elsewhere/").decision
+    world.store.put(BUCKET, spoilt, b"{}")
+    heal(world.ports, BUCKET)
+    world.clock.advance(LONGEST_CALL)
+    for stopped in (partial(world.run, OTHER), partial(note_job, world.ports, BUCKET, OTHER.job)):
+        with pytest.raises(NeedsOperatorError, match=spoilt) as raised:
+            stopped()
+        assert raised.value.code == "PAGE_CHANGED"
+    world.store.delete(BUCKET, spoilt)
+    world.run(DIRECTORY, "execution-2")
+    assert world.result(DIRECTORY).outcome is Outcome.COMMITTED

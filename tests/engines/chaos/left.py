@@ -1,0 +1,174 @@
+"""What a run has left in S3 and in the ledger, for the simulation's judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from s3commit.aws.ledger_items import job_key
+from s3commit.core.formats.documents import decode_request, decode_result
+from s3commit.core.formats.layout import is_data
+from s3commit.core.model.job import AbortRequest, CommitRequest, Conflict, JobResult, Outcome
+from s3commit.core.model.states import JobState
+from s3commit.local.server import ACCOUNT, REGION
+from tests.engines.sim.clients import BUCKET
+from tests.engines.sim.judge import judge_end
+from tests.engines.sim.model import File, Job
+from tests.engines.sim.observer import Observer
+from tests.engines.sim.recovery import needs_help
+from tests.engines.sim.scheduler import Scheduler, fail
+from tests.fakes.bucket import Bucket, Upload, Version
+
+if TYPE_CHECKING:
+    from tests.engines.sim.world import World
+
+
+def s3(bucket: str) -> Any:
+    """Moto's bucket of this process."""
+    from moto.s3.models import s3_backends
+
+    return s3_backends[ACCOUNT]["aws"].get_bucket(bucket)
+
+
+def items(table: str) -> dict[tuple[str, str], Any]:
+    """The attributes of the items of moto's table of this process, by pk and sk."""
+    from moto.dynamodb.models import dynamodb_backends
+
+    rows: Any = dynamodb_backends[ACCOUNT][REGION].get_table(table).items
+    found = [item.attrs for row in list(rows.values()) for item in list(row.values())]
+    return {(attrs["pk"].value, attrs["sk"].value): attrs for attrs in found}
+
+
+def state_of(table: str, job: Job) -> JobState | None:
+    """The ledger's word on a job."""
+    found = items(table).get(job_key(job.directory.ref))
+    return JobState(found["state"].value) if found else None
+
+
+class _Observer(Observer):
+    """Knows whose an object is by its key and bytes, which are one attempt's."""
+
+    written: Mapping[tuple[str, bytes], File]
+
+    def visible(self, key: str) -> tuple[Version, File | None] | None:
+        version = self.bucket.current(key)
+        if version is None:
+            return None
+        return version, self.written.get((key, version.body or b""))
+
+
+@dataclass
+class Left:
+    """As much of the simulation's `World` as its judge looks at, read from moto."""
+
+    jobs: Sequence[Job]
+    files: Mapping[tuple[str, bytes], File]
+    table: str
+    foreign: dict[str, bytes]
+    foreign_uploads: set[str]
+    bucket: Bucket = field(default_factory=lambda: Bucket(versioned=False))
+
+    def __post_init__(self) -> None:
+        there = s3(BUCKET)
+        for key, stored in list(there.keys.items()):
+            self.bucket.add(key, Version(None, bytes(stored.value), stored.etag))
+        self.observer = _Observer(Scheduler(Random(0), max_steps=0), self.bucket)
+        self.observer.written = self.files
+        self.observer.jobs = {job.name: job for job in self.jobs}
+        for upload_id, upload in list(there.multiparts.items()):
+            key = upload.key_name
+            self.bucket.uploads[upload_id] = Upload(key, "", {}, "")
+            for job in self.jobs:
+                if job.directory.job_id in key:
+                    file = File(job.name, "", "", key, upload_id, b"", 0)
+                    self.observer.files[upload_id] = file
+        claims = [sk for pk, sk in items(self.table) if pk.startswith("CLAIMS#")]
+        self.ledger = SimpleNamespace(
+            _claims=[
+                (job.directory.ref, SimpleNamespace(node=claim))
+                for claim in claims
+                for job in self.jobs
+                if claim.endswith(job.directory.ref)
+            ]
+        )
+        for job in self.jobs:
+            self._read(job)
+
+    def _read(self, job: Job) -> None:
+        directory = job.directory
+        job.record_state = state_of(self.table, job)
+        if result := self.result(job):
+            job.result = result.outcome
+            job.failure = result.error.code if result.error else ""
+            job.message = result.error.message if result.error else ""
+        asked = self.bucket.current(directory.request)
+        request = decode_request(asked.body or b"", directory) if asked else None
+        job.given_up = isinstance(request, AbortRequest) and request.abandoned
+        if isinstance(request, CommitRequest):
+            counted = {(one.task_id, one.attempt_id) for one in request.attempts}
+            mine = [file for file in self.files.values() if file.job == job.name]
+            job.planned = {one.key: one for one in mine if (one.task, one.attempt) in counted}
+
+    def result(self, job: Job) -> JobResult | None:
+        """How the job has ended, if it has."""
+        found = self.bucket.current(job.directory.result)
+        return decode_result(found.body or b"", job.directory) if found else None
+
+    @property
+    def as_world(self) -> World:
+        """For the simulation's functions."""
+        return cast("World", self)
+
+    def unfinished(self) -> list[Job]:
+        """The jobs that the pipeline has still to end, or to tidy up."""
+        return [job for job in self.jobs if needs_help(self.as_world, job)]
+
+    def judge(self) -> None:
+        """Raise `Violation` for what does not hold at the end."""
+        for job in self.unfinished():
+            fail("end", f"{job.name} is {job.record_state} at the end")
+        for job in self.jobs:
+            if job.record_state and job.record_state != job.result:
+                fail("I2", f"{job.name} is {job.record_state}, and its result says {job.result}")
+        expected = self._replayed()
+        judge_end(self.as_world)
+        found = {key: one[-1].body for key, one in self.bucket.objects.items() if is_data(key)}
+        for key in sorted(expected.keys() | found.keys()):
+            if expected.get(key) != found.get(key):
+                fail("I2", f"{key} is not what the committed jobs make, one after the other")
+
+    def _replayed(self) -> dict[str, bytes]:
+        """The files that the committed jobs make in the order of their decisions."""
+        expected = {key: body for key, body in self.foreign.items() if is_data(key)}
+        results = [(job, result) for job in self.jobs if (result := self.result(job))]
+        once = set()
+        for job, result in sorted(results, key=lambda one: one[1].decided_at or ""):
+            if result.outcome is not Outcome.COMMITTED:
+                continue
+            _take(job, result, expected)
+            key = (job.prefix, job.spec.idempotency_key)
+            if key[1] is not None and key in once:
+                fail("I11", f"{key} is committed twice")
+            once.add(key)
+        return expected
+
+
+def _take(job: Job, result: JobResult, table: dict[str, bytes]) -> None:
+    """Do to ``table`` what the committed job has promised."""
+    here = [key for key in table if job.claims(key) and is_data(job.relative(key))]
+    here = [key for key in here if key not in job.planned]
+    if job.spec.conflict is Conflict.FAIL and here:
+        fail("I6", f"{job.name} found nothing, and {here[0]} was there")
+    if job.spec.conflict is Conflict.REPLACE:
+        if result.replaced != len(here):
+            fail("I6", f"{job.name} replaced {result.replaced} files of {len(here)}")
+        job.replaced = dict.fromkeys(here, "")
+    for key in job.replaced:
+        del table[key]
+    least = job.spec.conditions.min_files or 0
+    if result.files != len(job.planned) or result.files < least:
+        fail("I2", f"{job.name} committed {result.files} of {len(job.planned)} files")
+    table |= {key: file.body for key, file in job.planned.items()}
