@@ -36,7 +36,7 @@ from s3commit.core.formats.layout import JobDirectory, parse_directory
 from s3commit.core.formats.ticket import decode_ticket, execution_input
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.functions import FUNCTIONS
-from stacks.layers import ROOT, dependencies_layer, package_layer, runtime_python
+from stacks.layers import ROOT, dependencies_layer, function_code, runtime_python
 from tests.fakes.execution import ROUTES
 from tests.lake import Lake, announce_pipeline
 
@@ -83,11 +83,11 @@ class Function:
     calls: list[float] = field(default_factory=list)
 
     @classmethod
-    def start(cls, name: str, program: str, layers: Path, compiled: bool = True) -> Self:
+    def start(cls, name: str, program: str, code: Path, compiled: bool = True) -> Self:
         """Import what it imports. Without ``compiled`` no byte code is read; none is written."""
         compiler = runtime_python()
         elsewhere = () if compiled else ("-X", "pycache_prefix=/nowhere")
-        paths = [LAMBDAS, layers / "python", dependencies_layer() / "python"]
+        paths = [code, dependencies_layer() / "python"]
         process = subprocess.Popen(
             [
                 *(compiler.path if compiler else sys.executable, "-I", "-S", "-B", *elsewhere),
@@ -136,13 +136,14 @@ def cold(say: Callable[[str], None], rounds: int = ROUNDS) -> list[Figure]:
     jobs: dict[bool, list[dict[str, Function]]] = {True: [], False: []}
     bare: dict[bool, list[float]] = {True: [], False: []}
     with ExitStack() as stack:
-        layers = package_layer(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        scratch = stack.enter_context(tempfile.TemporaryDirectory())
+        code = function_code(Path(scratch) / "code")
         lake = stack.enter_context(on_moto())
         for turn in range(rounds + 1):
             for compiled, made in jobs.items():
-                client = Function.start(BARE, _BARE, layers, compiled)
+                client = Function.start(BARE, _BARE, code, compiled)
                 client.end()
-                job = _job(lake.store, partial(_start, layers=layers, compiled=compiled))
+                job = _job(lake.store, partial(_start, code=code, compiled=compiled))
                 if turn:  # the first one warms the disk's cache
                     bare[compiled].append(client.init)
                     made.append(job)
@@ -200,8 +201,8 @@ def _whole(jobs: dict[bool, list[dict[str, Function]]]) -> Figure:
     )
 
 
-def _start(name: str, *, layers: Path, compiled: bool) -> Function:
-    return Function.start(name, f"from {name} import handler", layers, compiled)
+def _start(name: str, *, code: Path, compiled: bool) -> Function:
+    return Function.start(name, f"from {name} import handler", code, compiled)
 
 
 def _job(store: S3ObjectStore, start: Callable[[str], Function]) -> dict[str, Function]:
@@ -314,6 +315,7 @@ def environment() -> dict[str, str]:
         env.BUCKET: BUCKET,
         env.LEDGER_TTL_DAYS: "90",
         env.REPLACE_BELOW: '[""]',
+        env.WORKERS: "[40, 40]",
         env.STATE_MACHINE: f"arn:aws:states:{REGION}:123456789012:stateMachine:bench",
         env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
         env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,

@@ -1,5 +1,6 @@
-"""Maps of many jobs at once, which want more functions than Lambda gives: simulated, not measured.
+"""Maps of many jobs at once, which may want more functions than Lambda gives: simulated.
 
+A job that begins its Map gets its share of the deployment's workers, by the jobs at work then.
 A child of a Map Run whose call is throttled pauses, and holds its place meanwhile. One that is
 throttled too often fails its Map Run, which stops the other children and begins again; units that
 are done are only asked for. A job whose Map has begun too often fails, until the sweep resumes it.
@@ -16,7 +17,7 @@ from typing import Final
 from bench import limits
 
 # As in stacks/definition.py, with full jitter: the longest pause before each try.
-CHILD_PAUSES: Final = (1, 2, 4, 8, *(15,) * 6)
+CHILD_PAUSES: Final = (1, 2, 4, 8, *(12,) * 13)
 MAP_PAUSES: Final = (5, 10, 20, 40, 80, 120, 120, 120)
 DONE_CALL: Final = 0.05  # seconds of a call for a unit that is done; assumed
 SPREAD: Final = (0.8, 1.2)  # of the time of a call; assumed, so that calls do not keep step
@@ -25,6 +26,7 @@ SPREAD: Final = (0.8, 1.2)  # of the time of a call; assumed, so that calls do n
 @dataclass(slots=True)
 class _Job:
     run: int = 0  # of its Maps; 0 before the first
+    workers: int = 1
     next: int = 0
     ended: int = 0
     paused: bool = True
@@ -33,11 +35,16 @@ class _Job:
 
 @dataclass(slots=True)
 class Crowd:
-    """``room`` calls of ``call`` seconds run at once; each job has up to ``workers`` children."""
+    """``room`` calls of ``call`` seconds run at once.
+
+    All jobs share ``of_all`` workers; each has ``of_one`` at most, and one at least.
+    """
 
     room: int
-    workers: int
+    of_all: int
+    of_one: int
     call: float
+    at_work: int = 0
     busy: int = 0
     calls: int = 0
     throttled: int = 0
@@ -63,13 +70,17 @@ class Crowd:
         while events:
             time, _, job, run, unit, tries = heapq.heappop(events)
             if unit < 0:  # its Map begins
+                if not job.run:
+                    self.at_work += 1
+                    job.workers = max(1, min(self.of_one, self.of_all // self.at_work))
                 job.run, job.next, job.ended, job.paused = job.run + 1, 0, 0, False
-                go_on(time, job, self.workers)
+                go_on(time, job, job.workers)
             elif tries < 0:  # a call returns, also one whose child was stopped
                 self.busy -= 1
                 job.done.add(unit)
                 if run == job.run and not job.paused:
                     job.ended += 1
+                    self.at_work -= job.ended == units
                     go_on(time, job)
                     self.seconds = max(self.seconds, time)
             elif run != job.run or job.paused:
@@ -86,6 +97,7 @@ class Crowd:
                 job.paused = True
                 if job.run > len(MAP_PAUSES):
                     self.failed += 1
+                    self.at_work -= 1
                     continue
                 self.again += 1
                 at(time + chance.uniform(0, MAP_PAUSES[job.run - 1]), job, -1, 0)

@@ -27,23 +27,23 @@ from s3commit.aws.session import make_client
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.claims import release_locks
-from s3commit.core.model.job import Destination
-from s3commit.core.model.locks import Claim, Claimed, LockMode
+from s3commit.core.job.record import move
+from s3commit.core.model.job import Conflict, Destination
+from s3commit.core.model.locks import destination_node
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, shifted
 from s3commit.core.sweep.questions import run_sweep
-from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, shifted
+from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
 from tests.fakes.executions import MemoryExecutions
 
 REGION: Final = "eu-central-1"
 BUCKET: Final = "bench"
 TABLE: Final = "ledger"
 HOLDERS: Final = 1_000
-APPENDS: Final = 100
+REPLACES: Final = 100
 ENDED: Final = (10, 500)
-APPEND_GOAL: Final = 1.25
+LOCKS_GOAL: Final = 1.25
 PASS_GOAL: Final = 1.1
 
 
@@ -51,52 +51,52 @@ def ledger(
     say: Callable[[str], None],
     *,
     holders: int = HOLDERS,
-    appends: int = APPENDS,
+    replaces: int = REPLACES,
     ended: tuple[int, int] = ENDED,
 ) -> list[Figure]:
-    """The locks of an append below a crowded directory, and a pass of the sweep."""
+    """The locks of a replace below a crowded directory, and a pass of the sweep."""
     with _moto() as ports:
-        figures = [_locks(ports, holders, appends)]
-        say(f"ledger: {appends} appends among {holders} holders")
+        figures = [_locks(ports, holders, replaces)]
+        say(f"ledger: {replaces} replaces among {holders} holders")
         figures.append(_sweep(ports, *ended))
         say(f"ledger: a pass behind {ended[1]} jobs that have ended")
     return figures
 
 
-def _locks(ports: Ports, holders: int, appends: int) -> Figure:
-    """Entering, looking and holding, and giving it all back."""
+def _locks(ports: Ports, holders: int, replaces: int) -> Figure:
+    """Looking, locking, and giving it all back."""
     for number in range(holders):
-        claim = Claim(f"{BUCKET}/warehouse/sales.db/t{number}/", LockMode.SHARED)
-        ports.ledger.put_claim(Claimed(claim, f"{uuid.uuid4()}-{number:016x}", epoch=1))
+        record = _record(f"warehouse/sales.db/t{number}/", JobState.SEALED, ports.clock.now())
+        node = destination_node(record.destination)
+        ports.ledger.open_job(replace(record, conflict=Conflict.REPLACE, locks=(node,)))
     taken: dict[str, list[float]] = {"warehouse/": [], "alone/": []}
-    for number in range(appends + 1):
+    for number in range(replaces + 1):
         for root, times in taken.items():
-            seconds = _append(ports, f"{root}sales.db/t7/")
+            start = time.perf_counter()
+            move(ports, _lock(ports, f"{root}sales.db/own/"), JobState.ABORTING)
             if number:  # the first one is warm-up
-                times.append(seconds)
+                times.append(time.perf_counter() - start)
     return Figure(
         "locks on moto",
-        f"locks of an append among {holders} below one directory",
+        f"locks of a replace among {holders} below one directory",
         "s",
         Sample(tuple(taken["warehouse/"])),
-        "the same append alone",
+        "the same replace alone",
         Sample(tuple(taken["alone/"])),
-        goal=APPEND_GOAL,
+        goal=LOCKS_GOAL,
     )
 
 
-def _append(ports: Ports, prefix: str) -> float:
+def _lock(ports: Ports, prefix: str) -> JobRecord:
+    """A new job that replaces what is there, and has its locks."""
     record = _record(prefix, JobState.SEALED, ports.clock.now())
-    ports.ledger.open_job(record)
+    ports.ledger.open_job(replace(record, conflict=Conflict.REPLACE))
     directory = JobDirectory.of(record)
     ticket = Ticket(record.job_id, BUCKET, directory.prefix, execution="bench").after(record)
-    start = time.perf_counter()
-    ticket = acquire_destination(ports, ticket)
-    assert ticket.acquired
+    assert acquire_destination(ports, ticket).acquired
     held = ports.ledger.job(record.ref)
-    assert held is not None
-    release_locks(ports, held)
-    return time.perf_counter() - start
+    assert held is not None and held.locks
+    return held
 
 
 def _sweep(ports: Ports, few: int, many: int) -> Figure:

@@ -8,7 +8,7 @@ code's. A job's steps run one after the other; each takes as long as its request
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import ceil
@@ -17,22 +17,32 @@ from typing import Final
 from bench import limits
 from bench.crowd import Crowd
 from docs import costs
-from s3commit.aws.env import FULL, Shares, shares
+from s3commit.aws.env import DEFAULT, MOST_WORKERS, Shares, shares
 from s3commit.core.job.listings import PAGE, RANGES
-from s3commit.core.model.limits import COMPLETE_WORKERS, MAX_JOB_FILES, MAX_UNITS, UNIT_FILES
+from s3commit.core.job.plan import unit_files
+from s3commit.core.model.limits import (
+    COMPLETE_WORKERS,
+    MAX_JOB_FILES,
+    MAX_UNITS,
+    UNITS_OF_A_JOB,
+)
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 JOBS: Final = (1, 10, 100, 1_000)
 AT_ONCE: Final = 10_000  # files of each of several jobs
+# Of a job until its result is there; what comes before its request or after its result delays none.
+TRANSITIONS_TO_RESULT: Final = 13
+REQUESTS_TO_RESULT: Final = 17  # one after the other, beside those for its files and manifests
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """The numbers that a deployment has chosen, and the functions that its account may run."""
 
-    shares: Shares = field(default_factory=partial(shares, FULL))
+    shares: Shares = field(default_factory=partial(shares, DEFAULT))
+    of_one: int = MOST_WORKERS
     in_flight: int = COMPLETE_WORKERS
-    unit_files: int = UNIT_FILES
+    unit_files: Callable[[int], int] = unit_files
     account: int = int(limits.ACCOUNT)
     latency: float = limits.LATENCY  # not chosen: S3's
 
@@ -41,9 +51,18 @@ class Deployment:
         """Functions at once that the two queues leave to units and steps."""
         return self.account - self.shares.requests - self.shares.manifests
 
+    @property
+    def workers(self) -> int:
+        """Of a job that is alone."""
+        return min(self.of_one, self.shares.workers)
+
+    def wanted(self, jobs: int) -> int:
+        """Workers of so many jobs at once: each has one at least."""
+        return min(jobs * self.workers, max(jobs, self.shares.workers), self.room)
+
     def units(self, files: int) -> tuple[int, int]:
         """How many, and the files of each."""
-        size = max(self.unit_files, ceil(files / MAX_UNITS))
+        size = self.unit_files(files)
         return ceil(files / size), min(size, files)
 
     def unit(self, files: int) -> float:
@@ -70,20 +89,22 @@ class Deployment:
         return max(busy, reads / RANGES * self.latency)
 
     def requests(self) -> float:
-        """Seconds of the requests that every job makes, one after the other."""
-        ours = costs.JOB_READS + costs.JOB_WRITES + costs.JOB_LISTINGS
-        return ours * self.latency + costs.JOB_RECORD_WRITES * limits.ITEM
+        """Seconds of the requests that every job makes until its result, one after the other."""
+        return REQUESTS_TO_RESULT * self.latency + costs.JOB_RECORD_WRITES * limits.ITEM
 
     def complete(self, files: int) -> float:
         """Seconds of the Map of a job that has Lambda and the prefix to itself."""
         units, size = self.units(files)
-        waves = ceil(units / self.shares.workers)
-        return max(waves * (self.unit(size) + limits.CHILD), files / limits.S3_WRITES)
+        waves = ceil(units / self.workers)
+        beside = limits.TRANSITION if units <= UNITS_OF_A_JOB else limits.CHILD
+        return max(waves * (self.unit(size) + beside), files / limits.S3_WRITES)
 
     def parts(self, files: int) -> dict[str, float]:
         """Seconds of what a job does from its request to its result, warm."""
-        moves = costs.JOB_TRANSITIONS * limits.TRANSITION + limits.MAP_RUN + limits.EVENT
+        map_run = limits.MAP_RUN if self.units(files)[0] > UNITS_OF_A_JOB else 0.0
+        moves = TRANSITIONS_TO_RESULT * limits.TRANSITION + map_run
         return {
+            "S3's event": limits.EVENT,
             "waiting between steps": moves,
             "requests of the steps": self.requests(),
             "VerifyManifests": self.verify(files),
@@ -102,7 +123,8 @@ class Deployment:
     def price(self, files: int) -> tuple[float, float]:
         """USD of a job, and of that what is not its files' requests."""
         steps = self.requests() + self.verify(files) + self.publish(files)
-        lines = costs.job(files, unit=self.unit(self.units(files)[1]), steps=steps)
+        units, size = self.units(files)
+        lines = costs.job(files, units=units, unit=self.unit(size), steps=steps)
         return sum(one.cost for one in lines), sum(one.cost for one in lines[1:])
 
     def at_once(self, jobs: int, files: int, prefixes: int) -> dict[str, float]:
@@ -112,7 +134,7 @@ class Deployment:
         return {
             "workers of the job": self.complete(files),
             "S3 writes below a prefix": jobs * files / limits.S3_WRITES / prefixes,
-            "functions at once": jobs * units * self.unit(size) / self.room,
+            "functions at once": jobs * units * self.unit(size) / self.wanted(jobs),
             "start of executions": jobs * start,
             "state transitions": jobs * costs.JOB_TRANSITIONS / limits.TRANSITIONS,
             "open Map Runs": ceil(jobs / limits.MAP_RUNS) * self.complete(files),
@@ -121,10 +143,10 @@ class Deployment:
     def crowd(self, jobs: int, files: int, prefixes: int) -> Crowd:
         """Their Maps side by side; a unit takes longer where S3's limit holds it up."""
         units, size = self.units(files)
-        running = min(jobs * self.shares.workers, self.room)
-        call = max(self.unit(size), running * size / limits.S3_WRITES / prefixes)
+        call = max(self.unit(size), self.wanted(jobs) * size / limits.S3_WRITES / prefixes)
         spread = self.at_once(jobs, files, prefixes)["start of executions"]
-        return Crowd(self.room, self.shares.workers, call).run(jobs, units, spread=spread)
+        crowd = Crowd(self.room, self.shares.workers, self.of_one, call)
+        return crowd.run(jobs, units, spread=spread)
 
 
 def sizes(full: Deployment) -> str:
@@ -158,6 +180,7 @@ def crowds(full: Deployment) -> str:
         binds = max(limited, key=limited.__getitem__)
         crowd = full.crowd(jobs, AT_ONCE, prefixes)
         rest = full.job(AT_ONCE) - full.complete(AT_ONCE)
+        again = crowd.again * full.units(AT_ONCE)[0] * costs.TRANSITION  # all children are
         rows.append(
             (
                 f"{jobs:,}",
@@ -168,7 +191,7 @@ def crowds(full: Deployment) -> str:
                 f"{crowd.throttled / crowd.calls:.0%}",
                 f"{crowd.again / jobs:.1f}",
                 f"{crowd.failed / jobs:.0%}",
-                f"{jobs * full.price(AT_ONCE)[0]:.2f}",
+                f"{jobs * full.price(AT_ONCE)[0] + again:.2f}",
             )
         )
     heads = "jobs|prefixes|last result|files a second|what binds|throttled|Maps again|failed|USD"
@@ -181,22 +204,32 @@ def choices() -> str:
     few = shares(10)
     changed = {
         "as deployed": full,
-        "`maxConcurrency` 10": replace(full, shares=replace(full.shares, workers=10)),
+        "`maxConcurrency` 10": replace(full, of_one=10),
         "`lambdaConcurrency` 10, of an account with 10": replace(full, shares=few, account=10),
-        "an account with 4,000 functions": replace(full, account=4_000),
+        "`lambdaConcurrency` 2,000, of one with 4,000": replace(
+            full, shares=shares(2_000), account=4_000
+        ),
         "`COMPLETE_WORKERS` 4": replace(full, in_flight=4),
-        "`UNIT_FILES` 8": replace(full, unit_files=8),
-        "`UNIT_FILES` 128": replace(full, unit_files=128),
+        **{
+            f"units of {size}": replace(full, unit_files=partial(_at_least, size))
+            for size in (8, 32, 128, 250)
+        },
         "S3 takes 0.1 s": replace(full, latency=0.1),
         "S3 takes 0.2 s": replace(full, latency=0.2),
     }
     rows = []
     for name, one in changed.items():
         times = (_time(one.job(files)) for files in (100, 10_000, MAX_JOB_FILES))
-        rate = one.shares.workers * one.in_flight / one.latency
-        rows.append((name, *times, f"{rate:,.0f}", f"{one.room // one.shares.workers}"))
-    heads = "|100 files|10,000|1,000,000|files a second, at most|jobs before throttling"
+        rate = one.workers * one.in_flight / one.latency
+        full_speed = f"{one.shares.workers // one.workers}"
+        own = f"{one.price(AT_ONCE)[1]:.4f}"
+        rows.append((name, *times, f"{rate:,.0f}", full_speed, own))
+    heads = "|100 files|10,000|1,000,000|files a second, at most|jobs at full speed|ours, of 10,000"
     return _table(heads, rows)
+
+
+def _at_least(size: int, files: int) -> int:
+    return max(size, ceil(files / MAX_UNITS))
 
 
 def clusters(full: Deployment) -> str:

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from s3commit.aws.settings import replace_below
+from s3commit.aws.settings import replace_below, workers
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import logger
 from s3commit.aws.wiring import make_ports
@@ -16,7 +16,7 @@ from s3commit.core.commit.decide_commit import decide_commit
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
 
-ports = replace(make_ports(), replace_below=replace_below(os.environ))
+ports = replace(make_ports(), replace_below=replace_below(os.environ), workers=workers(os.environ))
 
 STEPS = {
     "SealJob": seal_job,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from typing import Any
 
 from s3commit.aws import env
+from s3commit.aws.settings import workers
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import count, document_refused, logger
 from s3commit.aws.wiring import make_ports
@@ -16,7 +19,7 @@ from s3commit.core.commit.roll_back import roll_back
 from s3commit.core.commit.tidy_up import tidy_up
 from s3commit.core.model.errors import DOCUMENT_CODES
 
-ports = make_ports()
+ports = replace(make_ports(), workers=workers(os.environ))
 
 STEPS = {
     "BeginPublish": begin_publish,

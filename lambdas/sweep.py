@@ -6,16 +6,19 @@ import os
 from typing import Any
 
 from s3commit.aws import env
+from s3commit.aws.notifications import unheard
+from s3commit.aws.session import make_client
 from s3commit.aws.settings import data_bucket
 from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_sweeper
 from s3commit.core.lost_ledger import heal
-from s3commit.core.model.errors import TransientError
+from s3commit.core.model.errors import NeedsOperatorError, TransientError
 from s3commit.core.sweep.actions import encode_report
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import DAY, HOUR, Limits, Sweep
 
-sweeper = make_sweeper()
+client = make_client()
+sweeper = make_sweeper(client)
 bucket = data_bucket(os.environ)
 
 
@@ -32,8 +35,15 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     document = encode_report(report)
     logger.info("swept", **document)
     count(env.JOBS_ABANDONED, report.aborted)
-    count(env.JOBS_RESUMED, report.started)
+    count(env.JOBS_RESUMED, report.started - report.tidying)
     count(env.SWEEP_FAILURES, report.failed)
     if report.broken:
         raise TransientError("the sweep could not read what it goes by; the log says what")
+    if lacking := unheard(client, bucket):
+        raise NeedsOperatorError(
+            f"[NOT_NOTIFIED] bucket {bucket} notifies no queue of keys that end in"
+            f" {' and '.join(lacking)}: jobs wait for the sweep. Another program has replaced the"
+            " notifications: deploy again, and see docs/deploy.md, An existing bucket",
+            code="NOT_NOTIFIED",
+        )
     return document

@@ -18,7 +18,7 @@ PAGES = "_s3commit/*/pages/*.jsonl"
 RESULT = "*/__magic_job-*/result.json"
 REQUEST = "*/__magic_job-*/request.json"
 COMMITS = "*/_commits/*"
-ONCE = "*/_commits/once/*.json"
+KEYS = "_s3commit/keys/*.json"
 SUCCESS = "*/_SUCCESS"
 DECISION = "_s3commit/*/decision.json"
 OWN = "_s3commit/*"
@@ -158,10 +158,13 @@ ACCESS: dict[str, Access] = {
             INDEX: ("PutObject",),
             PAGES: ("PutObject",),
             DECISION: ("PutObject",),
-            ONCE: ("PutObject",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("DescribeTable", "GetItem", "PutItem", "UpdateItem", "Query"),
+        ledger=(
+            *("DescribeTable", "GetItem", "BatchGetItem", "Query"),
+            *("PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+        ),
+        index=("Query",),
     ),
     "complete": Access(
         objects={DATA: ("GetObject", "PutObject")},
@@ -179,12 +182,14 @@ ACCESS: dict[str, Access] = {
                 "DeleteObject",
             ),
             COMMITS: ("PutObject",),
+            KEYS: ("PutObject",),
             SUCCESS: ("PutObject",),
             RESULT: ("PutObject",),
             DECISION: ("PutObject",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("GetItem", "UpdateItem", "DeleteItem"),
+        ledger=("GetItem", "PutItem", "UpdateItem", "DeleteItem"),
+        index=("Query",),
     ),
     "sweep": Access(
         objects={
@@ -192,8 +197,8 @@ ACCESS: dict[str, Access] = {
             OWN: ("GetObject", "DeleteObject"),
             REQUEST: ("PutObject",),
         },
-        bucket=("ListBucket", "ListBucketMultipartUploads"),
-        ledger=("DescribeTable", "GetItem", "PutItem", "UpdateItem", "DeleteItem"),
+        bucket=("ListBucket", "ListBucketMultipartUploads", "GetBucketNotification"),
+        ledger=("DescribeTable", "GetItem", "PutItem", "UpdateItem"),
         index=("Query",),
     ),
 }
@@ -207,8 +212,7 @@ REASONS: dict[str, str] = {
     OWN: "What the pipeline keeps of an ended job goes with the job's documents when the retention "
     "time is over; in its own directory at the bucket's root, which holds no data.",
     PAGES: "The pages of these lists, in the pipeline's own directory of the job.",
-    ONCE: "The notes of which job has an idempotency key, below a destination of any name; a "
-    "role that may write them may not write the manifests of committed jobs beside them.",
+    KEYS: "The notes of which job has an idempotency key, in the pipeline's own directory.",
     RESULT: "The result of a job, in the job's directory below a destination of any name.",
     REQUEST: "The abort request of an abandoned job, in the job's directory below a destination of "
     "any name; it is put where no request is, and never over one.",

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from aws_cdk.aws_logs import RetentionDays
 
 from s3commit.aws import env
-from s3commit.aws.env import FULL, LEAST, MOST_WORKERS, Shares, shares
+from s3commit.aws.env import DEFAULT, LEAST, MOST_WORKERS, Shares, shares
 
 PREFIX = "s3commit:"
 
@@ -132,8 +132,9 @@ class DeployConfig:
     )
     architecture: str = _parameter(_matching("arm64|x86_64", "arm64 or x86_64"), default="arm64")
     max_concurrency: int = _parameter(_number(1, MOST_WORKERS), default=MOST_WORKERS)
-    lambda_concurrency: int = _parameter(_number(LEAST, 100_000), default=FULL)
-    sweep_minutes: int = _parameter(_number(5, 1440), default=60)
+    lambda_concurrency: int = _parameter(_number(LEAST, 100_000), default=DEFAULT)
+    reserve_workers: bool = _parameter(_flag, default=False)
+    sweep_minutes: int = _parameter(_number(5, 720), default=60)
     stuck_minutes: int = _parameter(_number(5, 1440), default=15)
     abandoned_hours: int = _parameter(_number(1, 8760), default=24)
     retention_days: int = _parameter(_number(1, 3650), default=30)
@@ -198,9 +199,8 @@ class DeployConfig:
 
     @property
     def shares(self) -> Shares:
-        """How many functions run at once, of each kind; no more workers than are wanted."""
-        found = shares(self.lambda_concurrency)
-        return replace(found, workers=min(found.workers, self.max_concurrency))
+        """How many functions run at once, of each kind."""
+        return shares(self.lambda_concurrency)
 
     @property
     def role_path(self) -> str:

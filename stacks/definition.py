@@ -31,6 +31,7 @@ STEPS: dict[str, str] = {
     "TidyUp": "end",
 }
 MAP_STEP = "CompleteUnit"
+FEW_STEP = "CompleteUnitAtOnce"  # the same; no two states have one name
 MAP_FUNCTION = "complete"
 
 # Before the decision a job may be refused; each of these steps can say so.
@@ -56,6 +57,17 @@ _DIED = [
 ]
 
 
+# An upgrade changes a function's code, its layer and its environment one after the other: for some
+# seconds they may not fit, and the function can't start.
+_UPGRADED = [
+    "Runtime.ImportModuleError",
+    "Runtime.HandlerNotFound",
+    "ImportError",
+    "ModuleNotFoundError",
+    "SettingsError",
+]
+
+
 def _retry(errors: list[str], *, first: int, attempts: int, longest: int) -> State:
     return {
         "ErrorEquals": errors,
@@ -70,16 +82,18 @@ def _retry(errors: list[str], *, first: int, attempts: int, longest: int) -> Sta
 RETRIES = [
     _retry(_THROTTLED, first=1, attempts=10, longest=60),
     _retry(_DIED, first=2, attempts=4, longest=60),
+    _retry(_UPGRADED, first=4, attempts=8, longest=30),
 ]
 # What a Map raises that can't read its dataset, whatever the reason:
 # https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
 _UNREAD = "States.ItemReaderFailed"
-# A child of the Map is an Express execution, which lives five minutes at most. It waits out a crowd
-# of jobs that want more functions than there are (docs/scale.md), since a Map that begins again
-# costs more.
+# A child of the Map is an Express execution, which lives five minutes at most, and uses all of them
+# to wait out a crowd of jobs that want more functions than there are (docs/scale.md): a Map that
+# begins again costs more.
 _CHILD_RETRIES = [
-    _retry(_THROTTLED, first=1, attempts=10, longest=15),
+    _retry(_THROTTLED, first=1, attempts=17, longest=12),
     _retry(_DIED, first=1, attempts=4, longest=15),
+    _retry(_UPGRADED, first=4, attempts=8, longest=30),
 ]
 _MAP_RETRIES = [
     _retry(
@@ -91,6 +105,8 @@ _MAP_RETRIES = [
     _retry([_UNREAD], first=2, attempts=4, longest=30),
 ]
 _LOST_RACE = {"ErrorEquals": ["LostRaceError"], "ResultPath": None, "Next": "Superseded"}
+# Another job has taken the idempotency key meanwhile: it is waited for.
+_HELD = {"ErrorEquals": ["HeldError"], "ResultPath": None, "Next": "WaitForDestination"}
 # Another execution may have ended the job and deleted the plan: BeginPublish asks the ledger.
 _PLAN_GONE = {"ErrorEquals": [_UNREAD], "ResultPath": None, "Next": "BeginPublish"}
 _REFUSED = {"ErrorEquals": ["JobRefusedError"], "ResultPath": "$.refusal", "Next": "AbortJob"}
@@ -110,6 +126,11 @@ def invoke(function_arn: str, name: str, payload: State) -> State:
     }
 
 
+def _go_on(following: str) -> State:
+    """The job has its result by now: nothing that fails from here on fails its execution."""
+    return {"ErrorEquals": ["States.ALL"], "ResultPath": None, "Next": following}
+
+
 def _step(step: str, functions: Mapping[str, str], following: str) -> State:
     """One step: it takes a ticket and returns the next one."""
     name = STEPS[step]
@@ -119,6 +140,11 @@ def _step(step: str, functions: Mapping[str, str], following: str) -> State:
         "Catch": [_REFUSED, _LOST_RACE] if step in REFUSING else [_LOST_RACE],
         "Next": following,
     }
+
+
+def _decide(functions: Mapping[str, str]) -> State:
+    decide = _step("DecideCommit", functions, "AnythingToComplete")
+    return {**decide, "Catch": [*decide["Catch"], _HELD]}
 
 
 def _choice(variable: str, targets: Mapping[str, str]) -> State:
@@ -153,43 +179,83 @@ def _any(variable: str, if_some: str, if_none: str) -> State:
     }
 
 
+def _first(way: State, choice: State) -> State:
+    return choice | {"Choices": [way, *choice["Choices"]]}
+
+
 def _wait(following: str) -> State:
     """A wait before the next try; the step sets the pause, which grows with the time waited."""
     return {"Type": "Wait", "SecondsPath": "$.pause", "Next": following}
 
 
-def _complete_uploads(functions: Mapping[str, str], max_concurrency: int) -> State:
-    """The Map over the units of the plan. Its tolerance is 0 by default: one loss fails it."""
-    unit = invoke(
+def _unit(functions: Mapping[str, str], step: str, retries: list[State]) -> State:
+    """What a Map does with each unit."""
+    invoked = invoke(
         functions[MAP_FUNCTION], MAP_FUNCTION, {"ticket.$": "$.ticket", "unit.$": "$.unit"}
     )
+    return {"StartAt": step, "States": {step: {**invoked, "Retry": retries, "End": True}}}
+
+
+_OF_UNIT: State = {
+    "MaxConcurrencyPath": "$.workers",
+    "ItemSelector": {
+        "unit.$": "$$.Map.Item.Value",
+        "ticket": {
+            "jobId.$": "$.jobId",
+            "bucket.$": "$.bucket",
+            "directory.$": "$.directory",
+            "generation.$": "$.generation",
+        },
+    },
+    "ResultPath": "$.completed",
+    "Next": "BeginPublish",
+}
+
+
+def _complete_few(functions: Mapping[str, str]) -> State:
+    """The Map of a small job, without a Map Run, which takes a second to begin and to end.
+
+    Whatever fails in it, CompleteUploads does all again, and has the patience.
+    """
     return {
         "Type": "Map",
-        "MaxConcurrency": max_concurrency,
+        "ItemsPath": "$.few",
+        "ItemProcessor": {
+            "ProcessorConfig": {"Mode": "INLINE"},
+            **_unit(functions, FEW_STEP, [_retry(_THROTTLED, first=1, attempts=3, longest=4)]),
+        },
+        **_OF_UNIT,
+        "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": None, "Next": "CompleteUploads"}],
+    }
+
+
+def _complete_uploads(functions: Mapping[str, str]) -> State:
+    """The Map over the units of the plan. Its tolerance is 0 by default: one loss fails it.
+
+    How many children run at once the step before says in each round, by the jobs at work then:
+    https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html
+    """
+    return {
+        "Type": "Map",
         "ItemReader": {
             "Resource": f"arn:{cdk.Aws.PARTITION}:states:::s3:getObject",
             "ReaderConfig": {"InputType": "JSON"},
             "Parameters": {"Bucket.$": "$.bucket", "Key.$": "$.plan"},
         },
-        "ItemSelector": {
-            "unit.$": "$$.Map.Item.Value",
-            "ticket": {
-                "jobId.$": "$.jobId",
-                "bucket.$": "$.bucket",
-                "directory.$": "$.directory",
-                "generation.$": "$.generation",
-            },
-        },
         "ItemProcessor": {
             "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
-            "StartAt": MAP_STEP,
-            "States": {MAP_STEP: {**unit, "Retry": _CHILD_RETRIES, "End": True}},
+            **_unit(functions, MAP_STEP, _CHILD_RETRIES),
         },
-        "ResultPath": "$.completed",
+        **_OF_UNIT,
         "Retry": _MAP_RETRIES,
         "Catch": [_PLAN_GONE],
-        "Next": "BeginPublish",
     }
+
+
+def _tidy_up(functions: Mapping[str, str]) -> State:
+    """The last step; what it can't do the sweep has done again."""
+    state = _step("TidyUp", functions, "AllTidy")
+    return state | {"Catch": [*state["Catch"], _go_on("HowItEnded")]}
 
 
 def _announce() -> State:
@@ -218,6 +284,7 @@ def _announce() -> State:
         },
         "TimeoutSeconds": 60,
         "Retry": [_retry(["States.ALL"], first=1, attempts=10, longest=60)],
+        "Catch": [_go_on("TidyUp")],
         "ResultPath": None,
         "Next": "TidyUp",
     }
@@ -248,15 +315,19 @@ def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
         "DestinationFree": either("$.acquired", "CheckConditions", "WaitForDestination"),
         "WaitForDestination": _wait("AcquireDestination"),
         "CheckConditions": _step("CheckConditions", functions, "DecideCommit"),
-        "DecideCommit": _step("DecideCommit", functions, "AnythingToComplete"),
+        "DecideCommit": _decide(functions),
         # What a Map does with an empty dataset is not documented; a job without files has one.
-        "AnythingToComplete": _any("$.units", "CompleteUploads", "BeginPublish"),
+        "AnythingToComplete": _first(
+            {"Variable": "$.few[0]", "IsPresent": True, "Next": "CompleteFew"},
+            _any("$.units", "CompleteUploads", "BeginPublish"),
+        ),
     }
 
 
-def _until_published(functions: Mapping[str, str], max_concurrency: int) -> dict[str, State]:
+def _until_published(functions: Mapping[str, str]) -> dict[str, State]:
     return {
-        "CompleteUploads": _complete_uploads(functions, max_concurrency),
+        "CompleteFew": _complete_few(functions),
+        "CompleteUploads": _complete_uploads(functions),
         "BeginPublish": _step("BeginPublish", functions, "Published"),
         "Published": _choice(
             "$.state",
@@ -297,13 +368,15 @@ def _until_ended(functions: Mapping[str, str]) -> dict[str, State]:
         ),
         "WaitForUploads": _wait("WhereToResume"),
         "AnnounceOutcome": _announce(),
-        "TidyUp": _step("TidyUp", functions, "HowItEnded"),
+        "TidyUp": _tidy_up(functions),
+        # A loser may have left more uploads than a call has time for.
+        "AllTidy": _any("$.page", "TidyUp", "HowItEnded"),
         "HowItEnded": _choice("$.outcome", ends),
         **{name: {"Type": "Succeed"} for name in (*ends.values(), "Superseded")},
     }
 
 
-def definition(functions: Mapping[str, str], max_concurrency: int) -> State:
+def definition(functions: Mapping[str, str]) -> State:
     """The whole machine. ``functions`` maps a function's name to its ARN."""
     return {
         "Comment": "s3commit: one job, from its request to its result",
@@ -311,7 +384,7 @@ def definition(functions: Mapping[str, str], max_concurrency: int) -> State:
         "TimeoutSeconds": EXECUTION_HOURS * 3600,
         "States": {
             **_until_decided(functions),
-            **_until_published(functions, max_concurrency),
+            **_until_published(functions),
             **_until_ended(functions),
         },
     }

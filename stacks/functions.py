@@ -46,10 +46,15 @@ FUNCTIONS: dict[str, Function] = {
         "Starts one execution for a job's request", 30, 256, (env.STATE_MACHINE, env.BUCKET)
     ),
     "decide": Function(
-        "Seals, verifies, locks and decides a job", 900, _JOB, (*_LEDGER, env.REPLACE_BELOW)
+        "Seals, verifies, locks and decides a job",
+        900,
+        _JOB,
+        (*_LEDGER, env.REPLACE_BELOW, env.WORKERS),
     ),
-    "complete": Function("Completes the uploads of one unit of the plan", 120, _ONE, _LEDGER),
-    "end": Function("Publishes or undoes a job, then tidies up", 900, _MANY, _LEDGER),
+    "complete": Function("Completes the uploads of one unit of the plan", 90, _ONE, _LEDGER),
+    "end": Function(
+        "Publishes or undoes a job, then tidies up", 900, _MANY, (*_LEDGER, env.WORKERS)
+    ),
     "sweep": Function(
         "Starts, gives up and retires jobs that no event leads to", 900, _MANY, _STARTS
     ),
@@ -60,7 +65,8 @@ FUNCTIONS: dict[str, Function] = {
 class Surroundings:
     """What the functions of a deployment have in common.
 
-    ``values`` are the environment's values by name; a function gets those that it reads.
+    ``reserved`` is the concurrency of those functions that have some reserved. ``values`` are the
+    environment's values by name; a function gets those that it reads.
     """
 
     code: lambda_.Code
@@ -72,6 +78,7 @@ class Surroundings:
     table_arn: str
     kms_key_arn: str | None
     job_key_arns: tuple[str, ...]
+    reserved: dict[str, int]
     values: dict[str, str]
 
 
@@ -112,6 +119,7 @@ class PipelineFunction(Construct):
             log_group=self.log_group,
             tracing=lambda_.Tracing.ACTIVE,
             environment=_environment(facts, surroundings),
+            reserved_concurrent_executions=surroundings.reserved.get(name),
         )
         acknowledge(
             self.function,

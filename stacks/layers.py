@@ -1,6 +1,7 @@
-"""Builds the content of the two layers: our own package, and what it needs, each with byte code.
+"""Builds the functions' code and the layer of what it needs, each with byte code.
 
-A function can't write to its layers, so without byte code it compiles each module at each cold
+Handlers and package are one zip: an upgrade changes both with one call, and no call meets half of
+it. A function can't write there, so without byte code it compiles each module at each cold
 start: three quarters of its init (docs/adr/0026). What is compiled is platform-independent, and by
 the name of its file for one Python alone: another, as the embedded runtime's may be, ignores it.
 A module whose byte code the runtime does not take is compiled as if there were none:
@@ -31,11 +32,13 @@ BUILD = ROOT / ".build"
 # botocore ships the models of some 400 services, 95 % of the layer. The functions call these.
 SERVICES = frozenset({"s3", "dynamodb", "stepfunctions"})
 
+HANDLERS = ROOT / "lambdas"
 PACKAGE = ROOT / "layers" / "s3commit"
-NOT_IN_LAYER = ("__main__.py", "cli", "local", "spark", "writer")
+NOT_DEPLOYED = ("__main__.py", "cli", "local", "spark", "writer")
 
 PYTHON_VERSION: Final = "3.13"  # the functions' runtime
 MOUNTED: Final = "/opt/python"  # where a function sees a layer's `python/`
+TASK: Final = "/var/task"  # and its own code
 
 _WHO: Final = """
 import json, platform, sys
@@ -76,16 +79,18 @@ def runtime_python() -> Compiler | None:
     return None
 
 
-def compile_modules(python: Path, compiler: Compiler) -> None:
-    """Compile all modules below ``python``, a layer's; the same compiler gives the same bytes.
+def compile_modules(python: Path, compiler: Compiler, mounted: str = MOUNTED) -> None:
+    """Compile all modules below ``python``; the same compiler gives the same bytes.
+
+    ``mounted`` is where a function sees that directory.
 
     By the hash of the source and not by its time, which differs from a zip to the next, and
-    unchecked, since nothing in a layer changes:
+    unchecked, since nothing there changes:
     https://peps.python.org/pep-0552/
     Raises `LayerBuildError`.
     """
     command = [compiler.path, "-s", "-S", "-m", "compileall", "-q", "-f"]
-    command += ["--invalidation-mode", "unchecked-hash", "-s", str(python), "-p", MOUNTED]
+    command += ["--invalidation-mode", "unchecked-hash", "-s", str(python), "-p", mounted]
     done = subprocess.run(  # noqa: S603
         [*command, str(python)],
         env={"PYTHONHASHSEED": "0"},
@@ -94,23 +99,24 @@ def compile_modules(python: Path, compiler: Compiler) -> None:
         check=False,
     )
     if done.returncode:
-        raise LayerBuildError(f"could not compile the layer: {(done.stdout + done.stderr)[-2000:]}")
+        raise LayerBuildError(f"could not compile: {(done.stdout + done.stderr)[-2000:]}")
 
 
-def package_layer(into: Path) -> Path:
-    """Fill ``into``, which is empty, with the layer's ``python/``; return it.
+def function_code(into: Path) -> Path:
+    """Fill ``into``, which is not there, with the handlers and the package; return it.
 
     Raises `LayerBuildError`.
     """
     leave_out = shutil.ignore_patterns("__pycache__", "*.pyc")
-    package = into / "python" / "s3commit"
+    package = into / "s3commit"
+    shutil.copytree(HANDLERS, into, ignore=leave_out)
     shutil.copytree(PACKAGE / "python" / "s3commit", package, ignore=leave_out)
-    for name in NOT_IN_LAYER:
+    for name in NOT_DEPLOYED:
         path = package / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     compiler = runtime_python()
     if compiler:
-        compile_modules(into / "python", compiler)
+        compile_modules(into, compiler, TASK)
     return into
 
 

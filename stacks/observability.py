@@ -8,6 +8,7 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
@@ -16,6 +17,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from s3commit.aws import env
+from stacks.config import DeployConfig
 from stacks.storage import Inbox
 
 _PERIOD = cdk.Duration.minutes(5)
@@ -24,6 +26,8 @@ _HIGHEST: dict[str, Any] = {"period": _PERIOD, "statistic": "Maximum"}
 OLDEST_MESSAGE_SECONDS = 600
 # One client's mistake is a document or two; some in a row are a broken client, or an attack.
 REFUSED_DOCUMENTS = 10
+# One job may lose its execution in an hour. More of them, and events do not arrive.
+RESUMED_JOBS = 3
 FAILED_CALLS = 10
 # The graphs of the dashboard: our own metrics by title, and those of each function.
 _COUNTED = {
@@ -51,13 +55,17 @@ class Observability(Construct):
         machine: sfn.StateMachine,
         inboxes: Mapping[str, Inbox],
         refusing: Sequence[str],
-        alarm_email: str | None,
+        schedule: events.Rule,
+        config: DeployConfig,
     ) -> None:
         super().__init__(scope, construct_id)
         self.topic = self._topic()
-        if alarm_email:
-            self.topic.add_subscription(subscriptions.EmailSubscription(alarm_email))
-        alarms = list(self._alarms(functions, machine, inboxes))
+        if config.alarm_email:
+            self.topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
+        alarms = [
+            *self._alarms(functions, machine, inboxes),
+            *self._silence(functions["sweep"], schedule, config.sweep_minutes),
+        ]
         for alarm in alarms:
             alarm.add_alarm_action(actions.SnsAction(self.topic))
         self._dashboard(alarms, functions, machine, inboxes, refusing)
@@ -120,8 +128,8 @@ class Observability(Construct):
             ("JobsTimedOut", machine.metric_timed_out(period=_PERIOD), "An execution timed out"),
         ):
             meaning = (
-                f"{what}: its job has no outcome, and others may wait for its place, until"
-                " `s3commit commit JOB` resumes it."
+                f"{what}: its job may have no result yet, and be in the way of others. `s3commit"
+                " show JOB` says in which state and why, `s3commit commit JOB` resumes it."
             )
             yield self._alarm(name, metric, meaning)
         yield self._alarm(
@@ -148,6 +156,41 @@ class Observability(Construct):
                 expression="SUM(METRICS())", using_metrics=metrics, period=_PERIOD, label=name
             )
             yield self._alarm(name, total, meaning, above=FAILED_CALLS)
+
+    def _silence(
+        self, sweep: lambda_.IFunction, schedule: events.Rule, minutes: int
+    ) -> Iterable[cloudwatch.Alarm]:
+        """The sweep finds what no event leads to, so it must not stop unheard; nor may events."""
+        yield cloudwatch.Alarm(
+            self,
+            "SweepsMissing",
+            metric=sweep.metric_invocations(
+                period=cdk.Duration.minutes(2 * minutes), statistic="Sum"
+            ),
+            threshold=1,
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            evaluation_periods=1,
+            # No call, no value: Lambda counts no calls that were not made.
+            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+            alarm_description="No sweep has begun in two of its periods: its rule is disabled, as"
+            " after `s3commit pause`, or may not call it.",
+        )
+        # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-monitoring.html
+        failed = cloudwatch.Metric(
+            namespace="AWS/Events",
+            metric_name="FailedInvocations",
+            dimensions_map={"RuleName": schedule.rule_name},
+            statistic="Sum",
+            period=_PERIOD,
+        )
+        yield self._alarm("SweepsNotCalled", failed, "The sweep's rule could not call it.")
+        yield self._alarm(
+            "EventsLost",
+            _own(env.JOBS_RESUMED).with_(period=cdk.Duration.hours(1)),
+            "The sweep had to start more jobs than die by chance: events are lost, or executions"
+            " fail. Run `s3commit doctor`.",
+            above=RESUMED_JOBS,
+        )
 
     def _dashboard(
         self,

@@ -30,7 +30,7 @@ from stacks.layers import (
     PYTHON_VERSION,
     ROOT,
     dependencies_layer,
-    package_layer,
+    function_code,
     runtime_python,
 )
 from stacks.observability import Observability
@@ -46,7 +46,6 @@ BATCHES = {"ingest": 1, "dispatch": 10}
 BUILT = PACKAGE / "python" / "s3commit" / "spark" / "jars"
 _JAR = re.compile(r"s3commit-spark_(?P<scala>2\.1[23])-[\w.]+\.jar")
 _REFUSING = ("ingest", "dispatch", "end")
-_BYTECODE = ["**/__pycache__", "**/*.pyc"]
 
 
 class S3CommitPipeline(cdk.Stack):
@@ -79,7 +78,7 @@ class S3CommitPipeline(cdk.Stack):
             bucket_arn=storage.bucket_arn,
             config=config,
         )
-        self._connect(functions, workflow, storage, config)
+        schedule = self._connect(functions, workflow, storage, config)
         Observability(
             self,
             "Observability",
@@ -87,7 +86,8 @@ class S3CommitPipeline(cdk.Stack):
             machine=workflow.machine,
             inboxes=storage.inboxes,
             refusing=[functions[name].log_group.log_group_name for name in _REFUSING],
-            alarm_email=config.alarm_email,
+            schedule=schedule,
+            config=config,
         )
         if config.spark_jars:
             SparkJars(self, "SparkJars")
@@ -98,8 +98,8 @@ class S3CommitPipeline(cdk.Stack):
 
     def _surroundings(self, config: DeployConfig, storage: S3CommitStorage) -> Surroundings:
         return Surroundings(
-            code=lambda_.Code.from_asset(str(ROOT / "lambdas"), exclude=_BYTECODE),
-            layers=self._layers(),
+            code=self._code(),
+            layers=[self._dependencies()],
             architecture=(
                 lambda_.Architecture.ARM_64
                 if config.architecture == "arm64"
@@ -111,6 +111,7 @@ class S3CommitPipeline(cdk.Stack):
             table_arn=storage.ledger.table_arn,
             kms_key_arn=config.kms_key_arn,
             job_key_arns=config.job_key_arns,
+            reserved={MAP_FUNCTION: config.shares.workers} if config.reserve_workers else {},
             values={
                 env.TABLE: storage.ledger.table_name,
                 # Out of the ARN, which is what the storage stack exports.
@@ -118,27 +119,29 @@ class S3CommitPipeline(cdk.Stack):
                 or cdk.Fn.select(5, cdk.Fn.split(":", storage.bucket_arn)),
                 env.LEDGER_TTL_DAYS: str(config.ledger_ttl_days),
                 env.REPLACE_BELOW: json.dumps(config.replace_prefixes),
+                env.WORKERS: json.dumps([config.shares.workers, config.max_concurrency]),
             },
         )
 
-    def _layers(self) -> list[lambda_.ILayerVersion]:
-        """Our package without what only clients need, and the third-party packages."""
+    def _code(self) -> lambda_.Code:
+        """Handlers and package, without what only clients need."""
         if runtime_python() is None:
             cdk.Annotations.of(self).add_warning_v2(
                 "s3commit:bytecode",
-                f"No Python {PYTHON_VERSION} on the PATH: the layers have no byte code, and each "
-                "cold start takes three times as long (docs/deploy.md)",
+                f"No Python {PYTHON_VERSION} on the PATH: the functions have no byte code, and each"
+                " cold start takes three times as long (docs/deploy.md)",
             )
         # The CDK copies the content at once.
-        with tempfile.TemporaryDirectory(prefix="s3commit-layer-") as scratch:
-            package = self._layer("Package", package_layer(Path(scratch)))
-        return [package, self._layer("Dependencies", dependencies_layer())]
+        with tempfile.TemporaryDirectory(prefix="s3commit-code-") as scratch:
+            content = function_code(Path(scratch) / "code")
+            asset = Asset(self, "Code", path=str(content))
+        return lambda_.Code.from_bucket(asset.bucket, asset.s3_object_key)
 
-    def _layer(self, name: str, content: Path) -> lambda_.LayerVersion:
+    def _dependencies(self) -> lambda_.LayerVersion:
         return lambda_.LayerVersion(
             self,
-            f"{name}Layer",
-            code=lambda_.Code.from_asset(str(content)),
+            "DependenciesLayer",
+            code=lambda_.Code.from_asset(str(dependencies_layer())),
             compatible_runtimes=[RUNTIME],
             compatible_architectures=[lambda_.Architecture.ARM_64, lambda_.Architecture.X86_64],
         )
@@ -149,7 +152,8 @@ class S3CommitPipeline(cdk.Stack):
         workflow: Workflow,
         storage: S3CommitStorage,
         config: DeployConfig,
-    ) -> None:
+    ) -> events.Rule:
+        """Let each function be called by what calls it; the rule that starts the sweep."""
         sweeper = functions["sweep"]
         for starter in (functions["ingest"], functions["dispatch"], sweeper):
             starter.allow(["states:StartExecution"], workflow.machine.state_machine_arn)
@@ -161,11 +165,13 @@ class S3CommitPipeline(cdk.Stack):
             "The executions of this machine alone; each is named by its job, at run time. "
             "Their status tells whether anyone works.",
         )
-        self._schedule(sweeper.function, config)
         most = {"ingest": config.shares.manifests, "dispatch": config.shares.requests}
         for name, inbox in storage.inboxes.items():
             consumer = CONSUMERS[name]
             self._consume(name, inbox, functions[consumer], consumer, most[consumer])
+        rule = self._schedule(sweeper.function, config)
+        cdk.CfnOutput(self, env.SWEEP_RULE_OUTPUT, value=rule.rule_name)
+        return rule
 
     def _consume(
         self, name: str, inbox: Inbox, consumer: PipelineFunction, function: str, most: int
@@ -189,11 +195,14 @@ class S3CommitPipeline(cdk.Stack):
         )
         # Lambda tries to read the queue when the mapping is made.
         mapping.node.add_dependency(consumer.role)
+        # For `s3commit pause`, as is the rule's name.
+        output = env.MAPPING_OUTPUTS[name]
+        cdk.CfnOutput(self, output, value=mapping.event_source_mapping_id)
 
-    def _schedule(self, sweep: lambda_.IFunction, config: DeployConfig) -> None:
+    def _schedule(self, sweep: lambda_.IFunction, config: DeployConfig) -> events.Rule:
         """Call the sweep again and again with the deployment's limits; two at once do no harm."""
         limits = {parameter_name(name): getattr(config, name) for name in LIMITS}
-        events.Rule(
+        return events.Rule(
             self,
             "SweepSchedule",
             description="Starts a sweep",

@@ -60,9 +60,7 @@ class Workflow(Construct):
             comment="s3commit: one job, from its request to its result",
             state_machine_type=sfn.StateMachineType.STANDARD,
             # Not `Stack.to_json_string`: it drops each null, and a ResultPath of null means a lot.
-            definition_body=sfn.DefinitionBody.from_string(
-                json.dumps(definition(functions, config.shares.workers))
-            ),
+            definition_body=sfn.DefinitionBody.from_string(json.dumps(definition(functions))),
             role=self.role,
             tracing_enabled=True,
             logs=self._logs(config),

@@ -13,31 +13,35 @@ from botocore.exceptions import ClientError
 
 from s3commit.aws.ledger import JOB_DAYS, DynamoLedger
 from s3commit.aws.ledger_items import SHELVES
-from s3commit.aws.ledger_notes import CLAIM_DAYS, NOTE_DAYS, REMEMBERED
+from s3commit.aws.ledger_notes import NOTE_DAYS, REMEMBERED
 from s3commit.core.model.errors import NeedsOperatorError, NotFoundError, TransientError
-from s3commit.core.model.locks import Claim, Claimed, LockMode
-from s3commit.core.model.record import JobRecord, Stage, Turn
+from s3commit.core.model.job import Conflict
+from s3commit.core.model.limits import APPEND_SECONDS
+from s3commit.core.model.locks import Lock, key_digest
+from s3commit.core.model.record import JobRecord, Waits
 from s3commit.core.model.states import JobState
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
 from tests.contract.ledger_jobs import (
+    KEY,
     NODE,
     PLAN,
     T0,
     T1,
     a_job,
+    abort,
     an_attempt,
     bring_to,
     decided,
+    locked,
     ref_of,
 )
-from tests.contract.locking import hold, move
 from tests.fakes.memory import ManualClock
 
 DAY = 86400
 REF = ref_of("job-1")
 JOB_KEY = ("JOB#job-1", REF.removeprefix("job-1-"))
-A_CLAIM = Claim(NODE, LockMode.SHARED)
+OTHER = ref_of("job-2")
 EPOCH_OF_T0 = 1795298400  # 2026-11-21T22:00:00Z
 
 _TABLES = itertools.count()
@@ -86,41 +90,44 @@ def lose_first_answer(ledger: DynamoLedger, operation: str) -> list[int]:
 def test_items_have_the_keys_of_the_contract(
     ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
 ) -> None:
-    ledger.open_job(a_job())
+    day = f"{NODE}dt=1/"
+    how = {"conflict": Conflict.REPLACE, "idempotency_key": KEY}
+    bring_to(ledger, JobState.COMMITTING, nodes=(NODE, day), **how)
+    bring_to(ledger, JobState.COMMITTING, "job-2")
     ledger.record_attempts([an_attempt(3)])
-    for node, mode in ((NODE, "S"), ("lake/table/dt=1/", "X"), ("lake/table/?once=0f", "K")):
-        ledger.put_claim(Claimed(Claim(node, LockMode(mode)), REF))
+    ledger.healing("lake", now=T0)
 
     found = items()
 
     assert set(found) == {
         JOB_KEY,
+        ("JOB#job-2", OTHER.removeprefix("job-2-")),
         (f"ATTEMPTS#{REF}#3", "task-3#attempt-0"),
-        ("CLAIMS#S#lake/table/", f"lake/table//{REF}"),
-        ("CLAIMS#X#lake/table/", f"lake/table/dt=1//{REF}"),
-        ("CLAIMS#K#lake/table/", f"lake/table/?once=0f/{REF}"),
+        ("LOCKS#lake/table/", NODE),
+        ("LOCKS#lake/table/", day),
+        ("KEYS#lake/table/", key_digest(KEY)),
+        ("APPENDS#lake/table/", f"{NODE}/{OTHER}"),
+        ("HEALING", "lake"),
     }
     in_index = [key for key, item in found.items() if {"shelf", "updated_at"} <= set(item)]
-    assert in_index == [JOB_KEY]
+    assert {pk for pk, _ in in_index} == {"JOB#job-1", "JOB#job-2"}
 
 
 def test_only_what_has_ended_expires(
     ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
 ) -> None:
-    bring_to(ledger, JobState.ABORTING)
-    assert "expires_at" not in items()[JOB_KEY]
-    ledger.advance(
-        ref_of("job-1"), source=JobState.ABORTING, target=JobState.ABORTED, generation=0, now=T0
-    )
+    """The key of a committed job never does, nor does anything of a job that is under way."""
+    bring_to(ledger, JobState.ROLLING_BACK)
+    bring_to(ledger, JobState.COMMITTED, "job-2", now=T0, idempotency_key=KEY)
+    bring_to(ledger, JobState.COMMITTING, "job-3", nodes=(f"{NODE}x/",), conflict=Conflict.REPLACE)
     ledger.record_attempts([an_attempt(3)])
-    ledger.put_claim(Claimed(A_CLAIM, ref_of("job-1")))
 
-    expiry = {pk: item.get("expires_at") for (pk, _), item in items().items()}
+    expiry = {key: int(item["expires_at"]) for key, item in items().items() if "expires_at" in item}
 
     assert expiry == {
-        JOB_KEY[0]: EPOCH_OF_T0 + JOB_DAYS * DAY,
-        f"ATTEMPTS#{REF}#3": EPOCH_OF_T0 + NOTE_DAYS * DAY,
-        "CLAIMS#S#lake/table/": EPOCH_OF_T0 + CLAIM_DAYS * DAY,
+        ("JOB#job-2", OTHER.removeprefix("job-2-")): EPOCH_OF_T0 + JOB_DAYS * DAY,
+        (f"ENDED#lake/table/#{T0[:15]}", f"{NODE}/{OTHER}"): EPOCH_OF_T0 + APPEND_SECONDS,
+        (f"ATTEMPTS#{REF}#3", "task-3#attempt-0"): EPOCH_OF_T0 + NOTE_DAYS * DAY,
     }
 
 
@@ -139,7 +146,6 @@ def test_a_job_goes_to_the_shelf_of_its_state(
     for number in range(100):
         bring_to(ledger, JobState.SEALED, f"job-{number}")
     ledger.note(ref_of("job-0"), generation=0, plan=PLAN, now=T0)
-    hold(ledger, ref_of("job-0"), NODE)
     decided(ledger, "job-0")
 
     shelves = {job["job_id"]: job["shelf"] for job in items().values() if "shelf" in job}
@@ -150,35 +156,54 @@ def test_a_job_goes_to_the_shelf_of_its_state(
     assert len(set(shelves.values())) == SHELVES
 
 
-def _advance(ledger: DynamoLedger) -> JobRecord:
-    return ledger.advance(
-        REF, source=JobState.SEALED, target=JobState.ABORTING, generation=0, now=T1
-    )
-
-
 def _take_over(ledger: DynamoLedger) -> JobRecord:
     return ledger.take_over(REF, generation=0, execution="second", now=T1)
 
 
-def _turn(ledger: DynamoLedger) -> JobRecord:
-    found = ledger.job(REF)
-    assert found is not None
-    return move(ledger, found, Stage.WAITING)
+def _wait(ledger: DynamoLedger) -> JobRecord:
+    return ledger.note(REF, generation=0, waits=Waits(T1, ("job-2-0f",)), now=T1)
 
 
-@pytest.mark.parametrize("change", [_advance, _take_over, decided, _turn])
+def _lock(ledger: DynamoLedger) -> JobRecord:
+    return locked(ledger, f"{NODE}dt=2/", f"{NODE}dt=3/")
+
+
+@pytest.mark.parametrize(
+    ("change", "operation"),
+    [
+        (_take_over, "UpdateItem"),
+        (_wait, "UpdateItem"),
+        (_lock, "TransactWriteItems"),
+        (decided, "TransactWriteItems"),
+        (abort, "TransactWriteItems"),
+    ],
+)
+@pytest.mark.parametrize("is_late", [False, True])
 def test_i6_a_change_whose_answer_is_lost_is_known_as_ones_own(
-    ledger: DynamoLedger, change: Callable[[DynamoLedger], JobRecord]
+    ledger: DynamoLedger,
+    change: Callable[[DynamoLedger], JobRecord],
+    operation: str,
+    is_late: bool,
 ) -> None:
-    bring_to(ledger, JobState.SEALED)
+    """DynamoDB knows the token of a transaction for ten minutes, and the record that of a write.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+    """
+    bring_to(ledger, JobState.SEALED, nodes=(f"{NODE}dt=1/",), idempotency_key=KEY)
     ledger.note(REF, generation=0, plan=PLAN, now=T0)
-    hold(ledger, REF, NODE)
-    sent = lose_first_answer(ledger, "UpdateItem")
+    if is_late:
+        forget = "provide-client-params.dynamodb.TransactWriteItems"
+        events_of(ledger).register_first(forget, _without_token)
+    sent = lose_first_answer(ledger, operation)
 
     changed = change(ledger)
 
     assert sent == [1, 2]
     assert changed == ledger.job(REF)
+
+
+def _without_token(params: dict[str, Any], **_: Any) -> dict[str, Any]:
+    return {name: one for name, one in params.items() if name != "ClientRequestToken"}
 
 
 def test_notes_whose_answer_is_lost_are_noted_once(ledger: DynamoLedger) -> None:
@@ -206,12 +231,12 @@ def test_throttling_is_transient(ledger: DynamoLedger, code: str) -> None:
         lambda: ledger.record_attempts([an_attempt(1)]),
         lambda: list(ledger.attempts(ref_of("job-1"))),
         lambda: ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T1),
-        lambda: ledger.take_turn(
-            ref_of("job-1"), generation=0, before=Turn(), after=Turn(Stage.WAITING), now=T1
-        ),
-        lambda: list(ledger.claims(A_CLAIM, below=True)),
-        lambda: ledger.put_claim(Claimed(A_CLAIM, ref_of("job-1"))),
-        lambda: ledger.drop_claim(ref_of("job-1"), A_CLAIM),
+        lambda: locked(ledger, NODE),
+        lambda: list(ledger.locks([NODE])),
+        lambda: list(ledger.locks_below(NODE)),
+        lambda: ledger.unlock(Lock(NODE, REF)),
+        lambda: ledger.key_holder(a_job().destination, KEY),
+        lambda: list(ledger.appends(NODE, below=True)),
         lambda: list(ledger.jobs_in(JobState.OPEN, before=T1)),
     ):
         with pytest.raises(TransientError):

@@ -6,22 +6,29 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-ke
 
 from __future__ import annotations
 
-from collections import Counter
+from dataclasses import replace
+from functools import cache
 from math import ceil
 from typing import Any
 
-import pytest
-
-from s3commit.aws.ledger_items import SHELVES, Items, bind
-from s3commit.aws.ledger_records import claim_item, job_item
+from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.ledger_items import SHELVES
+from s3commit.aws.ledger_records import job_item
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.model.job import Conflict, Outcome
-from s3commit.core.model.limits import SHORTEST_WAIT
-from s3commit.core.model.locks import Claim, Claimed, LockMode
-from s3commit.core.model.record import JobRecord, PlanFacts, Stage, Turn
+from s3commit.core.model.job import Conflict, Outcome, Scope
+from s3commit.core.model.limits import (
+    APPEND_SECONDS,
+    MAX_APPENDS,
+    MAX_NODES,
+    SHORTEST_WAIT,
+    WAITER_REFRESH_SECONDS,
+)
+from s3commit.core.model.locks import Item, Kind, items
+from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from tests.conftest import REGION
 from tests.core.world import BUCKET, World, job_directory
@@ -29,10 +36,16 @@ from tests.fakes.faults import Call
 
 WRITES, READS = 1000, 3000  # units of a partition, a second
 APPENDS = 100  # a second
-HOLDERS = 1000
+WAITING = 1000
+TRANSACTION = 2  # times the units of a write by itself
 PREFIX = "warehouse/sales.db/orders/"
-REF = 53  # bytes of a job's ref
-ITEMS: Items = bind("units", region=REGION, host=None)
+OTHER = "00000000-0000-4000-8000-00000000ffff"
+RECORD = ("open_job", "take_over", "note", "lock", "decide", "advance")
+
+
+@cache
+def ledger() -> DynamoLedger:
+    return DynamoLedger("units", region=REGION, host="http://127.0.0.1:9")
 
 
 def size(values: Any) -> int:
@@ -54,130 +67,93 @@ def size(values: Any) -> int:
 
 
 def job_bytes(record: JobRecord) -> int:
-    return size({"M": job_item(ITEMS.job, record, "0" * 32).serialize()})
+    return size({"M": job_item(ledger()._items.job, record, "0" * 32).serialize()})
 
 
-def claim_bytes(claim: Claim, *, waits: bool = False) -> int:
-    asked = "2026-11-21T22:00:00.000Z" if waits else ""
-    one = Claimed(claim, "x" * REF, waits, asked, epoch=1_800_000_000)
-    return size({"M": claim_item(ITEMS.claim, one, 1_800_000_000).serialize()})
+def item_bytes(record: JobRecord, one: Item) -> int:
+    return size({"M": ledger()._beside(record, one).serialize()})
 
 
-def crowded() -> World:
-    """A thousand appends that hold: a hundred of them at the job's own table."""
-    world = World()
-    for number in range(HOLDERS):
-        prefix = PREFIX if number % 10 == 0 else f"warehouse/sales.db/t{number}/"
-        claim = Claim(f"lake/{prefix}", LockMode.SHARED)
-        other = job_directory(f"{number:08d}-0000-4000-8000-000000000000", prefix)
-        world.ledger.put_claim(Claimed(claim, other.ref))
-    directory = job_directory(prefix=PREFIX)
+def committed(**policy: Any) -> tuple[World, JobRecord]:
+    world, directory = World(), job_directory(prefix=PREFIX)
+    world.open(directory, **policy)
     world.request(directory, world.attempt(directory, "t0"))
-    return world
-
-
-def committed(world: World) -> JobRecord:
-    directory = job_directory(prefix=PREFIX)
     world.run(directory)
     assert world.result(directory).outcome is Outcome.COMMITTED
-    return world.record(directory)
+    return world, world.record(directory)
 
 
 def calls(world: World, *verbs: str) -> list[Call]:
     return [call for call in world.plan.calls if call.verb in verbs]
 
 
-def test_a_hundred_appends_a_second_fit_below_one_directory_with_a_thousand_holders() -> None:
-    world = crowded()
-    record = committed(world)
-    claim = Claim(f"lake/{PREFIX}", LockMode.SHARED)
-    writes = ceil(claim_bytes(claim) / 1024) * len(calls(world, "put_claim", "drop_claim"))
-    looks = calls(world, "claims")
-    read = Counter(call.arguments["claim"].mode for call in looks)
-    assert read == {LockMode.EXCLUSIVE: 3}  # its table and the two above, one unit each
-    print(f"claims: {writes} write units, {len(looks)} read units a job")
-    assert APPENDS * writes <= WRITES / 4
-    assert APPENDS * len(looks) <= READS / 4
+def test_a_hundred_appends_a_second_fit_below_one_directory() -> None:
+    world, record = committed()
+    assert calls(world, "lock", "locks", "locks_below", "unlock", "key_holder", "appends") == []
+    (append,) = items(record)
+    writes = 2 * TRANSACTION * ceil(item_bytes(record, append) / 1024)  # decided, ended
+    print(f"append: {writes} write units a job")
+    assert APPENDS * writes <= WRITES / 2
     per_write = ceil(job_bytes(record) / 1024)
-    own = calls(world, "take_over", "advance", "note", "take_turn", "decide", "open_job")
-    print(f"record: {len(own)} writes of {per_write} units, and twice that in the index")
+    own = len(calls(world, *RECORD))
+    print(f"record: {own} writes of {per_write} units, and twice that in the index")
     # A change of the index's sort key is a delete and a put. At worst all are in one state.
-    index = 2 * per_write * len(own)
+    index = 2 * per_write * own
     assert APPENDS * index / SHELVES <= WRITES / 2
     assert APPENDS * index > WRITES  # without shelves they would not fit
 
 
-def test_a_claim_is_as_large_with_a_thousand_holders_as_with_one() -> None:
-    assert claim_bytes(Claim(f"{'b' * 63}/{'x/' * 400}", LockMode.SHARED)) <= 2 * 1024
-    assert claim_bytes(Claim(f"lake/{PREFIX}", LockMode.SHARED)) < 200
+def test_a_replace_reads_the_appends_of_an_hour_within_its_partitions_units() -> None:
+    """It reads them three times at least. No more are read than `MAX_APPENDS`."""
+    _, record = committed()
+    (append,) = items(record)
+    a_second = 25
+    listed = a_second * APPEND_SECONDS
+    units = ceil(listed * item_bytes(record, append) / 4096)
+    print(f"a replace beside {listed} appends: {units} read units a reading")
+    assert listed <= MAX_APPENDS
+    assert 3 * units / READS <= 5  # seconds
 
 
-def test_a_replace_reads_a_thousand_claims_in_a_few_units() -> None:
-    one = claim_bytes(Claim(f"lake/{PREFIX}", LockMode.SHARED))
-    assert ceil(HOLDERS * one / 4096) <= 50
+def test_a_replace_of_many_partitions_locks_them_within_its_partitions_units() -> None:
+    _, appended = committed()
+    nodes = tuple(f"{BUCKET}/{PREFIX}day={number:02d}/" for number in range(MAX_NODES))
+    record = replace(
+        appended, conflict=Conflict.REPLACE, state=JobState.SEALED, decided_at=None, locks=nodes
+    )
+    locks = [one for one in items(record) if one.kind is Kind.LOCK]
+    units = sum(TRANSACTION * ceil(item_bytes(record, one) / 1024) for one in locks)
+    print(f"{len(locks)} locks: {units} write units, and again when they go")
+    assert 2 * units <= WRITES / 2
 
 
-def test_a_replace_finds_its_turn_though_a_hundred_a_second_come_behind_it_for_five_minutes() -> (
-    None
-):
-    """It looks at all claims no sooner than `SHORTEST_WAIT` after the last time."""
-    one = claim_bytes(Claim(f"lake/{PREFIX}", LockMode.SHARED), waits=True)
-    units = ceil((HOLDERS + 300 * APPENDS) * one / 4096)
-    print(f"a replace, {HOLDERS} holders, {300 * APPENDS} behind it: {units} read units a look")
-    assert units / SHORTEST_WAIT <= READS / 4
-
-
-@pytest.mark.parametrize("minutes", [1, 5])
-def test_a_hundred_appends_a_second_wait_behind_a_replace_within_its_partitions_units(
-    minutes: int,
-) -> None:
-    """Whoever waits reads the one record that it waits for, all of them the same."""
-    world = World()
-    held = replacing(world)
+def test_a_thousand_jobs_wait_for_one_within_its_partitions_units() -> None:
+    """Each asks for the locks in its way, and reads the record of who has them."""
+    world, holder = World(), job_directory(OTHER, "warehouse/")
+    policy: Any = {"conflict": Conflict.REPLACE, "scope": Scope.DIRECTORY}
     directory = job_directory(prefix=PREFIX)
-    world.request(directory, world.attempt(directory, "t0"))
+    for each in (holder, directory):
+        world.open(each, **policy)
+        world.request(each, world.attempt(each, "t0"))
+    acquired(world, holder)
+    ticket = acquired(world, directory)
+    assert not ticket.acquired
+    before = len(world.plan.calls)
+    acquire_destination(world.ports, ticket)
+    asked = world.plan.calls[before:]
+    (looked,) = [call for call in asked if call.verb == "locks"]
+    a_second = WAITING / SHORTEST_WAIT
+    locks = len(looked.arguments["nodes"])  # a unit each, found or not
+    of_one = [c for c in asked if c.verb == "job" and c.arguments["ref"] == holder.ref]
+    records = len(of_one) * ceil(job_bytes(world.record(holder)) / 4096)
+    print(f"{WAITING} waiting jobs: {locks * a_second} + {records * a_second} read units a second")
+    assert locks * a_second <= READS / 2
+    assert records * a_second <= READS / 4
+    written = 2 * ceil(job_bytes(world.record(directory)) / 1024)
+    assert WAITING / WAITER_REFRESH_SECONDS * written / SHELVES <= WRITES / 10
+
+
+def acquired(world: World, directory: JobDirectory) -> Ticket:
     ticket = Ticket(directory.job_id, BUCKET, directory.prefix, execution="one")
     ticket = verify_manifests(world.ports, seal_job(world.ports, ticket))
-    ticket = acquire_destination(world.ports, ticket)
-    first = len(calls(world, "claims"))
-    asks, waited = 0, ticket.pause
-    while waited < 60 * minutes:
-        world.clock.advance(ticket.pause)
-        ticket = acquire_destination(world.ports, ticket)
-        assert not ticket.acquired
-        asks, waited = asks + 1, waited + ticket.pause
-    assert len(calls(world, "claims")) == first  # none but when it came
-    of_one = [call for call in calls(world, "job") if call.arguments["ref"] == held.ref]
-    assert asks <= len(of_one) <= asks + 2
-    a_second = APPENDS * len(of_one) * ceil(job_bytes(held) / 4096)
-    print(f"behind a replace of {minutes} minutes: {a_second} read units a second at its record")
-    assert a_second <= READS * 3 / 4
-
-
-def replacing(world: World) -> JobRecord:
-    """A job that replaces the directory above, and holds it."""
-    directory = job_directory("00000000-0000-4000-8000-00000000ffff", "warehouse/")
-    now = world.clock.now()
-    node = "lake/warehouse/"
-    record = JobRecord(
-        directory.job_id,
-        directory.destination,
-        JobState.PUBLISHING,
-        1,
-        now,
-        now,
-        conflict=Conflict.REPLACE,
-        plan=PlanFacts("0" * 64, 1, 1, 1, 1),
-        locks=(node,),
-        turn=Turn(Stage.HELD, now, 1),
-    )
-    world.ledger.open_job(record)
-    world.ledger.put_claim(Claimed(Claim(node, LockMode.EXCLUSIVE), record.ref, epoch=1))
-    return record
-
-
-def test_two_thousand_waiting_jobs_write_less_than_their_partitions_take() -> None:
-    """Each is noted as seen once in the longest of its waits, behind many."""
-    record = committed(crowded())
-    a_second = 2000 / 20  # at most: every WAITER_REFRESH_SECONDS
-    assert a_second * 2 * ceil(job_bytes(record) / 1024) / SHELVES <= WRITES / 10
+    return acquire_destination(world.ports, ticket)

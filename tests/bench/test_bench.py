@@ -111,7 +111,7 @@ def test_a_small_job_is_carried_out_by_cold_functions() -> None:
 
 
 def test_the_ledger_is_measured_among_others_and_alone() -> None:
-    locks, sweep = ledger.ledger(lambda _: None, holders=5, appends=2, ended=(1, 4))
+    locks, sweep = ledger.ledger(lambda _: None, holders=5, replaces=2, ended=(1, 4))
     assert len(locks.measured.values) == len(locks.against.values) == 2
     assert sweep.measured == sweep.against  # no request for a job that has ended long ago
 

@@ -12,15 +12,14 @@ import pytest
 from botocore.stub import Stubber
 
 from s3commit.aws import env
+from s3commit.aws.notifications import SUFFIXES
 from s3commit.cli.doctor import CHECKS, ON_BUCKET, ON_JOBS, ON_OBJECTS, Surroundings, examine
 from s3commit.core.model.errors import AccessError
 from s3commit.version import __version__
-from s3commit.writer.connect import JOB_SUFFIX, MANIFEST_SUFFIX, REQUEST_SUFFIX
 from stacks.access import writer_policy
 from tests.cli.support import Desk, run
 from tests.conftest import REGION
 
-SUFFIXES = (JOB_SUFFIX, REQUEST_SUFFIX, MANIFEST_SUFFIX)
 ROLE = "arn:aws:iam::123456789012:role/spark"
 DENIED = (
     "get_account_settings",
@@ -151,7 +150,7 @@ def account(moto_endpoint: str) -> Account:
 def deployed(account: Account) -> Account:
     bucket = account.make_bucket(*SUFFIXES)
     account.deploy(env.STORAGE_STACK, BucketName=bucket)
-    account.deploy(env.PIPELINE_STACK, Version=__version__, LambdaConcurrency="68")
+    account.deploy(env.PIPELINE_STACK, Version=__version__, LambdaConcurrency="500")
     return account
 
 
@@ -177,7 +176,7 @@ def test_before_the_first_deployment_it_says_what_to_set(account: Account) -> No
     found = account.ask()
     assert found["functions at once"] == (
         "do",
-        "10 functions at once are not reserved (the quota is 10), and the deployment may use 68:"
+        "10 functions at once are not reserved (the quota is 10), and the deployment may use 500:"
         " deploy with -c s3commit:lambdaConcurrency=10 (it then works, slower), or request an"
         " increase of Lambda's quota Concurrent executions at"
         " https://console.aws.amazon.com/servicequotas/",

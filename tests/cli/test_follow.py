@@ -45,7 +45,7 @@ def test_the_progress_of_an_open_job_is_counted_twice_a_minute(desk: Desk) -> No
 
 def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
     other = desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
-    directory = desk.requested_job(JOB)
+    directory = desk.requested_job(JOB, conflict=Conflict.REPLACE)
 
     def step(job: JobDirectory, *names: str) -> Ticket:
         ticket = Ticket(job.job_id, job.bucket, job.prefix, execution=arn_of(job.job_id))

@@ -35,7 +35,7 @@ def test_i6_a_destination_that_a_dead_execution_held_is_free_after_one_command(
     assert told.stderr == f"follow it: s3commit show --follow {JOB}\n"
     assert arn.startswith(arn_of(JOB, f"{REF}-6b021"))  # the seconds since 1970, in hex
     assert desk.world.result(holder).outcome is Outcome.COMMITTED
-    assert desk.world.ledger._claims == {}
+    assert desk.world.ledger._locks == {}
     desk.committed_job(OTHER, conflict=Conflict.REPLACE)
     assert desk.world.result(job_directory(OTHER)).outcome is Outcome.COMMITTED
 
@@ -53,7 +53,7 @@ def test_a_job_that_was_given_up_for_another_is_ended(desk: Desk) -> None:
     directory = desk.job_at("AcquireDestination", conflict=Conflict.REPLACE)
     desk.dies(JOB)
     desk.world.clock.advance(HOLDER_SECONDS + 1)
-    desk.committed_job(OTHER)
+    desk.committed_job(OTHER, conflict=Conflict.FAIL)
     assert desk.world.record(directory).state is JobState.ABORTING
     assert len(desk.world.open_uploads()) == 2
     shown = desk.json("show", JOB, "--table", TABLE)

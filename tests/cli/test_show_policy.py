@@ -6,7 +6,7 @@ from typing import Any
 
 from s3commit.cli import render
 from s3commit.core.model.job import Conditions, Conflict, Scope
-from tests.cli.support import JOB, OTHER, TABLE, THIRD, Desk, arn_of, uri_of
+from tests.cli.support import JOB, OTHER, TABLE, Desk, arn_of, uri_of
 from tests.cli.test_show import text_of
 
 DAY: dict[str, Any] = {
@@ -37,61 +37,64 @@ def test_the_policy_is_shown_whole(desk: Desk) -> None:
     assert document["idempotencyKey"] == "sales 2026-11-21"
 
 
-def test_a_job_says_what_it_holds(desk: Desk) -> None:
+def test_a_job_says_what_it_has_locked(desk: Desk) -> None:
     desk.job_at("AcquireDestination", **DAY, files={f"dt=1/part-{JOB}.csv": b"x"})
-    text = text_of(desk, "show", JOB, "--table", TABLE)
-    assert "locks stage HELD\nlocks claims node lake/sales/dt=1/, mode X\n" in text
-    locks = shown(desk)["locks"]
-    assert locks["claims"] == [{"node": "lake/sales/dt=1/", "mode": "X"}]
-    assert (locks["stage"], locks["waitsSince"], locks["inTheWay"]) == ("HELD", None, [])
+    assert "locks nodes lake/sales/dt=1/\n" in text_of(desk, "show", JOB, "--table", TABLE)
+    assert shown(desk)["locks"] == {
+        "nodes": ["lake/sales/dt=1/"],
+        "waitsSince": None,
+        "waitsSeconds": None,
+        "inTheWay": [],
+    }
+    desk.job_at("AcquireDestination", OTHER)  # an append
+    assert shown(desk, OTHER)["locks"] is None
 
 
 def test_of_many_partitions_text_shows_some_and_json_all(desk: Desk) -> None:
     files = {f"dt={day}/part-{JOB}.csv": b"x" for day in range(60)}
     desk.job_at("AcquireDestination", **DAY, files=files)
     text = text_of(desk, "show", JOB, "--table", TABLE)
-    assert text.count("node lake/sales/dt=") == render.SHOWN
+    assert text.count("lake/sales/dt=") == render.SHOWN
     assert "and 10 more; --output json has them all" in text
-    assert sum(claim["mode"] == "X" for claim in shown(desk)["locks"]["claims"]) == 60
+    assert len(shown(desk)["locks"]["nodes"]) == 60
 
 
-def test_a_job_that_waits_says_since_when_for_what_and_for_whom(desk: Desk) -> None:
-    desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
-    desk.job_at("AcquireDestination", JOB)
+def test_a_job_that_waits_says_since_when_and_for_whom(desk: Desk) -> None:
+    holder = desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
+    desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
     desk.world.clock.advance(70)
     text = text_of(desk, "show", JOB, "--table", TABLE)
-    assert "locks stage WAITING\nlocks claims node lake/sales/, mode S\n" in text
     assert (
-        f"locks in the way job id {OTHER}, state COMMITTING, node lake/sales/, mode X, holds yes,"
-        " unchanged 1m 10s, execution"
+        f"locks in the way job id {OTHER}, state COMMITTING, destination s3://lake/sales/,"
+        " nodes lake/sales/, unchanged 1m 10s, execution"
     ) in text
     document = shown(desk)
-    assert document["locks"]["waitsSeconds"] == 70
+    assert (document["locks"]["nodes"], document["locks"]["waitsSeconds"]) == ([], 70)
     (other,) = document["locks"]["inTheWay"]
-    assert (other["jobId"], other["mode"], other["holds"]) == (OTHER, "X", True)
+    assert (other["jobId"], other["nodes"]) == (OTHER, ["lake/sales/"])
     assert (other["execution"], other["executionStatus"]) == (arn_of(OTHER), "RUNNING")
     assert document["next"] == [
         "nothing while these jobs run, which go first",
         f"job {OTHER} is COMMITTING, its execution RUNNING: s3commit show {OTHER}",
     ]
     assert shown(desk, OTHER)["locks"]["inTheWay"] == []
-    assert shown(desk, OTHER)["locks"]["keptWaiting"] == [JOB]
-    assert f"locks kept waiting {JOB}\n" in text_of(desk, "show", OTHER, "--table", TABLE)
-    desk.job_at("AcquireDestination", THIRD)
-    assert shown(desk, OTHER)["locks"]["keptWaiting"] == [THIRD, JOB]
+    desk.world.run(holder)
+    assert shown(desk)["locks"] is None
 
 
-def test_who_waits_for_longer_is_in_the_way_too(desk: Desk) -> None:
-    desk.job_at("AcquireDestination", THIRD)
-    desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
-    desk.job_at("AcquireDestination", JOB)
-    (other,) = shown(desk)["locks"]["inTheWay"]
-    assert (other["jobId"], other["mode"], other["holds"]) == (OTHER, "X", False)
+def test_who_has_its_locks_waits_for_the_jobs_below(desk: Desk) -> None:
+    desk.job_at("DecideCommit", OTHER, **DAY, files={f"dt=1/part-{OTHER}.csv": b"x"})
+    desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
+    locks = shown(desk)["locks"]
+    assert locks["nodes"] == ["lake/sales/"]
+    assert [(one["jobId"], one["nodes"]) for one in locks["inTheWay"]] == [
+        (OTHER, ["lake/sales/dt=1/"])
+    ]
 
 
 def test_a_decided_holder_whose_execution_died_is_named_with_the_way_out(desk: Desk) -> None:
     desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
-    desk.job_at("AcquireDestination", JOB)
+    desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
     desk.dies(OTHER)
     assert shown(desk)["next"][1] == (
         f"job {OTHER} is COMMITTING, its execution FAILED: s3commit commit {OTHER}"

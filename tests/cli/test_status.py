@@ -52,7 +52,7 @@ def test_an_open_job_has_a_day(desk: Desk) -> None:
 
 def test_a_job_that_waits_says_for_how_long_and_for_whom(desk: Desk) -> None:
     desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
-    desk.job_at("AcquireDestination", JOB)
+    desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
     desk.world.clock.advance(30)
     result = desk.run("status", "--table", TABLE)
     header, first, second = (line.split() for line in result.stdout.splitlines())
@@ -69,7 +69,7 @@ def test_a_dead_execution_that_keeps_others_waiting_is_marked_at_once(desk: Desk
     desk.open_job(THIRD)
     desk.world.clock.advance(1)
     desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
-    desk.job_at("AcquireDestination", JOB)
+    desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
     desk.dies(OTHER)
     result = desk.run("status", "--table", TABLE)
     _, first, second, third = result.stdout.splitlines()
@@ -83,7 +83,7 @@ def test_a_dead_execution_that_keeps_others_waiting_is_marked_at_once(desk: Desk
 
 def test_who_may_not_look_at_executions_is_told_so_beside_the_jobs(desk: Desk) -> None:
     desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
-    desk.job_at("AcquireDestination", JOB)
+    desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
     desk.executions.refusal = AccessError("not authorized")
     result = desk.run("status", "--table", TABLE)
     assert len(result.stdout.splitlines()) == 3

@@ -32,7 +32,7 @@ from tests.contract.given import (
     make_bucket,
     own_prefix,
 )
-from tests.fakes.memory import MemoryLedger, MemoryObjectStore
+from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
 T = TypeVar("T")
 
@@ -319,13 +319,14 @@ def ledger(request: pytest.FixtureRequest) -> Iterator[Ledger]:
         table = given(request.config)["--table"]
         if next(items(table), None) is not None:
             pytest.exit(f"table {table} has items: give the suite one that is empty", 2)
-        yield GivenLedger(table, host=os.environ.get("AWS_ENDPOINT_URL"), page=PAGE)
+        endpoint = os.environ.get("AWS_ENDPOINT_URL")
+        yield GivenLedger(table, host=endpoint, page=PAGE, clock=ManualClock())
         clear(table)
     else:
         endpoint = request.getfixturevalue("moto_endpoint")
         table = f"ledger-{next(_TABLES)}"
         create_table(table, endpoint)
-        yield DynamoLedger(table, region=REGION, host=endpoint, page=PAGE)
+        yield DynamoLedger(table, region=REGION, host=endpoint, page=PAGE, clock=ManualClock())
 
 
 _TABLES = itertools.count()

@@ -16,11 +16,11 @@ from s3commit.core.model.record import (
 )
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Ledger, LostRaceError
-from tests.contract.locking import hold
 
 T0 = "2026-11-21T22:00:00.000Z"
 T1 = "2026-11-21T22:00:01.000Z"
 NODE = "lake/table/"
+KEY = "f" * 64
 PLAN = PlanFacts(sha256="a" * 64, units=2, files=3, bytes=12345, rows=99)
 OTHER_PLAN = replace(
     PLAN,
@@ -73,19 +73,40 @@ def an_attempt(task: int, attempt: int = 0, job_id: str = "job-1") -> AttemptRec
     )
 
 
-def bring_to(ledger: Ledger, state: JobState, job_id: str = "job-1", now: str = T0) -> JobRecord:
-    """A new job in ``state`` at generation 0."""
-    record = ledger.open_job(a_job(job_id, updated_at=now))
+def bring_to(
+    ledger: Ledger,
+    state: JobState,
+    job_id: str = "job-1",
+    now: str = T0,
+    *,
+    nodes: tuple[str, ...] = (),
+    **fields: object,
+) -> JobRecord:
+    """A new job in ``state`` at generation 0; one that was sealed has locked the nodes."""
+    record = ledger.open_job(a_job(job_id, updated_at=now, **fields))
     for target in [*BEFORE.get(state, []), state] if state is not JobState.OPEN else []:
         if target is JobState.COMMITTING:
-            ledger.note(ref_of(job_id), generation=0, plan=PLAN, now=now)
-            hold(ledger, ref_of(job_id), NODE)
+            ledger.note(record.ref, generation=0, plan=PLAN, now=now)
             record = decided(ledger, job_id, now=now)
         else:
             record = ledger.advance(
-                ref_of(job_id), source=record.state, target=target, generation=0, now=now
+                record.ref, source=record.state, target=target, generation=0, now=now
             )
+        if target is JobState.SEALED and nodes:
+            record = locked(ledger, *nodes, job_id=job_id, now=now)
     return record
+
+
+def locked(ledger: Ledger, *nodes: str, job_id: str = "job-1", now: str = T1) -> JobRecord:
+    """All the nodes, locked at generation 0."""
+    return ledger.lock(ref_of(job_id), generation=0, nodes=nodes, now=now)
+
+
+def abort(ledger: Ledger, job_id: str = "job-1") -> JobRecord:
+    """The way out of SEALED that gives all locks back."""
+    return ledger.advance(
+        ref_of(job_id), source=JobState.SEALED, target=JobState.ABORTING, generation=0, now=T1
+    )
 
 
 def decided(
@@ -94,12 +115,11 @@ def decided(
     *,
     generation: int = 0,
     replaced: ReplacedFacts | None = None,
-    epoch: int = 1,
     now: str = T1,
 ) -> JobRecord:
     """The decision for PLAN."""
     return ledger.decide(
-        ref_of(job_id), generation=generation, plan=PLAN, replaced=replaced, epoch=epoch, now=now
+        ref_of(job_id), generation=generation, plan=PLAN, replaced=replaced, now=now
     )
 
 

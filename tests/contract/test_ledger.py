@@ -8,10 +8,7 @@ from functools import partial
 import pytest
 
 from s3commit.core.model.job import Conflict, Failure, Scope
-from s3commit.core.model.record import (
-    Stage,
-    Turn,
-)
+from s3commit.core.model.record import Waits
 from s3commit.core.model.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
 from s3commit.core.ports.ledger import Ledger, LostRaceError
 from tests.contract.conftest import THREADS, at_once, winners
@@ -23,12 +20,13 @@ from tests.contract.ledger_jobs import (
     T0,
     T1,
     a_job,
+    abort,
     bring_to,
     decided,
+    locked,
     lost,
     ref_of,
 )
-from tests.contract.locking import hold
 
 T2 = "2026-11-21T22:00:02.000Z"
 STEPS = [
@@ -187,19 +185,14 @@ def test_who_was_taken_over_writes_nothing_more(ledger: Ledger) -> None:
     """The fence: an execution that wakes up late has an old generation."""
     bring_to(ledger, JobState.SEALED)
     ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T0)
-    held = hold(ledger, ref_of("job-1"), NODE)
     stands = ledger.take_over(ref_of("job-1"), generation=0, execution="second", now=T1)
 
     for call in (
         lambda: ledger.take_over(ref_of("job-1"), generation=0, execution="first", now=T2),
         lambda: ledger.note(ref_of("job-1"), generation=0, plan=OTHER_PLAN, now=T2),
-        lambda: ledger.take_turn(
-            ref_of("job-1"), generation=0, before=held.turn, after=Turn(Stage.WAITING), now=T2
-        ),
+        lambda: locked(ledger, NODE),
         lambda: decided(ledger, now=T2),
-        lambda: ledger.advance(
-            ref_of("job-1"), source=JobState.SEALED, target=JobState.ABORTING, generation=0, now=T2
-        ),
+        lambda: abort(ledger),
     ):
         assert lost(call) == stands
     assert ledger.job(ref_of("job-1")) == stands
@@ -214,8 +207,8 @@ def test_a_job_is_read_as_it_was_opened(ledger: Ledger) -> None:
         idempotency_key="query:7",
         plan=OTHER_PLAN,
         replaced=OTHER_REPLACED,
-        locks=("lake/", NODE),
-        turn=Turn(Stage.WAITING, T1, 7),
+        locks=(NODE, "lake/täble/"),
+        waits=Waits(T1, ("job-2-0f", "job-3-0f")),
         failure=Failure("CODE", "why, in words"),
         decided_at=T1,
         finished_at=T2,

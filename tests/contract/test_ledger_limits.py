@@ -8,11 +8,12 @@ import pytest
 
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Failure
-from s3commit.core.model.locks import Claim, Claimed, LockMode
+from s3commit.core.model.job import Conflict, Failure
+from s3commit.core.model.limits import MAX_ITEMS, MAX_NODES
+from s3commit.core.model.locks import Lock, nodes_above
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Ledger
-from tests.contract.ledger_jobs import PLAN, T1, a_job, bring_to, ref_of
+from tests.contract.ledger_jobs import KEY, PLAN, T1, a_job, bring_to, locked, ref_of
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 ITEM = 400 * 1024
@@ -48,15 +49,6 @@ def test_a_job_that_would_grow_too_large_stays_as_it_is(ledger: Ledger) -> None:
 
     with pytest.raises(InvalidInputError):
         ledger.note(REF, generation=0, now=T1, plan=replace(PLAN, partitions="p" * TOO_LARGE))
-    with pytest.raises(InvalidInputError):
-        ledger.take_turn(
-            REF,
-            generation=0,
-            now=T1,
-            before=before.turn,
-            after=before.turn,
-            locks=["n" * TOO_LARGE],
-        )
     assert ledger.job(REF) == before
     with pytest.raises(InvalidInputError):
         ledger.advance(
@@ -73,13 +65,39 @@ def test_a_job_that_would_grow_too_large_stays_as_it_is(ledger: Ledger) -> None:
     assert ledger.job(REF) == before
 
 
-def test_a_node_has_at_most_1024_bytes_with_its_job(ledger: Ledger) -> None:
-    room = SORT_KEY - len(f"lake/t//{REF}")
-    longest = Claimed(Claim(f"lake/t/{'n' * (room - 1)}/", LockMode.SHARED), REF)
-    assert room - 1 > 0
-    ledger.put_claim(longest)
+def test_a_node_has_at_most_1024_bytes(ledger: Ledger) -> None:
+    longest = f"lake/t/{'n' * (SORT_KEY - len('lake/t//'))}/"
+    before = bring_to(ledger, JobState.SEALED)
 
     with pytest.raises(InvalidInputError):
-        ledger.put_claim(Claimed(Claim(f"lake/t/{'n' * room}/", LockMode.SHARED), REF))
+        locked(ledger, "lake/t/a/", f"{longest[:-1]}n/")
 
-    assert list(ledger.claims(Claim("lake/t/", LockMode.SHARED), below=True)) == [longest]
+    assert ledger.job(REF) == before
+    assert list(ledger.locks_below("lake/t/")) == []
+    locked(ledger, "lake/t/a/", longest)
+    assert list(ledger.locks_below("lake/t/")) == [Lock("lake/t/a/", REF), Lock(longest, REF)]
+
+
+def test_a_transaction_has_at_most_100_items(ledger: Ledger) -> None:
+    """The record, the nodes, and the nodes above them."""
+    above = f"lake/{'d/' * (MAX_ITEMS - MAX_NODES - 1)}"
+    nodes = tuple(f"{above}{number}/" for number in range(MAX_NODES + 1))
+    assert len(nodes_above(nodes)) + MAX_NODES + 1 == MAX_ITEMS
+    before = bring_to(ledger, JobState.SEALED)
+
+    with pytest.raises(InvalidInputError):
+        locked(ledger, *nodes)
+
+    assert ledger.job(REF) == before
+    assert list(ledger.locks_below("lake/d/")) == []
+    locked(ledger, *nodes[:MAX_NODES])
+    assert len(list(ledger.locks_below("lake/d/"))) == MAX_NODES
+
+
+@pytest.mark.parametrize("state", [JobState.COMMITTED, JobState.ROLLED_BACK])
+def test_a_job_with_as_many_locks_and_a_key_ends(ledger: Ledger, state: JobState) -> None:
+    nodes = tuple(f"lake/table/{number}/" for number in range(MAX_NODES))
+
+    bring_to(ledger, state, nodes=nodes, idempotency_key=KEY, conflict=Conflict.REPLACE)
+
+    assert ledger.locks(nodes) == []

@@ -1,4 +1,4 @@
-"""The ledger: plans, turns, decisions, attempts, listings, and what the table knows of S3."""
+"""The ledger: facts, decisions, attempts, listings, and what the table knows of S3."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import pytest
 
 from s3commit.core.model.record import (
     Healing,
-    JobRecord,
     PlanFacts,
     ReplacedFacts,
-    Stage,
-    Turn,
+    Waits,
 )
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Ledger, LostRaceError
@@ -27,90 +25,66 @@ from tests.contract.ledger_jobs import (
     T0,
     T1,
     a_job,
+    abort,
     an_attempt,
     bring_to,
     decided,
+    locked,
     lost,
     ref_of,
 )
-from tests.contract.locking import enter, hold, move
 
 
 def test_each_fact_is_noted_by_itself_and_leaves_the_others(ledger: Ledger) -> None:
     before = bring_to(ledger, JobState.SEALED)
+    waits = Waits(T0, ("job-2-0f", "job-3-0f"))
 
-    ledger.note(ref_of("job-1"), generation=0, plan=OTHER_PLAN, now=T0)
-    turn = hold(ledger, ref_of("job-1"), NODE).turn
-    ledger.note(ref_of("job-1"), generation=0, replaced=REPLACED, now=T0)
+    noted = partial(ledger.note, before.ref, generation=0, now=T0)
+    for note in (
+        partial(noted, plan=OTHER_PLAN),
+        partial(noted, waits=waits),
+        partial(noted, replaced=REPLACED),
+    ):
+        note()
+    locked(ledger, NODE)
     after = ledger.note(ref_of("job-1"), generation=0, now=T1)
 
     expected = replace(
-        before, plan=OTHER_PLAN, locks=(NODE,), turn=turn, replaced=REPLACED, updated_at=T1
+        before, plan=OTHER_PLAN, locks=(NODE,), waits=waits, replaced=REPLACED, updated_at=T1
     )
     assert after == ledger.job(ref_of("job-1")) == expected
 
 
 @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
-def test_facts_are_noted_only_while_sealed(ledger: Ledger, state: JobState) -> None:
+def test_facts_are_noted_and_nodes_locked_only_while_sealed(
+    ledger: Ledger, state: JobState
+) -> None:
     stands = bring_to(ledger, state)
 
-    assert lost(lambda: ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T1)) == stands
-    after = replace(stands.turn, stage=Stage.WAITING)
-    turned = partial(
-        ledger.take_turn, ref_of("job-1"), generation=0, before=stands.turn, after=after, now=T1
-    )
-    assert lost(turned) == stands
-    assert (
-        lost(lambda: ledger.note(ref_of("job-1"), generation=0, replaced=REPLACED, now=T1))
-        == stands
-    )
-    assert ledger.job(ref_of("job-1")) == stands
-
-
-def test_a_turn_is_moved_on_from_where_it_stands(ledger: Ledger) -> None:
-    before = bring_to(ledger, JobState.SEALED)
-
-    entering = enter(ledger, ref_of("job-1"), NODE, NODE + "dt=1/", since=T1)
-    held = move(ledger, entering, Stage.HELD)
-
-    assert entering == replace(
-        before, turn=Turn(Stage.ENTERING, T1, 1), locks=(NODE, NODE + "dt=1/")
-    )
-    assert held == replace(entering, turn=Turn(Stage.HELD, T1, 1)) == ledger.job(ref_of("job-1"))
-    assert enter(ledger, ref_of("job-1"), NODE).turn == Turn(Stage.ENTERING, T0, 2)
-
-
-def test_i6_who_was_pushed_back_does_not_hold(ledger: Ledger) -> None:
-    bring_to(ledger, JobState.SEALED)
-    entering = enter(ledger, ref_of("job-1"), NODE)
-    pushed_back = move(ledger, entering, Stage.WAITING)
-
-    assert lost(lambda: move(ledger, entering, Stage.HELD)) == pushed_back
-    again = enter(ledger, ref_of("job-1"), NODE)
-    assert lost(lambda: move(ledger, entering, Stage.HELD)) == again  # an earlier epoch
-    assert move(ledger, again, Stage.HELD) == ledger.job(ref_of("job-1"))
-
-
-def test_i6_of_who_hold_and_push_back_at_once_one_is_heard(ledger: Ledger) -> None:
-    bring_to(ledger, JobState.SEALED)
-    for _ in range(3):
-        entering = enter(ledger, ref_of("job-1"), NODE)
-        moves = [partial(move, ledger, entering, stage) for stage in (Stage.HELD, Stage.WAITING)]
-
-        (won,) = winners(at_once(moves * (THREADS // 2)), lose_by=LostRaceError)
-
-        assert ledger.job(ref_of("job-1")) == won
+    noted = partial(ledger.note, stands.ref, generation=0, now=T1)
+    for call in (
+        partial(noted, plan=PLAN),
+        partial(noted, waits=Waits(T1)),
+        partial(noted, replaced=REPLACED),
+        partial(locked, ledger, NODE),
+    ):
+        assert lost(call) == stands
+    assert ledger.job(stands.ref) == stands
+    assert ledger.locks([NODE]) == []
 
 
 def test_the_decision_is_stored_with_its_time(ledger: Ledger) -> None:
     bring_to(ledger, JobState.SEALED)
-    ledger.note(ref_of("job-1"), generation=0, plan=PLAN, replaced=REPLACED, now=T0)
-    before = hold(ledger, ref_of("job-1"), NODE)
+    before = ledger.note(
+        ref_of("job-1"), generation=0, now=T0, plan=PLAN, replaced=REPLACED, waits=Waits(T0, ("x",))
+    )
 
     after = decided(ledger, replaced=REPLACED)
 
     assert after == ledger.job(ref_of("job-1"))
-    assert after == replace(before, state=JobState.COMMITTING, decided_at=T1, updated_at=T1)
+    assert after == replace(
+        before, state=JobState.COMMITTING, decided_at=T1, updated_at=T1, waits=None
+    )
 
 
 @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
@@ -122,8 +96,7 @@ def test_only_a_sealed_job_is_decided(ledger: Ledger, state: JobState) -> None:
 
 @pytest.mark.parametrize("noted", [None, OTHER_PLAN], ids=["no plan", "another plan"])
 def test_a_decision_on_a_stale_plan_is_lost(ledger: Ledger, noted: PlanFacts | None) -> None:
-    bring_to(ledger, JobState.SEALED)
-    stands = hold(ledger, ref_of("job-1"), NODE)
+    stands = bring_to(ledger, JobState.SEALED)
     if noted is not None:
         stands = ledger.note(ref_of("job-1"), generation=0, plan=noted, now=T0)
 
@@ -141,7 +114,6 @@ def test_a_decision_on_a_stale_replace_list_is_lost(
     ledger: Ledger, noted: ReplacedFacts | None, asked: ReplacedFacts | None
 ) -> None:
     bring_to(ledger, JobState.SEALED)
-    hold(ledger, ref_of("job-1"), NODE)
     stands = ledger.note(ref_of("job-1"), generation=0, plan=PLAN, replaced=noted, now=T0)
 
     with pytest.raises(LostRaceError, match="replace list is another") as caught:
@@ -149,43 +121,11 @@ def test_a_decision_on_a_stale_replace_list_is_lost(
     assert caught.value.found == stands == ledger.job(ref_of("job-1"))
 
 
-def test_i6_only_who_holds_what_it_claims_is_decided(ledger: Ledger) -> None:
-    bring_to(ledger, JobState.SEALED)
-    stands = ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T0)
-
-    assert lost(lambda: decided(ledger)) == stands
-    entering = enter(ledger, ref_of("job-1"), NODE)
-    assert lost(lambda: decided(ledger)) == entering
-    waiting = move(ledger, entering, Stage.WAITING)
-    with pytest.raises(LostRaceError, match="does not hold what it claims") as caught:
-        decided(ledger)
-    assert caught.value.found == waiting == ledger.job(ref_of("job-1"))
-
-
-def test_i6_who_has_entered_anew_is_not_decided_by_what_was_seen_before(ledger: Ledger) -> None:
-    bring_to(ledger, JobState.SEALED)
-    ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T0)
-    hold(ledger, ref_of("job-1"), NODE)
-    stands = hold(ledger, ref_of("job-1"), NODE)
-
-    assert lost(lambda: decided(ledger, epoch=1)) == stands
-    assert decided(ledger, epoch=2).state is JobState.COMMITTING
-
-
 def test_of_decisions_and_aborts_at_once_one_is_taken(ledger: Ledger) -> None:
     bring_to(ledger, JobState.SEALED)
     ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T0)
-    hold(ledger, ref_of("job-1"), NODE)
 
-    def decide() -> JobRecord:
-        return decided(ledger)
-
-    def abort() -> JobRecord:
-        return ledger.advance(
-            ref_of("job-1"), source=JobState.SEALED, target=JobState.ABORTING, generation=0, now=T1
-        )
-
-    outcomes = at_once([decide, abort] * (THREADS // 2))
+    outcomes = at_once([partial(decided, ledger), partial(abort, ledger)] * (THREADS // 2))
 
     (won,) = winners(outcomes, lose_by=LostRaceError)
     assert ledger.job(ref_of("job-1")) == won
@@ -253,6 +193,16 @@ def test_more_jobs_than_a_page_holds_are_listed_from_a_moment_on(ledger: Ledger)
         until = [*times, "2026-11-22T00:00:00.000Z"][before]
         found = ledger.jobs_in(JobState.OPEN, since=times[since], before=until)
         assert [record.job_id for record in found] == [f"job-{n}" for n in range(since, before)]
+
+
+def test_the_jobs_of_a_state_are_counted_until_there_are_many(ledger: Ledger) -> None:
+    for number in range(40):
+        ledger.open_job(a_job(f"job-{number}", updated_at=T1 if number else T0))
+    bring_to(ledger, JobState.SEALED, "sealed", T1)
+    assert ledger.count_in(JobState.OPEN, since=T1, most=100) == 39
+    assert ledger.count_in(JobState.OPEN, since=T0, most=100) == 40
+    assert 10 <= ledger.count_in(JobState.OPEN, since=T0, most=10) <= 40
+    assert ledger.count_in(JobState.ABORTED, since=T0, most=10) == 0
 
 
 # What the table knows of S3

@@ -1,122 +1,111 @@
-"""The ledger's claims: what every implementation of them does."""
+"""What the ledger keeps for a job beside its record: locks, idempotency keys and appends."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
 
-from s3commit.core.model.locks import Claim, Claimed, LockMode
-from s3commit.core.ports.ledger import Ledger
-from tests.contract.conftest import PAGE, THREADS, at_once
-from tests.contract.locking import MOMENT
+from s3commit.core.model.errors import TransientError
+from s3commit.core.model.job import Conflict, Destination
+from s3commit.core.model.locks import Append, KeyHolder, Lock, key_digest
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.ledger import HeldError, Ledger
+from tests.contract.conftest import PAGE, THREADS, at_once, winners
+from tests.contract.ledger_jobs import (
+    KEY,
+    NODE,
+    PLAN,
+    T0,
+    T1,
+    a_job,
+    abort,
+    bring_to,
+    decided,
+    locked,
+    lost,
+    ref_of,
+)
+from tests.fakes.ledger import MemoryLedger
 
-NODE = "lake/table/"
+C, D = "lake/a/b/c/", "lake/a/b/d/"
+TABLE = Destination("lake", "table/")
 MANY = 3 * PAGE
 
 
-def claim(ledger: Ledger, node: str, ref: str = "job-1", mode: str = "X") -> Claimed:
-    put = Claimed(Claim(node, LockMode(mode)), ref)
-    ledger.put_claim(put)
-    return put
+def sealed(ledger: Ledger, *job_ids: str, **fields: object) -> list[str]:
+    for job_id in job_ids:
+        record = bring_to(ledger, JobState.SEALED, job_id, **fields)  # type: ignore[arg-type]
+        ledger.note(record.ref, generation=0, now=T0, plan=PLAN)
+    return [ref_of(job_id) for job_id in job_ids]
 
 
-def found(ledger: Ledger, node: str, mode: str = "X", *, below: bool = False) -> list[Claimed]:
-    return list(ledger.claims(Claim(node, LockMode(mode)), below=below))
+def below(ledger: Ledger, node: str) -> set[Lock]:
+    return set(ledger.locks_below(node))
 
 
-def test_a_node_that_nobody_claims_has_no_claims(ledger: Ledger) -> None:
-    assert found(ledger, NODE) == found(ledger, NODE, below=True) == []
+def persistently(call: Callable[[], JobRecord]) -> JobRecord:
+    """DynamoDB cancels transactions that meet, maybe all of them: those are repeated."""
+    while True:
+        try:
+            return call()
+        except TransientError:
+            time.sleep(0.05)
 
 
-@pytest.mark.parametrize("mode", LockMode)
-def test_a_claim_is_found_in_its_own_mode_alone(ledger: Ledger, mode: LockMode) -> None:
-    put = claim(ledger, NODE, mode=mode)
-
-    for other in LockMode:
-        assert found(ledger, NODE, other) == ([put] if other is mode else [])
+# Locks
 
 
-def test_i6_a_node_is_read_by_itself_and_with_what_lies_below(ledger: Ledger) -> None:
-    nodes = ["lake/a/", "lake/a/b/", "lake/a/b/.", "lake/a/b/c/", "lake/a/b0/", "lake/a/b-/"]
-    put = {node: claim(ledger, node) for node in nodes}
+@pytest.mark.parametrize("node", [C, D, "lake/a/b/", "lake/a/"])
+def test_i6_all_nodes_are_locked_or_none(ledger: Ledger, node: str) -> None:
+    """Another job has locked one of them, or a node above."""
+    one, two = sealed(ledger, "job-1", "job-2")
+    locked(ledger, node, job_id="job-2")
+    before = ledger.job(one)
 
-    assert found(ledger, "lake/a/") == [put["lake/a/"]]
-    assert found(ledger, "lake/a/b/.") == [put["lake/a/b/."]]
-    assert set(found(ledger, "lake/a/", below=True)) == set(put.values())
-    below = found(ledger, "lake/a/b/", below=True)
-    assert {one.claim.node for one in below} == {"lake/a/b/", "lake/a/b/.", "lake/a/b/c/"}
+    with pytest.raises(HeldError):
+        locked(ledger, C, D)
 
-
-def test_a_prefix_of_a_name_is_another_node(ledger: Ledger) -> None:
-    claim(ledger, "lake/data10/")
-    claim(ledger, "lake/x/data10/")
-
-    assert found(ledger, "lake/data1/", below=True) == []
-    assert found(ledger, "lake/x/data1/", below=True) == []
-    assert found(ledger, "lak/data10/", below=True) == []
+    assert ledger.job(one) == before
+    assert ledger.locks({C, D, node}) == [Lock(node, two)]
+    abort(ledger, "job-2")
+    assert locked(ledger, C, D) == ledger.job(one)
+    assert below(ledger, "lake/a/") == {Lock(C, one), Lock(D, one)}
 
 
-def test_a_claim_is_put_again_and_says_then_whether_its_job_waits(ledger: Ledger) -> None:
-    first = claim(ledger, NODE)
-    assert not first.waits
-    waits = Claimed(first.claim, first.ref, waits=True)
+@pytest.mark.parametrize("node", [f"{C}x/", "lake/a/b/./", "lake/a/b/c0/", "pond/a/b/c/"])
+def test_i6_a_lock_elsewhere_or_below_is_in_nobodys_way(ledger: Ledger, node: str) -> None:
+    """Who locks a node above asks for those below when it has its own."""
+    one, two = sealed(ledger, "job-1", "job-2")
+    locked(ledger, node, job_id="job-2")
 
-    ledger.put_claim(waits)
-    assert found(ledger, NODE) == [waits]
-    ledger.put_claim(first)
-    assert found(ledger, NODE) == [first]
+    assert locked(ledger, C, D).locks == (C, D)
 
-
-@pytest.mark.parametrize("stands", [3, 5])
-def test_i6_a_claim_of_another_epoch_is_not_replaced_by_one_that_waits(
-    ledger: Ledger, stands: int
-) -> None:
-    """A stalled try must not say of a job that holds that it waits."""
-    holds = Claimed(Claim(NODE, LockMode.SHARED), "job-1", epoch=stands)
-    ledger.put_claim(holds)
-    ledger.put_claim(Claimed(holds.claim, "job-1", waits=True, asked=MOMENT, epoch=4))
-    assert found(ledger, NODE, "S") == [holds]
+    assert set(ledger.locks([C, D, node])) == {Lock(C, one), Lock(D, one), Lock(node, two)}
+    assert below(ledger, C) == ({Lock(node, two)} if node.startswith(C) else set())
 
 
-def test_a_claim_is_replaced_by_one_of_a_later_epoch_and_by_none_of_an_earlier(
+def test_locks_that_are_taken_again_are_ones_own_and_others_take_their_place(
     ledger: Ledger,
 ) -> None:
-    one, two = (Claimed(Claim(NODE, LockMode.SHARED), "job-1", epoch=epoch) for epoch in (1, 2))
-    for put in (one, two, one):
-        ledger.put_claim(put)
-    assert found(ledger, NODE, "S") == [two]
+    (one,) = sealed(ledger, "job-1")
+    first = locked(ledger, C, D)
+    assert locked(ledger, C, D) == first
+
+    assert locked(ledger, D, f"{D}e/").locks == (D, f"{D}e/")
+    assert below(ledger, "lake/a/") == {Lock(D, one), Lock(f"{D}e/", one)}
 
 
-def test_who_waits_is_put_nowhere_that_the_job_has_no_claim(ledger: Ledger) -> None:
-    ledger.put_claim(Claimed(Claim(NODE, LockMode.SHARED), "job-1", True, MOMENT, 1))
-    assert found(ledger, NODE, "S") == []
-
-
-def test_who_waits_and_has_asked_later_is_left_out_if_that_is_asked_for(ledger: Ledger) -> None:
-    earlier, later = "2026-11-21T21:59:59.999Z", "2026-11-21T22:00:00.001Z"
-    asked = {"before": earlier, "at-once": MOMENT, "after": later}
-    for ref, moment in asked.items():
-        first = claim(ledger, NODE, ref, "S")
-        ledger.put_claim(Claimed(first.claim, ref, waits=True, asked=moment))
-    claim(ledger, f"{NODE}p/", "holds", "S")
-    everything = found(ledger, NODE, "S", below=True)
-    assert {one.ref for one in everything} == {*asked, "holds"}
-    some = ledger.claims(Claim(NODE, LockMode.SHARED), below=True, asked=MOMENT)
-    assert list(some) == [one for one in everything if one.ref != "after"]
-
-
-def test_who_drops_a_claim_drops_its_own(ledger: Ledger) -> None:
-    for ref in ("job-1", "job-10"):
-        claim(ledger, NODE, ref)
-    other = claim(ledger, NODE, mode="S")
-
-    for _ in range(2):
-        ledger.drop_claim("job-1", Claim(NODE, LockMode.EXCLUSIVE))
-
-    assert [one.ref for one in found(ledger, NODE)] == ["job-10"]
-    assert found(ledger, NODE, "S") == [other]
+def test_i6_who_was_taken_over_or_aborted_locks_nothing(ledger: Ledger) -> None:
+    (one,) = sealed(ledger, "job-1")
+    stands = ledger.take_over(one, generation=0, execution="second", now=T1)
+    assert lost(partial(locked, ledger, C)) == stands
+    bring_to(ledger, JobState.ABORTING, "job-2")
+    lost(partial(locked, ledger, C, job_id="job-2"))
+    assert ledger.locks([C]) == []
 
 
 @pytest.mark.parametrize(
@@ -124,36 +113,192 @@ def test_who_drops_a_claim_drops_its_own(ledger: Ledger) -> None:
     [
         "lake/table/dt=2026-11-21/länd=語/",
         "lake/a b+c%20/#x/",
-        "lake/table/.",
-        f"lake/table/?once={'0f' * 32}",
+        "lake/table/./",
         f"{'b' * 63}/{'x' * 800}/",
-        f"{'b' * 63}/{'ä/' * 266}?once={'0f' * 32}",
+        f"{'b' * 63}/{'ä' * 380}/{'d/' * 90}",
     ],
 )
 def test_a_node_has_whatever_name_a_prefix_may_have(ledger: Ledger, node: str) -> None:
-    put = claim(ledger, node, f"{'0' * 36}-{'f' * 16}")
+    (one,) = sealed(ledger, "job-1")
+    locked(ledger, node)
 
-    assert found(ledger, node) == [put]
-
-
-def test_pages_of_jobs_claim_a_node(ledger: Ledger) -> None:
-    jobs = [f"{number:08d}-0000-4000-8000-000000000000" for number in range(MANY)]
-    for ref in jobs:
-        claim(ledger, NODE, ref, "S")
-
-    assert [one.ref for one in found(ledger, NODE, "S")] == jobs
+    assert ledger.locks([node, f"{node}x/"]) == [Lock(node, one)]
+    assert below(ledger, node) == set()
 
 
-def test_i6_a_claim_that_was_put_is_seen_by_whoever_reads_then(ledger: Ledger) -> None:
-    """Each puts its own and reads: of any two at least one sees the other."""
+def test_pages_of_locks_lie_below_a_node_and_others_do_not(ledger: Ledger) -> None:
+    nodes = [f"lake/table/{number:02d}/" for number in range(MANY)]
+    (one,) = sealed(ledger, "job-1")
+    locked(ledger, *nodes, "lake/table0/", "lake/tabl/", "lake/x/table/")
 
-    def put_and_read(ref: str) -> set[str]:
-        claim(ledger, NODE, ref)
-        return {one.ref for one in found(ledger, NODE)}
+    assert list(ledger.locks_below("lake/table/")) == [Lock(node, one) for node in nodes]
 
+
+def test_a_lock_is_removed_for_who_has_it_alone(ledger: Ledger) -> None:
+    one, two = sealed(ledger, "job-1", "job-2")
+    locked(ledger, C, D)
+
+    ledger.unlock(Lock(C, two))
+    assert set(ledger.locks([C, D])) == {Lock(C, one), Lock(D, one)}
+    for _ in range(2):
+        ledger.unlock(Lock(C, one))
+    assert ledger.locks([C, D]) == [Lock(D, one)]
+
+
+def test_i6_of_jobs_that_lock_a_node_at_once_one_wins(ledger: Ledger) -> None:
     jobs = [f"job-{number}" for number in range(THREADS)]
-    seen: list[Any] = at_once([partial(put_and_read, ref) for ref in jobs])
+    sealed(ledger, *jobs)
+    # No two of them have the same set of nodes, and all share one.
+    calls = [partial(locked, ledger, C, f"{D}{job_id}/", job_id=job_id) for job_id in jobs]
 
-    for number, one in enumerate(jobs):
-        for other in range(number):
-            assert one in seen[other] or jobs[other] in seen[number]
+    outcomes = at_once([partial(persistently, call) for call in calls])
+
+    (won,) = winners(outcomes, lose_by=HeldError)
+    assert ledger.job(won.ref) == won
+    assert below(ledger, "lake/a/") == {Lock(node, won.ref) for node in won.locks}
+
+
+def test_i6_of_a_node_and_one_below_that_are_locked_at_once_one_sees_the_other(
+    ledger: Ledger,
+) -> None:
+    for number in range(THREADS // 2):
+        above, under = f"above-{number}", f"under-{number}"
+        node = f"lake/{number}/"
+        sealed(ledger, above, under)
+        calls = [
+            partial(locked, ledger, node, job_id=above),
+            partial(locked, ledger, f"{node}x/y/", job_id=under),
+        ]
+        high, low = at_once([partial(persistently, call) for call in calls])
+        assert isinstance(high, JobRecord)  # it has to see the one below for itself
+        if isinstance(low, HeldError):
+            assert below(ledger, node) == set()
+        else:
+            assert below(ledger, node) == {Lock(f"{node}x/y/", ref_of(under))}
+
+
+# What stands beside a record
+
+# In which states a job has its locks, and its idempotency key; and how its append is listed.
+STANDS: dict[JobState, tuple[bool, bool, bool | None]] = {
+    JobState.SEALED: (True, False, None),
+    JobState.ABORTING: (False, False, None),
+    JobState.ABORTED: (False, False, None),
+    JobState.COMMITTING: (True, True, False),
+    JobState.PUBLISHING: (True, True, False),
+    JobState.COMMITTED: (False, True, True),
+    JobState.ROLLING_BACK: (True, True, False),
+    JobState.ROLLED_BACK: (False, False, True),
+}
+
+
+def to_aborted(ledger: Ledger, state: JobState, **how: object) -> JobRecord:
+    """As `bring_to`; an abort begins at a job that has locks."""
+    if state not in {JobState.ABORTING, JobState.ABORTED}:
+        return bring_to(ledger, state, **how)  # type: ignore[arg-type]
+    bring_to(ledger, JobState.SEALED, **how)  # type: ignore[arg-type]
+    record = abort(ledger)
+    if state is JobState.ABORTED:
+        return ledger.advance(record.ref, source=record.state, target=state, generation=0, now=T1)
+    return record
+
+
+@pytest.mark.parametrize("conflict", [Conflict.REPLACE, Conflict.APPEND])
+@pytest.mark.parametrize("state", STANDS)
+@pytest.mark.parametrize("way", ["advanced", "opened", "opened over one that is open"])
+def test_i6_i11_what_stands_beside_a_job_follows_from_its_state(
+    ledger: Ledger, state: JobState, conflict: Conflict, way: str
+) -> None:
+    """Whether it came there step by step, or was brought back from S3 by a ledger that heals."""
+    replaces = conflict is Conflict.REPLACE
+    nodes = (f"{NODE}dt=1/", f"{NODE}dt=2/") if replaces else ()
+    how = {"conflict": conflict, "idempotency_key": KEY, "nodes": nodes}
+    if way == "advanced":
+        record = to_aborted(ledger, state, **how)
+    else:
+        record = to_aborted(MemoryLedger(), state, **how)
+        if way != "opened":
+            ledger.open_job(a_job())
+        assert ledger.open_job(record) == record
+
+    has_locks, has_key, ended = STANDS[state]
+    assert below(ledger, NODE) == {Lock(node, record.ref) for node in nodes if has_locks}
+    holder = ledger.key_holder(TABLE, key_digest(KEY))
+    assert holder == (KeyHolder("job-1", PLAN.files, PLAN.rows) if has_key else None)
+    appends = [] if replaces or ended is None else [Append(NODE, record.ref, ended)]
+    assert list(ledger.appends(NODE, below=True)) == appends
+
+
+# Idempotency keys
+
+
+def test_i11_a_key_is_taken_by_the_decision_of_one_job(ledger: Ledger) -> None:
+    sealed(ledger, "job-1", "job-2", "job-3", idempotency_key=KEY)
+    elsewhere = a_job("job-1", idempotency_key=KEY, destination=Destination("lake", "table/x/"))
+    digest = key_digest(KEY)
+    decided(ledger, "job-1")
+    before = ledger.job(ref_of("job-2"))
+
+    with pytest.raises(HeldError):
+        decided(ledger, "job-2")
+
+    assert ledger.job(ref_of("job-2")) == before
+    assert [one.ref for one in ledger.appends(NODE, below=False)] == [ref_of("job-1")]
+    assert ledger.key_holder(elsewhere.destination, digest) is None
+    assert ledger.key_holder(TABLE, key_digest("another")) is None
+    source = JobState.COMMITTING
+    for target in (JobState.ROLLING_BACK, JobState.ROLLED_BACK):
+        ledger.advance(ref_of("job-1"), source=source, target=target, generation=0, now=T1)
+        source = target
+    assert ledger.key_holder(TABLE, digest) is None
+    assert decided(ledger, "job-2").state is JobState.COMMITTING
+    source = JobState.COMMITTING
+    for target in (JobState.PUBLISHING, JobState.COMMITTED):
+        ledger.advance(ref_of("job-2"), source=source, target=target, generation=0, now=T1)
+        source = target
+    with pytest.raises(HeldError):
+        decided(ledger, "job-3")
+    assert ledger.key_holder(TABLE, digest) == KeyHolder("job-2", PLAN.files, PLAN.rows)
+
+
+def test_i11_of_decisions_with_one_key_at_once_one_is_taken(ledger: Ledger) -> None:
+    jobs = [f"job-{number}" for number in range(THREADS)]
+    sealed(ledger, *jobs, idempotency_key=KEY)
+    calls = [partial(decided, ledger, job_id) for job_id in jobs]
+
+    (won,) = winners(at_once([partial(persistently, call) for call in calls]), lose_by=HeldError)
+
+    holder = ledger.key_holder(TABLE, key_digest(KEY))
+    assert holder is not None and holder.job_id == won.job_id
+    assert [one.ref for one in ledger.appends(NODE, below=False)] == [won.ref]
+
+
+# Appends
+
+
+def test_i6_appends_are_read_at_a_node_and_with_those_below(ledger: Ledger) -> None:
+    prefixes = ["a/", "a/b/", "a/b/c/", "a/b0/", "a/b-/", "ab/"]
+    refs = {}
+    for prefix in prefixes:
+        where = Destination("lake", prefix)
+        record = a_job(destination=where, state=JobState.COMMITTING, plan=PLAN, decided_at=T0)
+        refs[ledger.open_job(record).ref] = prefix
+
+    def found(node: str, *, below: bool) -> list[str]:
+        return sorted(refs[one.ref] for one in ledger.appends(node, below=below))
+
+    assert found("lake/a/", below=False) == ["a/"]
+    assert found("lake/a/b/", below=False) == ["a/b/"]
+    assert found("lake/a/b/", below=True) == ["a/b/", "a/b/c/"]
+    assert found("lake/a/", below=True) == sorted(prefixes[:-1])
+    assert found("lake/a/b/c/d/", below=True) == found("pond/a/", below=True) == []
+
+
+def test_pages_of_jobs_append_at_a_node(ledger: Ledger) -> None:
+    jobs = [f"{number:08d}-0000-4000-8000-000000000000" for number in range(MANY)]
+    for job_id in jobs:
+        bring_to(ledger, JobState.COMMITTING, job_id)
+
+    found = list(ledger.appends(NODE, below=False))
+
+    assert found == [Append(NODE, ref_of(job_id), ended=False) for job_id in jobs]

@@ -11,8 +11,7 @@ from pathlib import Path
 from s3commit.core.model.codes import CODES, LATE, STOPPED, UNKNOWN, advice_on, advice_on_execution
 from s3commit.core.model.errors import DOCUMENT_CODES
 from s3commit.core.model.job import Outcome
-from s3commit.core.model.locks import LockMode
-from s3commit.core.model.record import Stage
+from s3commit.core.model.locks import Kind
 from s3commit.core.model.states import JobState
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +22,7 @@ NEVER_AN_END = {
     "COSTLY",
     "CONFLICT",
     "ERROR",
+    "HELD",  # by another job: it is waited for
     "ILLEGAL_TRANSITION",
     "JOB_FAILED",
     "LOST_RACE",
@@ -31,7 +31,7 @@ NEVER_AN_END = {
     "OUTCOME_UNKNOWN",
     "PRECONDITION_FAILED",
 }
-NO_CODES = {str(word) for words in (JobState, Outcome, LockMode, Stage) for word in words}
+NO_CODES = {str(word) for words in (JobState, Outcome, Kind) for word in words}
 NO_CODES |= {"RUNNING", "PENDING_REDRIVE", "FORGOTTEN"}  # statuses of executions
 
 

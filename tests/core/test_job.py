@@ -65,7 +65,7 @@ def test_a_committed_job_leaves_its_manifest_marker_result_and_nothing_else() ->
     ]
     assert world.json("sales/_SUCCESS")["filenames"] == [f"/sales/part-t0-{JOB}.parquet"]
     assert world.open_uploads() == []
-    assert world.ledger._claims == {}
+    assert world.ledger.holders == set()
 
 
 def test_a_job_without_files_commits_and_writes_the_marker() -> None:
@@ -215,11 +215,11 @@ def test_the_requests_of_a_job_are_constant_and_three_for_a_small_file(count: in
     job["put"] -= pages
     counts["list"] -= pages
     # get: job.json four times, request.json twice, the decision and result.json that are not there,
-    # the plan for the conditions, the Map, BeginPublish and the commit manifest, the marker.
-    # put: plan, decision, commit manifest, marker, decision, result.
+    # the plan for the conditions, the Map, BeginPublish and the commit manifest, the decision and
+    # the marker. put: plan, commit manifest, marker, result; the decision three times.
     # list: whether the job has ended here, manifests and plan, to be deleted. And two for each
     # directory above the destination: there is none.
-    assert job == {"get": 13 if count else 12, "put": 6}
+    assert job == {"get": 14 if count else 13, "put": 7}
     assert counts["list"] == 3
     assert counts["list_uploads"] == (2 if count else 1)
 

@@ -96,10 +96,10 @@ def test_the_job_json_that_the_request_means_is_believed() -> None:
     ids=["deleted", "replaced", "broken"],
 )
 def test_conditions_are_those_that_were_verified(body: bytes | None, code: str) -> None:
-    """Between VerifyManifests and CheckConditions, when the job enters."""
+    """Between VerifyManifests and CheckConditions."""
     world, counted = opened()
     world.request(DIRECTORY, counted)
-    world.plan.run_before("take_turn", lambda: strike(world, body))
+    world.plan.run_after("note", lambda: strike(world, body))
     assert refused(world) == code
 
 

@@ -35,11 +35,12 @@ from s3commit.core.model.job import (
 )
 from s3commit.core.model.limits import (
     MAX_JOB_FILES,
+    MAX_NAMED,
     MAX_NODE_BYTES,
-    MAX_PARTITION_LOCKS,
+    MAX_NODES,
     MAX_TOTAL_BYTES,
 )
-from s3commit.core.model.record import AttemptRecord, PlanFacts, ReplacedFacts, Stage, Turn
+from s3commit.core.model.record import AttemptRecord, PlanFacts, ReplacedFacts, Waits
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
@@ -97,12 +98,12 @@ def test_the_record_of_the_largest_job_fits_into_an_item_to_its_end() -> None:
         rows=most,
         partitions="b" * 64,
     )
-    most_nodes = MAX_PARTITION_LOCKS + 2  # the key, and the destination if they are escalated
-    nodes = [f"{BUCKET}/{number}".ljust(MAX_NODE_BYTES, "n") for number in range(most_nodes)]
+    nodes = tuple(f"{BUCKET}/{n}".ljust(MAX_NODE_BYTES - 1, "n") + "/" for n in range(MAX_NODES))
     replaced = ReplacedFacts("c" * 64, files=most, bytes=most)
     ledger.note(DIRECTORY.ref, generation=now, now=NOW, plan=facts, replaced=replaced)
-    turn = Turn(Stage.ENTERING, NOW, 1)
-    ledger.take_turn(DIRECTORY.ref, generation=now, before=Turn(), after=turn, locks=nodes, now=NOW)
+    waits = Waits(NOW, (DIRECTORY.ref,) * MAX_NAMED)
+    ledger.note(DIRECTORY.ref, generation=now, now=NOW, waits=waits)
+    ledger.lock(DIRECTORY.ref, generation=now, nodes=nodes, now=NOW)
     failure = Failure("C" * 100, WIDE * LONGEST_LINE)
 
     for source, target in (

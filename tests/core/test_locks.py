@@ -1,133 +1,135 @@
-"""Claims on path nodes: who conflicts with whom, and the order in which they go (I6)."""
+"""Locks on directories: who meets whom, who waits for whom, and what appends need (I6)."""
 
 from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job import claims as rivals
+from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, Destination, Scope
+from s3commit.core.model.job import Conflict, Destination, Outcome, Scope
 from s3commit.core.model.limits import (
+    APPEND_SECONDS,
+    HOLDER_SECONDS,
     LONGEST_WAIT,
-    MAX_LOOKS,
+    MAX_ITEMS,
     MAX_NODE_BYTES,
-    MAX_PARTITION_LOCKS,
-    WAITER_SECONDS,
+    MAX_NODES,
+    MAX_WAIT_SECONDS,
+    SHORTEST_WAIT,
+    WAITER_REFRESH_SECONDS,
+    WHOLE_AFTER_SECONDS,
 )
-from s3commit.core.model.locks import (
-    COMPATIBLE,
-    Claim,
-    LockMode,
-    claim_queries,
-    claimed,
-    holds,
-    key_digest,
-    must_wait_for,
-)
-from s3commit.core.model.record import JobRecord, Stage, Turn
+from s3commit.core.model.locks import Item, Kind, items, nodes_above, nodes_to_lock
+from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import ENDED, JobState
-from tests.core.lock_crowd import JOB_ID, NOW, Crowd, K, S, X, at, claims_of
+from s3commit.core.ports.bundle import Ports
+from tests.core.world import JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import Crash
+from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
-PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
-
-
-def directory(prefix: str, job: int = 1) -> JobDirectory:
-    return JobDirectory(Destination("lake", prefix), JOB_ID.format(job))
-
-
-def wanted(
-    prefix: str,
-    conflict: Conflict = Conflict.APPEND,
-    scope: Scope = Scope.DIRECTORY,
-    partitions: tuple[str, ...] = (),
-    key: str | None = None,
-) -> dict[str, LockMode]:
-    destination = directory(prefix).destination
-    return {c.node: c.mode for c in claims_of(destination, conflict, scope, partitions, key)}
+NOW = "2026-11-21T22:00:00.000Z"
 
 
-# The table
+def record_of(prefix: str, job_id: str = JOB, **fields: Any) -> JobRecord:
+    found = JobRecord(job_id, Destination("lake", prefix), JobState.SEALED, 1, NOW, NOW)
+    return replace(found, **{"conflict": Conflict.REPLACE, **fields})
 
 
-def test_the_table_in_the_documentation_is_the_one_in_the_code() -> None:
-    lines = PROTOCOL.read_text().splitlines()
-    rows = [line for line in lines if line.startswith("| **")]
-    shown = {}
-    for row in rows:
-        cells = [cell.strip() for cell in row.strip("|").split("|")]
-        mode, marks = LockMode(cells[0].strip("*")), cells[1 : 1 + len(LockMode)]
-        assert set(marks) <= {"yes", "no"}
-        shown[mode] = {other for other, mark in zip(LockMode, marks, strict=True) if mark == "yes"}
-    assert shown == COMPATIBLE
+def locked(prefix: str, *partitions: str, whole: bool = False, **fields: Any) -> tuple[str, ...]:
+    scope = Scope.PARTITION if partitions else Scope.DIRECTORY
+    return nodes_to_lock(record_of(prefix, scope=scope, **fields), partitions, whole=whole)
 
 
-# What a job asks for
+# What a job locks
 
 
-def test_i11_a_key_is_a_node_of_its_destination_by_its_digest() -> None:
-    assert wanted("t/", key="day 1") == {"lake/t/": S, f"lake/t/?once={key_digest('day 1')}": K}
-    assert key_digest("day 1") != key_digest("day 2")
+def test_an_append_locks_nothing_and_the_others_lock_what_they_replace_or_need_empty() -> None:
+    assert locked("t/", conflict=Conflict.APPEND) == ()
+    for conflict in (Conflict.REPLACE, Conflict.FAIL):
+        assert locked("t/", conflict=conflict) == ("lake/t/",)
+        assert locked("t/", "b=2/", "a=1/", "", conflict=conflict) == (
+            *("lake/t/./", "lake/t/a=1/", "lake/t/b=2/"),
+        )
 
 
-@pytest.mark.parametrize("count", [1, MAX_PARTITION_LOCKS, MAX_PARTITION_LOCKS + 1, 300])
+@pytest.mark.parametrize("count", [MAX_NODES, MAX_NODES + 1])
 def test_too_many_partitions_are_escalated_to_the_destination(count: int) -> None:
-    partitions = tuple(f"p={number}/" for number in range(count))
-    exclusive = wanted("a/t/", Conflict.REPLACE, Scope.PARTITION, partitions)
-    if count <= MAX_PARTITION_LOCKS:
-        assert len(exclusive) == count
-    else:
-        assert exclusive == {"lake/a/t/": X}
+    nodes = locked("t/", *(f"d={number}/" for number in range(count)))
+    assert len(nodes) == (count if count <= MAX_NODES else 1)
+    deep = locked("t/", *(f"d={number}/h=1/" for number in range(MAX_ITEMS // 2)))
+    assert deep == ("lake/t/",)  # with the nodes above they are too many for one transaction
 
 
 def test_a_partition_too_long_for_a_key_of_dynamodb_is_escalated() -> None:
-    """A sort key has 1,024 bytes: the node, a slash, and 53 bytes of the job's ref."""
-    longest = f"p={'ä' * ((MAX_NODE_BYTES - len('lake/t/p=/')) // 2)}/"
-    for name in (longest, f"x{longest}"):
-        (node,) = wanted("t/", Conflict.REPLACE, Scope.PARTITION, (name,))
-        assert len(node.encode()) + 54 <= 1024
-        assert (node == "lake/t/") == (name != longest)
+    longest = "d" * (MAX_NODE_BYTES - len("lake/t/") - 1) + "/"
+    assert locked("t/", longest) == (f"lake/t/{longest}",)
+    assert locked("t/", "d" + longest) == ("lake/t/",)
 
 
 def test_a_destination_that_lies_too_deep_is_refused() -> None:
-    assert len(wanted("/".join("d" * MAX_LOOKS) + "/")) == 1
+    assert len(locked("d/" * (MAX_ITEMS - 1))) == 1
     with pytest.raises(JobRefusedError, match="lies too deep") as refused:
-        wanted("/".join("d" * (MAX_LOOKS + 1)) + "/")
+        locked("d/" * MAX_ITEMS)
     assert refused.value.code == "TOO_DEEP"
 
 
-# Who conflicts with whom
+@pytest.mark.parametrize("state", JobState)
+@pytest.mark.parametrize("conflict", Conflict)
+def test_what_stands_beside_a_record_follows_from_the_record(
+    state: JobState, conflict: Conflict
+) -> None:
+    decided = NOW if state not in {JobState.OPEN, JobState.SEALED} else None
+    if state in {JobState.ABORTING, JobState.ABORTED}:
+        decided = None
+    nodes = () if conflict is Conflict.APPEND else ("lake/t/",)
+    found = items(
+        record_of(
+            "t/",
+            state=state,
+            conflict=conflict,
+            locks=nodes,
+            decided_at=decided,
+            idempotency_key="k",
+        )
+    )
+    kinds = {one.kind for one in found}
+    ends = state in ENDED
+    assert (Kind.LOCK in kinds) == (bool(nodes) and not ends and state is not JobState.ABORTING)
+    assert (Kind.KEY in kinds) == (decided is not None and state is not JobState.ROLLED_BACK)
+    append = Item(Kind.ENDED if ends else Kind.APPEND, "lake/t/")
+    assert (append in found) == (decided is not None and conflict is Conflict.APPEND)
+
+
+# Who meets whom
 
 
 @dataclass(frozen=True)
 class Write:
-    """A job as the property below sees it: where, how, and which partitions it writes."""
+    """A job as the property below sees it: where, and which partitions it replaces."""
 
     prefix: str
-    conflict: Conflict
     scope: Scope
     partitions: tuple[str, ...]
 
     @property
-    def claims(self) -> tuple[Claim, ...]:
-        return claims_of(
-            directory(self.prefix).destination, self.conflict, self.scope, self.partitions
-        )
+    def nodes(self) -> tuple[str, ...]:
+        return nodes_to_lock(record_of(self.prefix, scope=self.scope), self.partitions, whole=False)
 
-    def reaches(self, key: str) -> bool:
-        """Whether the job may write, replace or mind the file: the policy's own words."""
+    def replaces(self, key: str) -> bool:
+        """Whether the job may replace or mind the file: the policy's own words."""
         if not key.startswith(self.prefix):
             return False
-        if self.conflict is Conflict.APPEND or self.scope is Scope.DIRECTORY:
-            return True
         relative = key[len(self.prefix) :]
-        return any(
+        return self.scope is Scope.DIRECTORY or any(
             relative.startswith(name) if name else "/" not in relative for name in self.partitions
         )
 
@@ -139,11 +141,9 @@ DIRECTORIES = [
 FILES = [directory + "file" for directory in DIRECTORIES] + [
     directory + last + "file" for directory in DIRECTORIES for last in ELEMENTS
 ]
-
 WRITES = st.builds(
     Write,
     prefix=st.sampled_from(DIRECTORIES[:12]),
-    conflict=st.sampled_from(Conflict),
     scope=st.sampled_from(Scope),
     partitions=st.lists(
         st.sampled_from(["", *DIRECTORIES[:12]]), min_size=1, max_size=3, unique=True
@@ -153,99 +153,243 @@ WRITES = st.builds(
 
 @settings(max_examples=400, deadline=None)
 @given(one=WRITES, other=WRITES)
-def test_i6_jobs_conflict_if_and_only_if_one_minds_a_file_that_the_other_reaches(
+def test_i6_two_jobs_wait_for_each_other_if_and_only_if_both_replace_a_file(
     one: Write, other: Write
 ) -> None:
     """Equal, above, below, sets of partitions, nested ones, the root as one, siblings in name."""
-    meet = any(one.reaches(key) and other.reaches(key) for key in FILES)
-    mind = {one.conflict, other.conflict} != {Conflict.APPEND}
-    crowd = Crowd()
-    crowd.put("one", one.claims, Stage.HELD, conflict=one.conflict, prefix=one.prefix)
-    crowd.put("other", other.claims, Stage.NONE, conflict=other.conflict, prefix=other.prefix)
-    found = rivals.claimants(crowd.ledger, map, crowd.record("other"))
-    assert bool(found) == (meet and mind)
-    assert any(mine.meets(its) for mine in one.claims for its in other.claims) == bool(found)
+    meet = any(one.replaces(key) and other.replaces(key) for key in FILES)
+    first, second = set(one.nodes), set(other.nodes)
+    at_or_above = first & {*second, *nodes_above(second)}
+    below = second & {*nodes_above(first)}
+    assert bool(at_or_above or below) == meet
 
 
-# Who is in the way, by what the records say
+# The step
 
 
-OWN = Crowd().put("m", [Claim("lake/t/", X)], Stage.WAITING, since=at(10))
+class Two:
+    """Jobs with a plan, and a ledger; no execution."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.ledger = MemoryLedger()
+        self.ports = Ports(MemoryObjectStore("lake", clock=self.clock), self.ledger, self.clock)
+
+    def put(self, prefix: str, job_id: str, **fields: Any) -> JobRecord:
+        plan = PlanFacts("f" * 64, 0, 0, 0, 0)
+        now = self.clock.now()
+        record = record_of(prefix, job_id, plan=plan, created_at=now, updated_at=now, **fields)
+        return self.ledger.open_job(record)
+
+    def decided(self, prefix: str, job_id: str) -> JobRecord:
+        """A job that holds its destination until it has ended, however long that takes."""
+        locks = locked(prefix)
+        return self.put(prefix, job_id, state=JobState.COMMITTING, locks=locks, decided_at=NOW)
+
+    def ask(self, record: JobRecord) -> Ticket:
+        directory = JobDirectory.of(record)
+        ticket = Ticket(directory.job_id, "lake", directory.prefix, generation=1)
+        return acquire_destination(self.ports, replace(ticket, plan=directory.index("f" * 64)))
+
+    def record(self, record: JobRecord) -> JobRecord:
+        found = self.ledger.job(record.ref)
+        assert found is not None
+        return found
+
+    def end(self, record: JobRecord) -> None:
+        for state in (JobState.ABORTING, JobState.ABORTED):
+            source = self.record(record).state
+            self.ledger.advance(
+                record.ref, source=source, target=state, generation=1, now=self.clock.now()
+            )
 
 
-@pytest.mark.parametrize("state", JobState)
-def test_i6_one_that_is_decided_is_in_the_way_and_one_that_never_will_be_is_not(
-    state: JobState,
+@pytest.mark.parametrize("first", ["t/", "t/a/", "t/a/b/"])
+def test_i6_whoever_comes_second_waits_at_above_and_below_and_goes_on_when_the_first_has_ended(
+    first: str,
 ) -> None:
-    harmless = state in ENDED or state is JobState.ABORTING
-    for stage in Stage:
-        other = Crowd().put("z", [], stage, since=at(99), state=state)
-        undecided = stage is not Stage.HELD and state in {JobState.OPEN, JobState.SEALED}
-        assert must_wait_for(other, OWN, at(10**6)) == (not harmless and not undecided)
+    two = Two()
+    holder, waiting = two.put(first, JOB), two.put("t/a/", OTHER_JOB)
+    assert two.ask(holder).acquired
+    assert two.ask(holder).acquired  # again, as after a lost answer
+    ticket = two.ask(waiting)
+    assert (ticket.acquired, ticket.pause) == (False, SHORTEST_WAIT)
+    waits = two.record(waiting).waits
+    assert waits is not None
+    assert waits.behind == (holder.ref,)
+    two.end(holder)
+    assert two.ask(waiting).acquired
 
 
-@pytest.mark.parametrize("stage", [Stage.WAITING, Stage.ENTERING])
-def test_who_asked_first_goes_first_and_of_two_as_early_the_lesser_id(stage: Stage) -> None:
-    def stands(job_id: str, since: float) -> bool:
-        other = Crowd().put(job_id, [], stage, since=at(since), seen=at(10))
-        return must_wait_for(other, OWN, at(10))
-
-    assert stands("z", 9)
-    assert stands("a", 10)
-    assert not stands("z", 10)
-    assert not stands("a", 11)
-
-
-@pytest.mark.parametrize("stage", [Stage.WAITING, Stage.ENTERING])
-def test_one_that_has_not_been_seen_for_long_keeps_nobody_waiting(stage: Stage) -> None:
-    other = Crowd().put("a", [], stage)
-    assert must_wait_for(other, OWN, at(WAITER_SECONDS))
-    assert not must_wait_for(other, OWN, at(WAITER_SECONDS + 1))
-    assert WAITER_SECONDS > 2 * LONGEST_WAIT
+def test_i6_who_waits_for_those_below_keeps_new_ones_from_coming() -> None:
+    two = Two()
+    below, above = two.put("t/a/", JOB), two.put("t/", OTHER_JOB)
+    late = two.put("t/b/", NEIGHBOUR)
+    assert two.ask(below).acquired
+    assert not two.ask(above).acquired
+    assert not two.ask(late).acquired
+    two.end(below)
+    assert two.ask(above).acquired
+    assert not two.ask(late).acquired
 
 
-def test_one_that_has_not_asked_is_not_in_the_way() -> None:
-    assert not must_wait_for(Crowd().put("a", [], Stage.NONE), OWN, NOW)
+def test_jobs_beside_each_other_and_siblings_in_name_do_not_meet() -> None:
+    two = Two()
+    for number, prefix in enumerate(["t1/", "t/a/", "t/ab/", "t10/"]):
+        job_id = f"0b6f6f0e-0000-4000-8000-{number:012}"
+        assert two.ask(two.put(prefix, job_id)).acquired
 
 
-def test_what_a_job_holds_covers_what_lies_below_but_no_key() -> None:
-    record = Crowd().put("a", [Claim("lake/t/", X)], Stage.HELD)
-    assert holds(record, [Claim("lake/t/", X), Claim("lake/t/dt=1/", X), Claim("lake/t/.", X)])
-    assert not holds(record, [Claim("lake/t1/", X)])
-    assert not holds(record, [Claim("lake/t/", X), Claim("lake/t/?once=0", K)])
-    assert not holds(replace(record, turn=Turn(Stage.WAITING)), [Claim("lake/t/", X)])
+def test_who_waits_asks_more_seldom_says_that_it_lives_and_gives_up_after_an_hour() -> None:
+    two = Two()
+    two.decided("t/", JOB)
+    waiting = two.put("t/", OTHER_JOB)
+    start, pauses, seen = two.clock.now(), [], []
+    with pytest.raises(JobRefusedError, match=JOB) as refused:
+        for _ in range(MAX_WAIT_SECONDS):
+            pauses.append(two.ask(waiting).pause)
+            seen.append(two.record(waiting).updated_at)
+            two.clock.advance(pauses[-1])
+    assert refused.value.code == "DESTINATION_BUSY"
+    assert pauses[0] == SHORTEST_WAIT
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == LONGEST_WAIT
+    assert MAX_WAIT_SECONDS <= sum(pauses) <= MAX_WAIT_SECONDS + LONGEST_WAIT
+    assert start <= seen[0]
+    assert len(set(seen)) > MAX_WAIT_SECONDS / (LONGEST_WAIT + WAITER_REFRESH_SECONDS)
 
 
-# What a job reads
+@pytest.mark.parametrize(("holder", "told"), [("t/", True), ("t/a/", True), ("", False)])
+def test_i12_a_refusal_names_jobs_at_its_own_destination_alone(holder: str, told: bool) -> None:
+    two = Two()
+    two.decided(f"x/{holder}", JOB)
+    waiting = two.put("x/t/", OTHER_JOB)
+    two.ask(waiting)
+    two.clock.advance(MAX_WAIT_SECONDS)
+    with pytest.raises(JobRefusedError) as refused:
+        two.ask(waiting)
+    assert (JOB in refused.value.message) == told
 
 
-def test_an_append_reads_no_other_appends() -> None:
-    record = Crowd().put("a", [], Stage.NONE, conflict=Conflict.APPEND, prefix="a/b/t/")
-    own = claims_of(directory("a/b/t/").destination, key="k")
-    read = [
-        (one.claim.mode, one.claim.node, one.below)
-        for one in claim_queries(with_claims(record, own))
-    ]
-    assert read == [
-        (X, "lake/a/", False),
-        (X, "lake/a/b/", False),
-        (X, "lake/a/b/t/", True),
-        (K, f"lake/a/b/t/?once={key_digest('k')}", False),
-    ]
+def test_who_has_waited_long_for_partitions_locks_the_whole_destination() -> None:
+    """Else others that lock one partition each could go before it for ever."""
+    world = World()
+    holder, waiting = job_directory(JOB), job_directory(OTHER_JOB)
+    for directory, days in ((holder, "1"), (waiting, "12")):
+        world.open(
+            directory, conflict=Conflict.REPLACE, scope=Scope.PARTITION, partition_by=("dt",)
+        )
+        files = {f"dt={day}/part-{directory.job_id}.csv": b"x" for day in days}
+        world.request(directory, world.attempt(directory, "t", files=files))
+    locks: list[tuple[str, ...]] = []
+
+    def pause() -> None:
+        locks.append(world.record(waiting).locks)
+        world.clock.advance(WHOLE_AFTER_SECONDS / 2)
+        if len(locks) == 4:
+            world.run(holder, "execution-2")
+
+    world.plan.crash_after("lock")
+    with pytest.raises(Crash):
+        world.run(holder)
+    run_execution(world.unplanned, waiting, pause=pause)
+    assert locks == [(), (), ("lake/sales/",), ("lake/sales/",)]
+    assert world.result(waiting).outcome is Outcome.COMMITTED
 
 
-def test_one_that_replaces_many_partitions_reads_its_destination_once() -> None:
-    partitions = tuple(f"p={number}/" for number in range(50))
-    record = Crowd().put("a", [], Stage.NONE, prefix="a/t/")
-    own = claims_of(directory("a/t/").destination, Conflict.REPLACE, Scope.PARTITION, partitions)
-    read = [
-        (one.claim.mode, one.claim.node, one.below)
-        for one in claim_queries(with_claims(record, own))
-    ]
-    assert read == [(mode, f"lake/{n}", n == "a/t/") for mode in (S, X) for n in ("a/", "a/t/")]
+def test_i6_a_lock_of_a_job_that_is_gone_is_removed_and_that_of_a_dead_one_is_taken() -> None:
+    two = Two()
+    gone, dead = two.put("t/a/", JOB), two.put("t/b/", NEIGHBOUR)
+    assert two.ask(gone).acquired
+    assert two.ask(dead).acquired
+    del two.ledger._jobs[gone.ref]  # its time to live is over
+    waiting = two.put("t/", OTHER_JOB)
+    assert not two.ask(waiting).acquired
+    waits = two.record(waiting).waits
+    assert waits is not None
+    assert waits.behind == (dead.ref,)
+    two.clock.advance(HOLDER_SECONDS)
+    assert two.ask(waiting).acquired
+    assert two.record(dead).state is JobState.ABORTING
 
 
-def with_claims(record: JobRecord, own: tuple[Claim, ...]) -> JobRecord:
-    record = replace(record, locks=tuple(claim.node for claim in own))
-    assert claimed(record) == own
-    return record
+# Appends beside a job that replaces
+
+
+# The step reads the appends at "top/sales/" and at "top/", and each twice, before it lists.
+MOMENT = 4
+
+
+@pytest.mark.parametrize("moment", ["before", "under way", "decided since", "ended since"])
+@pytest.mark.parametrize("prefix", ["sales/", "sales/dt=1/", ""], ids=["at", "below", "above"])
+def test_i6_a_replace_removes_appends_that_had_ended_and_leaves_all_others(
+    moment: str, prefix: str
+) -> None:
+    world = World()
+    replacing, appending = (
+        job_directory(JOB, "top/sales/"),
+        job_directory(OTHER_JOB, f"top/{prefix}"),
+    )
+    name = f"part-{OTHER_JOB}.csv" if prefix else f"sales/part-{OTHER_JOB}.csv"
+    world.open(appending)
+    world.request(appending, world.attempt(appending, "t", files={name: b"new"}))
+    world.open(replacing, conflict=Conflict.REPLACE)
+    world.request(replacing, world.attempt(replacing, "t"))
+    if moment in {"under way", "ended since"}:
+        world.plan.crash_before("advance", nth=2)
+        with pytest.raises(Crash):
+            world.run(appending)
+        assert world.record(appending).state is JobState.COMMITTING
+        assert world.visible("top/")
+
+    def append() -> None:
+        run_execution(world.unplanned, appending, execution="execution-2")
+
+    if moment == "before":
+        append()
+    elif moment != "under way":
+        world.plan.run_after("appends", append, nth=MOMENT)
+    world.run(replacing)
+    append()
+    for directory in (appending, replacing):
+        assert world.result(directory).outcome is Outcome.COMMITTED
+    left = any(OTHER_JOB in key for key in world.visible("top/sales/"))
+    assert left == (moment != "before")
+
+
+def test_i6_appends_that_end_while_they_are_read_are_read_again() -> None:
+    """Else one that has ended between two requests could come before in one place, after in one."""
+    world = World()
+    replacing = job_directory(JOB, "top/sales/")
+    appending = job_directory(OTHER_JOB, "top/")
+    world.open(appending)
+    world.request(appending, world.attempt(appending, "t"))
+    world.open(replacing, conflict=Conflict.REPLACE)
+    world.request(replacing, world.attempt(replacing, "t"))
+    world.plan.run_after(
+        "appends", lambda: run_execution(world.unplanned, appending), nth=MOMENT - 1
+    )
+    world.run(replacing)
+    readings = [call for call in world.plan.calls if call.verb == "appends"]
+    assert len(readings) == MOMENT + 2
+
+
+def test_i12_an_append_of_the_same_id_elsewhere_keeps_no_file_from_being_replaced() -> None:
+    """Who may write beside a file may know the id in its name, and open a job with it there."""
+    world = World()
+    old = job_directory(OTHER_JOB, "top/sales/dt=1/")
+    beside = job_directory(OTHER_JOB, "top/sales/dt=2/")
+    replacing = job_directory(JOB, "top/sales/")
+    for directory in (old, beside):
+        world.request(directory, world.attempt(directory, "t"))
+    world.run(old)
+    world.clock.advance(APPEND_SECONDS * 2)
+    world.plan.crash_after("decide")
+    with pytest.raises(Crash):
+        world.run(beside)
+    world.open(replacing, conflict=Conflict.REPLACE)
+    world.request(replacing, world.attempt(replacing, "t"))
+    world.run(replacing)
+    run_execution(world.unplanned, beside, execution="execution-2")
+    left = {key for key in world.visible("top/sales/") if OTHER_JOB in key}
+    assert {key.split("/")[2] for key in left} == {"dt=2"}

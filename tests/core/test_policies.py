@@ -108,7 +108,7 @@ def test_fail_by_directory_refuses_any_visible_file_and_names_it(found: str) -> 
     )
     assert data_keys(world) == {found}
     assert world.open_uploads() == []
-    assert world.ledger._claims == {}
+    assert world.ledger.holders == set()
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_a_refused_job_is_told_what_to_do_and_holds_nobody_up() -> None:
     assert "s3://lake/sales/" in error.message
     assert "replacePrefixes" in error.message
     assert "finance" not in error.message  # whose that is concerns no one else
-    asked_for_locks = [call for call in world.plan.calls if call.verb == "put_claim"]
+    asked_for_locks = [call for call in world.plan.calls if call.verb == "lock"]
     assert asked_for_locks == []
 
 

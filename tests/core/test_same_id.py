@@ -150,4 +150,4 @@ def test_i12_what_lies_at_a_name_of_ours_stops_no_decided_job(name: str, what: s
     world.run(directory)
     assert world.record(directory).state is JobState.COMMITTED
     assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}
-    assert world.ledger._claims == {}
+    assert world.ledger.holders == set()

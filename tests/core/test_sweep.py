@@ -12,6 +12,7 @@ from s3commit.core.model.errors import AccessError, TransientError
 from s3commit.core.model.job import Outcome
 from s3commit.core.model.limits import CALL_SECONDS
 from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import shifted
 from s3commit.core.sweep import sweep as sweeping
 from s3commit.core.sweep.actions import MOST_NOTES, SweepReport, encode_report
 from s3commit.core.sweep.questions import try_due
@@ -75,9 +76,9 @@ def test_a_job_that_fails_again_and_again_is_tried_once_a_day_in_the_end(world: 
 )
 def test_tries_come_ever_more_seldom(minutes: int, due: int) -> None:
     since = "2026-11-21T00:00:00.000Z"
-    now = sweeping.shifted(since, minutes * MINUTE)
+    now = shifted(since, minutes * MINUTE)
     found = try_due(since, now, 15 * MINUTE)
-    assert found == (sweeping.shifted(since, due * MINUTE) if due else "")
+    assert found == (shifted(since, due * MINUTE) if due else "")
 
 
 def test_an_execution_that_could_not_be_started_is_started_by_the_next_sweep(world: Swept) -> None:

@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 
 from s3commit.core.model.job import Outcome
-from s3commit.core.model.locks import Claimed, claimed
 from s3commit.core.sweep import questions
 from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.core.swept import LIMITS, Swept, announced, ended
@@ -144,14 +143,12 @@ def test_i12_of_a_large_destination_each_sweep_lists_another_part(
 def test_documents_go_when_the_retention_is_over_and_commits_stay(world: Swept) -> None:
     directory = job_directory()
     ended(world, directory)
-    (claim,) = claimed(world.record(directory))
-    world.ledger.put_claim(Claimed(claim, directory.ref))  # by a late waker that died
     world.later(LIMITS.retention - HOUR)
     assert world.sweep().retired == 0
     world.later(2 * HOUR)
     assert world.sweep().retired == 1
     assert world.all_keys(directory.prefix) == world.all_keys(directory.pipeline_prefix) == []
-    assert world.ledger._claims == {}
+    assert world.ledger.holders == set()
     assert world.store.head(BUCKET, directory.commits) is not None
     assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}
     assert world.sweep().retired == 0

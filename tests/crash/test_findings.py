@@ -36,13 +36,13 @@ def test_i2_a_roll_back_behind_kms_removes_files_that_no_etag_proves() -> None:
     assert world.visible() == {}
 
 
-def test_i6_a_claim_that_a_late_waker_puts_is_in_nobodys_way() -> None:
+def test_i6_a_late_waker_of_an_ended_job_locks_nothing() -> None:
     world, directory, other = World(), job_directory(), job_directory(OTHER_JOB)
     for one in (directory, other):
         world.open(one, conflict=Conflict.REPLACE)
         world.request(one, world.attempt(one, "t0"))
-    world.plan.run_before("put_claim", lambda: world.run(directory, "execution-2"))
+    world.plan.run_before("lock", lambda: world.run(directory, "execution-2"))
     assert world.run(directory, "execution-1")[-1] == "Superseded"
-    assert {ref for ref, _ in world.ledger._claims} == {directory.ref}
+    assert world.ledger.holders == set()
     assert world.run(other).count("AcquireDestination") == 1
     assert world.result(other).outcome is Outcome.COMMITTED

@@ -74,7 +74,7 @@ def check_swept(world: Swept) -> None:
     assert world.all_keys(ENDED.prefix) == [ENDED.job, ENDED.request, ENDED.result]
     assert len(world.all_keys(ALIVE.prefix)) >= 3
     assert world.store.head(BUCKET, ALIVE.request) is None
-    assert world.ledger._claims == {}
+    assert world.ledger.holders == set()
 
 
 def finish(world: Swept) -> None:

@@ -50,15 +50,15 @@ def test_waiting_has_a_limit_and_the_message_names_the_holder() -> None:
     error = world.result(waiting).error
     assert error is not None
     assert JOB in error.message
-    assert {ref for ref, _ in world.ledger._claims} == {holder.ref}
+    assert {lock.ref for lock in world.ledger._locks.values()} == {holder.ref}
     world.run(holder, "execution-2")
     assert outcome(world, holder) == (Outcome.COMMITTED, "")
 
 
-@pytest.mark.parametrize("verb", ["take_turn", "put"])
+@pytest.mark.parametrize("verb", ["lock", "put"])
 def test_i6_a_holder_that_died_before_its_decision_blocks_for_a_limited_time(verb: str) -> None:
     """After 40 minutes it is made unable to be decided, and only then is its lock taken."""
-    dies_at = {"take_turn": FaultPlan().crash_after("take_turn", nth=2)}
+    dies_at = {"lock": FaultPlan().crash_after("lock")}
     plan = dies_at.get(verb) or FaultPlan().crash_before("decide")
     world = World(plan=plan)
     dead = asked(world, JOB, Conflict.REPLACE)

@@ -15,7 +15,7 @@ import pytest
 
 from docs import costs
 from s3commit.aws.ledger_items import SHELVES
-from s3commit.core.model.limits import PAGE_FILES, UNIT_FILES
+from s3commit.core.model.limits import PAGE_FILES
 from stacks.functions import FUNCTIONS
 from tests.core.healed import heal_now
 from tests.core.swept import Swept
@@ -25,7 +25,7 @@ from tests.stacks.synthesized import Assembly, of_type, state_machine, synthesiz
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "deploy.md").read_text()
-STATES = ("advance", "take_over", "take_turn", "decide", "note", "open_job")
+STATES = ("advance", "take_over", "decide", "note", "open_job")
 
 
 @pytest.fixture(scope="module")
@@ -57,21 +57,21 @@ def test_what_the_page_says_in_words_is_what_the_tables_say() -> None:
 
 
 def test_the_calls_of_a_job_are_counted() -> None:
-    counts = [_committed(tasks) for tasks in (10, 20)]
+    counts = [_committed(tasks) for tasks in (6, 16)]
     more = {verb: counts[1][verb] - counts[0].get(verb, 0) for verb in counts[1]}
     assert (more["get"], more["record_attempts"]) == (10 * costs.MANIFEST_READS, 10)
     assert more["complete_upload"] == 10
     few = counts[0]
-    # All ten files are in one page, and in one unit.
+    # All six files are in one page, and in one unit.
     pages, units = 1, 1
-    reads = 10 * costs.MANIFEST_READS + pages * costs.PAGE_READS + units
+    reads = 6 * costs.MANIFEST_READS + pages * costs.PAGE_READS + units
     assert few["get"] - reads == costs.JOB_READS
     page = few["put"] - costs.JOB_WRITES, few["list"] - costs.JOB_LISTINGS
     assert sum(page) == pages * costs.PAGE_WRITES
     assert costs.FILES_PER_PAGE == PAGE_FILES
     assert few["list_uploads"] == costs.UPLOADS_LISTED
     assert sum(few[verb] for verb in STATES) == costs.JOB_RECORD_WRITES
-    assert costs.FILES_PER_UNIT == UNIT_FILES
+    assert few["decide"] + 1 == costs.JOB_TRANSACTIONS  # and the end
 
 
 def _committed(tasks: int) -> dict[str, int]:

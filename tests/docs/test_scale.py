@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from bench import crowd, limits, model
 from bench.crowd import Crowd
 from bench.model import Deployment
 from docs import costs
-from s3commit.aws.env import FULL
+from s3commit.aws.env import DEFAULT
 from s3commit.core.formats.ticket import UnitResult
 from s3commit.core.job.listings import RANGES
 from s3commit.core.job.plan import cut_units
@@ -22,6 +24,9 @@ from s3commit.core.model.limits import CALL_SECONDS, MAX_JOB_FILES, MAX_UNITS
 from stacks.definition import MAP_STEP, definition
 from stacks.functions import FUNCTIONS
 from stacks.observability import OLDEST_MESSAGE_SECONDS
+from tests.core.healed import heal_now
+from tests.core.world import World, job_directory
+from tests.docs.test_costs import _steps as steps_between
 from tests.stacks.synthesized import Assembly, of_type, synthesize
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +45,7 @@ def assembly() -> Assembly:
 
 @pytest.fixture(scope="module")
 def machine() -> dict[str, Any]:
-    return definition(dict.fromkeys(FUNCTIONS, "arn"), DEPLOYED.shares.workers)
+    return definition(dict.fromkeys(FUNCTIONS, "arn"))
 
 
 def test_the_pages_tables_are_the_models() -> None:
@@ -56,9 +61,13 @@ def test_the_pages_table_of_jobs_at_once_is_the_models() -> None:
 
 
 def test_what_the_page_says_in_words_is_what_the_model_says() -> None:
-    jobs = DEPLOYED.room // DEPLOYED.shares.workers
-    assert f"**Up to {jobs} jobs complete side by side**" in WORDS
-    assert f"so {jobs + 1} of them want the account's {limits.ACCOUNT:,.0f} functions" in WORDS
+    jobs = DEPLOYED.shares.workers // DEPLOYED.workers
+    assert f"**Up to {jobs} jobs complete side by side at full speed**" in WORDS
+    assert f"share the deployment's {DEPLOYED.shares.workers} workers" in WORDS
+    floor = limits.EVENT + model.TRANSITIONS_TO_RESULT * limits.TRANSITION
+    job, requests = DEPLOYED.job(100), DEPLOYED.requests()
+    assert f"Of the {job:.1f} s of a job of 100 files {floor:.1f} s are AWS's floor" in WORDS
+    assert f"{requests:.1f} s are {model.REQUESTS_TO_RESULT} requests to S3" in WORDS
     assert f"finds all functions cold takes {limits.COLD:.1f} s longer" in WORDS
     tasks = OLDEST_MESSAGE_SECONDS / costs.INGEST_SECONDS * DEPLOYED.shares.manifests
     assert f"({tasks:,.0f} tasks at once)" in WORDS
@@ -107,7 +116,8 @@ def test_queues_and_map_are_deployed_as_the_model_has_them(
     }
     assert sources == {(1, DEPLOYED.shares.manifests), (10, DEPLOYED.shares.requests)}
     completes = machine["States"]["CompleteUploads"]
-    assert completes["MaxConcurrency"] == DEPLOYED.shares.workers <= limits.CHILDREN
+    assert completes["MaxConcurrencyPath"] == "$.workers"
+    assert DEPLOYED.workers <= limits.CHILDREN
     assert completes["ItemProcessor"]["ProcessorConfig"] == {
         "Mode": "DISTRIBUTED",
         "ExecutionType": "EXPRESS",
@@ -141,12 +151,34 @@ def test_the_models_units_are_the_plans(files: int) -> None:
     assert (len(units), max(map(len, units))) == (count, size)
 
 
+def test_what_delays_a_result_is_counted(machine: dict[str, Any]) -> None:
+    """The model's small job: its states, and S3's requests but those for files and manifests."""
+    world, directory, tasks = World(), job_directory(), 3
+    heal_now(world)
+    attempts = [world.attempt(directory, f"t{number}") for number in range(tasks)]
+    for attempt in attempts:
+        world.announce(directory, attempt)
+    world.request(directory, *attempts)
+    before = len(world.plan.calls)
+    path = world.run(directory)
+    calls = world.plan.calls[before:]
+    is_last = [one.verb == "put" and directory.result in one.arguments.values() for one in calls]
+    until = Counter(one.verb for one in calls[: is_last.index(True) + 1])
+    pages = 1 + costs.PAGE_READS + costs.PAGE_WRITES  # and a unit's
+    of_map = 1  # the plan, read by the machine: a part of the time of a Map Run
+    fixed = until["get"] + until["put"] + until["list"] - tasks - pages - of_map
+    assert fixed == model.REQUESTS_TO_RESULT
+    named = [*path[: path.index("PublishSuccess") + 1]]
+    entered = 1 + sum(steps_between(machine["States"], *pair) for pair in itertools.pairwise(named))
+    assert entered == model.TRANSITIONS_TO_RESULT
+
+
 def test_the_prices_use_the_durations_of_the_model() -> None:
     _, size = DEPLOYED.units(costs.FILES)
     steps = DEPLOYED.requests() + DEPLOYED.verify(costs.FILES) + DEPLOYED.publish(costs.FILES)
     assert pytest.approx(DEPLOYED.unit(size), rel=0.01) == costs.UNIT_SECONDS
     assert pytest.approx(steps, rel=0.01) == costs.STEPS_SECONDS
-    assert costs.MOST_UNITS == MAX_UNITS
+    assert DEPLOYED.units(costs.FILES)[0] == costs.UNITS
     million = sum(one.cost for one in costs.million())
     assert DEPLOYED.price(costs.FILES)[0] == pytest.approx(million, abs=0.01)
 
@@ -155,11 +187,11 @@ def test_the_prices_use_the_durations_of_the_model() -> None:
 
 
 def test_one_job_stays_below_the_limits_by_default() -> None:
-    in_flight = DEPLOYED.shares.workers * DEPLOYED.in_flight
+    in_flight = DEPLOYED.workers * DEPLOYED.in_flight
     assert in_flight / FASTEST < limits.S3_WRITES
     assert RANGES / FASTEST < limits.S3_READS  # of a step that reads all manifests
-    assert FULL <= limits.ACCOUNT
-    assert DEPLOYED.shares.workers <= limits.NEW
+    assert DEFAULT <= limits.ACCOUNT / 2  # others have the rest
+    assert DEPLOYED.workers <= limits.NEW
     assert DEPLOYED.shares.requests <= limits.POLLERS  # so there is nothing to wait for
     results = MAX_UNITS * len(json.dumps({"unit": MAX_UNITS, "files": 250, "lost": 0}) + ",")
     assert {"unit", "files", "lost"} <= set(UnitResult.__dataclass_fields__)
@@ -183,15 +215,21 @@ def test_a_unit_ends_in_time_though_all_functions_write_below_one_prefix() -> No
 
 
 def test_a_crowd_that_wants_too_much_is_throttled_and_ends_all_the_same() -> None:
-    found = Crowd(room=40, workers=40, call=1.0).run(4, 100, spread=0.0)
+    found = Crowd(room=40, of_all=160, of_one=40, call=1.0).run(4, 100, spread=0.0)
     assert found.throttled > 0
     assert found.failed == 0
     assert found.calls - found.throttled >= 400
     assert found.seconds >= 400 / 40
 
 
+def test_a_crowd_that_shares_what_there_is_is_hardly_throttled() -> None:
+    shared = Crowd(room=60, of_all=40, of_one=40, call=1.0).run(8, 100, spread=8.0)
+    alone = Crowd(room=60, of_all=320, of_one=40, call=1.0).run(8, 100, spread=8.0)
+    assert shared.throttled / shared.calls < 0.1 < alone.throttled / alone.calls
+
+
 def test_a_crowd_without_functions_fails_after_the_last_try_of_its_maps() -> None:
-    found = Crowd(room=0, workers=2, call=1.0).run(3, 10, spread=1.0)
+    found = Crowd(room=0, of_all=6, of_one=2, call=1.0).run(3, 10, spread=1.0)
     assert found.failed == 3
     assert found.again == 3 * len(crowd.MAP_PAUSES)
     assert found.calls == found.throttled

@@ -18,12 +18,11 @@ from s3commit.core.formats.documents import encode_request
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.record import new_record
 from s3commit.core.model.job import CommitRequest, JobResult, Outcome
-from s3commit.core.model.locks import Claim, LockMode
+from s3commit.core.model.locks import Lock, destination_node
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.job import Job
 from tests.cli.support import run
-from tests.contract.locking import hold, waits
 from tests.e2e.conftest import Deployed
 from tests.fakes.execution import ROUTES, STEPS
 
@@ -51,19 +50,21 @@ def decided_and_dead(deployed: Deployed, job: Job, task: s3commit.Task) -> str:
     """Bring the job past its decision in the hands of an execution that was stopped before it."""
     machines = deployed.client("stepfunctions")
     directory, ledger = job.directory, DynamoLedger(deployed.table)
-    node = f"{directory.bucket}/{directory.destination.prefix}"
+    node = destination_node(directory.destination)
     # Someone who never ends keeps it waiting, so that it is stopped at a known point.
     someone = replace(
-        new_record(job.spec, directory, SystemClock().now()), job_id=str(uuid.uuid4())
+        new_record(job.spec, directory, SystemClock().now()),
+        job_id=str(uuid.uuid4()),
+        state=JobState.SEALED,
+        locks=(node,),
     )
-    ledger.open_job(replace(someone, state=JobState.SEALED))
-    hold(ledger, someone.ref, node)
+    ledger.open_job(someone)
     request(job, task)
-    until(lambda: waits(ledger, job.directory.ref))
+    until(lambda: (record := ledger.job(directory.ref)) and record.waits)
     record = ledger.job(job.directory.ref)
     assert record is not None
     machines.stop_execution(executionArn=record.execution)
-    ledger.drop_claim(someone.ref, Claim(node, LockMode.EXCLUSIVE))
+    ledger.unlock(Lock(node, someone.ref))
     ports = Ports(S3ObjectStore(), ledger, SystemClock())
     ticket = Ticket(job.job_id, directory.bucket, directory.prefix).after(record)
     name = "AcquireDestination"
@@ -89,7 +90,7 @@ def test_i6_one_command_goes_on_with_the_holder_and_those_who_wait_follow(
     with task.open("part.csv") as file:
         file.write(b"first")
     dead = decided_and_dead(environment, holder, task)
-    waiter = s3commit.open_job(destination)
+    waiter = s3commit.open_job(destination, conflict="replace")
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(write, waiter)
 
@@ -112,4 +113,4 @@ def test_i6_one_command_goes_on_with_the_holder_and_those_who_wait_follow(
     assert f"job {holder.job_id} is COMMITTED already" in refused
     s3 = environment.client("s3")
     listed = s3.list_objects_v2(Bucket=environment.bucket, Prefix="e2e/three-in-the-morning/part")
-    assert {one["Size"] for one in listed["Contents"]} == {5, 6}
+    assert {one["Size"] for one in listed["Contents"]} == {6}

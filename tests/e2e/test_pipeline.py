@@ -57,7 +57,7 @@ def test_the_outcome_is_announced_and_the_execution_reads_well(environment: Depl
         if "stateEnteredEventDetails" in event
     ]
     assert names[:3] == ["SealJob", "WhereToResume", "VerifyManifests"]
-    assert names[-4:] == ["AnnounceOutcome", "TidyUp", "HowItEnded", "JobCommitted"]
+    assert names[-5:] == ["AnnounceOutcome", "TidyUp", "AllTidy", "HowItEnded", "JobCommitted"]
 
 
 def test_a_message_that_is_garbage_ends_in_the_dead_letter_queue(environment: Deployed) -> None:

@@ -23,8 +23,8 @@ from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.tidy_up import tidy_up
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import Ticket, UnitResult
-from s3commit.core.job.pages import MAX_INDEX_BYTES, Unit, decode_unit
+from s3commit.core.formats.ticket import Ticket, Unit, UnitResult
+from s3commit.core.job.pages import MAX_INDEX_BYTES, decode_unit
 from s3commit.core.job.record import beside_twins
 from s3commit.core.model.errors import (
     AccessError,
@@ -36,7 +36,7 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.job import Failure
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.ledger import LostRaceError
+from s3commit.core.ports.ledger import HeldError, LostRaceError
 from tests.fakes.clock import ManualClock
 
 RETRIES = 10
@@ -97,7 +97,7 @@ ROUTES: dict[str, Callable[[Ticket], str]] = {
     "PublishSuccess": lambda _: "TidyUp",
     "AbortJob": lambda ticket: "TidyUp" if ticket.outcome else proceed(ticket),
     "RollBack": lambda ticket: "TidyUp" if ticket.outcome else proceed(ticket),
-    "TidyUp": lambda _: "",
+    "TidyUp": lambda ticket: "TidyUp" if ticket.page else "",
 }
 
 
@@ -133,6 +133,8 @@ def run_execution(
         except LostRaceError:
             entered.append(SUPERSEDED)
             return entered
+        except HeldError:
+            name = "AcquireDestination"
         except (JobRefusedError, InvalidInputError) as error:
             if name not in REFUSING:
                 raise

@@ -14,7 +14,8 @@ from zlib import crc32
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.locks import Claimed
+from s3commit.core.model.locks import Item as Beside
+from s3commit.core.model.locks import Kind, destination_node
 from s3commit.core.model.record import AttemptRecord, JobRecord
 from s3commit.core.model.states import ENDED
 
@@ -34,7 +35,7 @@ def job_item(record: JobRecord) -> Item:
     del fields["destination"]
     fields["directory"] = JobDirectory.of(record).prefix
     fields["shelf"] = f"{record.state}#{crc32(record.ref.encode()) % 16:02d}"
-    for name in ("turn", "plan", "replaced", "failure"):
+    for name in ("waits", "plan", "replaced", "failure"):
         if fields[name] is not None:
             fields[name] = _stored(_fields(fields[name]))
     if record.state in ENDED:
@@ -54,18 +55,20 @@ def attempt_item(attempt: AttemptRecord) -> Item:
     )
 
 
-def claim_item(claimed: Claimed) -> Item:
-    """The item of a job's claim."""
-    claim = claimed.claim
-    top = "/".join(claim.node.split("/", 2)[:2])
-    return _item(
-        f"CLAIMS#{claim.mode}#{top}/",
-        f"{claim.node}/{claimed.ref}",
-        expires_at=_EXPIRES_AT,
-        waits=claimed.waits or None,
-        asked=(claimed.waits and claimed.asked) or None,
-        epoch=claimed.epoch,
-    )
+def beside_item(record: JobRecord, one: Beside) -> Item:
+    """An item that stands beside the record."""
+    node = destination_node(record.destination)
+    top = "/".join(node.split("/", 2)[:2]) + "/"
+    if one.kind is Kind.LOCK:
+        return _item(f"LOCKS#{top}", one.name, ref=record.ref)
+    if one.kind is Kind.APPEND:
+        return _item(f"APPENDS#{top}", f"{node}/{record.ref}")
+    if one.kind is Kind.ENDED:
+        ended = (record.finished_at or record.updated_at)[: len("2026-11-21T22:0")]
+        return _item(f"ENDED#{top}#{ended}", f"{node}/{record.ref}", expires_at=_EXPIRES_AT)
+    plan = record.plan
+    files, rows = (plan.files, plan.rows) if plan else (0, None)
+    return _item(f"KEYS#{node}", one.name, job_id=record.job_id, files=files, rows=rows)
 
 
 def item_size(item: Mapping[str, Any]) -> int:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from s3commit.core.model.locks import Claim, Claimed
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import Destination
+from s3commit.core.model.limits import APPEND_SECONDS, MAX_ITEMS
+from s3commit.core.model.locks import (
+    Append,
+    Item,
+    KeyHolder,
+    Kind,
+    Lock,
+    changed_items,
+    destination_node,
+    items,
+    seconds,
+)
 from s3commit.core.model.record import AttemptRecord, Healing, JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.ledger import Expected, Ledger
-from tests.fakes.item_limits import (
-    attempt_item,
-    check_item,
-    claim_item,
-    job_item,
-)
+from s3commit.core.ports.ledger import Expected, HeldError, Ledger
+from tests.fakes.item_limits import attempt_item, beside_item, check_item, job_item
 
 OPEN = JobState.OPEN
 
@@ -31,7 +39,9 @@ class MemoryLedger(Ledger):
     def __init__(self) -> None:
         self._jobs: dict[str, JobRecord] = {}
         self._attempts: dict[str, dict[tuple[str, str], AttemptRecord]] = {}
-        self._claims: dict[tuple[str, Claim], Claimed] = {}
+        self._locks: dict[str, Lock] = {}
+        self._keys: dict[tuple[str, str], KeyHolder] = {}
+        self._appends: dict[str, tuple[Append, str]] = {}  # by ref; and when it has ended
         self._unlisted: set[str] = set()
         self._healing: dict[str, Healing] = {}
         self._tables = count(1)
@@ -41,20 +51,27 @@ class MemoryLedger(Ledger):
     def lose(self) -> None:
         """An empty table in its place, under everybody who uses it."""
         with self._lock:
-            kept: list[Any] = [
-                *(self._jobs, self._attempts, self._claims, self._healing, self._unlisted)
-            ]
+            kept: list[Any] = [*self._parts(), self._attempts, self._unlisted]
             for one in kept:
                 one.clear()
             self._table = f"table-{next(self._tables)}"
+
+    @property
+    def holders(self) -> set[str]:
+        """The jobs, by their refs, that have a lock or are listed as appending and under way."""
+        with self._lock:
+            appends = {ref for ref, (one, _) in self._appends.items() if not one.ended}
+            return appends | {lock.ref for lock in self._locks.values()}
 
     def restore(self, earlier: MemoryLedger) -> None:
         """What the table had earlier, in a new one, under everybody who uses it."""
         with self._lock:
             self.lose()
-            self._jobs.update(earlier._jobs)
-            self._claims.update(earlier._claims)
-            self._healing.update(earlier._healing)
+            for mine, theirs in zip(self._parts(), earlier._parts(), strict=True):
+                mine.update(theirs)
+
+    def _parts(self) -> list[dict[Any, Any]]:
+        return [self._jobs, self._locks, self._keys, self._appends, self._healing]
 
     def job(self, ref: str) -> JobRecord | None:
         """See `Ledger.job`."""
@@ -68,12 +85,15 @@ class MemoryLedger(Ledger):
 
     def open_job(self, record: JobRecord) -> JobRecord:
         """See `Ledger.open_job`."""
-        check_item(job_item(record))
+        beside = sorted(items(record))
+        _check_size(record, beside, len(beside))
         with self._lock:
             standing = self._jobs.get(record.ref)
             if standing is None or (record.state is not OPEN and standing.state is OPEN):
                 self._unlisted.discard(record.ref)
                 self._jobs[record.ref] = record
+                for one in beside:
+                    self._put(record, one)
             return self._jobs[record.ref]
 
     def healing(self, bucket: str, *, now: str) -> Healing:
@@ -88,13 +108,53 @@ class MemoryLedger(Ledger):
             if stands is not None and stands.table == healing.table and not stands.whole:
                 self._healing[bucket] = healing
 
-    def update(self, ref: str, expected: Expected, changes: Mapping[str, Any]) -> JobRecord:
+    def update(
+        self,
+        ref: str,
+        expected: Expected,
+        changes: Mapping[str, Any],
+        *,
+        unlocked: Collection[str] = (),
+    ) -> JobRecord:
         """See `Ledger.update`."""
         with self._lock:
-            record = replace(expected.check(ref, self._jobs.get(ref)), **changes)
-            check_item(job_item(record))
-            self._jobs[ref] = record
-            return record
+            before = expected.check(ref, self._jobs.get(ref))
+            after = replace(before, **changes)
+            put, drop = changed_items(before, after)
+            _check_size(after, put, len(put) + len(drop) + len(unlocked))
+            held = [one for one in put if not self._is_free(after, one)]
+            if held or any(node in self._locks for node in unlocked):
+                raise HeldError(f"job {ref}: another job holds what it needs")
+            self._jobs[ref] = after
+            for one in put:
+                self._put(after, one)
+            for one in drop:
+                self._drop(before, one)
+            return after
+
+    def _is_free(self, record: JobRecord, one: Item) -> bool:
+        if one.kind is Kind.LOCK:
+            return one.name not in self._locks or self._locks[one.name].ref == record.ref
+        holder = self._keys.get((destination_node(record.destination), one.name))
+        return one.kind is not Kind.KEY or holder is None or holder.job_id == record.job_id
+
+    def _put(self, record: JobRecord, one: Item) -> None:
+        if one.kind is Kind.LOCK:
+            self._locks[one.name] = Lock(one.name, record.ref)
+        elif one.kind is Kind.KEY:
+            plan = record.plan
+            holder = KeyHolder(record.job_id, *((plan.files, plan.rows) if plan else (0, None)))
+            self._keys[destination_node(record.destination), one.name] = holder
+        else:
+            ended = one.kind is Kind.ENDED
+            append = Append(one.name, record.ref, ended)
+            self._appends[record.ref] = append, (record.finished_at or "") if ended else ""
+
+    def _drop(self, record: JobRecord, one: Item) -> None:
+        if one.kind is Kind.LOCK:
+            self._locks.pop(one.name, None)
+        elif one.kind is Kind.KEY:
+            self._keys.pop((destination_node(record.destination), one.name), None)
 
     def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
         """See `Ledger.record_attempts`."""
@@ -111,31 +171,39 @@ class MemoryLedger(Ledger):
         with self._lock:
             return iter(list(self._attempts.get(ref, {}).values()))
 
-    def put_claim(self, claim: Claimed) -> None:
-        """See `Ledger.put_claim`."""
-        check_item(claim_item(claim))
+    def locks(self, nodes: Collection[str]) -> list[Lock]:
+        """See `Ledger.locks`."""
         with self._lock:
-            stands = self._claims.get((claim.ref, claim.claim))
-            is_its_own = stands is not None and stands.epoch == claim.epoch
-            is_none_of_a_later_epoch = stands is None or stands.epoch <= claim.epoch
-            if is_its_own if claim.waits else is_none_of_a_later_epoch:
-                self._claims[claim.ref, claim.claim] = claim
+            return [self._locks[node] for node in sorted(nodes) if node in self._locks]
 
-    def drop_claim(self, ref: str, claim: Claim) -> None:
-        """See `Ledger.drop_claim`."""
+    def locks_below(self, node: str) -> Iterator[Lock]:
+        """See `Ledger.locks_below`."""
         with self._lock:
-            self._claims.pop((ref, claim), None)
+            below = [one for at, one in self._locks.items() if at.startswith(node) and at != node]
+        return iter(sorted(below))
 
-    def claims(self, claim: Claim, *, below: bool, asked: str = "") -> Iterator[Claimed]:
-        """See `Ledger.claims`."""
+    def unlock(self, lock: Lock) -> None:
+        """See `Ledger.unlock`."""
         with self._lock:
+            if self._locks.get(lock.node) == lock:
+                del self._locks[lock.node]
+
+    def key_holder(self, destination: Destination, digest: str) -> KeyHolder | None:
+        """See `Ledger.key_holder`."""
+        with self._lock:
+            return self._keys.get((destination_node(destination), digest))
+
+    def appends(self, node: str, *, below: bool) -> Iterator[Append]:
+        """See `Ledger.appends`."""
+        with self._lock:
+            ends = [ended for _, ended in self._appends.values() if ended]
+            latest = max(ends, default="")
             found = [
                 one
-                for one in self._claims.values()
-                if one.claim.mode is claim.mode
-                and (one.claim.node == claim.node or below)
-                and one.claim.node.startswith(claim.node)
-                and not (asked and one.waits and one.asked > asked)
+                for one, ended in self._appends.values()
+                if (one.node == node or (below and one.node.startswith(node)))
+                # DynamoDB may delete one as soon as its time is over.
+                and not (ended and seconds(ended, latest) > APPEND_SECONDS)
             ]
         return iter(sorted(found))
 
@@ -151,7 +219,20 @@ class MemoryLedger(Ledger):
             ]
         return iter(sorted(found, key=lambda record: record.updated_at))
 
+    def count_in(self, state: JobState, *, since: str, most: int) -> int:
+        """See `Ledger.count_in`."""
+        return sum(1 for _ in self.jobs_in(state, before="9", since=since))
+
     def unlist(self, ref: str) -> None:
         """See `Ledger.unlist`."""
         with self._lock:
             self._unlisted.add(ref)
+
+
+def _check_size(record: JobRecord, put: Collection[Item], others: int) -> None:
+    """Raise `InvalidInputError` for a transaction with ``others`` that DynamoDB would refuse."""
+    check_item(job_item(record))
+    for one in put:
+        check_item(beside_item(record, one))
+    if 1 + others > MAX_ITEMS:
+        raise InvalidInputError(f"a transaction of more than {MAX_ITEMS} items")

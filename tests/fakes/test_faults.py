@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from s3commit.core.model.errors import TransientError
-from s3commit.core.model.locks import Claim, Claimed, LockMode
+from s3commit.core.model.locks import Lock
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
@@ -21,15 +21,15 @@ def test_without_rules_nothing_strikes_and_all_is_counted() -> None:
     store.put("lake", "a", b"1")
     store.put("lake", key="b", body=b"2")
     assert [line.key for line in store.list("lake", "")] == ["a", "b"]
-    ledger.put_claim(Claimed(Claim("node", LockMode.SHARED), "job-1"))
+    ledger.unlock(Lock("node", "job-1"))
 
-    assert plan.counts() == {"list": 1, "put": 2, "put_claim": 1}
+    assert plan.counts() == {"list": 1, "put": 2, "unlock": 1}
     assert (plan.count(), plan.count("put"), plan.count("get")) == (4, 2, 0)
     assert [(call.number, call.verb, call.key) for call in plan.calls] == [
         (1, "put", "a"),
         (2, "put", "b"),
         (3, "list", ""),
-        (4, "put_claim", ""),
+        (4, "unlock", ""),
     ]
     assert plan.calls[1].arguments["body"] == b"2"
     assert plan.fired == []

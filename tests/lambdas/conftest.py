@@ -20,6 +20,7 @@ ENVIRONMENT = {
     env.STATE_MACHINE: "arn:aws:states:eu-central-1:123456789012:stateMachine:s3commit",
     env.LEDGER_TTL_DAYS: "90",
     env.REPLACE_BELOW: '[""]',
+    env.WORKERS: "[100, 40]",
     env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
     env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,
 }

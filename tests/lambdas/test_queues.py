@@ -215,7 +215,7 @@ def test_i12_an_id_at_several_directories_starts_an_execution_for_each(
     directories = [DIRECTORY, job_directory(prefix="evil/"), job_directory(prefix="sales/2026/")]
     call("dispatch", {"Records": [message("one", *[one.request for one in directories])]})
     assert len(set(names)) == 3
-    assert all(re.fullmatch(rf"{DIRECTORY.job_id}-[0-9a-f]{{16}}", name) for name in names)
+    assert all(re.fullmatch(rf"{DIRECTORY.job_id}-[0-9a-f]{{32}}", name) for name in names)
 
 
 def test_a_start_that_fails_is_redelivered(

@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 from s3commit.aws.env import MOST_WORKERS
-from s3commit.core.model.limits import COMPLETE_WORKERS, UNIT_FILES
+from s3commit.core.model.limits import COMPLETE_WORKERS, UNIT_FILES, UNITS_OF_A_JOB
 from stacks.config import ConfigError, DeployConfig
 from stacks.functions import FUNCTIONS
 from tests.lambdas.conftest import ENVIRONMENT
@@ -22,6 +22,7 @@ def test_all_workers_of_a_job_stay_below_what_s3_takes_below_a_prefix() -> None:
     in_flight = MOST_WORKERS * COMPLETE_WORKERS
     assert in_flight / FASTEST < WRITES_A_SECOND
     assert in_flight / FASTEST > 0.9 * WRITES_A_SECOND, "and use it"
+    assert UNITS_OF_A_JOB == MOST_WORKERS
     with pytest.raises(ConfigError):
         DeployConfig.from_context({"s3commit:maxConcurrency": MOST_WORKERS + 1})
 

@@ -9,25 +9,54 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.model.errors import TransientError
+from s3commit.aws.notifications import SUFFIXES
+from s3commit.core.model.errors import NeedsOperatorError, TransientError
 from s3commit.core.ports.bundle import Sweeper
-from s3commit.core.sweep.sweep import DAY
-from tests.core.world import World, job_directory
+from s3commit.core.sweep.sweep import DAY, HOUR
+from tests.core.world import OTHER_JOB, World, job_directory
 from tests.fakes.executions import MemoryExecutions
 from tests.lambdas.conftest import Context
 
 LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
 
 
+class Notified:
+    """Of S3's client: which suffixes a queue hears of."""
+
+    def __init__(self) -> None:
+        self.suffixes = list(SUFFIXES)
+
+    def get_bucket_notification_configuration(self, Bucket: str) -> dict[str, Any]:  # noqa: N803
+        assert Bucket == "lake"
+        return {
+            "QueueConfigurations": [
+                {
+                    "QueueArn": "arn",
+                    "Filter": {"Key": {"FilterRules": [{"Name": "Suffix", "Value": suffix}]}},
+                }
+                for suffix in self.suffixes
+            ]
+        }
+
+
+@pytest.fixture
+def notified() -> Notified:
+    return Notified()
+
+
 @pytest.fixture
 def sweep(
-    world: World, module: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+    world: World,
+    module: Callable[[str], ModuleType],
+    notified: Notified,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., dict[str, Any]]:
     """Call the function as the schedule does."""
 
     def call(**limits: int) -> dict[str, Any]:
         loaded = module("sweep")
         monkeypatch.setattr(loaded, "sweeper", Sweeper(world.ports, MemoryExecutions()))
+        monkeypatch.setattr(loaded, "client", notified)
         answer: dict[str, Any] = json.loads(json.dumps(loaded.handler(LIMITS | limits, Context())))
         return answer
 
@@ -63,3 +92,31 @@ def test_a_sweep_that_can_not_read_the_index_fails_after_it_has_done_the_rest(
     with pytest.raises(TransientError, match="could not read"):
         sweep()
     assert world.store.head("lake", abandoned.request) is not None
+
+
+@pytest.mark.parametrize("lacking", SUFFIXES)
+def test_a_sweep_fails_after_its_work_if_the_bucket_announces_nothing_to_us(
+    world: World, sweep: Callable[..., dict[str, Any]], notified: Notified, lacking: str
+) -> None:
+    abandoned = job_directory()
+    world.announce(abandoned, world.attempt(abandoned, "t0"))
+    world.clock.advance(2 * DAY)
+    notified.suffixes.remove(lacking)
+    with pytest.raises(NeedsOperatorError, match=rf"\[NOT_NOTIFIED\].* end in {lacking}:"):
+        sweep()
+    assert world.store.head("lake", abandoned.request) is not None
+
+
+def test_jobs_that_are_resumed_are_counted_apart_from_those_that_are_tidied_up(
+    world: World, sweep: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.request(job_directory(), world.attempt(job_directory(), "t0"))
+    world.run(job_directory())
+    world.attempt(job_directory(), "late")  # its event is lost
+    lost = job_directory(OTHER_JOB)
+    world.request(lost, world.attempt(lost, "t0"))
+    world.clock.advance(HOUR)
+    report = sweep()
+    assert (report["started"], report["tidying"]) == (2, 1)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["JobsResumed"] for line in lines if "JobsResumed" in line] == [[1.0]]

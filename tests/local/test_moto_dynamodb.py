@@ -109,10 +109,12 @@ def test_a_cancelled_transaction_leaves_everything_as_it_was(local: Local, key: 
         "Key": item(key, "absent"),
         "ConditionExpression": "attribute_exists(pk)",
     }
-    with pytest.raises(ClientError):
+    with pytest.raises(ClientError) as error:
         local.dynamodb.transact_write_items(
-            TransactItems=[{"Update": update}, {"Put": new}, {"ConditionCheck": refused}]
+            TransactItems=[{"Update": update}, {"ConditionCheck": refused}, {"Put": new}]
         )
+    reasons: Any = error.value.response["CancellationReasons"]  # in the order of the items
+    assert [one["Code"] for one in reasons] == ["None", "ConditionalCheckFailed", "None"]
     left = local.dynamodb.query(
         TableName=name,
         KeyConditionExpression="pk = :k",

@@ -1,4 +1,4 @@
-"""One unit of a Map fails on the real template: the Map's next round completes what is left."""
+"""One unit of a small job fails on the real template: the Map Run completes what is left."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.stacks.synthesized import synthesize
 
 PROJECT = Path(__file__).parents[2]
-FILES = 40  # two units
+FILES = 40  # three units
 # S3 refuses to complete one file the first time: no retry of a request or of a worker mends it, so
 # the child fails, and the Map with it.
 PROGRAM = """
@@ -46,7 +46,13 @@ with LocalRuntime(Path(sys.argv[1]), warm=False, middleware=around) as runtime:
                 with task.open(f"part-{number:02}.csv") as file:
                     file.write(b"1,2")
         files = job.commit([task.counted], timeout=120).files
-    print(json.dumps({"files": files, "seen": seen, "refused": len(refused)}))
+    machine = runtime.client("stepfunctions")
+    [execution] = machine.list_executions(stateMachineArn=runtime.state_machine_arn)["executions"]
+    events = machine.get_execution_history(executionArn=execution["executionArn"])["events"]
+    entered = [one["stateEnteredEventDetails"]["name"] for one in events
+               if "stateEnteredEventDetails" in one]
+    maps = [name for name in entered if name in ("CompleteFew", "CompleteUploads")]
+    print(json.dumps({"files": files, "seen": seen, "refused": len(refused), "maps": maps}))
 """
 
 
@@ -61,6 +67,7 @@ def test_i2_the_round_after_a_failed_unit_completes_what_is_left() -> None:
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert (report["files"], report["refused"]) == (FILES, 1)
+    assert report["maps"] == ["CompleteFew", "CompleteUploads"]
     asked = [int(name.split("-")[1].removesuffix(".csv")) for _, name in report["seen"]]
     again = {number for number in asked if asked.count(number) > 1}
     assert 39 in again

@@ -14,11 +14,11 @@ REPLACING = LONG["call by call: replace beside replace"]
 
 
 def test_without_conditional_updates_two_jobs_replace_one_destination_together() -> None:
-    """The shortest way, call by call: one is pushed back by the other, and holds all the same."""
+    """The shortest way, call by call: both lock one node."""
     with units_of_one_file(), pytest.raises(Violation, match="I6: both jobs") as found:
         Explorer(REPLACING, ledger=HeedlessLedger).run()
     print(found.value)
-    assert "AcquireDestination take_turn" in str(found.value)
+    assert "AcquireDestination lock" in str(found.value)
 
 
 @pytest.mark.parametrize("promise", ["strong reads", "conditional put"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.model import locks
-from s3commit.core.model.locks import LockMode
+from s3commit.core.commit import acquire_destination, decide_commit
+from s3commit.core.job.appends import Appends
 from tests.engines.explorer.explorer import Explorer
 from tests.engines.explorer.worlds import EVERYDAY, LONG, explore, units_of_one_file
 from tests.engines.sim.scheduler import Violation
@@ -21,9 +21,19 @@ def test_i1_to_i6_i9_to_i11_in_every_state_of_a_small_world(name: str) -> None:
     assert all(set(end.split()) <= {"COMMITTED", "ABORTED", "ROLLED_BACK"} for end in explorer.ends)
 
 
-def test_the_explorer_sees_what_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With locks that stand beside each other two jobs replace one destination together."""
-    everything = frozenset(LockMode)
-    monkeypatch.setattr(locks, "COMPATIBLE", dict.fromkeys(LockMode, everything))
-    with units_of_one_file(), pytest.raises(Violation, match="I6: both jobs are under way"):
-        Explorer(EVERYDAY["replace beside replace"]).run()
+@pytest.mark.parametrize(
+    ("world", "found"),
+    [
+        ("replace beside replace", "I6: both jobs are under way"),
+        ("replace beside append", "I6: .* no order of the jobs leaves them"),
+    ],
+)
+def test_the_explorer_sees_what_is_broken(
+    world: str, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Locks that nobody takes, and appends that are not left alone."""
+    monkeypatch.setattr(acquire_destination, "nodes_to_lock", lambda *_args, **_whole: ())
+    monkeypatch.setattr(decide_commit, "bool", lambda _: True, raising=False)
+    monkeypatch.setattr(Appends, "to_leave", lambda _self: {})
+    with units_of_one_file(), pytest.raises(Violation, match=found):
+        Explorer({**EVERYDAY, **LONG}[world]).run()

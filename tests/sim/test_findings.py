@@ -94,7 +94,7 @@ def test_i8_a_decision_that_is_put_behind_a_record_in_the_empty_table_is_gone_on
     assert world.record(directory).state is JobState.OPEN
     heal_now(world)
     assert world.record(directory).state is JobState.COMMITTING
-    assert world.record(directory).locks
+    assert world.ledger.holders == {directory.ref}
     assert world.run(directory, "execution-2")[-1] == "TidyUp"
     assert world.result(directory).outcome is Outcome.COMMITTED
 

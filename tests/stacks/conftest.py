@@ -29,4 +29,5 @@ def encrypted() -> Assembly:
         protectNames="documents",
         operators=OPERATOR,
         executionLogs="data",
+        reserveWorkers="true",
     )

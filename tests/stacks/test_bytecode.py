@@ -13,7 +13,7 @@ import pytest
 
 from stacks import layers, pipeline
 from stacks.functions import RUNTIME
-from stacks.layers import Compiler, LayerBuildError, compile_modules, package_layer, runtime_python
+from stacks.layers import Compiler, LayerBuildError, compile_modules, function_code, runtime_python
 from stacks.pipeline import build
 from tests.stacks.synthesized import digests
 
@@ -30,7 +30,7 @@ def test_a_second_build_elsewhere_gives_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(layers, "runtime_python", lambda: THIS)
-    one, other = (package_layer(tmp_path / name) for name in ("one", "a/longer/name"))
+    one, other = (function_code(tmp_path / name) for name in ("one", "a/longer/name"))
     found = digests(one)
     assert found == digests(other)
     compiled = [name for name in found if name.endswith(".pyc")]

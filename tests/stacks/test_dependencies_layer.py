@@ -1,4 +1,4 @@
-"""The second layer is for any processor, the same each time, and enough for the handlers."""
+"""The layer is for any processor, the same each time, and enough for the handlers."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from stacks.layers import (
     SERVICES,
     LayerBuildError,
     dependencies_layer,
+    function_code,
 )
 from tests.stacks.synthesized import digests
 
@@ -53,7 +54,9 @@ def test_a_digest_that_does_not_match_is_refused(tmp_path: Path) -> None:
     assert list((tmp_path / "build").iterdir()) == []
 
 
-def test_handlers_import_and_call_aws_with_the_two_layers_alone(layer: Path) -> None:
+def test_handlers_import_and_call_aws_with_their_code_and_the_layer_alone(
+    layer: Path, tmp_path: Path
+) -> None:
     """In a process that sees nothing of this virtual environment."""
     handlers = sorted(path.stem for path in (ROOT / "lambdas").glob("[a-z]*.py"))
     code = f"""
@@ -66,7 +69,7 @@ foreign = [name for name in ("moto", "pyarrow", "pydantic", "click") if name in 
 assert not foreign, foreign
 assert "site-packages" not in boto3.__file__
 """
-    path = [layer / "python", ROOT / "layers" / "s3commit" / "python", ROOT / "lambdas"]
+    path = [layer / "python", function_code(tmp_path / "code")]
     done = subprocess.run(
         [sys.executable, "-S", "-B", "-c", code],
         capture_output=True,
@@ -82,6 +85,7 @@ assert "site-packages" not in boto3.__file__
             "S3COMMIT_BUCKET": "lake",
             "S3COMMIT_LEDGER_TTL_DAYS": "30",
             "S3COMMIT_REPLACE_BELOW": "[]",
+            "S3COMMIT_WORKERS": "[1, 1]",
             "S3COMMIT_STATE_MACHINE": "arn:aws:states:eu-central-1:111122223333:stateMachine:x",
         },
     )

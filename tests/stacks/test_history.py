@@ -35,11 +35,11 @@ LIFE = EXECUTION_HOURS * 3600
 EVENTS = {"Choice": 2, "Wait": 2, "Pass": 2, "Task": 5, "Map": 6}
 A_RETRY = 3  # scheduled, started, failed; of a Map Run it is one less
 
-STATES: dict[str, Any] = definition(dict.fromkeys(FUNCTIONS, "arn"), 40)["States"]
+STATES: dict[str, Any] = definition(dict.fromkeys(FUNCTIONS, "arn"))["States"]
 
 
 def ways_from(name: str, before: str) -> set[str]:
-    """Without catches: they lead to the end, or to where BeginPublish leads anyway."""
+    """Without catches: they lead to the end, or to where other ways lead anyway."""
     ways = [STATES[name], *STATES[name].get("Choices", ())]
     if before == "WaitForUploads":  # a choice by the job's state, which is one of those that wait
         states = {
@@ -108,12 +108,12 @@ def rounds_before_it_gives_up() -> int:
 
 
 def test_every_loop_of_the_machine_is_known() -> None:
-    """Each has a wait, but the one whose every round is a call that has used up its time."""
+    """Each has a wait, but those whose every round is a call that has used up its time."""
     loops = [way for name in STATES for way in rounds_of(name)]
     waits = {name for way in loops for name in way if STATES[name]["Type"] == "Wait"}
     assert waits == {"WaitForLedger", "WaitForDestination", "WaitForNextRound", "WaitForUploads"}
     without = {name for way in loops for name in way if not waits.intersection(way)}
-    assert without == {"RemoveReplaced", "AllRemoved"}
+    assert without == {"RemoveReplaced", "AllRemoved", "TidyUp", "AllTidy"}
     for name in waits:
         assert STATES[name]["SecondsPath"] == "$.pause"
 
@@ -132,7 +132,7 @@ def test_no_execution_reaches_the_end_of_its_history() -> None:
     completing, undoing = (
         rounds * dearest(name) for name in ("WaitForNextRound", "WaitForUploads")
     )
-    removing = LIFE // CALL_SECONDS * dearest("RemoveReplaced")
+    removing = LIFE // CALL_SECONDS * (dearest("RemoveReplaced") + dearest("TidyUp"))
     healing = (LONGEST_CALL // LONGEST_WAIT + LIFE // CALL_SECONDS) * dearest("WaitForLedger")
     straight = sum(events((name,)) for name in STATES if STATES[name]["Type"] in EVENTS)
     assert 100 < rounds < 250

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -18,11 +17,13 @@ from tests.stacks.synthesized import (
     functions,
     of_type,
     only,
-    state_machine,
 )
 
 PACKAGE = ROOT / "layers" / "s3commit" / "python" / "s3commit"
-VARIABLES = {env.TABLE, env.BUCKET, env.STATE_MACHINE, env.LEDGER_TTL_DAYS, env.REPLACE_BELOW}
+VARIABLES = {
+    *(env.TABLE, env.BUCKET, env.STATE_MACHINE, env.LEDGER_TTL_DAYS),
+    *(env.REPLACE_BELOW, env.WORKERS),
+}
 
 
 def test_every_variable_that_is_set_is_read_and_the_other_way_round() -> None:
@@ -60,11 +61,17 @@ def test_every_log_is_kept_for_a_set_time(assembly: Assembly) -> None:
         assert "LogGroup" in function["Properties"]["LoggingConfig"]
 
 
-def test_the_package_layer_holds_what_handlers_import_and_no_more(assembly: Assembly) -> None:
-    content = _layer(assembly, "PackageLayer")
-    assert {path.name for path in (content / "python" / "s3commit").iterdir()} == {
+def test_handlers_and_what_they_import_of_us_are_one_zip(assembly: Assembly) -> None:
+    """One call of an upgrade changes both."""
+    codes = {assembly.asset_of(one) for _, one in functions(assembly.pipeline).values()}
+    (content,) = codes
+    handlers = {f"{name}.py" for name in FUNCTIONS}
+    assert {one.name for one in content.glob("*.py")} == {*handlers, "__init__.py"}
+    assert {path.name for path in (content / "s3commit").iterdir()} - {"__pycache__"} == {
         *("__init__.py", "version.py", "py.typed", "aws", "core")
     }
+    layer = only(assembly.pipeline, "AWS::Lambda::LayerVersion")
+    assert not list(assembly.asset_of(layer).glob("python/s3commit"))
 
 
 @pytest.mark.parametrize(
@@ -101,14 +108,33 @@ def test_alarms_watch_queues_jobs_and_functions(assembly: Assembly) -> None:
     assert watched == {
         *("IngestDeadLetters", "IngestBacklog", "RequestDeadLetters", "RequestBacklog"),
         *("JobsFailed", "JobsTimedOut", "SweepsFailed", "FunctionErrors", "FunctionThrottles"),
-        "DocumentsRefused",
+        *("DocumentsRefused", "SweepsMissing", "SweepsNotCalled", "EventsLost"),
     }
     guide = (ROOT / "docs" / "deploy.md").read_text()
     assert [name for name in watched if f"`{name}`" not in guide] == []
-    for alarm in alarms.values():
+    for name, alarm in alarms.items():
         assert alarm["Properties"]["AlarmActions"]
         assert alarm["Properties"]["AlarmDescription"]
-        assert alarm["Properties"]["TreatMissingData"] == "notBreaching"
+        silence = "breaching" if "SweepsMissing" in name else "notBreaching"
+        assert alarm["Properties"]["TreatMissingData"] == silence
+
+
+def test_silence_is_told(assembly: Assembly) -> None:
+    """A sweep that does not begin, for whatever reason, and events that do not come."""
+    alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
+    missing, called, lost = (
+        next(one["Properties"] for key, one in alarms.items() if name in key)
+        for name in ("SweepsMissing", "SweepsNotCalled", "EventsLost")
+    )
+    assert missing["MetricName"] == "Invocations"
+    assert missing["Dimensions"][0]["Value"]["Ref"].startswith("Sweep")
+    assert (missing["Period"], missing["Threshold"]) == (2 * 3600, 1)
+    assert missing["ComparisonOperator"] == "LessThanThreshold"
+    assert (called["Namespace"], called["MetricName"]) == ("AWS/Events", "FailedInvocations")
+    assert called["Dimensions"][0]["Value"]["Ref"].startswith("SweepSchedule")
+    (resumed,) = [one["MetricStat"] for one in lost["Metrics"]]
+    assert resumed["Metric"]["MetricName"] == env.JOBS_RESUMED
+    assert (lost["Threshold"], resumed["Period"], resumed["Stat"]) == (3, 3600, "Sum")
 
 
 def test_i12_refused_documents_ring_and_the_dashboard_says_whose_they_are(
@@ -151,12 +177,6 @@ def _mapping(assembly: Assembly, name: str) -> Resource:
     return mapping
 
 
-def _layer(assembly: Assembly, name: str) -> Path:
-    layers = of_type(assembly.pipeline, "AWS::Lambda::LayerVersion")
-    (layer,) = [resource for key, resource in layers.items() if key.startswith(name)]
-    return assembly.asset_of(layer)
-
-
 def test_an_account_with_ten_functions_at_once_takes_the_template(imported: Assembly) -> None:
     """It may reserve none, and its functions have 3,008 MB at most.
 
@@ -172,11 +192,23 @@ def test_an_account_with_ten_functions_at_once_takes_the_template(imported: Asse
         for name in ("ingest", "dispatch")
     }
     assert queues == {"ingest": 3, "dispatch": 2}
-    definition = json.dumps(state_machine(imported, "CommitJob")["Properties"]["DefinitionString"])
-    assert r"\"MaxConcurrency\": 2," in definition
+    for name in ("decide", "end"):  # two workers for all jobs
+        _, function = functions(imported.pipeline)[name]
+        variables = function["Properties"]["Environment"]
+        assert variables["Variables"]["S3COMMIT_WORKERS"] == "[2, 40]"
+
+
+def test_concurrency_is_reserved_for_units_alone_and_only_if_the_deployer_says_so(
+    encrypted: Assembly,
+) -> None:
+    reserved = {
+        name: function["Properties"].get("ReservedConcurrentExecutions")
+        for name, (_, function) in functions(encrypted.pipeline).items()
+    }
+    assert {name: one for name, one in reserved.items() if one} == {"complete": 472}
 
 
 def test_the_outputs_say_what_is_deployed(imported: Assembly, assembly: Assembly) -> None:
     outputs = {name: each["Value"] for name, each in imported.pipeline["Outputs"].items()}
     assert (outputs["Version"], outputs["LambdaConcurrency"]) == (__version__, "10")
-    assert assembly.pipeline["Outputs"]["LambdaConcurrency"]["Value"] == "68"
+    assert assembly.pipeline["Outputs"]["LambdaConcurrency"]["Value"] == "500"

@@ -13,6 +13,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -24,15 +25,17 @@ from botocore.exceptions import ClientError
 from s3commit.aws import env, ledger_notes
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.notifications import SUFFIXES
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import make_client
 from s3commit.aws.wiring import make_ports
+from s3commit.core.commit import acquire_destination
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import execution_input
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Conditions, Conflict, CountedAttempt, Scope
-from s3commit.core.model.locks import Claimed, claimed
-from s3commit.core.ports.bundle import Sweeper
+from s3commit.core.model.limits import SMALLEST_UNIT
+from s3commit.core.ports.bundle import Sweeper, Workers
 from stacks.access import ACCESS
 from stacks.definition import STEPS
 from tests.core.world import BUCKET, World, job_directory
@@ -55,6 +58,7 @@ S3_ACTIONS = {
 }
 S3_BUCKET_ACTIONS = {
     "GetBucketVersioning": "GetBucketVersioning",
+    "GetBucketNotificationConfiguration": "GetBucketNotification",
     "ListObjectsV2": "ListBucket",
     "ListMultipartUploads": "ListBucketMultipartUploads",
 }
@@ -141,7 +145,7 @@ class Server(World):
     def __init__(self, recorder: Recorder, table: str) -> None:
         super().__init__()
         self._recorder = recorder
-        self._real = make_ports()
+        self._real = replace(make_ports(), workers=Workers(of_all=40, of_one=40))
         self.client = make_client()
         self.store = S3ObjectStore(self.client)  # type: ignore[assignment]
         self.ledger = DynamoLedger(table)  # type: ignore[assignment]
@@ -210,6 +214,7 @@ def server(moto_endpoint: str, assembly: Assembly, recorder: Recorder) -> Iterat
         patch.setenv(env.BUCKET, BUCKET)
         patch.setenv(env.LEDGER_TTL_DAYS, "90")
         patch.setenv(env.REPLACE_BELOW, '[""]')
+        patch.setenv(env.WORKERS, "[40, 40]")
         patch.setenv(env.STATE_MACHINE, "arn:aws:states:eu-central-1:111122223333:stateMachine:x")
         patch.setenv(env.POWERTOOLS_SERVICE_NAME, env.SERVICE)
         patch.setenv(env.POWERTOOLS_METRICS_NAMESPACE, env.METRICS_NAMESPACE)
@@ -221,6 +226,22 @@ def server(moto_endpoint: str, assembly: Assembly, recorder: Recorder) -> Iterat
         world = Server(recorder, table)
         world.client.create_bucket(
             Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
+        )
+        sqs = boto3.client("sqs")
+        queue = sqs.create_queue(QueueName=table)["QueueUrl"]
+        admit = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage", "Resource": "*"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [admit]})
+        sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": policy})
+        notified: list[Any] = [
+            {
+                "QueueArn": f"arn:aws:sqs:eu-central-1:123456789012:{table}",
+                "Events": ["s3:ObjectCreated:*"],
+                "Filter": {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}},
+            }
+            for suffix in SUFFIXES
+        ]
+        world.client.put_bucket_notification_configuration(
+            Bucket=BUCKET, NotificationConfiguration={"QueueConfigurations": notified}
         )
         yield world
 
@@ -235,7 +256,9 @@ def needed(server: Server, recorder: Recorder) -> dict[str, set[Needed]]:
         _refused_inside,
         _refused,
         _rolled_back,
+        _in_rounds,
         _replaced_by_partition,
+        _took_over_from_the_dead,
         _rolled_back_by_version,
         _swept,
     ):
@@ -303,6 +326,17 @@ def _rolled_back(server: Server, directory: JobDirectory) -> None:
     assert ticket["outcome"] == "ROLLED_BACK"
 
 
+def _in_rounds(server: Server, directory: JobDirectory) -> None:
+    """Two units, of which one is not done in the first round: the workers are shared out again."""
+    files = {f"part-{number}-{directory.job_id}": b"x" for number in range(SMALLEST_UNIT + 1)}
+    server.request(directory, server.attempt(directory, "t0", files=files))
+    ticket = server.complete(server.decide(directory))
+    assert ticket["workers"] == 2
+    ticket = server.steps(ticket | {"completed": ticket["completed"][1:]}, "BeginPublish")
+    assert (ticket["state"], ticket["workers"]) == ("COMMITTING", 2)
+    server.steps(server.complete(ticket), "BeginPublish", "PublishSuccess", "TidyUp")
+
+
 def _rolled_back_by_version(server: Server, directory: JobDirectory) -> None:
     server.client.put_bucket_versioning(
         Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"}
@@ -328,12 +362,27 @@ def _replaced_by_partition(server: Server, directory: JobDirectory) -> None:
     assert list(server.visible("sales/dt=1/")) == [f"sales/dt=1/part-0-{directory.job_id}.parquet"]
 
 
+def _took_over_from_the_dead(server: Server, directory: JobDirectory) -> None:
+    """A job that has its locks is silent for too long."""
+    dead = job_directory(job_id=str(uuid.uuid4()))
+    for each in (dead, directory):
+        server.open(each, conflict=Conflict.REPLACE)
+        server.request(each, server.attempt(each, "t0"))
+    server.prepare(dead)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(acquire_destination, "HOLDER_SECONDS", 0)
+        ticket = server.decide(directory)
+    record = server.ledger.job(dead.ref)
+    assert record is not None and record.failure is not None
+    assert record.failure.code == "STALLED"
+    ticket = server.steps(server.complete(ticket), "BeginPublish", "RemoveReplaced")
+    server.steps(ticket, "PublishSuccess", "TidyUp")
+    server.steps(execution_input(dead), "SealJob", "AbortJob", "TidyUp")
+
+
 def _swept(server: Server, directory: JobDirectory) -> None:
     """What a job left behind that has ended, and jobs that were never asked for."""
     _committed(server, directory)
-    record = server.ledger.job(directory.ref)
-    assert record is not None
-    server.ledger.put_claim(Claimed(claimed(record)[0], directory.ref))  # by a late waker
     server.attempt(directory, "t2", "zombie")
     _abandoned(server)
     known = _abandoned(server)

@@ -14,9 +14,12 @@ import pytest
 from statelint.linter import Linter
 
 from s3commit.core.formats.ticket import OUTCOMES, Ticket, encode_ticket
+from s3commit.core.model.limits import EXECUTION_HOURS
 from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.ledger import HeldError
 from stacks.definition import MAP_STEP, REFUSING, STEPS, definition
 from stacks.functions import FUNCTIONS
+from tests.core.world import World, job_directory
 from tests.fakes import execution
 from tests.stacks.synthesized import Assembly, cfn_lint, of_type, state_machine
 
@@ -27,7 +30,7 @@ ARN = "arn:aws:lambda:eu-central-1:111122223333:function:"
 def machine() -> dict[str, Any]:
     """As AWS would see it, with plausible ARNs."""
     arns = {name: ARN + name for name in FUNCTIONS}
-    text = json.dumps(definition(arns, 40))
+    text = json.dumps(definition(arns))
     resolved: dict[str, Any] = json.loads(re.sub(r"\$\{Token\[[^]]*\]\}", "aws", text))
     return resolved
 
@@ -62,6 +65,19 @@ def test_the_ticket_has_whatever_the_machine_asks_of_it(machine: dict[str, Any])
     }
 
 
+def test_the_map_has_as_many_workers_as_the_ticket_says_and_no_default_of_aws(
+    machine: dict[str, Any],
+) -> None:
+    complete = machine["States"]["CompleteUploads"]
+    assert complete["MaxConcurrencyPath"] == "$.workers"
+    assert "MaxConcurrency" not in complete
+    assert Ticket("job", "lake", "sales/__magic_job-job/").workers == 1  # 0 would mean 10,000
+
+
+def test_an_execution_lives_as_long_as_its_job_counts_as_at_work(machine: dict[str, Any]) -> None:
+    assert machine["TimeoutSeconds"] == EXECUTION_HOURS * 3600
+
+
 def test_i2_one_lost_unit_fails_the_map(machine: dict[str, Any]) -> None:
     complete = machine["States"]["CompleteUploads"]
     assert not [key for key in complete if key.startswith("Tolerated")]
@@ -74,6 +90,22 @@ def test_i2_one_lost_unit_fails_the_map(machine: dict[str, Any]) -> None:
         }
     ]
     assert complete["ResultPath"] == "$.completed"
+
+
+def test_a_small_job_is_completed_without_a_map_run_and_with_one_if_that_fails(
+    machine: dict[str, Any],
+) -> None:
+    few, all_units = (machine["States"][name] for name in ("CompleteFew", "CompleteUploads"))
+    first, *others = machine["States"]["AnythingToComplete"]["Choices"]
+    assert first == {"Variable": "$.few[0]", "IsPresent": True, "Next": "CompleteFew"}
+    assert "few" in encode_ticket(_tickets("DecideCommit")[0])
+    assert "CompleteUploads" in {way["Next"] for way in others}
+    assert few["ItemProcessor"]["ProcessorConfig"] == {"Mode": "INLINE"}
+    assert few["Catch"] == [
+        {"ErrorEquals": ["States.ALL"], "ResultPath": None, "Next": "CompleteUploads"}
+    ]
+    for field in ("MaxConcurrencyPath", "ItemSelector", "ResultPath", "Next"):
+        assert few[field] == all_units[field]
 
 
 def test_only_steps_before_the_decision_may_refuse_the_job(machine: dict[str, Any]) -> None:
@@ -97,6 +129,35 @@ def test_every_step_yields_to_an_execution_that_took_over(machine: dict[str, Any
         ]
 
 
+def test_i11_who_finds_its_key_taken_at_the_decision_waits_for_who_has_it(
+    machine: dict[str, Any],
+) -> None:
+    ways = {
+        name: catch["Next"]
+        for name, state in machine["States"].items()
+        for catch in state.get("Catch", [])
+        if HeldError.__name__ in catch["ErrorEquals"]
+    }
+    assert ways == {"DecideCommit": "WaitForDestination"}
+    assert machine["States"]["WaitForDestination"]["Next"] == "AcquireDestination"
+    world, directory = World(), job_directory()
+    world.request(directory, world.attempt(directory, "t0"))
+    world.plan.fail("decide", HeldError("taken"))
+    entered = world.run(directory)
+    assert entered[entered.index("DecideCommit") + 1] == "AcquireDestination"
+    assert entered.count("DecideCommit") == 2
+
+
+def test_a_job_that_has_its_result_fails_for_nothing(machine: dict[str, Any]) -> None:
+    """Neither the announcement nor what is left behind: the sweep has that tidied up."""
+    for state, following in (("AnnounceOutcome", "TidyUp"), ("TidyUp", "HowItEnded")):
+        assert machine["States"][state]["Catch"][-1] == {
+            "ErrorEquals": ["States.ALL"],
+            "Next": following,
+            "ResultPath": None,
+        }
+
+
 def test_every_step_is_retried_with_growing_jittered_waits(machine: dict[str, Any]) -> None:
     for state in [*_tasks(machine), machine["States"]["CompleteUploads"]]:
         assert state["Retry"]
@@ -108,7 +169,13 @@ def test_every_step_is_retried_with_growing_jittered_waits(machine: dict[str, An
 def test_a_unit_ends_within_an_express_execution(machine: dict[str, Any]) -> None:
     child = machine["States"]["CompleteUploads"]["ItemProcessor"]
     assert child["ProcessorConfig"] == {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"}
-    assert child["States"]["CompleteUnit"]["TimeoutSeconds"] < 5 * 60
+    unit = child["States"]["CompleteUnit"]
+    throttled = unit["Retry"][0]
+    waits = (
+        min(throttled["IntervalSeconds"] * 2**tries, throttled["MaxDelaySeconds"])
+        for tries in range(throttled["MaxAttempts"])
+    )
+    assert sum(waits) + unit["TimeoutSeconds"] < 5 * 60
 
 
 def test_log_groups_of_machines_take_no_part_of_the_accounts_resource_policy(
@@ -158,7 +225,11 @@ def _tickets(step: str) -> list[Ticket]:
             {"state": JobState.ROLLING_BACK},
             {"state": JobState.ROLLED_BACK, "outcome": OUTCOMES[JobState.ROLLED_BACK]},
         ],
-        "TidyUp": [{"state": state, "outcome": OUTCOMES[state]} for state in ENDED],
+        "TidyUp": [
+            {"state": state, "outcome": OUTCOMES[state], "page": page}
+            for state in ENDED
+            for page in (0, 1)
+        ],
     }
     ticket = Ticket("job", "lake", "sales/__magic_job-job/")
     return [replace(ticket, **way) for way in ways.get(step, [{}])]
@@ -171,7 +242,7 @@ def _follow(machine: dict[str, Any], step: str, ticket: dict[str, Any]) -> str:
         name: str = state.get("Next") or next(
             way["Next"]
             for way in state["Choices"]
-            if _matches(way, ticket[way["Variable"].removeprefix("$.")])
+            if "IsPresent" not in way and _matches(way, ticket[way["Variable"].removeprefix("$.")])
         )
         state = machine["States"][name]
         if name in STEPS or state["Type"] == "Map":

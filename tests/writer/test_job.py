@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -39,6 +40,7 @@ def test_open_writes_down_what_the_client_said(
         scope="partition",
         partition_by=["dt"],
         conditions={"minRows": 1},
+        idempotency_key="query-7",
         client="test",
         store=store,
         environment=environment,
@@ -52,6 +54,8 @@ def test_open_writes_down_what_the_client_said(
         "2026-11-21T22:07:22.000Z",
     )
     assert (spec.partition_by, spec.conditions) == (("dt",), Conditions(min_rows=1))
+    assert spec.idempotency_key == sha256(b"query-7").hexdigest()
+    assert b"query-7" not in body  # who may read it could take the next keys of a stream
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,14 @@ def items(table: str) -> dict[tuple[str, str], Any]:
     return {(attrs["pk"].value, attrs["sk"].value): attrs for attrs in found}
 
 
+def holders(table: str) -> set[str]:
+    """The jobs, by their refs, that have a lock or are listed as under way."""
+    found = items(table).items()
+    locks = {attrs["ref"].value for (pk, _), attrs in found if pk.startswith("LOCKS#")}
+    appends = {sk.rpartition("/")[2] for (pk, sk), _ in found if pk.startswith("APPENDS#")}
+    return locks | appends
+
+
 def state_of(table: str, job: Job) -> JobState | None:
     """The ledger's word on a job."""
     found = items(table).get(job_key(job.directory.ref))
@@ -70,11 +78,13 @@ class Left:
     foreign: dict[str, bytes]
     foreign_uploads: set[str]
     bucket: Bucket = field(default_factory=lambda: Bucket(versioned=False))
+    put_at: dict[str, str] = field(default_factory=dict)  # by S3's clock, RFC 3339
 
     def __post_init__(self) -> None:
         there = s3(BUCKET)
         for key, stored in list(there.keys.items()):
             self.bucket.add(key, Version(None, bytes(stored.value), stored.etag))
+            self.put_at[key] = stored.last_modified.isoformat(timespec="milliseconds")
         self.observer = _Observer(Scheduler(Random(0), max_steps=0), self.bucket)
         self.observer.written = self.files
         self.observer.jobs = {job.name: job for job in self.jobs}
@@ -85,15 +95,7 @@ class Left:
                 if job.directory.job_id in key:
                     file = File(job.name, "", "", key, upload_id, b"", 0)
                     self.observer.files[upload_id] = file
-        claims = [sk for pk, sk in items(self.table) if pk.startswith("CLAIMS#")]
-        self.ledger = SimpleNamespace(
-            _claims=[
-                (job.directory.ref, SimpleNamespace(node=claim))
-                for claim in claims
-                for job in self.jobs
-                if claim.endswith(job.directory.ref)
-            ]
-        )
+        self.ledger = SimpleNamespace(holders=holders(self.table))
         for job in self.jobs:
             self._read(job)
 
@@ -141,14 +143,28 @@ class Left:
                 fail("I2", f"{key} is not what the committed jobs make, one after the other")
 
     def _replayed(self) -> dict[str, bytes]:
-        """The files that the committed jobs make in the order of their decisions."""
+        """The files that the committed jobs make, one after the other.
+
+        An append takes its place when it ends, another job when it is decided.
+        """
         expected = {key: body for key, body in self.foreign.items() if is_data(key)}
-        results = [(job, result) for job in self.jobs if (result := self.result(job))]
+        results = {
+            job.name: result
+            for job in self.jobs
+            if (result := self.result(job)) and result.outcome is Outcome.COMMITTED
+        }
+        jobs = [job for job in self.jobs if job.name in results]
         once = set()
-        for job, result in sorted(results, key=lambda one: one[1].decided_at or ""):
-            if result.outcome is not Outcome.COMMITTED:
-                continue
-            _take(job, result, expected)
+        for job in sorted(jobs, key=lambda job: _place(job, results[job.name])):
+            asked = self.put_at[job.directory.request]
+            beside = [
+                other
+                for other in jobs
+                if other.spec.conflict is Conflict.APPEND
+                and results[other.name].finished_at > asked
+            ]
+            beside.sort(key=lambda other: results[other.name].finished_at, reverse=True)
+            _take(job, results[job.name], expected, beside)
             key = (job.prefix, job.spec.idempotency_key)
             if key[1] is not None and key in once:
                 fail("I11", f"{key} is committed twice")
@@ -156,16 +172,28 @@ class Left:
         return expected
 
 
-def _take(job: Job, result: JobResult, table: dict[str, bytes]) -> None:
-    """Do to ``table`` what the committed job has promised."""
-    here = [key for key in table if job.claims(key) and is_data(job.relative(key))]
-    here = [key for key in here if key not in job.planned]
+def _place(job: Job, result: JobResult) -> str:
+    appends = job.spec.conflict is Conflict.APPEND
+    return result.finished_at if appends else result.decided_at or ""
+
+
+def _take(job: Job, result: JobResult, table: dict[str, bytes], beside: list[Job]) -> None:
+    """Do to ``table`` what the committed job has promised.
+
+    Those of ``beside`` appended while it was under way: each may come after it, with all its files.
+    """
+    here = {key for key in table if job.claims(key) and is_data(job.relative(key))}
+    here -= job.planned.keys()
+    for other in beside:
+        if job.spec.conflict is Conflict.APPEND or len(here) <= result.replaced:
+            break
+        here -= other.planned.keys()
     if job.spec.conflict is Conflict.FAIL and here:
-        fail("I6", f"{job.name} found nothing, and {here[0]} was there")
+        fail("I6", f"{job.name} found nothing, and {min(here)} was there")
     if job.spec.conflict is Conflict.REPLACE:
         if result.replaced != len(here):
             fail("I6", f"{job.name} replaced {result.replaced} files of {len(here)}")
-        job.replaced = dict.fromkeys(here, "")
+        job.replaced = dict.fromkeys(sorted(here), "")
     for key in job.replaced:
         del table[key]
     least = job.spec.conditions.min_files or 0

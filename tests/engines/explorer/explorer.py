@@ -22,8 +22,8 @@ from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.formats.documents import encode_job, encode_request
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.formats.manifest import digest, encode_pendingset
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.pages import MAX_INDEX_BYTES, Unit, decode_unit
+from s3commit.core.formats.ticket import Ticket, Unit
+from s3commit.core.job.pages import MAX_INDEX_BYTES, decode_unit
 from s3commit.core.job.record import beside_twins
 from s3commit.core.model.errors import (
     InvalidInputError,
@@ -32,7 +32,7 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.model.job import CommitRequest, CountedAttempt, Failure, PendingFile, PendingSet
-from s3commit.core.ports.ledger import LostRaceError
+from s3commit.core.ports.ledger import HeldError, LostRaceError
 from tests.engines.explorer.judge import judge
 from tests.engines.explorer.port import Paused, Port
 from tests.engines.explorer.small import BUCKET, PREFIX, Execution, Rules, State
@@ -220,6 +220,8 @@ class Explorer:
             return port.label(name), replace(execution, answers=tuple(port.answers), told=port.told)
         except LostRaceError:
             return port.label(f"{name}: superseded"), self._at(execution, "", ticket)
+        except HeldError:
+            return port.label(f"{name}: held"), self._at(execution, "AcquireDestination", ticket)
         except TransientError:
             again = self._at(execution, name if execution.failures < 3 else "", ticket)
             return port.label(f"{name}: again"), replace(again, failures=execution.failures + 1)
@@ -250,7 +252,7 @@ class Explorer:
             dict(self.bucket.uploads),
             dict(self.bucket.completed),
             dict(self.ledger._jobs),
-            dict(self.ledger._claims),
+            tuple(map(dict, self._beside())),
             executions,
             to_finish,
             losses,
@@ -262,7 +264,12 @@ class Explorer:
         self.bucket.uploads = dict(state.uploads)
         self.bucket.completed = dict(state.completed)
         self.ledger._jobs = dict(state.records)
-        self.ledger._claims = dict(state.claims)
+        for mine, then in zip(self._beside(), state.beside, strict=True):
+            mine.clear()
+            mine.update(then)
+
+    def _beside(self) -> tuple[dict[Any, Any], ...]:
+        return self.ledger._locks, self.ledger._keys, self.ledger._appends
 
     def _digest(self, state: State) -> bytes:
         text = repr(
@@ -270,7 +277,7 @@ class Explorer:
                 sorted((key, found[-1].etag) for key, found in state.objects.items()),
                 sorted(state.uploads),
                 sorted(state.records.items()),
-                sorted(state.claims.values()),
+                [sorted(one.items()) for one in state.beside],
                 [(one.step, one.ticket, one.results, one.planned, one.unit, one.told, one.failures)
                  for one in state.executions],
                 sorted(state.to_finish),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 from typing import TYPE_CHECKING, NoReturn
 
 from s3commit.core.formats.layout import META_ATTEMPT
@@ -29,9 +30,11 @@ def judge(explorer: Explorer, state: State, *, at_an_end: bool = False) -> None:
         judged.job(index, at_an_end=at_an_end)
     judged.marker()
     judged.together()
-    # One that a second execution put after the end is in nobody's way, and stays.
-    if at_an_end and state.claims and max(explorer.rules.executions) == 1:
-        judged.fail("I6", f"{sorted(state.claims.values())} are there at the end")
+    if at_an_end:
+        judged.order()
+        locks, _, appends = state.beside
+        if locks or not all(one.ended for one, _ in appends.values()):
+            judged.fail("I6", f"{sorted(locks)} are locked at the end, or appends under way")
 
 
 class _Judged:
@@ -126,7 +129,7 @@ class _Judged:
         if len(self.directories) < 2:
             return
         first, second = self.rules.jobs
-        conflicts = {first.conflict, second.conflict} != {Conflict.APPEND}
+        conflicts = Conflict.APPEND not in {first.conflict, second.conflict}
         once = first.idempotency_key is not None and (
             first.idempotency_key == second.idempotency_key
         )
@@ -135,3 +138,28 @@ class _Judged:
             self.fail("I6", f"both jobs are under way: {both}")
         if once and all(where in DECIDED for where in both):
             self.fail("I11", f"both jobs are decided under one key: {both}")
+
+    def order(self) -> None:
+        """I6: the visible files are those of one serial order of the committed jobs."""
+        committed = [
+            index for index in range(len(self.directories)) if self.at(index) is JobState.COMMITTED
+        ]
+        seen = {OLD} & set(self.state.objects) | {
+            key for index in range(len(self.directories)) for key in self.files(index)
+        }
+        own = [
+            {f"sales/part-{task}-{directory.job_id}.parquet" for task in ("t0", "t1")}
+            for directory in self.directories
+        ]
+        found = []
+        for order in permutations(committed):
+            files = {OLD} if self.rules.old else set()
+            for index in order:
+                conflict = self.rules.jobs[index].conflict
+                if conflict is Conflict.FAIL and files:
+                    break
+                files = own[index] | (set() if conflict is Conflict.REPLACE else files)
+            else:
+                found.append(files)
+        if seen not in found:
+            self.fail("I6", f"{sorted(seen)} are visible: no order of the jobs leaves them")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from s3commit.core.formats.ticket import Ticket, UnitResult
-from s3commit.core.job.pages import Unit
+from s3commit.core.formats.ticket import Ticket, Unit, UnitResult
 from s3commit.core.model.job import Conflict, Destination, JobSpec, Scope
 
 BUCKET = "lake"
@@ -49,7 +48,7 @@ class State:
     uploads: dict[str, Any]
     completed: dict[str, Any]
     records: dict[str, Any]
-    claims: dict[Any, Any]
+    beside: tuple[dict[Any, Any], ...]  # locks, keys and appends
     executions: tuple[Execution, ...]
     to_finish: frozenset[tuple[int, str]]
     losses: int

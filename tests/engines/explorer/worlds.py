@@ -47,6 +47,9 @@ LONG: dict[str, Rules] = {
     "call by call: replace beside replace": Rules(
         (spec(1, REPLACE), spec(2, REPLACE)), (1, 1), zombies=False, by_call=True
     ),
+    "call by call: replace beside append": Rules(
+        (spec(1, REPLACE), spec(2)), (1, 1), zombies=False, by_call=True
+    ),
     "call by call: one job, two executions, an upload lost": Rules(
         (spec(1),), (2,), zombies=False, losses=1, by_call=True
     ),

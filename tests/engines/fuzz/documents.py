@@ -35,8 +35,9 @@ from s3commit.core.formats.published import (
     success_job_id,
 )
 from s3commit.core.formats.strict_json import dump
+from s3commit.core.formats.ticket import Unit
 from s3commit.core.job.decision_record import read_decision
-from s3commit.core.job.pages import Unit, encode_index, read_index, read_unit
+from s3commit.core.job.pages import encode_index, read_index, read_unit
 from s3commit.core.job.plan import decode_replaced
 from s3commit.core.model.job import (
     AbortRequest,

@@ -202,7 +202,7 @@ MUTANTS = [
     Mutant(
         "the uploads of losers stay open",
         "core/commit/tidy_up.py",
-        "    if not abort_uploads(ports, directory):\n",
+        "    if not abort_uploads(ports, directory, time):\n",
         "    if False:\n",
         "I4",
     ),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from s3commit.core.model.locks import Item
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.ledger import Expected, LostRaceError
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, OpenUpload, StoredObject
@@ -78,15 +79,25 @@ class HeedlessStore(MemoryObjectStore):
 
 
 class HeedlessLedger(MemoryLedger):
-    """Writes come through whatever the state, the generation or the turn is."""
+    """Writes come through whatever the state, the generation or the locks of others are."""
 
-    def update(self, ref: str, expected: Expected, changes: Mapping[str, Any]) -> JobRecord:
-        """Without the condition."""
+    def update(
+        self,
+        ref: str,
+        expected: Expected,
+        changes: Mapping[str, Any],
+        *,
+        unlocked: Collection[str] = (),
+    ) -> JobRecord:
+        """Without the conditions."""
         found = self._jobs.get(ref)
         if found is None:
             raise LostRaceError.over(ref, expected.state, expected.generation, found)
         seen = Expected(found.generation)
         return super().update(ref, seen, {"generation": expected.generation, **changes})
+
+    def _is_free(self, record: JobRecord, one: Item) -> bool:
+        return True
 
 
 WITHOUT: dict[str, dict[str, Any]] = {

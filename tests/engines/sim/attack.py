@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from s3commit.core.model.record import Stage
 from s3commit.core.model.states import JobState
 from tests.engines.sim.adversary import PREFIXES, Adversary, EncryptingStore
 from tests.engines.sim.clients import BUCKET
@@ -141,8 +140,7 @@ class AttackedWorld(World):
     def _holding(self) -> list[tuple[str, set[str]]]:
         theirs = {job.directory.ref for job in self.escalation.intruders.values()}
         found: dict[str, set[str]] = {}
-        for ref, claim in self.ledger._claims:
-            record = self.ledger._jobs.get(ref)
-            if ref in theirs and record is not None and record.turn.stage is Stage.HELD:
-                found.setdefault(claim.node, set()).add(ref)
+        for lock in self.ledger._locks.values():
+            if lock.ref in theirs:
+                found.setdefault(lock.node, set()).add(lock.ref)
         return sorted(found.items())

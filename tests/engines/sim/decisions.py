@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_data
+from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_data, owner_of
 from s3commit.core.model.job import Conflict
-from s3commit.core.model.locks import Claimed
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from tests.engines.sim.model import DECIDED, UNDER_WAY, Job
 from tests.engines.sim.observer import Observer
+from tests.engines.sim.order import came_before
 from tests.engines.sim.scheduler import Process, Scheduler, fail
 
 _AGAIN = {
@@ -49,7 +49,13 @@ class Decisions:
             fail("I8", f"job {job.name} was {before}, and is {record.state} again")
         if record.state in {JobState.ABORTING, JobState.ROLLING_BACK}:
             job.undoing_since = self._scheduler.steps
+        if record.state is JobState.SEALED and job.sealed_at is None:
+            job.sealed_at = self._scheduler.steps
+        if record.state is JobState.COMMITTED and job.ended_at is None:
+            job.ended_at = self._scheduler.steps
         if record.state is JobState.COMMITTING:
+            job.decided_at = self._scheduler.steps
+            job.appends = record.conflict is Conflict.APPEND
             job.decided, job.plan = True, record.plan.sha256 if record.plan else ""
             self._check_decision(job, record)
             for begin in self.at_decision.get(job.name, ()):
@@ -61,12 +67,6 @@ class Decisions:
                 self._check_committed(job)
         elif record.state in {JobState.ABORTED, JobState.ROLLED_BACK}:
             self._check_undone(process, job, record)
-
-    def claimed(self, process: Process, claim: Claimed) -> None:
-        """A claim was put: that of a late waker harms nobody, and goes by itself."""
-        job = self._seen.jobs.get(process.job)
-        if job is not None and job.over and claim.ref == job.directory.ref:
-            job.woke_late = True
 
     def _check_committed(self, job: Job) -> None:
         if self._bucket.current(job.directory.commits) is None:
@@ -131,7 +131,8 @@ class Decisions:
             )  # put there before, to look like its own
             if (version := self._bucket.current(key)) is not None
         }
-        theirs = {key for key in found if self._seen.excuses(key)}  # who has a right, and no lock
+        # Who has a right, and no lock; and who appends and had not ended when this job began.
+        theirs = {key for key in found if self._seen.excuses(key) or self._may_stay(job, key)}
         if job.spec.conflict is Conflict.FAIL and set(found) - theirs:
             fail("I6", f"job {job.name} has conflict fail, is decided, and {list(found)} are there")
         if job.spec.conflict is Conflict.REPLACE:
@@ -142,6 +143,11 @@ class Decisions:
                 fail("I5", f"job {job.name} is going to replace {strange}")
             if missed := sorted(set(found) - set(job.replaced) - theirs):
                 fail("I6", f"job {job.name} is decided, and does not replace {missed}")
+
+    def _may_stay(self, job: Job, key: str) -> bool:
+        """Whether its name says that it is of a job that appends and had not ended before."""
+        makers = (one for one in self._seen.jobs.values() if one.directory.job_id == owner_of(key))
+        return any(maker.appends and not came_before(maker, job) for maker in makers)
 
     def _counted(self, job: Job) -> list[str]:
         request = json.loads(self._seen.body(job.directory.request))

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from s3commit.core.model.states import JobState
-from tests.engines.sim.model import ENDED, Job
+from tests.engines.sim.model import ENDED, SURE, Job
 from tests.engines.sim.scheduler import Process, fail
 from tests.fakes.bucket import Version
 
@@ -29,6 +29,8 @@ def check_own_object(
         _check_marker(observer, process, job)
     elif key == job.directory.commits:
         _check_commits(observer, process, job)
+    elif key in job.key_notes and job.record_state not in SURE:
+        fail("I11", f"{process.name} notes the key of job {job.name}, which may be undone")
     elif key == job.directory.result:
         _check_result(observer, process, job, before)
 

@@ -23,7 +23,7 @@ from tests.fakes.faults import Crash
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
 _OBSERVED = frozenset({"put", "delete", "delete_seen", "abort_upload", "complete_upload"})
-_MOVES = frozenset({"open_job", "take_over", "advance", "decide", "note", "take_turn"})
+_MOVES = frozenset({"open_job", "take_over", "advance", "decide", "note", "lock"})
 
 
 @dataclass
@@ -152,8 +152,6 @@ class Door:
         process.shown.update(shown_by(result))
         if verb in _MOVES:
             self.decisions.moved(process, result, opened=verb == "open_job")
-        elif verb == "put_claim":
-            self.decisions.claimed(process, args[0])
         elif verb == "start":
             process.effects[verb] += bool(result)
         return result

@@ -12,8 +12,14 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from s3commit.core.formats.layout import MAGIC_PREFIX, PIPELINE, JobDirectory, is_data
-from s3commit.core.model.job import Destination, JobSpec
+from s3commit.core.formats.layout import (
+    MAGIC_PREFIX,
+    PIPELINE,
+    JobDirectory,
+    is_data,
+    owner_of,
+)
+from s3commit.core.model.job import Conflict, Destination, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from tests.engines.sim.adversary import directory_of
@@ -88,7 +94,10 @@ class Escalation(Observer):
 
     def excuses(self, key: str) -> bool:
         """See `Observer.excuses`."""
-        return self.is_below(key) and (self._is_theirs(key) or key in self._removed)
+        of_theirs = {job.directory.job_id for job in self.intruders.values()}
+        return self.is_below(key) and (
+            self._is_theirs(key) or key in self._removed or owner_of(key) in of_theirs
+        )
 
     # S3.
 
@@ -116,7 +125,9 @@ class Escalation(Observer):
             self._note(key, _life(job) if job and process.role != "adversary" else "")
             of_job = job if process.role != "adversary" else None
             # One that counts no file has only its commit manifest to complete, and claims nothing.
-            if of_job is not None and key != of_job.directory.commits:
+            # One that appends locks nothing.
+            appends = of_job is not None and of_job.spec.conflict is Conflict.APPEND
+            if of_job is not None and key != of_job.directory.commits and not appends:
                 self._expect_alone(process, key)
         return facts
 
@@ -140,9 +151,8 @@ class Escalation(Observer):
             return super().put(process, perform, args)
         result = perform()
         process.effects["put"] += 1
-        if process.role == "adversary" or not (
-            job and key.startswith(job.directory.pipeline_prefix)
-        ):
+        own = (job.directory.pipeline_prefix, job.directory.key_note("")[:-5]) if job else ()
+        if process.role == "adversary" or not key.startswith(own):
             self._expect_below(process, "put", key)
         if job is not None and process.role == "pipeline" and key == job.directory.result:
             self._check_told(process, job)
@@ -279,7 +289,8 @@ class EscalatedDecisions(Decisions):
         if record.state is before:
             return
         if before in ENDED:
-            job.life, job.decided = job.life + 1, False
+            # A healed table may be behind: the decision record is what the pipeline wrote.
+            job.life, job.decided = job.life + 1, opened and record.decided_at is not None
         if record.state is JobState.COMMITTING:
             job.decided = True
             for begin in self.at_decision.get(job.name, ()):

@@ -6,14 +6,15 @@ import random
 from collections import Counter
 
 READS = frozenset(
-    {"get", "head", "list", "list_uploads", "is_versioned", "upload_is_open", "job", "claims",
-     "attempts", "jobs_with_id", "describe", "is_running", "jobs_in",
+    {"get", "head", "list", "list_uploads", "is_versioned", "upload_is_open", "job", "locks",
+     "attempts", "jobs_with_id", "key_holder", "appends", "locks_below", "describe",
+     "is_running", "jobs_in",
      "first_bytes", "list_versions"}
 )  # fmt: skip
 # What botocore may send again by itself after a lost answer, so that the caller sees the second.
 RESENT = frozenset(
     {"put", "delete", "complete_upload", "create_upload", "abort_upload", "delete_seen",
-     "take_over", "advance", "note", "take_turn", "put_claim", "drop_claim", "open_job",
+     "take_over", "advance", "note", "lock", "unlock", "open_job",
      "record_attempts"}
 )  # fmt: skip
 

@@ -144,7 +144,7 @@ def once_note(rng: random.Random, ids: Sequence[str]) -> bytes:
     """Says which job has the key."""
     if rng.random() < 0.15:
         return no_document(rng)
-    return dump({"version": 1, "key": KEY, "jobId": rng.choice(list(ids))})
+    return dump({"version": 1, "jobId": rng.choice(list(ids)), "files": 1, "rows": 9})
 
 
 def marker(rng: random.Random, ids: Sequence[str]) -> bytes:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.states import JobState
 from tests.engines.sim.model import Job
-from tests.engines.sim.recovery import leaks, locks_of
+from tests.engines.sim.order import judge_order
+from tests.engines.sim.recovery import holds, leaks
 from tests.engines.sim.scheduler import fail
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ def judge_end(world: World) -> None:
     _foreign(world)
     _markers(world)
     _once(world)
+    judge_order(world.observer.jobs.values(), world.observer.excuses)
     for job in world.observer.jobs.values():
-        if nodes := locks_of(world, job):
-            fail("I6", f"job {job.name} holds {nodes} at the end")
+        if holds(world, job):
+            fail("I6", f"job {job.name} holds locks, or is listed as under way, at the end")
 
 
 def _committed(world: World, job: Job) -> None:
@@ -79,7 +81,7 @@ def _undone(world: World, job: Job) -> None:
     if job.spec.conflict is Conflict.FAIL:
         allowed.add("DESTINATION_NOT_EMPTY")
     if job.spec.idempotency_key:
-        allowed.add("ALREADY_COMMITTED")
+        allowed |= {"ALREADY_COMMITTED", "KEY_TAKEN"}
     if job.spec.conditions:
         allowed.add("CONDITION_FAILED")
     if job.failure not in allowed:

@@ -141,7 +141,7 @@ class Machine:
                 continue
             self.scheduler.join(child)
             if child.error is None:
-                if name == "TidyUp":
+                if name == "TidyUp" and not child.result.page:
                     self.observer.check_closed(job, begun)
                 result: Ticket = child.result
                 return result

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Conflict, JobSpec, Scope
+from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import JobState
 
 DECIDED = frozenset(
     {JobState.COMMITTING, JobState.PUBLISHING, JobState.COMMITTED, JobState.ROLLING_BACK}
 )
 UNDER_WAY = DECIDED - {JobState.COMMITTED}
+SURE = frozenset({JobState.PUBLISHING, JobState.COMMITTED})  # never undone
 UNDOING = frozenset(
     {JobState.ABORTING, JobState.ABORTED, JobState.ROLLING_BACK, JobState.ROLLED_BACK}
 )
@@ -50,10 +52,13 @@ class Job:
     before_loss: tuple[dict[str, File], dict[str, str], str] = field(
         default_factory=lambda: ({}, {}, "")
     )
-    woke_late: bool = False  # a step of it took locks after its end
     expired: bool = False  # its record has reached its time to live
     record_state: JobState | None = None
+    sealed_at: int | None = None  # steps of the run
+    decided_at: int | None = None
+    ended_at: int | None = None
     decided: bool = False
+    appends: bool = True  # by its record, if it is decided
     plan: str = ""  # its digest
     planned: dict[str, File] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
@@ -72,6 +77,14 @@ class Job:
     def prefix(self) -> str:
         """The destination's prefix."""
         return self.directory.destination.prefix
+
+    @property
+    def key_notes(self) -> tuple[str, ...]:
+        """The keys of the notes that say who has the job's idempotency key."""
+        if self.spec.idempotency_key is None:
+            return ()
+        digest = key_digest(self.spec.idempotency_key)
+        return self.directory.once(digest), self.directory.key_note(digest)
 
     def is_working(self, key: str) -> bool:
         """Whether the key is of one of the pipeline's working objects for the job."""
@@ -109,13 +122,9 @@ class Job:
         )
 
     def conflicts(self, other: Job) -> bool:
-        """Whether the two may not be under way together: one writes what the other one claims."""
+        """Whether they may not be under way together: both replace something, or have one key."""
         once = self.spec.idempotency_key
         if once and once == other.spec.idempotency_key and self.prefix == other.prefix:
-            return True
-        if any(self.claims(key) for key in other.planned):
-            return True
-        if any(other.claims(key) for key in self.planned):
             return True
         return any(
             (deep and theirs.startswith(mine)) or (also_deep and mine.startswith(theirs))

@@ -230,10 +230,9 @@ class Observer:
         job = self.job_of(process, key)
         if job is None:
             return False
-        once = f"{job.prefix}_commits/once/"
         directory = job.directory
         own = (directory.prefix, directory.pipeline_prefix, directory.commits, directory.success)
-        return key.startswith((*own, once))
+        return key.startswith((*own, *job.key_notes))
 
     def check_closed(self, job: Job, since: int) -> None:
         """No upload is open that was there before step ``since``; a zombie may start more."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
 
-from s3commit.core.model.locks import Claim, Claimed
+from s3commit.core.model.locks import Append, Lock
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Executions
@@ -21,8 +21,8 @@ STORE_VERBS = (
 )  # fmt: skip
 LEDGER_VERBS = (
     "job", "open_job", "take_over", "advance", "decide", "note",
-    "record_attempts", "attempts", "jobs_with_id", "take_turn", "put_claim",
-    "drop_claim", "unlist", "healing", "note_healing",
+    "record_attempts", "attempts", "jobs_with_id", "lock", "locks", "unlock", "key_holder",
+    "unlist", "healing", "note_healing",
 )  # fmt: skip
 STALE = 0.2  # the share of listings of jobs that are answered from the past
 
@@ -105,14 +105,19 @@ class _Ledger(_Verbs):
 
         yield from self._door.call("jobs_in", read, state, since, before)
 
-    def claims(self, claim: Claim, *, below: bool, asked: str = "") -> Iterator[Claimed]:
+    def locks_below(self, node: str) -> Iterator[Lock]:
         """Page by page, and consistently."""
 
-        def read(after: tuple[str, str]) -> list[Claimed]:
-            found = self._door.ledger.claims(claim, below=below, asked=asked)
-            return [one for one in found if (one.claim.node, one.ref) > after]
+        def read(after: str) -> list[Lock]:
+            return [one for one in self._door.ledger.locks_below(node) if one.node > after]
 
-        def mark(one: Claimed) -> tuple[str, str]:
-            return one.claim.node, one.ref
+        return self._pages(f"locks_below {node}", read, lambda one: one.node, "")
 
-        return self._pages(f"claims {claim.mode} {claim.node}", read, mark, ("", ""))
+    def appends(self, node: str, *, below: bool) -> Iterator[Append]:
+        """Page by page, and consistently."""
+
+        def read(after: tuple[str, str]) -> list[Append]:
+            found = self._door.ledger.appends(node, below=below)
+            return [one for one in found if (one.node, one.ref) > after]
+
+        return self._pages(f"appends {node}", read, lambda one: (one.node, one.ref), ("", ""))

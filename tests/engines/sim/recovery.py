@@ -69,7 +69,7 @@ def needs_help(world: World, job: Job) -> bool:
     directory, untidy = job.directory, is_untidy(world, job)
     if not _begun(world, job) and not untidy and job.record_state is None:
         return False
-    held = bool(locks_of(world, job))
+    held = holds(world, job)
     asked = world.bucket.current(directory.request) is not None
     if not asked and job.record_state is None:
         return False  # its driver has died: its uploads are the lifecycle rule's
@@ -87,16 +87,9 @@ def _is_forgotten(world: World, job: Job) -> bool:
     return bool(ended) and job.directory.ref not in world.ledger._jobs
 
 
-def locks_of(world: World, job: Job) -> list[str]:
-    """The nodes that the job claims.
-
-    If its record was lost, its end did not find them, and a late waker puts them after it: nobody
-    minds them, and they go by themselves.
-    """
-    if (job.reset or job.woke_late) and job.over:
-        return []
-    ref = job.directory.ref
-    return [claim.node for owner, claim in world.ledger._claims if owner == ref]
+def holds(world: World, job: Job) -> bool:
+    """Whether the job has a lock, or is listed as under way."""
+    return job.directory.ref in world.ledger.holders
 
 
 def is_untidy(world: World, job: Job) -> bool:

@@ -75,8 +75,7 @@ def _forget(world: World, job: Job) -> None:
     roles = {other.role for other in world.scheduler.living if other.job == job.name}
     if roles & {"pipeline", "execution"} or world.keepers.at_work():
         return
-    owners = {owner for owner, _ in world.ledger._claims}
-    if job.ended and job.result and job.directory.ref not in owners:
+    if job.ended and job.result and job.directory.ref not in world.ledger.holders:
         if is_untidy(world, job):
             return  # it outlives many sweeps
         world.faults.strike("record expired")

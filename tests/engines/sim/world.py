@@ -46,16 +46,16 @@ _SCALED: list[tuple[tuple[Any, ...], str, list[Any]]] = [
     ((manifests,), "SMALL_MANIFEST_BYTES", [10, 512 * 1024]),
     ((listings, conditions), "PAGE", [1, 2, 1000]),
     ((conditions,), "FILES_LOOKED_AT", [1, 20_000]),
+    ((conditions,), "LISTED_AT_ONCE", [1, 10_000]),
     ((listings,), "RANGES", [2, 32]),
     ((plan, tidy_up), "DELETE_AT_ONCE", [1, 1000]),
     ((result,), "PUT_BYTES", [300, 8 * 1024 * 1024]),
     ((uploads,), "ABORT_ROUNDS", [2, 5]),
     ((bundle,), "CALL_SECONDS", [0.002, 600]),
-    ((acquire,), "MAX_WAITING", [1, 100]),
     ((acquire,), "SHORTEST_WAIT", [300]),
     ((acquire,), "LONGEST_WAIT", [300]),
-    ((locks,), "MAX_PARTITION_LOCKS", [2, 90]),
-    ((locks,), "WAITER_SECONDS", [900]),
+    ((acquire,), "WHOLE_AFTER_SECONDS", [300, 600]),
+    ((locks,), "MAX_NODES", [2, 90]),
 ]
 
 

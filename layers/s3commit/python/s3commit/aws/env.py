@@ -10,6 +10,7 @@ BUCKET: Final = "S3COMMIT_BUCKET"
 STATE_MACHINE: Final = "S3COMMIT_STATE_MACHINE"
 LEDGER_TTL_DAYS: Final = "S3COMMIT_LEDGER_TTL_DAYS"
 REPLACE_BELOW: Final = "S3COMMIT_REPLACE_BELOW"
+WORKERS: Final = "S3COMMIT_WORKERS"
 
 # Read by Powertools itself, not by our settings.
 POWERTOOLS_SERVICE_NAME: Final = "POWERTOOLS_SERVICE_NAME"
@@ -22,6 +23,9 @@ PIPELINE_STACK: Final = "S3CommitPipeline"
 BUCKET_OUTPUT: Final = "BucketName"
 VERSION_OUTPUT: Final = "Version"
 CONCURRENCY_OUTPUT: Final = "LambdaConcurrency"
+SWEEP_RULE_OUTPUT: Final = "SweepRule"
+# By what the queue takes.
+MAPPING_OUTPUTS: Final = {"Ingest": "IngestMapping", "Request": "RequestMapping"}
 
 SERVICE: Final = "s3commit"
 METRICS_NAMESPACE: Final = "s3commit"
@@ -47,10 +51,11 @@ REFUSED_PREFIX: Final = "prefix"
 EVENT_SOURCE: Final = "s3commit"
 EVENT_DETAIL_TYPE: Final = "s3commit job ended"
 
-# How many functions run at once. Nothing is reserved: an account whose quota is low has nothing
-# that could be. Instead each source of calls has a limit of its own, and together they stay below
-# what the deployment may use. A queue with a higher limit would have its messages throttled, and
-# after five times put aside: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+# How many functions run at once. Nothing is reserved unless the deployer says so: an account whose
+# quota is low has nothing that could be. Instead each source of calls has a limit of its own, and
+# together they stay below what the deployment may use. A queue with a higher limit would have its
+# messages throttled, and after five times put aside:
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 
 # With so many workers, of `core.model.limits.COMPLETE_WORKERS` completions each, one job stays
 # below what S3 takes below a prefix; more would meet 503 (docs/operations.md has the arithmetic).
@@ -62,13 +67,14 @@ LEAST_OF_A_QUEUE: Final = 2
 # The steps of jobs at work, and the sweep's.
 STEPS: Final = 3
 
-FULL: Final = MOST_REQUESTS + MOST_MANIFESTS + MOST_WORKERS + STEPS
+# Half of what an ordinary account may run; the other half is other people's.
+DEFAULT: Final = 500
 LEAST: Final = 2 * LEAST_OF_A_QUEUE + 1 + STEPS
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """At most so many calls at once: for requests, for manifests, and for the units of a job."""
+    """At most so many calls at once: for requests, for manifests, and for the units of all jobs."""
 
     requests: int
     manifests: int
@@ -76,7 +82,7 @@ class Shares:
 
 
 def shares(total: int) -> Shares:
-    """Share out ``total`` functions at once, at least `LEAST`; more than `FULL` are not used."""
+    """Share out ``total`` functions at once, at least `LEAST`."""
     requests = min(MOST_REQUESTS, max(LEAST_OF_A_QUEUE, total // 5))
     manifests = min(MOST_MANIFESTS, max(LEAST_OF_A_QUEUE, total * 3 // 10))
-    return Shares(requests, manifests, min(MOST_WORKERS, total - requests - manifests - STEPS))
+    return Shares(requests, manifests, total - requests - manifests - STEPS)

@@ -10,7 +10,8 @@ write leaves a ``token`` of its own in the item: a loser that finds its token ha
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import reduce
 from heapq import merge
 from operator import and_
@@ -24,22 +25,32 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger_items import (
     SHELVES,
     JobItem,
+    KeyItem,
+    LedgerItem,
+    LockItem,
+    append_key,
     bind,
     connect,
+    ended_key,
     id_key,
     job_key,
+    key_key,
+    lock_key,
     shelf,
     shelf_of,
     translated,
 )
-from s3commit.aws.ledger_notes import DynamoNotes, days_after, new_token
+from s3commit.aws.ledger_notes import DAY, DynamoNotes, new_token, refused_items, seconds_after
 from s3commit.aws.ledger_records import job_item, job_record, stored
 from s3commit.core.model.errors import PreconditionError
+from s3commit.core.model.limits import APPEND_SECONDS
+from s3commit.core.model.locks import Item, Kind, changed_items, destination_node, items
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Clock
-from s3commit.core.ports.ledger import Expected, Ledger, LostRaceError
+from s3commit.core.ports.ledger import Expected, HeldError, Ledger, LostRaceError
 
+_MOVES_ITEMS = {"state", "locks"}  # what stands beside a record changes with these alone
 JOB_DAYS = 30  # how long an ended job stays in the ledger, unless the deployment says else
 
 
@@ -86,9 +97,16 @@ class DynamoLedger(DynamoNotes, Ledger):
         item = job_item(self._items.job, record, new_token())
         if record.state in ENDED:  # forgotten here and remembered in S3: to be forgotten again
             item.expires_at = self._expiry(self._job_days)
+        beside = sorted(items(record))
         try:
             with translated(f"opening job {record.job_id} in the ledger"):
-                item.save(is_free)
+                if not beside:
+                    item.save(is_free)
+                else:
+                    with self._transaction() as transaction:
+                        transaction.save(item, is_free)
+                        for one in beside:
+                            transaction.save(self._beside(record, one))
         except PreconditionError:
             standing = self.job(record.ref)
             if standing is None:  # it was there a moment ago, and nothing but TTL deletes
@@ -96,8 +114,20 @@ class DynamoLedger(DynamoNotes, Ledger):
             return standing
         return record
 
-    def update(self, ref: str, expected: Expected, changes: Mapping[str, Any]) -> JobRecord:
+    def update(
+        self,
+        ref: str,
+        expected: Expected,
+        changes: Mapping[str, Any],
+        *,
+        unlocked: Collection[str] = (),
+    ) -> JobRecord:
         """See `Ledger.update`."""
+        if changes.keys() & _MOVES_ITEMS:
+            before = expected.check(ref, self.job(ref))
+            after = replace(before, **changes)
+            if unlocked or any(changed_items(before, after)):
+                return self._write_together(before, after, expected, changes, unlocked)
         token = new_token()
         item = self._items.job(*job_key(ref))
         actions = [*self._actions(ref, changes), JobItem.token.set(token)]
@@ -105,14 +135,79 @@ class DynamoLedger(DynamoNotes, Ledger):
             with translated(f"writing job {ref} in the ledger"):
                 item.update(actions, _condition(expected))
         except PreconditionError as error:
-            found = self._job_item(ref)
-            record = job_record(found) if found else None
-            if found is None or record is None or found.token != token:
-                expected.check(ref, record)
-                state, generation = expected.state, expected.generation
-                raise LostRaceError.over(ref, state, generation, record) from error
-            return record
+            return self._as_written(ref, expected, token, error)
         return job_record(item)
+
+    def _as_written(
+        self, ref: str, expected: Expected, token: str, error: PreconditionError
+    ) -> JobRecord:
+        """The record, if the refused write has met itself. Raises `LostRaceError` otherwise."""
+        found = self._job_item(ref)
+        record = job_record(found) if found else None
+        if found is None or record is None or found.token != token:
+            expected.check(ref, record)
+            raise LostRaceError.over(ref, expected.state, expected.generation, record) from error
+        return record
+
+    def _write_together(
+        self,
+        before: JobRecord,
+        after: JobRecord,
+        expected: Expected,
+        changes: Mapping[str, Any],
+        unlocked: Collection[str],
+    ) -> JobRecord:
+        """Write the record and what stands beside it: all, or nothing.
+
+        What stands beside it follows from the record as it was read. So its locks have to be the
+        same still.
+        """
+        ref, token = before.ref, new_token()
+        same_locks = JobItem.locks == list(before.locks)
+        actions = [*self._actions(ref, changes), JobItem.token.set(token)]
+        put, drop = changed_items(before, after)
+        try:
+            with (
+                translated(f"writing job {ref} in the ledger"),
+                self._transaction() as transaction,
+            ):
+                item = self._items.job(*job_key(ref))
+                transaction.update(item, actions, _condition(expected) & same_locks)
+                for one in put:
+                    transaction.save(self._beside(after, one), _is_free(after, one))
+                for one in drop:
+                    transaction.delete(self._beside(before, one))
+                nobody_has_it = LockItem.pk.does_not_exist()
+                for node in sorted(unlocked):
+                    transaction.condition_check(self._items.lock, *lock_key(node), nobody_has_it)
+        except PreconditionError as error:
+            if refused_items(error)[-1]:  # pynamodb sends what is updated last
+                return self._as_written(ref, expected, token, error)
+            raise HeldError(f"job {ref}: another job holds what it needs") from error
+        return after
+
+    def _beside(self, record: JobRecord, one: Item) -> LedgerItem:
+        """An item that stands beside the record."""
+        node = destination_node(record.destination)
+        match one.kind:
+            case Kind.LOCK:
+                return self._items.lock(*lock_key(one.name), ref=record.ref)
+            case Kind.KEY:
+                plan = record.plan
+                return self._items.key(
+                    *key_key(node, one.name),
+                    job_id=record.job_id,
+                    files=plan.files if plan else 0,
+                    rows=plan.rows if plan else None,
+                )
+            case Kind.APPEND:
+                return self._items.append(*append_key(one.name, record.ref))
+            case Kind.ENDED:
+                ended = record.finished_at or record.updated_at
+                return self._items.append(
+                    *ended_key(one.name, record.ref, ended),
+                    expires_at=seconds_after(ended, APPEND_SECONDS),
+                )
 
     def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
         """See `Ledger.jobs_in`."""
@@ -128,6 +223,15 @@ class DynamoLedger(DynamoNotes, Ledger):
             for item in merge(*shelves, key=lambda item: item.updated_at):
                 if item.updated_at < before:  # a key's BETWEEN includes both ends
                     yield job_record(item)
+
+    def count_in(self, state: JobState, *, since: str, most: int) -> int:
+        """See `Ledger.count_in`."""
+        found, recent = 0, JobItem.updated_at >= since
+        with translated(f"counting the jobs in {state}"):
+            for number in range(SHELVES):
+                if found < most:
+                    found += self._items.job.by_state.count(shelf(state, number), recent)
+        return found
 
     def unlist(self, ref: str) -> None:
         """See `Ledger.unlist`."""
@@ -147,11 +251,14 @@ class DynamoLedger(DynamoNotes, Ledger):
 
     def _actions(self, ref: str, changes: Mapping[str, Any]) -> Iterator[Action]:
         for name, value in changes.items():
-            yield getattr(JobItem, name).set(stored(value))
+            attribute = getattr(JobItem, name)
+            yield attribute.remove() if value is None else attribute.set(stored(value))
         if "state" in changes:
             yield JobItem.shelf.set(shelf_of(ref, changes["state"]))
         if "finished_at" in changes:
-            yield JobItem.expires_at.set(days_after(changes["finished_at"], self._job_days))
+            yield JobItem.expires_at.set(
+                seconds_after(changes["finished_at"], self._job_days * DAY)
+            )
 
 
 def _condition(expected: Expected) -> Condition:
@@ -160,10 +267,6 @@ def _condition(expected: Expected) -> Condition:
     if expected.state is not None:
         still_in_state = JobItem.state == expected.state.value
         conditions.append(still_in_state)
-    if expected.turn is not None:
-        same_stage = JobItem.turn["stage"] == expected.turn.stage.value
-        same_epoch = JobItem.turn["epoch"] == expected.turn.epoch
-        conditions += [same_stage, same_epoch]
     if expected.plan is not None:
         plan_is_the_verified_one = JobItem.plan["sha256"] == expected.plan.sha256
         list_is_the_verified_one = (
@@ -173,3 +276,12 @@ def _condition(expected: Expected) -> Condition:
         )
         conditions += [plan_is_the_verified_one, list_is_the_verified_one]
     return reduce(and_, conditions)
+
+
+def _is_free(record: JobRecord, one: Item) -> Condition | None:
+    """That no other job has the item; the keys of an append are the job's own."""
+    free: dict[Kind, Condition] = {
+        Kind.LOCK: LockItem.pk.does_not_exist() | (LockItem.ref == record.ref),
+        Kind.KEY: KeyItem.pk.does_not_exist() | (KeyItem.job_id == record.job_id),
+    }
+    return free.get(one.kind)

@@ -1,20 +1,24 @@
-"""The ledger's items in DynamoDB: one table, four kinds of item.
+"""The ledger's items in DynamoDB: one table, seven kinds of item.
 
 | item | pk | sk |
 |---|---|---|
 | job | ``JOB#<job id>`` | ``<the rest of its ref>`` |
 | attempt | ``ATTEMPTS#<ref>#<shard>`` | ``<task id>#<attempt id>`` |
 | healing | ``HEALING`` | ``<bucket>`` |
-| claim | ``CLAIMS#<mode>#<bucket>/<first element>/`` | ``<bucket>/<prefix>/<ref>`` |
+| lock | ``LOCKS#<bucket>/<first element>/`` | ``<node>`` |
+| append under way | ``APPENDS#<bucket>/<first element>/`` | ``<node>/<ref>`` |
+| ended append | ``ENDED#<bucket>/<first element>/#<ten minutes>`` | ``<node>/<ref>`` |
+| key | ``KEYS#<bucket>/<prefix>`` | ``<digest of the key>`` |
 
 Attempts are spread over shards, by task, because a partition takes about
 1,000 writes a second; the index ``by-state`` (``shelf``, ``updated_at``) is, by job, for the same
 reason. It holds job items only: no other item has its keys, nor has a job's whose documents are
 gone.
 
-A claim's sort key is its node, which ends with a slash, and another slash: no path has two in a row
-(`s3commit.core.formats.layout.bad_element`), so ``node/`` finds the node's own claims, and ``node``
-those below it as well. A mode is read by those alone who can't stand beside it.
+A node ends with a slash, and no path has two in a row (`s3commit.core.formats.layout.bad_element`):
+so ``node/`` finds the appends at the node itself, and ``node`` those below it as well. DynamoDB may
+keep an item for days when its time to live is over, so ended appends lie in a partition for each
+ten minutes, and old ones are never read.
 ``expires_at`` is the table's TTL attribute, in seconds since 1970.
 
 No `VersionAttribute` anywhere: generation and version are the protocol's own and are written out.
@@ -42,13 +46,13 @@ from pynamodb.models import Model
 from s3commit.aws import failures
 from s3commit.aws.failures import translate
 from s3commit.aws.session import make_session
-from s3commit.core.model.locks import Claim
 from s3commit.core.model.record import AttemptRecord
 from s3commit.core.model.states import JobState
 
 SHARDS = 10
 SHELVES = 16  # of jobs in one state, in the index
 BY_STATE = "by-state"
+TEN_MINUTES = len("2026-11-21T22:0")  # of a moment, RFC 3339
 
 CONNECT_TIMEOUT = 3  # seconds
 READ_TIMEOUT = 10  # seconds
@@ -98,7 +102,7 @@ class JobItem(LedgerItem):
     idempotency_key = UnicodeAttribute(null=True)
     job_sha256 = UnicodeAttribute(null=True)
     locks: ListAttribute[str] = ListAttribute(of=UnicodeAttribute)  # type: ignore[arg-type]
-    turn: MapAttribute[str, Any] = MapAttribute()  # type: ignore[no-untyped-call]
+    waits: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]
     plan: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]
     replaced: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]
     failure: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]
@@ -122,12 +126,22 @@ class AttemptItem(LedgerItem):
     rows = NumberAttribute(null=True)
 
 
-class ClaimItem(LedgerItem):
-    """`Claimed`; its keys say whose claim of what it is. ``asked`` is there if the job waits."""
+class LockItem(LedgerItem):
+    """`Lock`; the sort key is the node."""
 
-    waits = BooleanAttribute(null=True)
-    asked = UnicodeAttribute(null=True)
-    epoch = NumberAttribute(null=True)
+    ref = UnicodeAttribute()
+
+
+class AppendItem(LedgerItem):
+    """`Append`; its keys say all of it."""
+
+
+class KeyItem(LedgerItem):
+    """`KeyHolder`."""
+
+    job_id = UnicodeAttribute()
+    files = NumberAttribute()
+    rows = NumberAttribute(null=True)
 
 
 class HealingItem(LedgerItem):
@@ -145,7 +159,9 @@ class Items:
 
     job: type[JobItem]
     attempt: type[AttemptItem]
-    claim: type[ClaimItem]
+    lock: type[LockItem]
+    append: type[AppendItem]
+    key: type[KeyItem]
     healing: type[HealingItem]
 
 
@@ -167,9 +183,16 @@ def bind(table: str, *, region: str | None, host: str | None) -> Items:
         return cast("type[_I]", type(kind.__name__, (kind,), {"Meta": meta}))
 
     job = bound(JobItem)
-    items = Items(job, bound(AttemptItem), bound(ClaimItem), bound(HealingItem))
+    items = Items(
+        job,
+        bound(AttemptItem),
+        bound(LockItem),
+        bound(AppendItem),
+        bound(KeyItem),
+        bound(HealingItem),
+    )
     # One connection, so one client and one pool: the job's knows the keys and the index of all.
-    for other in (items.attempt, items.claim, items.healing):
+    for other in (items.attempt, items.lock, items.append, items.key, items.healing):
         other._connection = job._get_connection()
     return items
 
@@ -221,10 +244,30 @@ def shelf(state: JobState, number: int) -> str:
     return f"{state.value}#{number:02d}"
 
 
-def claim_key(ref: str, claim: Claim) -> tuple[str, str]:
-    """The keys of a claim; without a ref, the beginning of those of all jobs at the node."""
-    bucket, first, _ = claim.node.split("/", 2)
-    return f"CLAIMS#{claim.mode.value}#{bucket}/{first}/", f"{claim.node}/{ref}"
+def lock_key(node: str) -> tuple[str, str]:
+    """The keys of the lock of a node."""
+    return f"LOCKS#{_top(node)}", node
+
+
+def append_key(node: str, ref: str) -> tuple[str, str]:
+    """The keys of an append; without a ref, the beginning of those of all jobs at the node."""
+    return f"APPENDS#{_top(node)}", f"{node}/{ref}"
+
+
+def ended_key(node: str, ref: str, ended: str) -> tuple[str, str]:
+    """The same, of an append that has ended at that moment (RFC 3339, UTC)."""
+    return f"ENDED#{_top(node)}#{ended[:TEN_MINUTES]}", f"{node}/{ref}"
+
+
+def key_key(node: str, digest: str) -> tuple[str, str]:
+    """The keys of an idempotency key at a destination."""
+    return f"KEYS#{node}", digest
+
+
+def _top(node: str) -> str:
+    """The highest node above it: all that may meet it lie there."""
+    bucket, first, _ = node.split("/", 2)
+    return f"{bucket}/{first}/"
 
 
 def attempt_key(attempt: AttemptRecord) -> tuple[str, str]:

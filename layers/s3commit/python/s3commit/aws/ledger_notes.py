@@ -1,10 +1,10 @@
-"""The ledger's smaller items: claims, attempts, healing; and the table that all of it shares."""
+"""The ledger's smaller items: locks, keys, appends, attempts and healing."""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -15,40 +15,44 @@ from pynamodb.transactions import TransactWrite
 from s3commit.aws import failures
 from s3commit.aws.ledger_items import (
     SHARDS,
+    AppendItem,
     AttemptItem,
-    ClaimItem,
     HealingItem,
     Items,
+    LockItem,
+    append_key,
     attempt_key,
-    claim_key,
+    ended_key,
     healing_key,
+    key_key,
+    lock_key,
     shard_key,
     translated,
 )
 from s3commit.aws.ledger_records import (
+    append_record,
     attempt_item,
     attempt_record,
-    claim_item,
-    claim_record,
     healing_item,
     healing_record,
+    key_record,
+    lock_record,
 )
 from s3commit.core.model.errors import PreconditionError
-from s3commit.core.model.locks import Claim, Claimed
+from s3commit.core.model.job import Destination
+from s3commit.core.model.limits import APPEND_SECONDS, MAX_ITEMS
+from s3commit.core.model.locks import Append, KeyHolder, Lock, destination_node
 from s3commit.core.model.record import AttemptRecord, Healing
 from s3commit.core.ports.bundle import Clock
 
-# A claim is deleted when its job has ended. What a late try puts after that does no harm and goes
-# by itself; no job that is decided stays so for a year.
-CLAIM_DAYS = 365
+DAY: Final = 86_400  # seconds
 NOTE_DAYS = 30  # how long a note stays, which S3 can always replace
-TRANSACTION = 100  # items: DynamoDB's limit
 # No table is restored within a minute, so its id is not asked for more often.
 REMEMBERED: Final = 60.0  # seconds
 
 
 class DynamoNotes:
-    """Claims, attempts and healing of `s3commit.core.ports.ledger.Ledger`; thread-safe.
+    """What `s3commit.core.ports.ledger.Ledger` has beside its jobs; thread-safe.
 
     ``page`` bounds a page of a query.
     """
@@ -67,44 +71,54 @@ class DynamoNotes:
 
     def _expiry(self, days: int) -> int:
         """The time to live of what is written now."""
-        return days_after(self._clock.now(), days)
+        return seconds_after(self._clock.now(), days * DAY)
 
-    def put_claim(self, claim: Claimed) -> None:
-        """See `Ledger.put_claim`."""
-        item = claim_item(self._items.claim, claim, self._expiry(CLAIM_DAYS))
-        is_its_own = ClaimItem.epoch == claim.epoch
-        is_none_of_a_later_epoch = ClaimItem.epoch.does_not_exist() | (
-            ClaimItem.epoch <= claim.epoch
-        )
-        with (
-            suppress(PreconditionError),
-            translated(f"claiming {claim.claim.node} for job {claim.ref}"),
-        ):
-            item.save(is_its_own if claim.waits else is_none_of_a_later_epoch)
+    def locks(self, nodes: Collection[str]) -> list[Lock]:
+        """See `Ledger.locks`."""
+        with translated("reading locks"):
+            found = self._items.lock.batch_get(map(lock_key, nodes), consistent_read=True)
+            return [lock_record(item) for item in found]
 
-    def drop_claim(self, ref: str, claim: Claim) -> None:
-        """See `Ledger.drop_claim`."""
-        with translated(f"giving back {claim.node} of job {ref}"):
-            self._items.claim(*claim_key(ref, claim)).delete()
-
-    def claims(self, claim: Claim, *, below: bool, asked: str = "") -> Iterator[Claimed]:
-        """See `Ledger.claims`.
-
-        A filter saves no read units, and leaves out what would have to be sent and held here:
-        https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.FilterExpression.html
-        """
-        pk, own = claim_key("", claim)
-        under = ClaimItem.sk.startswith(claim.node if below else own)
-        came_before = ClaimItem.asked.does_not_exist() | (ClaimItem.asked <= asked)
-        with translated(f"reading the claims of {claim.node}"):
-            for item in self._items.claim.query(
-                pk,
-                under,
-                came_before if asked else None,
-                consistent_read=True,
-                page_size=self._page,
+    def locks_below(self, node: str) -> Iterator[Lock]:
+        """See `Ledger.locks_below`."""
+        pk, own = lock_key(node)
+        with translated(f"reading the locks below {node}"):
+            for item in self._items.lock.query(
+                pk, LockItem.sk.startswith(own), consistent_read=True, page_size=self._page
             ):
-                yield claim_record(claim.mode, item)
+                if item.sk != own:
+                    yield lock_record(item)
+
+    def unlock(self, lock: Lock) -> None:
+        """See `Ledger.unlock`."""
+        still_has_it = LockItem.ref == lock.ref
+        with suppress(PreconditionError), translated(f"removing the lock of {lock.node}"):
+            self._items.lock(*lock_key(lock.node)).delete(still_has_it)
+
+    def key_holder(self, destination: Destination, digest: str) -> KeyHolder | None:
+        """See `Ledger.key_holder`."""
+        kind = self._items.key
+        with translated(f"reading an idempotency key of {destination.uri}"):
+            try:
+                keys = key_key(destination_node(destination), digest)
+                return key_record(kind.get(*keys, consistent_read=True))
+            except kind.DoesNotExist:
+                return None
+
+    def appends(self, node: str, *, below: bool) -> Iterator[Append]:
+        """See `Ledger.appends`."""
+        under_way, own = append_key(node, "")
+        under = AppendItem.sk.startswith(node if below else own)
+        now = datetime.fromisoformat(self._clock.now())
+        # From the next ten minutes, since clocks differ, back to those of APPEND_SECONDS ago.
+        moments = [now - timedelta(minutes=ago) for ago in range(-10, APPEND_SECONDS // 60 + 1, 10)]
+        ended = [ended_key(node, "", moment.isoformat())[0] for moment in moments]
+        with translated(f"reading the appends at {node}"):
+            for pk in (under_way, *ended):
+                for item in self._items.append.query(
+                    pk, under, consistent_read=True, page_size=self._page
+                ):
+                    yield append_record(item)
 
     def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
         """See `Ledger.record_attempts`.
@@ -118,7 +132,7 @@ class DynamoNotes:
             first_notes.setdefault(attempt_key(attempt), attempt)
         waiting = list(first_notes.values())
         while waiting:
-            group, waiting = waiting[:TRANSACTION], waiting[TRANSACTION:]
+            group, waiting = waiting[:MAX_ITEMS], waiting[MAX_ITEMS:]
             while group:
                 group = self._note_together(group)
 
@@ -209,6 +223,6 @@ def new_token() -> str:
     return uuid.uuid4().hex
 
 
-def days_after(moment: str, days: int) -> int:
+def seconds_after(moment: str, seconds: int) -> int:
     """A time to live, in seconds since 1970; ``moment`` is RFC 3339."""
-    return int((datetime.fromisoformat(moment) + timedelta(days=days)).timestamp())
+    return int(datetime.fromisoformat(moment).timestamp()) + seconds

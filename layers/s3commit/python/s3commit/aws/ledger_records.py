@@ -9,20 +9,21 @@ from typing import Any, Final
 from pynamodb.attributes import MapAttribute
 
 from s3commit.aws.ledger_items import (
+    AppendItem,
     AttemptItem,
-    ClaimItem,
     HealingItem,
     JobItem,
+    KeyItem,
     LedgerItem,
+    LockItem,
     attempt_key,
-    claim_key,
     healing_key,
     job_key,
     shelf_of,
 )
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.locks import Claim, Claimed, LockMode
+from s3commit.core.model.locks import Append, KeyHolder, Lock
 from s3commit.core.model.record import AttemptRecord, Healing, JobRecord
 
 _JOB: Final = Codec(JobRecord, "the job's item", spell=str)
@@ -69,24 +70,20 @@ def job_record(item: JobItem) -> JobRecord:
     return _JOB.read({**_plain(item), "destination": destination})
 
 
-def claim_item(kind: type[ClaimItem], claimed: Claimed, expires_at: int) -> ClaimItem:
-    """The item of a claim."""
-    pk, sk = claim_key(claimed.ref, claimed.claim)
-    return kind(
-        pk,
-        sk,
-        expires_at=expires_at,
-        waits=claimed.waits or None,
-        asked=(claimed.waits and claimed.asked) or None,
-        epoch=claimed.epoch,
-    )
+def lock_record(item: LockItem) -> Lock:
+    """The record of an item."""
+    return Lock(item.sk, item.ref)
 
 
-def claim_record(mode: LockMode, item: ClaimItem) -> Claimed:
+def append_record(item: AppendItem) -> Append:
     """The record of an item."""
     node, _, ref = item.sk.rpartition("/")
-    epoch = int(item.epoch or 0)
-    return Claimed(Claim(node, mode), ref, bool(item.waits), item.asked or "", epoch)
+    return Append(node, ref, item.pk.startswith("ENDED#"))
+
+
+def key_record(item: KeyItem) -> KeyHolder:
+    """The record of an item."""
+    return KeyHolder(item.job_id, int(item.files), None if item.rows is None else int(item.rows))
 
 
 def healing_item(kind: type[HealingItem], bucket: str, healing: Healing) -> HealingItem:

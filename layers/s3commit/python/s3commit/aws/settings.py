@@ -6,7 +6,14 @@ import json
 from collections.abc import Mapping
 
 from s3commit.aws import env
-from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.ports.bundle import Workers
+
+
+class SettingsError(S3CommitError):
+    """The function's environment is not that of its code, as in the middle of an upgrade."""
+
+    code = "BAD_SETTINGS"
 
 
 def ledger(environ: Mapping[str, str]) -> tuple[str, int]:
@@ -18,20 +25,26 @@ def ledger(environ: Mapping[str, str]) -> tuple[str, int]:
 def replace_below(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The prefixes below which jobs may replace, a JSON list; only the deciding function reads it.
 
-    Raises `InvalidInputError` where there is none: that must never mean "everywhere".
+    Raises `SettingsError` where there is none: that must never mean "everywhere".
     """
     try:
         return tuple(str(prefix) for prefix in json.loads(environ[env.REPLACE_BELOW]))
     except (KeyError, ValueError, TypeError):
-        raise InvalidInputError(
-            f"environment lacks {env.REPLACE_BELOW}, a JSON list of prefixes", code="BAD_SETTINGS"
+        raise SettingsError(
+            f"environment lacks {env.REPLACE_BELOW}, a JSON list of prefixes"
         ) from None
+
+
+def workers(environ: Mapping[str, str]) -> Workers:
+    """How many workers jobs may have: two numbers, of all jobs and of one. Raises as `ledger`."""
+    (value,) = _values(environ, env.WORKERS)
+    return Workers(*json.loads(value))
 
 
 def data_bucket(environ: Mapping[str, str]) -> str:
     """The bucket whose events are taken.
 
-    Raises `InvalidInputError` (``BAD_SETTINGS``) that names what the environment lacks.
+    Raises `SettingsError` (``BAD_SETTINGS``) that names what the environment lacks.
     """
     (bucket,) = _values(environ, env.BUCKET)
     return bucket
@@ -59,5 +72,5 @@ def metadata_disabled(environ: Mapping[str, str]) -> bool:
 def _values(environ: Mapping[str, str], *names: str) -> list[str]:
     missing = [name for name in names if not environ.get(name)]
     if missing:
-        raise InvalidInputError(f"environment lacks {', '.join(missing)}", code="BAD_SETTINGS")
+        raise SettingsError(f"environment lacks {', '.join(missing)}")
     return [environ[name] for name in names]

@@ -7,7 +7,7 @@ from typing import Any
 
 from s3commit.aws.telemetry import logger
 from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket, refusal_text
-from s3commit.core.job.record import beside_twins
+from s3commit.core.job.record import beside_twins, share_workers
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NeedsOperatorError
 from s3commit.core.ports.bundle import Ports
 
@@ -25,7 +25,7 @@ def run_step(ports: Ports, steps: Mapping[str, Step], event: dict[str, Any]) -> 
     logger.append_keys(job_id=ticket.job_id, step=name, execution=ticket.execution)
     try:
         with beside_twins(ticket):
-            after = steps[name](ports, ticket)
+            after = share_workers(ports, steps[name](ports, ticket))
     except (JobRefusedError, InvalidInputError) as error:
         logger.warning("step refused the job", code=error.code, reason=error.message)
         raise JobRefusedError(refusal_text(error.code, error.message), code=error.code) from error

@@ -26,9 +26,8 @@ def make_ports(*, workers: int = MAX_POOL_CONNECTIONS, slows_down: bool = False)
     return _ports(make_client(connections=workers, slows_down=slows_down), workers)
 
 
-def make_sweeper() -> Sweeper:
-    """What a function of the sweep works on, as its environment says."""
-    client = make_client()
+def make_sweeper(client: S3Client) -> Sweeper:
+    """What the function of the sweep works on, as its environment says."""
     executions = StateMachine(settings.state_machine(os.environ))
     return Sweeper(_ports(client, MAX_POOL_CONNECTIONS), executions)
 

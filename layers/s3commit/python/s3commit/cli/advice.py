@@ -40,8 +40,8 @@ def meaning_of(state: str, failure: Failure | None) -> str:
 def needs_attention(record: JobRecord, now: float) -> bool:
     """True for a job that has not ended and is silent for longer than it should be.
 
-    A SEALED one that waits says so every minute, and one that holds is soon decided; of one that
-    does neither others take what it claims, and nothing works on it.
+    A SEALED one that waits says so every minute, and one that does not is soon decided; nothing
+    works on one that is silent, and others take its locks.
     """
     if is_orphan(record):
         return True

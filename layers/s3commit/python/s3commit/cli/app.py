@@ -15,6 +15,7 @@ from s3commit.cli.doctor import doctor
 from s3commit.cli.fsck import fsck
 from s3commit.cli.local import local
 from s3commit.cli.ls import ls
+from s3commit.cli.pause import pause, resume
 from s3commit.cli.render import Failure
 from s3commit.cli.rescue import rescue
 from s3commit.cli.show import show
@@ -36,7 +37,8 @@ from s3commit.version import __version__
 FAILED, REFUSED, UNKNOWN = 1, 3, 4  # click's own for usage is 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 _REFUSALS = (JobFailedError, JobRefusedError, PreconditionError, LostRaceError)
-_CHANGES = {"abort", "commit", "rescue", "sweep"}  # what these did, or did not, their errors say
+# What these did, or did not, their errors say.
+_CHANGES = {"abort", "commit", "rescue", "sweep", "pause", "resume"}
 
 
 class App(click.Group):
@@ -106,5 +108,5 @@ def app() -> None:
     """  # noqa: D301 - click wants the backspace
 
 
-for _verb in (status, show, ls, abort, commit, rescue, sweep, fsck, doctor, local):
+for _verb in (status, show, ls, abort, commit, rescue, sweep, fsck, doctor, pause, resume, local):
     app.add_command(_verb)

@@ -13,8 +13,9 @@ import boto3.session
 import click
 
 from s3commit.aws import env
-from s3commit.aws.env import FULL, LEAST
+from s3commit.aws.env import DEFAULT, LEAST
 from s3commit.aws.failures import NO_BUCKET, translated
+from s3commit.aws.notifications import unheard
 from s3commit.aws.session import make_session
 from s3commit.aws.settings import region
 from s3commit.cli.options import with_session
@@ -30,7 +31,6 @@ from s3commit.core.model.errors import (
     S3CommitError,
 )
 from s3commit.version import __version__
-from s3commit.writer.connect import JOB_SUFFIX, MANIFEST_SUFFIX, REQUEST_SUFFIX, queues_by_suffix
 
 CONSOLE = "https://console.aws.amazon.com/servicequotas/"
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
@@ -132,11 +132,9 @@ class Surroundings:
         return found
 
     @cached_property
-    def notified(self) -> dict[str, list[str]]:
-        """The ARNs of the queues that the bucket notifies, by the suffix of the keys."""
-        bucket, what = self.data_bucket, "get_bucket_notification_configuration"
-        doing = f"reading the notifications of bucket {bucket}"
-        return queues_by_suffix(self.ask(doing, "s3", what, Bucket=bucket))
+    def unheard(self) -> list[str]:
+        """The suffixes of the protocol's keys of which no queue hears."""
+        return unheard(self.connect("s3"), self.data_bucket)
 
     def ask(self, doing: str, service: str, operation: str, **parameters: Any) -> Any:
         """What AWS answers; its errors are this package's, with what was being done."""
@@ -186,7 +184,7 @@ def functions_at_once(around: Surroundings) -> Finding:
     limit = around.ask(doing, "lambda", "get_account_settings")["AccountLimit"]
     free, quota = limit["UnreservedConcurrentExecutions"], limit["ConcurrentExecutions"]
     there_are = f"{free} functions at once are not reserved (the quota is {quota})"
-    wanted = min(FULL, int((around.pipeline or {}).get(env.CONCURRENCY_OUTPUT, FULL)))
+    wanted = int((around.pipeline or {}).get(env.CONCURRENCY_OUTPUT, DEFAULT))
     if free >= wanted:
         return ok(f"{there_are}; the deployment uses {wanted} at most")
     more = f"request an increase of Lambda's quota Concurrent executions at {CONSOLE}"
@@ -217,12 +215,9 @@ def notifications(around: Surroundings) -> Finding:
     """The bucket announces jobs, requests and manifests to the pipeline."""
     bucket = around.data_bucket
     try:
-        found = around.notified
+        lacking = around.unheard
     except NotFoundError:
         return to_do(f"bucket {bucket} does not exist: correct --bucket, or deploy")
-    lacking = [
-        each for each in (JOB_SUFFIX, REQUEST_SUFFIX, MANIFEST_SUFFIX) if not found.get(each)
-    ]
     if lacking:
         return to_do(
             f"bucket {bucket} notifies no queue of keys that end in {' and '.join(lacking)}: deploy"
@@ -325,7 +320,7 @@ def _tried(around: Surroundings) -> list[str]:
         "s3:ListMultipartUploadParts": lambda: s3.list_parts(**upload),
         "s3:GetObject": lambda: s3.get_object(**nothing),
         "s3:DeleteObject": lambda: s3.delete_object(**document, IfMatch=f'"{uuid.uuid4().hex}"'),
-        "s3:GetBucketNotification": lambda: around.notified,
+        "s3:GetBucketNotification": lambda: around.unheard,
         "s3:ListBucket": lambda: s3.list_objects_v2(Bucket=bucket, Prefix=around.prefix, MaxKeys=1),
     }
     return [right for right, call in calls.items() if not _may(right, call)]

@@ -19,7 +19,6 @@ from s3commit.core.formats.layout import (
     RESULT_FILE,
     JobDirectory,
 )
-from s3commit.core.job.claims import claimants, with_records
 from s3commit.core.job.documents import read_request, read_result, read_spec
 from s3commit.core.job.uploads import uploads_of_job
 from s3commit.core.model.errors import (
@@ -36,10 +35,8 @@ from s3commit.core.model.job import (
     JobResult,
     JobSpec,
 )
-from s3commit.core.model.locks import Claim, must_wait_for
-from s3commit.core.model.record import JobRecord, Stage
+from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import ParallelMap
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import OpenUpload
 
@@ -222,25 +219,9 @@ def refuse_second_request(job: Job) -> None:
         )
 
 
-def waits(record: JobRecord) -> bool:
-    """True for a job that waits for others at its destination."""
-    return record.state is JobState.SEALED and record.turn.stage in {Stage.WAITING, Stage.ENTERING}
-
-
-def rivals(
-    ledger: Ledger, parallel: ParallelMap, record: JobRecord
-) -> list[tuple[Claim, JobRecord]]:
-    """The jobs that claim what the job claims, each with its claim. A query or two a directory."""
-    try:
-        found = claimants(ledger, parallel, record)
-    except JobRefusedError:
-        return []  # more than anybody reads
-    groups = with_records(ledger, parallel, found)
-    return [(one.claim, one.record) for group in groups for one in group if one.record]
-
-
-def blockers(ledger: Ledger, parallel: ParallelMap, record: JobRecord, now: str) -> list[JobRecord]:
-    """The jobs that the job waits for, since ``record.turn.since``; none if it does not wait."""
-    others = rivals(ledger, parallel, record) if waits(record) else []
-    found = (other for _, other in others if must_wait_for(other, record, now))
-    return sorted(found, key=lambda other: other.ref)
+def blockers(ledger: Ledger, record: JobRecord) -> list[JobRecord]:
+    """The jobs that the job waits for, since ``record.waits.since``; none if it does not wait."""
+    if record.waits is None or record.state is not JobState.SEALED:
+        return []
+    others = (ledger.job(ref) for ref in record.waits.behind)
+    return [other for other in others if other is not None and other.state not in ENDED]

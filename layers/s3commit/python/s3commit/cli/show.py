@@ -10,7 +10,7 @@ import click
 
 from s3commit.aws.executions import machine_of
 from s3commit.cli.advice import meaning_of, next_step
-from s3commit.cli.job import Job, blockers, own_uploads, read_job, read_manifests, rivals, waits
+from s3commit.cli.job import Job, blockers, own_uploads, read_job, read_manifests
 from s3commit.cli.options import age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
@@ -26,7 +26,6 @@ from s3commit.core.model.job import (
     Outcome,
     encode_conditions,
 )
-from s3commit.core.model.locks import claimed, must_wait_for
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.writer.requests import Patience, require_committed
@@ -77,12 +76,12 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
     """All about the job: its record, its documents and counts. What is not known is null."""
     now, record, spec, failure = session.epoch(), job.record, job.spec, job.failure
     uploads, complete = own_uploads(session, job, SCANNED_UPLOADS)
-    locks = _locks(session, job, now)
-    blockers = locks["inTheWay"] if locks else []
+    locks = _locks(job, now)
+    in_the_way = locks["inTheWay"] if locks else []
     at_work = job.result is None
-    arns = [job.execution] * at_work + [one["execution"] for one in blockers]
+    arns = [job.execution] * at_work + [one["execution"] for one in in_the_way]
     executions, problems = session.read_executions(arns)
-    for one in blockers:
+    for one in in_the_way:
         other = executions.get(one["execution"])
         one["executionStatus"] = other.status if other else None
         one["executionRuns"] = other.is_running if other else None
@@ -121,7 +120,7 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         "executionError": stopped and _error(stopped, advice_on_execution(stopped.code)),
         "console": console_url(job.execution),
         "problems": [*job.problems.values(), *problems, *(() if complete else (_UNCOUNTED,))],
-        "next": next_step(job, execution, blockers, now, _has_pipeline(session, job)),
+        "next": next_step(job, execution, in_the_way, now, _has_pipeline(session, job)),
     }
 
 
@@ -149,31 +148,27 @@ def _request(job: Job) -> dict[str, Any] | None:
     }
 
 
-def _locks(session: Session, job: Job, now: float) -> dict[str, Any] | None:
-    """What the job claims, for whom it waits, and who waits for it; None if it needs nothing."""
+def _locks(job: Job, now: float) -> dict[str, Any] | None:
+    """What the job has locked, and for whom it waits; None if neither."""
     record, ledger = job.record, job.ledger
-    if ledger is None or record is None or not record.locks or record.state in ENDED:
+    others = blockers(ledger, record) if ledger and record else []
+    if record is None or record.state in ENDED or not (record.locks or others):
         return None
-    waiting, moment = waits(record), session.clock.now()
-    others = rivals(ledger, session.parallel, record)
-    since = record.turn.since if waiting else None
+    since = record.waits.since if record.waits and others else None
     return {
-        "stage": record.turn.stage,
-        "claims": [fields(claim, "node", "mode") for claim in claimed(record)],
+        "nodes": record.locks,
         "waitsSince": since,
         "waitsSeconds": int(now - epoch_of(since)) if since else None,
         "inTheWay": [
             {
                 **fields(other, "job_id", "state"),
-                **fields(claim, "node", "mode"),
-                "holds": not waits(other),
+                "destination": other.destination.uri,
+                "nodes": other.locks,
                 "unchangedSeconds": int(now - epoch_of(other.updated_at)),
                 "execution": other.execution,
             }
-            for claim, other in others
-            if waiting and must_wait_for(other, record, moment)
+            for other in others
         ],
-        "keptWaiting": sorted(other.job_id for _, other in others if waits(other) and not waiting),
     }
 
 
@@ -229,7 +224,7 @@ def _follow(session: Session, look: Callable[[], Job], timeout: int) -> JobResul
 def _change(session: Session, job: Job) -> dict[str, Any]:
     waits_for: list[JobRecord] = []
     if job.ledger is not None and job.record is not None and job.result is None:
-        waits_for = blockers(job.ledger, map, job.record, session.clock.now())
+        waits_for = blockers(job.ledger, job.record)
     return {
         "jobId": job.job_id,
         "state": job.state,

@@ -68,9 +68,7 @@ def status(
     found = [list(islice(ledger.jobs_in(state, before=now), limit + 1)) for state in wanted]
     records = [record for of_state in found for record in of_state[:limit]]
     complete = all(len(of_state) <= limit for of_state in found)
-    waits = dict(
-        session.parallel(lambda record: (record.ref, blockers(ledger, map, record, now)), records)
-    )
+    waits = dict(session.parallel(lambda record: (record.ref, blockers(ledger, record)), records))
     executions, problems = _read_executions(session, records, waits)
     jobs = [_document(record, waits[record.ref], executions, epoch_of(now)) for record in records]
     jobs.sort(key=lambda job: (not job["attention"], job["updatedAt"]))
@@ -112,7 +110,7 @@ def _document(
     execution = executions.get(record.execution)
     failed = _failure_of(execution)
     silent = record.state not in ENDED and needs_attention(record, now)
-    seconds = int(now - epoch_of(record.turn.since)) if waits_for else None
+    seconds = int(now - epoch_of(record.waits.since)) if record.waits and waits_for else None
     return {
         **fields(record, "job_id", "state", "created_at", "updated_at"),
         "attention": silent or failed is not None,

@@ -2,7 +2,7 @@
 
 The table was lost, or is new. Each job that was decided by an earlier table has a decision record
 below ``_s3commit/``. So SealJob, the first step of every execution, waits until each of these jobs
-is in the ledger again, and holds its destination if it has not ended: nothing is decided beside it.
+is in the ledger again, with its locks and its key: nothing is decided beside it.
 
 Functions that still run may go by the lost table, and may write to the new one what they have read
 before. None lives longer than `LONGEST_CALL`, so the walk begins that long after the table was
@@ -25,14 +25,13 @@ from s3commit.core.job.record import new_record
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
-    JobRefusedError,
     NotFoundError,
 )
-from s3commit.core.model.job import Failure, JobSpec, Scope
+from s3commit.core.model.job import Failure, JobSpec
 from s3commit.core.model.limits import LONGEST_CALL, LONGEST_WAIT, SHORTEST_WAIT
-from s3commit.core.model.locks import Claimed, claims, seconds
-from s3commit.core.model.record import JobRecord, PlanFacts, Stage, Turn
-from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.model.locks import seconds
+from s3commit.core.model.record import JobRecord, PlanFacts
+from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import CallTime, Ports
 from s3commit.core.ports.objects import ListedObject, listed_at
 
@@ -84,23 +83,7 @@ def _bring_back_one(ports: Ports, bucket: str, key: str) -> None:
         return  # another call has brought it back
     # So the sweep continues it at once, and deletes its documents when their time is over.
     found = replace(decided, updated_at=decided.finished_at or decided.decided_at or "")
-    ports.ledger.open_job(found if found.state in ENDED else _holding(ports, found))
-
-
-def _holding(ports: Ports, record: JobRecord) -> JobRecord:
-    """Put the claims of all that the job may have held; the record as it then has to be made.
-
-    Instead of partitions it claims the whole destination, which covers them. Others that were
-    decided hold beside it: they were let in together. A job that waited asks again.
-    """
-    try:
-        wanted = claims(replace(record, scope=Scope.DIRECTORY), ())
-    except JobRefusedError:
-        return record  # it was never decided
-    held = Turn(Stage.HELD, record.created_at, record.generation + 1)
-    for claim in wanted:
-        ports.ledger.put_claim(Claimed(claim, record.ref, epoch=held.epoch))
-    return replace(record, locks=tuple(claim.node for claim in wanted), turn=held)
+    ports.ledger.open_job(found)
 
 
 def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecord:

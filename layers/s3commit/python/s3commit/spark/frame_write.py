@@ -75,8 +75,7 @@ def write(
 ) -> CommitResult:
     """Write the rows of ``frame`` to ``path`` (``s3://bucket/prefix/``); return once committed.
 
-    With an ``idempotencyKey``, the outcome of a job of this key that is not known yet is waited
-    for, and no task runs if it was committed.
+    With an ``idempotencyKey`` no task runs if a job with this key was committed.
 
     ``mode`` is Spark's: ``error`` (the default) refuses if files are there, before the first task
     and once more at the decision; ``append``; ``overwrite``. ``partition_by`` names the columns

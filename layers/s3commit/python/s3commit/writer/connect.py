@@ -8,22 +8,16 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from s3commit.aws.failures import translated
+from s3commit.aws.notifications import REQUEST_SUFFIX, unheard
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import Encryption, make_client
-from s3commit.core.formats.layout import JOB_FILE, REQUEST_FILE
 from s3commit.core.model.errors import AccessError, NotFoundError
 from s3commit.core.model.job import Destination
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-REQUEST_SUFFIX = f"/{REQUEST_FILE}"
-JOB_SUFFIX = f"/{JOB_FILE}"
-MANIFEST_SUFFIX = ".pendingset"
 
 
 def shared_client() -> S3Client:
@@ -76,11 +70,9 @@ def has_pipeline(client: S3Client, bucket: str) -> bool | None:
     One GetBucketNotificationConfiguration. Raises `NotFoundError` if there is no such bucket.
     """
     try:
-        with translated(f"reading the notifications of bucket {bucket}"):
-            answer = client.get_bucket_notification_configuration(Bucket=bucket)
+        return REQUEST_SUFFIX not in unheard(client, bucket)
     except AccessError:
         return None
-    return REQUEST_SUFFIX in queues_by_suffix(answer)
 
 
 def no_bucket(destination: Destination) -> NotFoundError:
@@ -90,16 +82,3 @@ def no_bucket(destination: Destination) -> NotFoundError:
         f" {destination.uri}",
         code="NO_BUCKET",
     )
-
-
-def queues_by_suffix(answer: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The ARNs of the queues in a GetBucketNotificationConfiguration, by the suffix of the keys."""
-    found: dict[str, list[str]] = {}
-    for configuration in answer.get("QueueConfigurations", []):
-        found.setdefault(_suffix(configuration), []).append(configuration["QueueArn"])
-    return found
-
-
-def _suffix(configuration: Mapping[str, Any]) -> str:
-    rules = configuration.get("Filter", {}).get("Key", {}).get("FilterRules", [])
-    return next((rule["Value"] for rule in rules if rule["Name"].lower() == "suffix"), "")

@@ -61,7 +61,6 @@ DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
 # Seconds: as long as a job may wait for its locks, and what it then takes at most.
 DEFAULT_COMMIT_TIMEOUT: Final = MAX_WAIT_SECONDS + 900.0
 
-KEY_DIGITS: Final = 8  # those before the first hyphen of a UUID
 
 Choice = TypeVar("Choice", Conflict, Scope)
 
@@ -208,7 +207,7 @@ def open_job(
     once all new ones are visible); ``scope`` says where: ``directory``, all of the destination,
     or ``partition``, the directories that the job writes. ``conditions`` must hold of the job's
     data (`s3commit.core.model.job`; a mapping as in ``job.json``). Of the jobs with one
-    ``idempotency_key`` at one destination at most one is committed.
+    ``idempotency_key`` at one destination at most one is committed; ``job.json`` has its digest.
 
     ``settings`` and ``encryption`` are for the uploads; without ``encryption`` the bucket's own way
     holds. ``commit_timeout`` is how many seconds `Job.commit` waits.
@@ -224,7 +223,7 @@ def open_job(
     environment = environment or SystemEnvironment()
     directory = parse_destination(destination)
     spec = JobSpec(
-        job_id=check_job_id(new_job_id(environment, idempotency_key) if job_id is None else job_id),
+        job_id=check_job_id(environment.new_id() if job_id is None else job_id),
         destination=directory,
         conflict=_choice(Conflict, conflict, "conflict"),
         scope=_choice(Scope, scope, "scope"),
@@ -243,17 +242,6 @@ def open_job(
     _put_job(store, spec)
     uploads = settings or UploadSettings()
     return Job(spec, uploads, encryption, environment, store, commit_timeout=commit_timeout)
-
-
-def new_job_id(environment: Environment, key: str | None) -> str:
-    """A new id for a job with that idempotency key, or without one.
-
-    With a key it begins with 8 digits of the key's digest, so that a program that is run again
-    finds the jobs of its key with one listing. Such an id is as unique, since jobs of one key are
-    few; nothing of the protocol rests on the digits.
-    """
-    found = environment.new_id()
-    return found if key is None else key_digest(key)[:KEY_DIGITS] + found[KEY_DIGITS:]
 
 
 def _put_job(store: WriterStore, spec: JobSpec) -> None:
@@ -295,9 +283,10 @@ def _choice(kind: type[Choice], value: str, what: str) -> Choice:
 
 
 def _checked_key(key: str | None) -> str | None:
+    """The key's digest: nobody who reads a job's documents learns the next keys of a stream."""
     if key is not None and not 1 <= len(key) <= MAX_KEY_CHARACTERS:
         raise InvalidInputError(
             f"idempotency_key has {len(key)} characters, not 1 to {MAX_KEY_CHARACTERS}",
             code="BAD_OPTION",
         )
-    return key
+    return None if key is None else key_digest(key)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.plan import read_plan
 from s3commit.core.job.record import move, next_round, own_record, unless_overtaken
@@ -21,6 +23,7 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
     the plan is gone, or the machine could not read it: no repetition mends that, and nothing is
     undone for it.
     """
+    ticket = replace(ticket, few=())  # a next round takes the plan itself
     record = own_record(
         ports, ticket, JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK
     )

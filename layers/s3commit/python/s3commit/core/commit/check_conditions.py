@@ -1,16 +1,17 @@
-"""CheckConditions: conditions, key and policy against what is at the destination."""
+"""CheckConditions: conditions and policy against what is at the destination."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, islice
+from typing import Final
 
-from s3commit.core.formats.layout import JobDirectory, belongs_to_job
-from s3commit.core.formats.ticket import Ticket
+from s3commit.core.formats.layout import JobDirectory, belongs_to_job, owner_of
+from s3commit.core.formats.ticket import Ticket, Unit
+from s3commit.core.job.appends import Appends
 from s3commit.core.job.documents import read_spec_of
-from s3commit.core.job.idempotency_key import check_key, reserve_key
 from s3commit.core.job.listings import PAGE, list_objects
-from s3commit.core.job.pages import Unit, whole_pages
+from s3commit.core.job.pages import in_groups, whole_pages
 from s3commit.core.job.plan import (
     existing_files,
     files_of_unit,
@@ -25,26 +26,26 @@ from s3commit.core.model.limits import FILES_LOOKED_AT
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import ListedObject
+
+LISTED_AT_ONCE: Final = 10_000  # files, between two readings of the appends beside the job
 
 
 def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
-    """Judge the job's conditions, its key and its policy against what is at the destination.
+    """Judge the job's conditions and its policy against what is at the destination.
 
-    Under the job's locks, so that what is seen stays so for all jobs until it has ended. Writes the
+    Under the job's locks, so that no other job replaces there until it has ended. Writes the
     replace list of a job that replaces. Raises `JobRefusedError` with the figure that failed it.
     """
     directory = ticket.directory
     record = planned_record(ports, ticket, JobState.SEALED)
     with unless_overtaken(ports, ticket, JobState.SEALED):
-        # First: a job that is run again is refused for its key, not for the files that it finds.
-        check_key(ports, directory, record)
         _judge_counts(ports, directory, record)
         _refuse_taken_names(ports, directory, record)
         if record.conflict is Conflict.FAIL:
             _refuse_files(ports, directory, record)
         if record.conflict is Conflict.REPLACE:
             record = _note_replaced(ports, directory, record)
-        reserve_key(ports, directory, record)
     return ticket.after(record)
 
 
@@ -113,7 +114,18 @@ def _refuse_files(ports: Ports, directory: JobDirectory, record: JobRecord) -> N
 
 
 def _note_replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobRecord:
-    facts = write_replaced(ports, directory, existing_files(ports, directory, record))
+    facts = write_replaced(ports, directory, _replaced(ports, directory, record))
     return ports.ledger.note(
         record.ref, generation=record.generation, now=ports.clock.now(), replaced=facts
     )
+
+
+def _replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[ListedObject]:
+    """What lies in the reach of the job and is of strangers, or of jobs that had ended (I6)."""
+    appends = Appends(ports, record)
+    for some in in_groups(existing_files(ports, directory, record), LISTED_AT_ONCE):
+        leave = appends.to_leave()
+        for one in some:
+            nodes = leave.get(owner_of(one.key) or "", ())
+            if not f"{directory.bucket}/{one.key}".startswith(nodes):
+                yield one

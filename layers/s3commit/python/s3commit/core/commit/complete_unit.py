@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from s3commit.core.formats.ticket import Ticket, UnitResult
-from s3commit.core.job.pages import Unit
+from s3commit.core.formats.ticket import Ticket, Unit, UnitResult
 from s3commit.core.job.plan import files_of_unit
 from s3commit.core.job.record import own_record, unless_overtaken
 from s3commit.core.model.errors import (

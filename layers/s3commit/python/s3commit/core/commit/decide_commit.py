@@ -14,25 +14,27 @@ from s3commit.core.ports.ledger import LostRaceError
 def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     """The decision: from here on the job is going to be committed (I1, I6).
 
-    Raises `LostRaceError` if the state, generation, plan, replace list or turn is not what it
-    was; nothing is decided then. Repeated after a lost response, it finds its own decision. Before
+    It takes the job's idempotency key as well (I11). Raises `LostRaceError` if the state,
+    generation, plan or replace list is not what it was, and `HeldError` if another job has the key;
+    nothing is decided then. Repeated after a lost response, it finds its own decision. Before
     anything is completed the decision stands in S3 as well. Raises `NeedsOperatorError`
-    (``LEDGER_RESTORED``) if the table was restored from a backup: a job that holds its destination
-    there may have lost it since.
+    (``LEDGER_RESTORED``) if the table was restored from a backup: a job that has locks there may
+    have lost them since.
     """
     record = planned_record(ports, ticket, JobState.SEALED, JobState.COMMITTING)
     if record.state is JobState.COMMITTING:
         put_decision(ports, record)
         return ticket.after(record)
-    if record.plan is None or (record.conflict is Conflict.REPLACE and record.replaced is None):
-        raise LostRaceError(f"job {ticket.job_id} has no plan or no replace list", record)
+    is_checked = record.conflict is not Conflict.REPLACE or record.replaced is not None
+    is_locked = record.conflict is Conflict.APPEND or bool(record.locks)
+    if record.plan is None or not (is_checked and is_locked):
+        raise LostRaceError(f"job {ticket.job_id} has no plan, replace list or lock", record)
     ports.ledger.healing(ticket.bucket, now=ports.clock.now())
     decided = ports.ledger.decide(
         record.ref,
         generation=record.generation,
         plan=record.plan,
         replaced=record.replaced,
-        epoch=ticket.epoch,
         now=ports.clock.now(),
     )
     put_decision(ports, decided)

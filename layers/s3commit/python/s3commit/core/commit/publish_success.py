@@ -10,6 +10,8 @@ from s3commit.core.formats.published import (
     success_job_id,
 )
 from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job.decision_record import note_publishing
+from s3commit.core.job.idempotency_key import note_key
 from s3commit.core.job.record import move, own_record, unless_overtaken
 from s3commit.core.job.result import conclude, first_keys, publish_manifest
 from s3commit.core.model.errors import (
@@ -27,7 +29,7 @@ from s3commit.core.ports.objects import listed_at
 
 
 def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
-    """Commit manifest, marker, ledger, result: in this order, each step repeatable (I9)."""
+    """Commit manifest, key, marker, ledger, result: in this order, each step repeatable (I9)."""
     record = own_record(ports, ticket, JobState.PUBLISHING, JobState.COMMITTED)
     if record.state is JobState.PUBLISHING:
         with unless_overtaken(ports, ticket, JobState.PUBLISHING):
@@ -35,6 +37,9 @@ def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
                 names = first_keys(ports, ticket.directory, record)
             else:
                 names = publish_manifest(ports, ticket.directory, record)
+        # Others act on the commit from here on: it stays, even if the ledger is lost.
+        note_publishing(ports, record)
+        note_key(ports, record)
         _put_marker(ports, ticket, record, names)
         record = move(ports, record, JobState.COMMITTED)
     return conclude(ports, ticket, record)

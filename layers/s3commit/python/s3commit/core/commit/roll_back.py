@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.pages import Unit, whole_pages
+from s3commit.core.formats.ticket import Ticket, Unit
+from s3commit.core.job.pages import whole_pages
 from s3commit.core.job.plan import files_of_unit, is_file, read_plan
 from s3commit.core.job.record import coming_again, move, own_record, unless_overtaken
 from s3commit.core.job.result import conclude

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
@@ -11,7 +12,7 @@ from s3commit.core.job.record import own_record
 from s3commit.core.job.uploads import abort_uploads
 from s3commit.core.model.limits import DELETE_AT_ONCE
 from s3commit.core.model.states import ENDED
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import CallTime, Ports
 from s3commit.core.ports.objects import ListedObject
 
 
@@ -20,8 +21,10 @@ def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
 
     ``job.json``, ``request.json``, ``result.json`` and the decision stay for the retention time. A
     loser that still runs is not waited for: its manifest starts another execution. While it opens
-    uploads faster than they are aborted, everything stays for the sweep.
+    uploads faster than they are aborted, everything stays for the sweep. While ``page`` of the
+    ticket is not 0 the caller comes again: there are more than a call has time for.
     """
+    time = CallTime(ports.clock)
     own_record(ports, ticket, *ENDED)
     store, directory = ports.store, ticket.directory
     # Listed first: a manifest that comes later names uploads that were not aborted here, and it is
@@ -29,12 +32,12 @@ def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
     own = store.list(directory.bucket, directory.pipeline_prefix)
     pages = [one for one in own if one.key != directory.decision]
     seen = pages + list(store.list(directory.bucket, directory.tasks))
-    if not abort_uploads(ports, directory):
-        return ticket
+    if not abort_uploads(ports, directory, time):
+        return replace(ticket, page=int(time.is_cut))
     # What the client has put goes last: by that a sweep sees that something is left.
     for some in (seen[:DELETE_AT_ONCE], seen[DELETE_AT_ONCE:]):
         _delete(ports, directory, some)
-    return ticket
+    return replace(ticket, page=0)
 
 
 def _delete(ports: Ports, directory: JobDirectory, seen: Iterable[ListedObject]) -> None:

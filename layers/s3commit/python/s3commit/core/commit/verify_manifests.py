@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from s3commit.core.formats.layout import JobDirectory, partition_of
 from s3commit.core.formats.strict_json import TOO_LARGE
-from s3commit.core.formats.ticket import Ticket
+from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.documents import commit_request, read_spec_of
 from s3commit.core.job.listings import PAGE, list_uploads
 from s3commit.core.job.manifests import counted_manifests
-from s3commit.core.job.pages import Unit, whole_pages
+from s3commit.core.job.pages import whole_pages
 from s3commit.core.job.plan import MAX_NAMES, files_of_unit, write_partitions, write_plan
 from s3commit.core.job.record import own_record, unless_overtaken
 from s3commit.core.job.uploads import is_older
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Conflict, PendingFile, PendingSet, Scope
-from s3commit.core.model.limits import MAX_JOB_FILES, MAX_TOTAL_BYTES
+from s3commit.core.model.limits import MAX_JOB_FILES, MAX_TOTAL_BYTES, UNITS_OF_A_JOB
 from s3commit.core.model.record import PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
@@ -103,7 +103,8 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     record = ports.ledger.note(
         record.ref, generation=record.generation, now=ports.clock.now(), plan=facts
     )
-    return ticket.after(record)
+    few = tuple(units) if len(units) <= UNITS_OF_A_JOB else ()
+    return replace(ticket.after(record), few=few)
 
 
 def _refuse_more(files: int, size: int = 0, names: int = 0) -> None:

@@ -27,6 +27,7 @@ COMMITS = "_commits/"
 SUCCESS = "_SUCCESS"
 PIPELINE = "_s3commit/"  # at the bucket's root: the pipeline's own, no client may write there
 DECISION_FILE = "decision.json"
+KEYS = "keys/"  # the pipeline's notes of idempotency keys
 
 # User metadata of every data object: who made it. S3 lower-cases the names.
 META_JOB = "s3commit-job"
@@ -213,8 +214,13 @@ class JobDirectory:
         return f"{self.pipeline_prefix}{PAGES}{sha256[:32]}.jsonl"
 
     def once(self, digest: str) -> str:
-        """The key of the note that says which job has an idempotency key (its digest)."""
+        """The key of the hint for clients that says which job has an idempotency key (digest)."""
         return f"{self.destination.prefix}{COMMITS}once/{digest}.json"
+
+    def key_note(self, digest: str) -> str:
+        """The key of the pipeline's own note that says which job has an idempotency key."""
+        where = self.ref.rpartition("-")[2]
+        return f"{PIPELINE}{KEYS}{where}/{digest}.json"
 
     def relative(self, key: str) -> str:
         """The key relative to the destination, in which it must lie."""

@@ -16,6 +16,7 @@ from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import SPARSE, Name, Several, Text
 from s3commit.core.model.job import Failure, JobId, Outcome
+from s3commit.core.model.limits import UNITS_OF_A_JOB
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 
@@ -30,15 +31,35 @@ OUTCOMES: dict[JobState, Outcome] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Unit:
+    """A range of the lines of one page, named by its digest; ``stop`` is excluded.
+
+    ``number`` counts the units of a list from 0 without a gap.
+    """
+
+    number: Annotated[int, Name("unit")]
+    page: Annotated[str, Text(64)]
+    start: Annotated[int, Name("from")]
+    stop: Annotated[int, Name("to")]
+
+    @property
+    def lines(self) -> int:
+        """How many items the unit has."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, slots=True)
 class Ticket:
     """One execution's view of a job; ``generation`` is the one that its writes are fenced by.
 
     ``replaces`` says that there are files to remove when the job's own are visible.
-    ``acquired`` says that the job holds what it claims, since it entered under ``epoch``; else it
-    waits for the job ``behind``, by its ref, or for others as well.
+    ``acquired`` says that the job has its locks; else it waits for other jobs.
     ``pause`` is for how many seconds the machine waits before the step, or its state, comes again.
+    ``few`` is the whole plan of a small job, as long as it was not tried to complete it.
+    ``workers`` are as many as its Map may have: to Step Functions 0 would mean any number.
     ``plan`` is the key of the plan's index. ``page`` is where a step that hands over to another
-    call resumes: RemoveReplaced with that page of the replace list, RollBack of the plan.
+    call resumes: RemoveReplaced with that page of the replace list, RollBack of the plan; of
+    TidyUp only whether it does.
     """
 
     job_id: JobId
@@ -49,13 +70,13 @@ class Ticket:
     state: JobState = JobState.OPEN
     plan: str = ""
     units: int = 0
+    few: Annotated[tuple[Unit, ...], Several(UNITS_OF_A_JOB)] = ()
+    workers: int = 1
     files: int = 0
     bytes: int = 0
     replaces: bool = False
     acquired: bool = False
-    epoch: int = 0
     pause: int = 0
-    behind: str = ""
     page: int = 0
     outcome: str = ""
     code: str = ""

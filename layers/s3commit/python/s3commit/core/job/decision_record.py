@@ -23,17 +23,17 @@ from s3commit.core.model.errors import (
     NotFoundError,
     PreconditionError,
 )
-from s3commit.core.model.record import JobRecord, Turn
+from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
 
-# It repeats job.json's columns and key, which are longer than all that the pipeline adds.
-MAX_DECISION_BYTES = MAX_JOB_BYTES
+# It repeats job.json's columns and key, and has up to 90 locks of a kilobyte each.
+MAX_DECISION_BYTES = MAX_JOB_BYTES + 128 * 1024
 
 # Fields of a record that mean something in the ledger alone.
 _LEDGERS_OWN: Final = {
     **{"generation": 0, "created_at": "", "updated_at": "", "execution": ""},
-    **{"locks": (), "turn": Turn(), "failure": None},
+    **{"waits": None, "failure": None},
 }
 _DECISION: Final = Codec(
     JobRecord,

@@ -1,153 +1,126 @@
 """Once: of the jobs with one idempotency key at one destination, at most one is committed (I11).
 
-The key's lock keeps them apart while they are decided and committed. The note in
-``_commits/once/``, put under that lock and before the decision, says to all later ones who has the
-key: it outlives the ledger's time to live, and the ledger itself.
+The decision takes the key, in one transaction; a roll back gives it up in another. When a job is
+about to be committed, its key and counts are noted in S3 twice: below ``_s3commit/``, where no
+client can write, for the pipeline when the ledger was lost; and below the destination, as a hint
+for clients that are about to write the same data again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.documents import VERSION
 from s3commit.core.formats.layout import JobDirectory, check_job_id
-from s3commit.core.job.documents import read_result
 from s3commit.core.model.errors import (
+    PAGE_CHANGED,
     InvalidInputError,
     JobRefusedError,
+    NeedsOperatorError,
     NotFoundError,
-    PreconditionError,
-    TransientError,
 )
-from s3commit.core.model.job import ALREADY_COMMITTED, JobId, Outcome
-from s3commit.core.model.locks import key_digest
+from s3commit.core.model.job import ALREADY_COMMITTED, Destination
+from s3commit.core.model.locks import KeyHolder, key_digest
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader
 
-MAX_NOTE_BYTES = 16 * 1024
-_HAS_IT = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
+KEY_TAKEN: Final = "KEY_TAKEN"
+MAX_NOTE_BYTES: Final = 16 * 1024
+
+_NOTE: Final = Codec(KeyHolder, "note of a key", VERSION, max_bytes=MAX_NOTE_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class _Note:
-    key: str
-    job_id: JobId
+def other_holder(ports: Ports, record: JobRecord) -> JobRecord | None:
+    """The other job that has the key and has not ended; None if this job may go on.
 
-
-_NOTE: Final = Codec(_Note, "note", VERSION, max_bytes=MAX_NOTE_BYTES)
-
-
-def check_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> tuple[str, str | None]:
-    """The job that the key's note names, which is not committed, and the note's etag.
-
-    Asked under the key's lock. Raises `JobRefusedError`: ``ALREADY_COMMITTED``, and names the other
-    job.
+    Raises `JobRefusedError` if the key's data is committed: ``ALREADY_COMMITTED``, or
+    ``KEY_TAKEN`` if the counts show that it was other data.
     """
     key = record.idempotency_key
     if key is None:
-        return "", None
-    holder, etag = key_holder(ports.store, directory, key)
-    if holder not in {"", directory.job_id} and _has_it(
-        ports, JobDirectory(directory.destination, holder)
-    ):
-        raise _already(ports, record, key, holder)
-    return holder, etag
+        return None
+    directory, digest = JobDirectory.of(record), key_digest(key)
+    holder = ports.ledger.key_holder(record.destination, digest)
+    if holder is None:
+        holder = _remembered(ports.store, directory, digest)
+    elif holder.job_id != record.job_id:
+        other = ports.ledger.job(JobDirectory(record.destination, holder.job_id).ref)
+        if other is not None and other.state is not JobState.COMMITTED:
+            return other
+    if holder is not None and holder.job_id != record.job_id:
+        raise _refusal(record, holder)
+    return None
 
 
-def reserve_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
-    """Put the key's note with the job's name. Raises as `check_key`, and `TransientError`."""
-    key = record.idempotency_key
-    if key is None:
-        return
-    holder, etag = check_key(ports, directory, record)
-    if holder == directory.job_id:
-        return
-    body = _NOTE.encode(_Note(key, directory.job_id))
-    name = directory.once(key_digest(key))
-    try:
-        ports.store.put(directory.bucket, name, body, if_absent=etag is None, if_match=etag)
-    except (PreconditionError, NotFoundError) as error:
-        raise TransientError(f"idempotencyKey {key[:200]!r} is being taken by another") from error
-
-
-def refuse_taken_key(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
-    """Refuse a job that waits for its locks if another job has its key for good.
-
-    Called without the key's lock, so only what can't change any more is believed: the ledger's word
-    that the other one is COMMITTED, or PUBLISHING and has nothing to remove. Raises
-    `JobRefusedError` (``ALREADY_COMMITTED``, ``BAD_ONCE_NOTE``).
-    """
-    key = record.idempotency_key
-    if key is None:
-        return
-    holder, _ = key_holder(ports.store, directory, key)
-    if holder in {"", directory.job_id}:
-        return
-    other = ports.ledger.job(JobDirectory(directory.destination, holder).ref)
-    if other is None:
-        return
-    removes = other.replaced is not None and other.replaced.files > 0
-    if other.state is JobState.COMMITTED or (other.state is JobState.PUBLISHING and not removes):
-        raise _already(ports, record, key, holder)
-
-
-def _already(ports: Ports, record: JobRecord, key: str, holder: str) -> JobRefusedError:
+def _refusal(record: JobRecord, holder: KeyHolder) -> JobRefusedError:
+    """A key says what the data is: where the counts differ it was used for other data."""
+    plan = record.plan
+    ours = KeyHolder(record.job_id, plan.files if plan else 0, plan.rows if plan else None)
+    name = f"idempotencyKey {record.idempotency_key!r}"[:200]
+    if _is_same(ours, holder):
+        return JobRefusedError(
+            f"the data of {name} was committed by job {holder.job_id}; this job adds nothing",
+            code=ALREADY_COMMITTED,
+        )
     return JobRefusedError(
-        f"the data of idempotencyKey {key[:200]!r} was committed by job {holder}; this job"
-        f" adds nothing{_other_rows(ports, record, holder)}",
-        code=ALREADY_COMMITTED,
+        f"{name} was used by job {holder.job_id} for other data: that has {_counts(holder)}, this"
+        f" job {_counts(ours)}; nothing was added, write the data again under another key",
+        code=KEY_TAKEN,
     )
 
 
-def _other_rows(ports: Ports, record: JobRecord, holder: str) -> str:
-    """A key says what the data is. Where the counts differ it was used for other data: say so."""
-    other = ports.ledger.job(JobDirectory(record.destination, holder).ref)
-    ours, theirs = record.plan, other.plan if other is not None else None
-    if ours is None or theirs is None or None in (ours.rows, theirs.rows):
-        return ""
-    if ours.rows == theirs.rows:
-        return ""
-    return f", though it has {ours.rows} rows and that one {theirs.rows}: is the key of other data?"
+def _is_same(ours: KeyHolder, other: KeyHolder) -> bool:
+    if ours.rows is not None and other.rows is not None:
+        return ours.rows == other.rows
+    return (ours.files > 0) == (other.files > 0)
 
 
-def key_holder(store: ObjectReader, directory: JobDirectory, key: str) -> tuple[str, str | None]:
-    """The job that the key's record names, and the record's etag; empty if there is none.
+def _counts(one: KeyHolder) -> str:
+    return f"{one.files} files" if one.rows is None else f"{one.rows} rows"
 
-    Raises `JobRefusedError` (``BAD_ONCE_NOTE``) if it can't be read.
+
+def note_key(ports: Ports, record: JobRecord) -> None:
+    """Note the key of a job that is about to be committed; repeatable.
+
+    Whatever lies there, by an earlier try or by a stranger, is written over (I12).
     """
-    name = directory.once(key_digest(key))
+    if record.idempotency_key is None or record.plan is None:
+        return
+    directory, digest = JobDirectory.of(record), key_digest(record.idempotency_key)
+    body = _NOTE.encode(KeyHolder(record.job_id, record.plan.files, record.plan.rows))
+    for key in (directory.key_note(digest), directory.once(digest)):
+        ports.store.put(directory.bucket, key, body)
+
+
+def _remembered(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyHolder | None:
+    """The job that the pipeline's own note names. Raises `NeedsOperatorError` if it is spoilt."""
+    key = directory.key_note(digest)
     try:
-        stored = store.get(directory.bucket, name, max_bytes=MAX_NOTE_BYTES)
-        note = _NOTE.decode(stored.body)
-        if note.key == key:
-            return check_job_id(note.job_id), stored.facts.etag
-    except NotFoundError:
-        return "", None
+        return _read(store, directory.bucket, key)
     except InvalidInputError as error:
-        raise JobRefusedError(
-            f"{name} is not readable, so it is not known whether the key is taken:"
-            f" {error.message}; look at it, and delete it if no job has the key",
-            code="BAD_ONCE_NOTE",
+        raise NeedsOperatorError(
+            f"s3://{directory.bucket}/{key} is not what the pipeline wrote: {error.message};"
+            " nothing was changed: restore it, or delete it if no job has the key",
+            code=PAGE_CHANGED,
         ) from error
-    raise JobRefusedError(f"{name} is of another idempotencyKey", code="BAD_ONCE_NOTE")
 
 
-def _has_it(ports: Ports, other: JobDirectory) -> bool:
-    """Whether the other job has been, or is sure to be, committed.
-
-    Called under the key's lock, so the other job is not between its decision and its end. Where the
-    ledger has no record, S3 has the result.
-    """
-    record = ports.ledger.job(other.ref)
-    if record is not None:
-        return record.state in _HAS_IT
-    if ports.store.head(other.bucket, other.commits) is not None:
-        return True
+def hinted_job(store: ObjectReader, destination: Destination, key: str) -> str:
+    """The job that has committed the key's data, as the hint for clients says; empty if none."""
     try:
-        return read_result(ports.store, other).outcome is Outcome.COMMITTED
+        note = _read(store, destination.bucket, JobDirectory(destination, "").once(key_digest(key)))
+    except InvalidInputError:  # a stranger's
+        return ""
+    return note.job_id if note else ""
+
+
+def _read(store: ObjectReader, bucket: str, key: str) -> KeyHolder | None:
+    try:
+        note = _NOTE.decode(store.get(bucket, key, max_bytes=MAX_NOTE_BYTES).body)
     except NotFoundError:
-        return False
+        return None
+    check_job_id(note.job_id)
+    return note

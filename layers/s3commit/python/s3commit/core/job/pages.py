@@ -18,13 +18,14 @@ from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import digest
 from s3commit.core.formats.strict_json import bounded
+from s3commit.core.formats.ticket import Unit
 from s3commit.core.model.errors import (
     PAGE_CHANGED,
     InvalidInputError,
     NeedsOperatorError,
     NotFoundError,
 )
-from s3commit.core.model.fields import Name, Several, Text
+from s3commit.core.model.fields import Several
 from s3commit.core.ports.bundle import ParallelMap, Ports
 from s3commit.core.ports.objects import ObjectReader
 
@@ -37,24 +38,6 @@ MAX_PAGE_BYTES: Final = 32 * 1024 * 1024
 LINE: Final[Any] = {"max_bytes": MAX_PAGE_BYTES, "most": 100_000}
 PAGES_AT_ONCE: Final = 32
 _ANY: Final = 2**63
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A range of the lines of one page, named by its digest; ``stop`` is excluded.
-
-    ``number`` counts the units of a list from 0 without a gap.
-    """
-
-    number: Annotated[int, Name("unit")]
-    page: Annotated[str, Text(64)]
-    start: Annotated[int, Name("from")]
-    stop: Annotated[int, Name("to")]
-
-    @property
-    def lines(self) -> int:
-        """How many items the unit has."""
-        return self.stop - self.start
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from typing import Final
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_data, partition_of
 from s3commit.core.formats.manifest import expected_etag
+from s3commit.core.formats.ticket import Unit
 from s3commit.core.job.listings import list_objects
 from s3commit.core.job.pages import (
     LINE,
-    Unit,
     in_groups,
     read_index,
     read_list,
@@ -24,7 +24,15 @@ from s3commit.core.job.pages import (
 )
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import MAX_PARTS, PendingFile, Scope
-from s3commit.core.model.limits import DELETE_AT_ONCE, MAX_UNITS, PAGE_FILES, UNIT_FILES, UNIT_PARTS
+from s3commit.core.model.limits import (
+    DELETE_AT_ONCE,
+    MAX_UNITS,
+    PAGE_FILES,
+    SMALLEST_UNIT,
+    UNIT_FILES,
+    UNIT_PARTS,
+    UNITS_OF_A_JOB,
+)
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, ObjectReader
@@ -58,13 +66,18 @@ def _in_pages(units: Iterable[list[PendingFile]]) -> Iterator[list[list[PendingF
         yield page
 
 
+def unit_files(total: int) -> int:
+    """The files of a unit. There are at most `MAX_UNITS`, so a larger job gets larger ones."""
+    small = max(SMALLEST_UNIT, -(-total // UNITS_OF_A_JOB))
+    return max(min(small, UNIT_FILES), -(-total // MAX_UNITS))
+
+
 def cut_units(files: Iterable[PendingFile], *, total: int) -> Iterator[list[PendingFile]]:
     """The ``total`` files in units, of which each is one worker call.
 
-    There are at most `MAX_UNITS`, so a larger job gets larger units. The cut depends on the files
-    and their order alone.
+    The cut depends on the files and their order alone.
     """
-    most = max(UNIT_FILES, -(-total // MAX_UNITS))
+    most = unit_files(total)
     # Files of many parts end a unit early, where even one file a unit would not be too many units.
     most_parts = UNIT_PARTS if total <= MAX_UNITS else total * MAX_PARTS
     unit: list[PendingFile] = []

@@ -16,10 +16,15 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.model.job import Failure, JobSpec
-from s3commit.core.model.limits import LONGEST_ROUND_WAIT, SHORTEST_WAIT, WAITED_SHARE
+from s3commit.core.model.limits import (
+    EXECUTION_HOURS,
+    LONGEST_ROUND_WAIT,
+    SHORTEST_WAIT,
+    WAITED_SHARE,
+)
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import CallTime, Executions, Ports
+from s3commit.core.ports.bundle import CallTime, Executions, Ports, shifted
 from s3commit.core.ports.ledger import LostRaceError
 
 
@@ -102,6 +107,24 @@ def move(
         now=ports.clock.now(),
         failure=failure,
     )
+
+
+def share_workers(ports: Ports, ticket: Ticket) -> Ticket:
+    """The ticket with its ``workers``, if the Map is what comes next, in this round.
+
+    The deployment's, divided by the jobs that are COMMITTING now; at least one, so that each goes
+    on. A job keeps them until its Map has ended, so for a while more may be at work. A small one
+    does not ask: what it could leave to others is over in a second.
+    """
+    if ticket.state is not JobState.COMMITTING or not ticket.units:
+        return ticket
+    most = min(ports.workers.of_one, ticket.units)
+    if most > 1:
+        since = shifted(ports.clock.now(), -EXECUTION_HOURS * 3600)
+        most_jobs = ports.workers.of_all
+        jobs = ports.ledger.count_in(JobState.COMMITTING, since=since, most=most_jobs)
+        most = min(most, ports.workers.of_all // max(1, jobs))
+    return replace(ticket, workers=max(1, most))
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """What an ended job leaves for its client and for readers: its result and its commit manifest.
 
-The ledger's last state comes first, and the claims are given back.
+The ledger's last state comes first; the job's locks went with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from s3commit.core.formats.published import (
 )
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import OUTCOMES, Ticket
-from s3commit.core.job.claims import release_locks
 from s3commit.core.job.decision_record import note_end
 from s3commit.core.job.plan import planned_files
 from s3commit.core.model.errors import PreconditionError, TransientError, UploadGoneError
@@ -35,9 +34,8 @@ _TYPE: Final = "application/x-ndjson"
 
 
 def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
-    """Record how the job has ended, and give its claims back; repeatable."""
+    """Record how the job has ended; repeatable."""
     note_end(ports, record)
-    release_locks(ports, record)
     write_result(ports, ticket.directory, record)
     return ticket.after(record)
 

@@ -71,12 +71,6 @@ _ENDS: Final = {
         "A condition in `job.json` does not exist or has an impossible value",
         "Correct the condition in the program, then run the job again",
     ),
-    "BAD_ONCE_NOTE": Advice(
-        "The record of the idempotency key cannot be read, so it is unknown whether the key was"
-        " used",
-        "Check the named object. Delete it if `s3commit ls` lists no job with the key, then run"
-        " the job again",
-    ),
     "BAD_PATH": Advice(
         "The path is not valid for a destination",
         "Correct the path",
@@ -94,8 +88,8 @@ _ENDS: Final = {
         "Find out what changed the manifest or the request, then run the job again",
     ),
     "DESTINATION_BUSY": Advice(
-        "Other jobs held the destination for an hour, the longest that a job waits, or a hundred"
-        " jobs were waiting already",
+        "Other jobs that replace there held the destination for an hour, the longest that a job"
+        " waits",
         "Run `s3commit show` on the named job. If its execution failed, `s3commit commit`"
         " continues it. Then run this job again",
     ),
@@ -118,6 +112,12 @@ _ENDS: Final = {
     "JOB_ID_TAKEN": Advice(
         "A directory above the destination has, or had, a job with the same id",
         "Use a new id for each job, or none",
+    ),
+    "KEY_TAKEN": Advice(
+        "Another job with the same idempotency key was committed, and its counts differ: it had"
+        " other data. Nothing was added",
+        "Write the data again under another key. If the other job is none of yours, find out who"
+        " may read your keys",
     ),
     "JOB_ENDED": Advice(
         "A job with the same id ended at this destination before",

@@ -17,7 +17,7 @@ ARCHIVED = "ARCHIVED"  # the code of an object that has to be restored before it
 DOCUMENT_CODES: Final = frozenset(
     {
         *("BAD_CONDITION", "BAD_FIELD", "BAD_ID", "BAD_JSON", "BAD_KEY"),
-        *("BAD_ONCE_NOTE", "BAD_PATH", "BAD_VERSION", "COUNTS_DIFFER", "JOB_CHANGED"),
+        *("BAD_PATH", "BAD_VERSION", "COUNTS_DIFFER", "JOB_CHANGED"),
         *("MANIFEST_CHANGED", "NAME_NOT_UNIQUE", "NOT_CONTAINED"),
         *("REQUEST_CHANGED", "TOO_LARGE", "TRUNCATED", "WRONG_JOB"),
     }

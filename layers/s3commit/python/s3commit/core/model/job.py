@@ -81,10 +81,10 @@ class Destination:
 
 
 def job_ref(job_id: str, destination: Destination) -> str:
-    """What the ledger knows a job by: its id, and 16 hex digits for where it is (docs/adr/0019).
+    """What the ledger knows a job by: its id, and 128 bits that say where it is (docs/adr/0019).
 
     Whoever may list the bucket sees ids. The same id at another destination is another job, so it
-    can't take this job's record, execution or lock. At most 53 of the 80 characters that Step
+    can't take this job's record, execution or lock. 69 of the 80 characters that Step
     Functions gives a name.
     """
     return f"{job_id}-{_digits(destination)}"
@@ -92,7 +92,7 @@ def job_ref(job_id: str, destination: Destination) -> str:
 
 @lru_cache(maxsize=1024)
 def _digits(destination: Destination) -> str:
-    return hashlib.sha256(destination.uri.encode()).hexdigest()[:16]
+    return hashlib.sha256(destination.uri.encode()).hexdigest()[:32]
 
 
 _COUNTS = {"minRows": "min_rows", "maxRows": "max_rows", "minFiles": "min_files"}

@@ -10,16 +10,20 @@ from typing import Final
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html
 COMPLETE_WORKERS: Final = 8
 
-# A unit is one worker call: four rounds of COMPLETE_WORKERS, about half a second. Long enough to
-# pay for the call, short enough to retry, and small enough that a hundred files have four workers.
-UNIT_FILES: Final = 32
+# A unit is one worker call: two rounds of COMPLETE_WORKERS at least, and as many units as a job may
+# have workers, so that a small job is done in half a second; eight rounds at most, about a second.
+# Each is billed as a state transition, besides its call, so larger units are cheaper. But a unit is
+# what waits for others where many jobs want more than there is (docs/scale.md has both).
+SMALLEST_UNIT: Final = 16
+UNIT_FILES: Final = 64
+UNITS_OF_A_JOB: Final = 40  # as long as each may be small enough; `aws.env.MOST_WORKERS`
 
 # The results of all units travel through the state machine as one array of about 45 bytes each,
 # and Step Functions carries at most 256 KiB. Larger jobs get larger units instead of more.
 MAX_UNITS: Final = 4_000
 
-# Files of a page of the plan, in units of UNIT_FILES or one larger unit. A page costs a PUT, a
-# listing and two GETs before the job ends, and each of its units reads all of it, in milliseconds.
+# Files of a page of the plan, in several units or one larger unit. A page costs a PUT, a listing
+# and two GETs before the job ends, and each of its units reads all of it, in milliseconds.
 PAGE_FILES: Final = 256
 
 # Files whose keys are looked at one by one before the decision, at worst with a HEAD each, half a
@@ -38,8 +42,9 @@ MAX_JOB_FILES: Final = 1_000_000
 MAX_TOTAL_BYTES: Final = 2**63 - 1
 
 # A job that waits for its destination asks again after 5 s at first, then after a fifth of the time
-# that it has waited, and later if many go before it: each time costs three transitions of the state
-# machine. After an hour it gives up.
+# that it has waited: each time costs three transitions of the state machine. After ten minutes it
+# locks its whole destination in place of partitions, so that others can't go before it for ever.
+# After an hour it gives up.
 SHORTEST_WAIT: Final = 5
 LONGEST_WAIT: Final = 60
 
@@ -50,15 +55,28 @@ LONGEST_WAIT: Final = 60
 # are some 200 rounds of at most 82 events, each retry counted (tests/stacks/test_history.py).
 LONGEST_ROUND_WAIT: Final = 600
 WAITED_SHARE: Final = 12
+WHOLE_AFTER_SECONDS: Final = 600
 MAX_WAIT_SECONDS: Final = 3_600
 
-# A waiting job notes this often that it is alive. One that has not done so for two of the longest
-# waits no longer keeps other jobs waiting.
+# A waiting job notes this often that it is alive: it may hold locks while it waits for those below.
 WAITER_REFRESH_SECONDS: Final = 20
-WAITER_SECONDS: Final = 150
 
-# So many jobs may wait at a destination; the next one is refused at once.
-MAX_WAITING: Final = 100
+# Jobs that a waiting job names, in its record and to its client.
+MAX_NAMED: Final = 5
+
+# How long an append stays listed when it has ended: for two of the longest calls. A job that
+# replaces asks which ones are under way, lists what lies at its destination, and asks again, within
+# one call; and the call that ends an append may stall between the time that it notes and its write.
+APPEND_SECONDS: Final = 1_800
+
+# Appends below one node that a job which replaces reads, some megabytes, and how often it reads
+# them until two readings agree.
+MAX_APPENDS: Final = 100_000
+APPEND_READINGS: Final = 20
+
+# No execution lives longer (stacks/definition.py): a COMMITTING job that was not written for so
+# long has none, and wants no worker until one is started.
+EXECUTION_HOURS: Final = 24
 
 # No function runs for longer: https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
 LONGEST_CALL: Final = 900  # seconds
@@ -75,24 +93,19 @@ LONGEST_MARKER_PAUSE: Final = 2.0
 # One PUT up to here; above, the commit manifest goes up in parts, so that memory stays constant.
 PUT_BYTES: Final = 8 * 1024 * 1024
 
-# Nodes that a job's look at others reads one by one: its destination, and all directories above
-# it. Each is a query or two.
-MAX_LOOKS: Final = 100
+# Items of one transaction:
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+MAX_ITEMS: Final = 100
 
-# Partitions that a job claims one by one. Each is an item to be written, to
-# be read by jobs at the directories above, and to be deleted, and up to a kilobyte of the job's own
-# item. A job of more claims its whole destination.
-MAX_PARTITION_LOCKS: Final = 90
+# Partitions that a job locks one by one, up to a kilobyte of its record each. A job of more locks
+# its whole destination.
+MAX_NODES: Final = 90
 
-# A claim's sort key is the node, a slash and the job's ref; DynamoDB takes 1,024 bytes:
+# A node is a sort key; DynamoDB takes 1,024 bytes:
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MAX_NODE_BYTES: Final = 960
 
-# Claims that one query reads, a few megabytes. A job that meets more is refused (DESTINATION_BUSY).
-MAX_CLAIMS_READ: Final = 10_000
-RECORDS_AT_ONCE: Final = 100  # of jobs that claim the same, until one is found that conflicts
-
-# A job that holds what it claims is decided within two Lambda calls of at most 15 minutes. One that
+# A job that holds its locks is decided within two Lambda calls of at most 15 minutes. One that
 # is SEALED and was not written for so long has lost its execution: its locks are taken from it.
 HOLDER_SECONDS: Final = 2_400
 

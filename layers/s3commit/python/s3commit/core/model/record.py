@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import Annotated
 
 from s3commit.core.model.errors import NeedsOperatorError
@@ -87,27 +86,12 @@ class AttemptRecord:
     rows: int | None
 
 
-class Stage(StrEnum):
-    """How far a job has come on its way to what it claims."""
-
-    NONE = "NONE"
-    WAITING = "WAITING"  # for others that hold what it claims, or go before it
-    ENTERING = "ENTERING"  # it looks whether others are there
-    HELD = "HELD"
-
-
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """A job's turn among those that claim the same, as its record has it.
+class Waits:
+    """A job waits for its destination since then (RFC 3339, UTC), for those jobs, by their refs."""
 
-    ``since`` is when it first asked (RFC 3339, UTC; empty: not yet): who asked first goes first.
-    ``epoch`` grows with every ENTERING, so that what was seen in an earlier one counts no more; it
-    is above the generation that the job had then.
-    """
-
-    stage: Stage = Stage.NONE
-    since: str = ""
-    epoch: int = 0
+    since: str
+    behind: Texts = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +99,11 @@ class JobRecord:
     """The ledger's record of a job.
 
     ``generation`` grows by one whenever an execution takes the job over; every later write of that
-    execution is conditional on it. ``locks`` are the nodes that the job may claim, noted before the
-    first claim is put, and ``turn`` says whether it holds them. ``job_sha256`` is the digest of the
-    first ``job.json`` that the pipeline read; empty if none could be read, None if none was noted.
-    ``opened_at`` is when S3 got that ``job.json``: no older object is the job's. Times are RFC
-    3339, UTC.
+    execution is conditional on it. ``locks`` are the nodes that the job has locked until it has
+    ended; ``waits`` says for whom it waits, until it is decided. ``job_sha256`` is the digest of
+    the first ``job.json`` that the pipeline read; empty if none could be read, None if none was
+    noted. ``opened_at`` is when S3 got that ``job.json``: no older object is the job's. Times are
+    RFC 3339, UTC.
     """
 
     job_id: str
@@ -136,7 +120,7 @@ class JobRecord:
     plan: PlanFacts | None = None
     replaced: ReplacedFacts | None = None
     locks: Texts = ()
-    turn: Turn = field(default_factory=Turn)
+    waits: Waits | None = None
     failure: Failure | None = None
     decided_at: str | None = None
     finished_at: str | None = None

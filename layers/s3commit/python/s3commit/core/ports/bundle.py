@@ -40,6 +40,12 @@ class Clock(Protocol):
         ...
 
 
+def shifted(moment: str, seconds: float) -> str:
+    """A moment so many seconds later, in the form of `Clock.now`."""
+    later = datetime.fromisoformat(moment) + timedelta(seconds=seconds)
+    return later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 class CallTime:
     """The time of one call of a step: after `CALL_SECONDS` it hands over to another call.
 
@@ -115,11 +121,20 @@ class ParallelMap(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Workers:
+    """Calls at once that complete units: ``of_all`` jobs together, and ``of_one``, at most."""
+
+    of_all: int = 1
+    of_one: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Ports:
     """The ports that the steps work on. ``parallel`` is sequential unless an adapter says else.
 
     ``replace_below`` are the prefixes below which jobs may replace what is there, each with its
-    ``/`` at the end; the empty one allows it everywhere, none at all nowhere.
+    ``/`` at the end; the empty one allows it everywhere, none at all nowhere. ``workers`` are the
+    deployment's.
     """
 
     store: ObjectStore
@@ -127,6 +142,7 @@ class Ports:
     clock: Clock
     parallel: ParallelMap = field(default=map)
     replace_below: tuple[str, ...] = ("",)
+    workers: Workers = Workers()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,24 @@
-"""The ledger that the protocol needs: the state of each job, its attempts and its claims.
+"""The ledger that the protocol needs: the state of each job, its locks and its attempts.
 
 `s3commit.aws` implements it on DynamoDB, the tests' fakes in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from s3commit.core.model.errors import UnchangedError
-from s3commit.core.model.job import Failure
-from s3commit.core.model.locks import Claim, Claimed
+from s3commit.core.model.job import Destination, Failure
+from s3commit.core.model.locks import Append, KeyHolder, Lock, nodes_above
 from s3commit.core.model.record import (
     AttemptRecord,
     Healing,
     JobRecord,
     PlanFacts,
     ReplacedFacts,
-    Stage,
-    Turn,
+    Waits,
 )
 from s3commit.core.model.states import ENDED, IllegalTransitionError, JobState, check_transition
 
@@ -49,17 +48,21 @@ class LostRaceError(UnchangedError):
         )
 
 
+class HeldError(UnchangedError):
+    """Another job holds a lock or the idempotency key that a write would take; nothing changed."""
+
+    code = "HELD"
+
+
 @dataclass(frozen=True, slots=True)
 class Expected:
     """What a write of a job's record is conditional on; None: whatever it is.
 
-    ``turn`` is meant by its stage and epoch, ``plan`` and ``replaced`` by their digests; both of
-    them if there is a plan.
+    ``plan`` and ``replaced`` are meant by their digests; both of them if there is a plan.
     """
 
     generation: int
     state: JobState | None = None
-    turn: Turn | None = None
     plan: PlanFacts | None = None
     replaced: ReplacedFacts | None = None
 
@@ -73,12 +76,6 @@ class Expected:
                 raise LostRaceError(f"job {ref}: its plan is another one by now", found)
             if (found.replaced and found.replaced.sha256) != self.list_digest:
                 raise LostRaceError(f"job {ref}: its replace list is another one by now", found)
-        stands, turn = found.turn, self.turn
-        if turn is not None and (stands.stage, stands.epoch) != (turn.stage, turn.epoch):
-            raise LostRaceError(
-                f"job {ref} does not hold what it claims as it did: it is {stands.stage} by now",
-                found,
-            )
         return found
 
     @property
@@ -88,16 +85,26 @@ class Expected:
 
 
 class Ledger(Protocol):
-    """The state of each job, its attempts and its claims; every write is conditional.
+    """The state of each job, its locks and its attempts; every write is conditional.
 
     A job is named by its ``ref`` (`s3commit.core.model.job.job_ref`). What each write of a job's
     record expects and changes stands here; an implementation makes it, as one `update`.
     """
 
-    def update(self, ref: str, expected: Expected, changes: Mapping[str, Any]) -> JobRecord:
+    def update(
+        self,
+        ref: str,
+        expected: Expected,
+        changes: Mapping[str, Any],
+        *,
+        unlocked: Collection[str] = (),
+    ) -> JobRecord:
         """Change fields of the record in one write, if it is as expected; return what stands then.
 
-        A record that gets a ``finished_at`` gets its time to live. Raises `LostRaceError`.
+        What the ledger keeps beside the record changes with it, in the same transaction
+        (`s3commit.core.model.locks.changed_items`); no job may hold a lock of a node in
+        ``unlocked``. A record that gets a ``finished_at`` gets its time to live. Raises
+        `LostRaceError`, `HeldError`.
         """
         ...
 
@@ -128,7 +135,7 @@ class Ledger(Protocol):
         """Create the record if there is none; return the one that stands.
 
         A record that is decided or has ended takes the place of one in OPEN, which was made without
-        knowing of it.
+        knowing of it, and brings along what stands beside it.
         """
         ...
 
@@ -172,18 +179,17 @@ class Ledger(Protocol):
         generation: int,
         plan: PlanFacts,
         replaced: ReplacedFacts | None,
-        epoch: int,
         now: str,
     ) -> JobRecord:
-        """SEALED→COMMITTING, the decision: one conditional write.
+        """SEALED→COMMITTING, the decision: one transaction, which takes the idempotency key too.
 
-        Conditional on state, generation, the digests of plan and replace list, and on the job
-        holding what it claims since it entered under ``epoch``. Raises `LostRaceError`.
+        Conditional on state, generation, and the digests of plan and replace list. Locks need no
+        condition: a job that is SEALED still has those that it had. Raises `LostRaceError`, and
+        `HeldError` if another job has the key.
         """
-        still_held = Turn(Stage.HELD, epoch=epoch)
-        expected = Expected(generation, JobState.SEALED, still_held, plan, replaced)
+        expected = Expected(generation, JobState.SEALED, plan, replaced)
         changes = {"state": JobState.COMMITTING, "decided_at": now, "updated_at": now}
-        return self.update(ref, expected, changes)
+        return self.update(ref, expected, {**changes, "waits": None})
 
     def note(
         self,
@@ -193,31 +199,48 @@ class Ledger(Protocol):
         now: str,
         plan: PlanFacts | None = None,
         replaced: ReplacedFacts | None = None,
+        waits: Waits | None = None,
     ) -> JobRecord:
         """Store what was found out about a SEALED job; None leaves a fact as it is.
 
         Raises `LostRaceError`.
         """
-        changes = {**given(plan=plan, replaced=replaced), "updated_at": now}
+        changes = {**given(plan=plan, replaced=replaced, waits=waits), "updated_at": now}
         return self.update(ref, Expected(generation, JobState.SEALED), changes)
 
-    def take_turn(
-        self,
-        ref: str,
-        *,
-        generation: int,
-        before: Turn,
-        after: Turn,
-        now: str,
-        locks: Sequence[str] | None = None,
-    ) -> JobRecord:
-        """Move the turn of a SEALED job on; ``locks`` are the nodes that it claims, if they change.
+    def lock(self, ref: str, *, generation: int, nodes: tuple[str, ...], now: str) -> JobRecord:
+        """Lock all the nodes for a SEALED job, or none.
 
-        Conditional on state, generation, and stage and epoch of ``before``. Raises `LostRaceError`.
+        Conditional on state and generation, and on no other job having locked one of the nodes or
+        a node above. Raises `LostRaceError`, `HeldError`.
         """
-        nodes = given(locks=None if locks is None else tuple(locks))
-        changes = {"turn": after, **nodes, "updated_at": now}
-        return self.update(ref, Expected(generation, JobState.SEALED, before), changes)
+        changes = {"locks": nodes, "updated_at": now}
+        expected = Expected(generation, JobState.SEALED)
+        return self.update(ref, expected, changes, unlocked=nodes_above(nodes))
+
+    def locks(self, nodes: Collection[str]) -> list[Lock]:
+        """The locks of these nodes, read consistently."""
+        ...
+
+    def locks_below(self, node: str) -> Iterator[Lock]:
+        """The locks of the nodes below; each that was there before the call is among them."""
+        ...
+
+    def unlock(self, lock: Lock) -> None:
+        """Remove a lock of a job that can't be decided any more, if the job still has it."""
+        ...
+
+    def key_holder(self, destination: Destination, digest: str) -> KeyHolder | None:
+        """The job that has the idempotency key at the destination, decided or committed."""
+        ...
+
+    def appends(self, node: str, *, below: bool) -> Iterator[Append]:
+        """The jobs that append to the node or, with ``below``, to one below it too.
+
+        Read consistently: first all that are under way, then those that have ended less than
+        `APPEND_SECONDS` ago, or a little longer. One that ends in between is there twice.
+        """
+        ...
 
     def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
         """Note arrived manifests; repeated notes of the same attempt change nothing.
@@ -230,30 +253,17 @@ class Ledger(Protocol):
         """Every noted attempt of the job, in no order."""
         ...
 
-    def put_claim(self, claim: Claimed) -> None:
-        """Store a job's claim of a node, unless the job has put it in a later epoch already.
-
-        One that ``waits`` replaces one of its own epoch alone. So a stalled try, which would say of
-        a job that has gone on that it waits, changes nothing.
-        """
-        ...
-
-    def drop_claim(self, ref: str, claim: Claim) -> None:
-        """Remove a job's claim of a node, if there is one."""
-        ...
-
-    def claims(self, claim: Claim, *, below: bool, asked: str = "") -> Iterator[Claimed]:
-        """All claims of the mode at the node and, with ``below``, at every node below it.
-
-        By node, read consistently: each claim that was there before the call is among them. With
-        ``asked`` without those of jobs that wait and have asked after that moment.
-        """
-        ...
-
     def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
         """Jobs in ``state`` not updated since ``before``, oldest first (eventually consistent).
 
         ``since`` leaves out those not updated since then: from there a listing is gone on with.
+        """
+        ...
+
+    def count_in(self, state: JobState, *, since: str, most: int) -> int:
+        """How many jobs are in ``state``, updated since then (eventually consistent).
+
+        It stops to count at ``most``, and may return somewhat more.
         """
         ...
 

@@ -13,7 +13,6 @@ from typing import Any, Final, Protocol
 from s3commit.core.formats.documents import encode_request
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import member_name, one_line
-from s3commit.core.job.claims import release_locks
 from s3commit.core.job.record import start_execution
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.job import AbortRequest
@@ -30,13 +29,15 @@ FAILED: Final = "failed: "  # how the line of a failure begins
 class SweepReport:
     """Counts of a sweep.
 
-    ``looked``: jobs and destinations that were looked at. ``started``: executions. ``aborted``:
-    abort requests put. ``retired``: jobs whose documents were deleted, and ``objects`` are those.
-    ``broken``: a question could not be asked at all.
+    ``looked``: jobs and destinations that were looked at. ``started``: executions, and ``tidying``
+    are those for what ended jobs have left. ``aborted``: abort requests put. ``retired``: jobs
+    whose documents were deleted, and ``objects`` are those. ``broken``: a question could not be
+    asked at all.
     """
 
     looked: int = 0
     started: int = 0
+    tidying: int = 0
     aborted: int = 0
     retired: int = 0
     objects: int = 0
@@ -86,11 +87,15 @@ class Action(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start an execution for the job, which fell due at that moment."""
+    """Start an execution for the job, which fell due at that moment.
+
+    It ``tidies`` if the job has its result, and has left something.
+    """
 
     directory: JobDirectory
     due: str
     why: str = field(compare=False)
+    tidies: bool = field(default=False, compare=False)
 
     @property
     def line(self) -> str:
@@ -104,6 +109,7 @@ class Start:
     def count(self, report: SweepReport) -> None:
         """See `Action.count`."""
         report.started += 1
+        report.tidying += self.tidies
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +155,6 @@ class Retire:
 
     def carry_out(self, ports: Ports, _executions: Executions) -> bool:
         """See `Action.carry_out`. What has taken a document's place since stays."""
-        if self.record is not None:
-            release_locks(ports, self.record)
         for one in self.documents:
             with suppress(PreconditionError):
                 ports.store.delete(self.directory.bucket, one.key, if_match=one.etag)

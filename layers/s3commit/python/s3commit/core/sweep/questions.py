@@ -21,9 +21,10 @@ from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.bundle import shifted
 from s3commit.core.ports.objects import ListedObject, listed_at
 from s3commit.core.sweep.actions import Abort, Action, Retire, Start, SweepReport
-from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, Visit, ask, seconds_between, shifted
+from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, Visit, ask, seconds_between
 
 LISTED: Final = 100_000  # objects of one directory: a hundred requests
 LONGEST_PAUSE: Final = DAY  # between two executions of a job that fails again and again
@@ -36,6 +37,8 @@ AT_WORK: Final = (
     JobState.ROLLING_BACK,
 )
 WINDOW: Final = 2 * DAY  # so long after its last job has ended a destination is visited
+LEFT_OBJECTS: Final = "it has left working objects"
+LEFT_UPLOADS: Final = "it has left open uploads"
 Jobs = dict[str, JobRecord]  # by their ids
 
 
@@ -111,7 +114,7 @@ def _retire(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
     found = contents(directory, sweep.ports.store.list(directory.bucket, directory.prefix))
     if found.scratch:
         since = max(found.newest, record.updated_at)
-        yield from start(sweep, since, record, "it has left working objects")
+        yield from start(sweep, since, record, LEFT_OBJECTS)
     elif found.result is None or found.result.modified < sweep.ago(sweep.limits.retention):
         yield retirement(sweep, directory, found, record)
 
@@ -127,7 +130,8 @@ def start(sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str) -> 
     execution = (record and record.execution) or directory.ref
     if due and not sweep.executions.describe(execution).is_running:
         silent = spelled(seconds_between(since, sweep.now))
-        yield Start(directory, due, f"{why}, silent for {silent}")
+        tidies = why in {LEFT_OBJECTS, LEFT_UPLOADS}
+        yield Start(directory, due, f"{why}, silent for {silent}", tidies)
 
 
 def try_due(since: str, now: str, pause: int) -> str:
@@ -233,7 +237,7 @@ def _unknown_job(sweep: Sweep, directory: JobDirectory, found: Contents) -> Iter
     elif found.result is None:
         yield from abort_if_silent(sweep, directory, found, "")
     elif found.scratch:
-        yield from start(sweep, found.newest, directory, "it has left working objects")
+        yield from start(sweep, found.newest, directory, LEFT_OBJECTS)
     else:
         yield retirement(sweep, directory, found, None)
 
@@ -254,7 +258,7 @@ def _ended_job(
 ) -> Iterator[Action]:
     since = max(record.updated_at, found.newest)
     if found.scratch:
-        yield from start(sweep, since, record, "it has left working objects")
+        yield from start(sweep, since, record, LEFT_OBJECTS)
     elif found.result is not None:
         yield retirement(sweep, directory, found, record)
     elif found.own and record.updated_at >= sweep.ago(sweep.limits.retention):
@@ -277,7 +281,7 @@ def _left_uploads(sweep: Sweep, destination: Destination, jobs: Jobs) -> Iterato
         if opened[job_id] and not is_older(upload, opened[job_id]):
             newest[job_id] = max(newest.get(job_id, ""), upload.initiated)
     for job_id, since in newest.items():
-        yield from start(sweep, since, jobs[job_id], "it has left open uploads")
+        yield from start(sweep, since, jobs[job_id], LEFT_UPLOADS)
 
 
 def _directories(sweep: Sweep, destination: Destination) -> Iterator[tuple[JobDirectory, Contents]]:

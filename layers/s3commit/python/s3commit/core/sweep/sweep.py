@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from heapq import nsmallest
 from typing import Final, TypeVar
 
@@ -20,7 +20,7 @@ from s3commit.core.model.errors import PreconditionError, S3CommitError
 from s3commit.core.model.limits import CALL_SECONDS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Executions, Ports
+from s3commit.core.ports.bundle import Executions, Ports, shifted
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.sweep.actions import Action, SweepReport
 
@@ -137,12 +137,6 @@ def _take(report: SweepReport, planned: set[Action], answer: _Answer) -> None:
             planned.add(action)
             action.count(report)
             report.note(action.line)
-
-
-def shifted(moment: str, seconds: float) -> str:
-    """A moment so many seconds later, in the form of all times here."""
-    later = datetime.fromisoformat(moment) + timedelta(seconds=seconds)
-    return later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def seconds_between(earlier: str, later: str) -> int:

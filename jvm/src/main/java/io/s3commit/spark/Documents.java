@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.math.BigInteger;
+import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
@@ -28,7 +29,7 @@ final class Documents {
     node.put("conflict", job.conflict());
     node.put("scope", job.scope());
     node.putArray("partitionBy");
-    node.put("idempotencyKey", job.options().idempotencyKey());
+    node.put("idempotencyKey", keyDigest(job.options().idempotencyKey()));
     node.put("createdAt", createdAt);
     node.put("client", CLIENT);
     ObjectNode conditions = node.putObject("conditions");
@@ -36,6 +37,11 @@ final class Documents {
       conditions.put("minFiles", job.options().minFiles());
     }
     return bytes(node);
+  }
+
+  /** Nobody who reads a job's documents learns the keys that follow. */
+  private static String keyDigest(String key) {
+    return key == null ? null : sha256(key.getBytes(StandardCharsets.UTF_8));
   }
 
   static byte[] commit(String jobId, String jobDigest, List<Counted> counted) {

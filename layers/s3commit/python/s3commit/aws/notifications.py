@@ -1,0 +1,43 @@
+"""Which queues hear of what is put into a bucket.
+
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketNotificationConfiguration.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from s3commit.aws.failures import translated
+from s3commit.core.formats.layout import JOB_FILE, PENDINGSET_SUFFIX, REQUEST_FILE
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+JOB_SUFFIX: Final = f"/{JOB_FILE}"
+REQUEST_SUFFIX: Final = f"/{REQUEST_FILE}"
+SUFFIXES: Final = (JOB_SUFFIX, REQUEST_SUFFIX, PENDINGSET_SUFFIX)
+
+
+def unheard(client: S3Client, bucket: str) -> list[str]:
+    """The suffixes of the protocol's keys of which no queue hears: one request.
+
+    Raises `NotFoundError` if there is no such bucket, `AccessError` if the caller may not ask.
+    """
+    with translated(f"reading the notifications of bucket {bucket}"):
+        answer = client.get_bucket_notification_configuration(Bucket=bucket)
+    found = queues_by_suffix(answer)
+    return [suffix for suffix in SUFFIXES if suffix not in found]
+
+
+def queues_by_suffix(answer: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The ARNs of the queues in a GetBucketNotificationConfiguration, by the suffix of the keys."""
+    found: dict[str, list[str]] = {}
+    for configuration in answer.get("QueueConfigurations", []):
+        found.setdefault(_suffix(configuration), []).append(configuration["QueueArn"])
+    return found
+
+
+def _suffix(configuration: Mapping[str, Any]) -> str:
+    rules = configuration.get("Filter", {}).get("Key", {}).get("FilterRules", [])
+    return next((rule["Value"] for rule in rules if rule["Name"].lower() == "suffix"), "")

@@ -1,0 +1,103 @@
+"""`s3commit pause` and `s3commit resume` switch what calls the functions, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+import zipfile
+from typing import Any
+
+import boto3
+import pytest
+
+from s3commit.aws import env
+from tests.cli.support import run
+from tests.conftest import REGION
+from tests.stacks.synthesized import synthesize
+
+TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
+
+
+def client(service: str) -> Any:
+    return boto3.client(service, region_name=REGION)  # type: ignore[call-overload]
+
+
+def make_mapping(name: str) -> str:
+    """An event source mapping from a queue to a function, and its id."""
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w") as zipped:
+        zipped.writestr("x.py", "")
+    role = client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=TRUST)["Role"]["Arn"]
+    client("lambda").create_function(
+        FunctionName=name,
+        Runtime="python3.13",
+        Role=role,
+        Handler="x.handler",
+        Code={"ZipFile": body.getvalue()},
+    )
+    client("sqs").create_queue(QueueName=name)
+    arn = f"arn:aws:sqs:{REGION}:123456789012:{name}"
+    mapping = client("lambda").create_event_source_mapping(FunctionName=name, EventSourceArn=arn)
+    return str(mapping["UUID"])
+
+
+@pytest.fixture
+def deployed(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, dict[str, str]]:
+    """The parameter name of a deployment, and the outputs of its stack."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+    monkeypatch.setenv("AWS_REGION", REGION)
+    name = f"p{uuid.uuid4().hex[:12]}"
+    outputs = {output: make_mapping(f"{name}-{output}") for output in env.MAPPING_OUTPUTS.values()}
+    outputs[env.SWEEP_RULE_OUTPUT] = name
+    client("events").put_rule(Name=name, ScheduleExpression="rate(1 hour)")
+    client("cloudformation").create_stack(
+        StackName=f"{env.PIPELINE_STACK}-{name}",
+        TemplateBody=json.dumps(
+            {
+                "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
+                "Outputs": {key: {"Value": value} for key, value in outputs.items()},
+            }
+        ),
+    )
+    return name, outputs
+
+
+def states(outputs: dict[str, str]) -> set[str]:
+    mappings = (
+        client("lambda").get_event_source_mapping(UUID=outputs[output])["State"]
+        for output in env.MAPPING_OUTPUTS.values()
+    )
+    return {*mappings, client("events").describe_rule(Name=outputs[env.SWEEP_RULE_OUTPUT])["State"]}
+
+
+def test_all_that_calls_the_functions_is_switched_off_and_on(
+    deployed: tuple[str, dict[str, str]],
+) -> None:
+    name, outputs = deployed
+    assert states(outputs) == {"Enabled", "ENABLED"}
+    for _again in range(2):
+        told = json.loads(run("pause", "--name", name, "--output", "json").stdout)
+        assert told == {"deployment": f"S3CommitPipeline-{name}", "state": "paused"}
+        assert states(outputs) == {"Disabled", "DISABLED"}
+    run("resume", "--name", name)
+    assert states(outputs) == {"Enabled", "ENABLED"}
+
+
+def test_where_nothing_is_deployed_it_says_so(deployed: object) -> None:
+    assert (
+        "no stack S3CommitPipeline-nobody" in run("pause", "--name", "nobody", exit_code=1).output
+    )
+
+
+def test_the_outputs_name_all_that_calls_the_functions() -> None:
+    template = synthesize().pipeline
+    resources = template["Resources"]
+    named = {
+        output: resources[template["Outputs"][output]["Value"]["Ref"]]["Type"]
+        for output in (*env.MAPPING_OUTPUTS.values(), env.SWEEP_RULE_OUTPUT)
+    }
+    calling = ("AWS::Lambda::EventSourceMapping", "AWS::Events::Rule")
+    assert sorted(named.values()) == sorted(
+        one["Type"] for one in resources.values() if one["Type"] in calling
+    )

@@ -1,0 +1,71 @@
+"""I6: the visible files are those of one serial order of the jobs.
+
+A job that replaces comes after those whose files it removes, and before those whose files it
+leaves. Of two that replace the same, the first that is decided comes first. If these relations have
+no circle, there is an order of all jobs; and a job that had ended before another one was requested
+comes before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
+
+from s3commit.core.formats.layout import is_data
+from s3commit.core.model.states import JobState
+from tests.engines.sim.model import Job
+from tests.engines.sim.scheduler import fail
+
+
+def came_before(append: Job, job: Job) -> bool:
+    """Whether the append had ended when the other job began."""
+    return (
+        append.ended_at is not None
+        and job.sealed_at is not None
+        and append.ended_at < job.sealed_at
+        and append.record_state is JobState.COMMITTED
+    )
+
+
+def judge_order(jobs: Iterable[Job], excuses: Callable[[str], bool]) -> None:
+    """Raise `Violation` if the committed jobs have no order; of excused keys nothing is known."""
+    committed = [job for job in jobs if job.record_state is JobState.COMMITTED]
+    graph: TopologicalSorter[str] = TopologicalSorter()
+    for before, after in _pairs(committed, excuses):
+        graph.add(after.name, before.name)
+    try:
+        graph.prepare()
+    except CycleError as error:
+        fail("I6", f"the jobs have no order: {' before '.join(error.args[1])}")
+
+
+def _pairs(jobs: list[Job], excuses: Callable[[str], bool]) -> Iterator[tuple[Job, Job]]:
+    for job in jobs:
+        if job.appends or job.decided_at is None:
+            continue
+        for other in jobs:
+            if other is job or other.decided_at is None:
+                continue
+            if other.appends:
+                gone = _removed_before(jobs, job)
+                reached = [
+                    key
+                    for key in other.planned
+                    if _minds(job, key) and key not in gone and not excuses(key)
+                ]
+                removed = [key for key in reached if key in job.replaced]
+                if removed and len(removed) < len(reached):
+                    fail("I6", f"job {job.name} removes a part of job {other.name}: {removed}")
+                if reached:
+                    yield (other, job) if removed else (job, other)
+            elif other.decided_at < job.decided_at and job.conflicts(other):
+                yield other, job
+
+
+def _removed_before(jobs: list[Job], job: Job) -> set[str]:
+    decided = job.decided_at or 0
+    return {key for one in jobs if (one.decided_at or 0) < decided for key in one.replaced}
+
+
+def _minds(job: Job, key: str) -> bool:
+    return job.claims(key) and is_data(job.relative(key))

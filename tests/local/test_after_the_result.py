@@ -1,0 +1,76 @@
+"""On the real template: what fails after the result does not fail the execution of the job."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.stacks.synthesized import synthesize
+
+PROJECT = Path(__file__).parents[2]
+# From the result on EventBridge refuses each event, and S3 to list the open uploads.
+PROGRAM = """
+import json, os, sys, threading, time
+from pathlib import Path
+from s3commit.local.server import LocalRuntime
+
+ended, refused = threading.Event(), set()
+
+def around(application):
+    def answer(environ, start_response):
+        method, path, query = (environ[name] for name in
+            ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING"))
+        if method == "PUT" and path.endswith("/result.json"):
+            ended.set()
+        is_event = environ.get("HTTP_X_AMZ_TARGET", "").endswith(".PutEvents")
+        if ended.is_set() and (is_event or "uploads" in query):
+            refused.add("event" if is_event else "uploads")
+            start_response("403 Forbidden", [("Content-Type", "application/xml")])
+            return [b"<Error><Code>AccessDenied</Code><Message>no</Message></Error>"]
+        return application(environ, start_response)
+    return answer
+
+with LocalRuntime(Path(sys.argv[1]), warm=False, middleware=around) as runtime:
+    os.environ.update(runtime.environment())
+    import s3commit
+    with s3commit.open_job(f"s3://{runtime.bucket}/t/") as job:
+        with job.task("0") as task, task.open("a.csv") as file:
+            file.write(b"1,2")
+        result = job.commit([task.counted], timeout=120)
+    machine = runtime.client("stepfunctions")
+    while True:
+        found = machine.describe_execution(executionArn=result.execution)["status"]
+        if found != "RUNNING":
+            break
+        time.sleep(0.1)
+    print(json.dumps({"outcome": result.outcome, "status": found, "refused": sorted(refused)}))
+"""
+
+
+def test_what_fails_after_the_result_fails_no_execution(tmp_path: Path) -> None:
+    assembly = shutil.copytree(synthesize().directory, tmp_path / "assembly", symlinks=True)
+    template = assembly / "S3CommitPipeline.template.json"
+    patient = r"\"ErrorEquals\": [\"States.ALL\"], \"IntervalSeconds\": 1"
+    text = template.read_text()
+    assert text.count(patient) == 1
+    # Not for minutes, as on AWS.
+    start = text.index(patient)
+    text = text[:start] + text[start:].replace(r"\"MaxAttempts\": 10", r"\"MaxAttempts\": 1", 1)
+    template.write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(assembly)],
+        env=os.environ | {"PYTHONPATH": str(PROJECT / "layers/s3commit/python")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "outcome": "COMMITTED",
+        "status": "SUCCEEDED",
+        "refused": ["event", "uploads"],
+    }

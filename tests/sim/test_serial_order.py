@@ -1,0 +1,255 @@
+"""I6 as a model: the visible files are those of one serial order of the jobs.
+
+Each move is one request of one job, so every interleaving is searched to the end. A job that stops
+for ever between two moves is part of every order, and a repeated step reads again from its start.
+The model has what the other searches are too large for: four jobs, several partitions, and readings
+of the ledger that take several requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+import pytest
+
+Files = frozenset[tuple[str, str]]  # directory, job
+
+
+@dataclass(frozen=True)
+class Job:
+    """It writes a file to each of ``files``; one that replaces locks ``nodes``, and lists them."""
+
+    name: str
+    files: tuple[str, ...]
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What may be left out, to see that the search finds it."""
+
+    looks_below: bool = True
+    leaves_appends: bool = True
+    reads_until_two_agree: bool = True
+    asks_after_listing: bool = True
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a job that replaces has read since it began to look."""
+
+    readings: tuple[frozenset[str], ...] = ()  # who had ended, by each whole reading
+    part: frozenset[str] = frozenset()  # by the reading that is under way
+    seen: Files = frozenset()
+    removes: Files = frozenset()
+
+
+@dataclass(frozen=True)
+class State:
+    at: tuple[int, ...]
+    visible: Files = frozenset()
+    decided: frozenset[str] = frozenset()  # appends, listed until long after their end
+    ended: frozenset[str] = frozenset()
+    locks: Files = frozenset()  # node, job
+    read: tuple[Read, ...] = ()
+
+
+def meets(node: str, other: str) -> bool:
+    return node.startswith(other) or other.startswith(node)
+
+
+class World:
+    """Every state that the jobs can reach."""
+
+    def __init__(self, jobs: list[Job], rules: Rules) -> None:
+        self.jobs, self.rules = jobs, rules
+        self.appends = [job.name for job in jobs if not job.nodes]
+
+    def explore(self) -> Iterator[State]:
+        first = State((0,) * len(self.jobs), read=(Read(),) * len(self.jobs))
+        seen, todo = {first}, [first]
+        while todo:
+            state = todo.pop()
+            yield state
+            following = {
+                reached for number in range(len(self.jobs)) for reached in self.moves(state, number)
+            }
+            todo += following - seen
+            seen |= following
+
+    def moves(self, state: State, number: int) -> Iterator[State]:
+        job = self.jobs[number]
+        return (self._replace if job.nodes else self._append)(state, number, job)
+
+    def _append(self, state: State, number: int, job: Job) -> Iterator[State]:
+        at = state.at[number]
+        if at == 0:
+            yield _on(state, number, decided=state.decided | {job.name})
+        elif at <= len(job.files):
+            shown = state.visible | {(job.files[at - 1], job.name)}
+            yield _on(state, number, visible=shown)
+        elif at == len(job.files) + 1:
+            yield _on(state, number, ended=state.ended | {job.name})
+
+    def _replace(self, state: State, number: int, job: Job) -> Iterator[State]:
+        at, read = state.at[number], state.read[number]
+        others = [node for node, holder in state.locks if holder != job.name]
+        if at == 0:  # one transaction: all locks, unless one stands at a node or above
+            if not any(node.startswith(lock) for node in job.nodes for lock in others):
+                locks = state.locks | {(node, job.name) for node in job.nodes}
+                yield _on(state, number, locks=locks)
+        elif at == 1:
+            below = any(lock.startswith(node) for node in job.nodes for lock in others)
+            if not (below and self.rules.looks_below):
+                yield _on(state, number)
+        elif at == 2:
+            yield from self._look(state, number, read)
+        elif at == 3:
+            seen = {one for one in state.visible if one[0].startswith(job.nodes)}
+            yield _on(state, number, read=replace(read, seen=frozenset(seen)))
+        elif at == 4:  # asked after the listing: who has been decided, and had not ended then
+            known = state.decided if self.rules.asks_after_listing else frozenset[str]()
+            leave = known - read.readings[-1] if self.rules.leaves_appends else frozenset[str]()
+            removes = frozenset(one for one in read.seen if one[1] not in leave)
+            yield _on(state, number, read=replace(read, removes=removes))
+        elif at < 5 + len(job.files):
+            yield _on(state, number, visible=state.visible | {(job.files[at - 5], job.name)})
+        elif at == 5 + len(job.files):
+            yield _on(state, number, visible=state.visible - read.removes)
+        elif at == 6 + len(job.files):
+            locks = frozenset(one for one in state.locks if one[1] != job.name)
+            yield _on(state, number, ended=state.ended | {job.name}, locks=locks)
+
+    def _look(self, state: State, number: int, read: Read) -> Iterator[State]:
+        """One request of a reading: the appends of one half, each as it is then."""
+        pages = 2 * len(read.readings) + (1 if read.part else 0)
+        half = set(self.appends[pages % 2 :: 2])
+        # "" marks that the first half is read, whoever is in it.
+        part = read.part | (state.ended & half) | {""}
+        if not read.part:
+            yield _stay(state, number, replace(read, part=frozenset(part)))
+            return
+        found = frozenset(part - {""})
+        agree = bool(read.readings) and found <= read.readings[-1]
+        if agree or not self.rules.reads_until_two_agree:
+            before = read.readings[-1] if agree else found
+            yield _on(state, number, read=Read((before,)))
+        else:
+            yield _stay(state, number, Read((found,)))
+
+
+def _on(state: State, number: int, *, read: Read | None = None, **changes: object) -> State:
+    at = (*state.at[:number], state.at[number] + 1, *state.at[number + 1 :])
+    if read is not None:
+        changes["read"] = (*state.read[:number], read, *state.read[number + 1 :])
+    return replace(state, at=at, **changes)  # type: ignore[arg-type]
+
+
+def _stay(state: State, number: int, read: Read) -> State:
+    return replace(state, read=(*state.read[:number], read, *state.read[number + 1 :]))
+
+
+def serial(jobs: list[Job], visible: Files) -> bool:
+    """Whether some order of the jobs, one after the other, leaves these files."""
+    for order in permutations(jobs):
+        files: set[tuple[str, str]] = set()
+        for job in order:
+            files = {one for one in files if not (job.nodes and one[0].startswith(job.nodes))}
+            files |= {(directory, job.name) for directory in job.files}
+        if files == visible:
+            return True
+    return False
+
+
+def verdict(jobs: list[Job], rules: Rules = Rules()) -> set[str]:
+    """What goes wrong in some interleaving: nothing should."""
+    world, wrong = World(jobs, rules), set()
+    for state in world.explore():
+        past = [
+            job
+            for job, at in zip(jobs, state.at, strict=True)
+            if job.nodes and 2 <= at < 7 + len(job.files)
+        ]
+        if any(
+            one is not other and any(meets(a, b) for a in one.nodes for b in other.nodes)
+            for one in past
+            for other in past
+        ):
+            wrong.add("two that replace the same are under way")
+        if not any(True for number in range(len(jobs)) for _ in world.moves(state, number)):
+            if len(state.ended) < len(jobs):
+                wrong.add("nobody moves")
+            elif not serial(jobs, state.visible):
+                wrong.add("no serial order")
+    return wrong
+
+
+def append(name: str, *files: str) -> Job:
+    return Job(name, files)
+
+
+WORLDS = {
+    "two replace, one appends": [
+        Job("r1", ("a/b/",), ("a/",)),
+        Job("r2", ("a/c/",), ("a/",)),
+        append("x", "a/b/", "a/c/"),
+    ],
+    "one replaces all, one a part, two append": [
+        Job("r1", ("a/b/", "a/c/"), ("a/",)),
+        Job("r2", ("a/b/",), ("a/b/",)),
+        append("x", "a/b/", "a/c/"),
+        append("y", "a/b/"),
+    ],
+    "three replace several partitions": [
+        Job("r1", ("a/b/", "a/c/"), ("a/b/", "a/c/")),
+        Job("r2", ("a/c/", "a/d/"), ("a/c/", "a/d/")),
+        Job("r3", ("a/b/",), ("a/",)),
+    ],
+    "three replace, one inside the other": [
+        Job("r1", ("a/b/",), ("a/",)),
+        Job("r2", ("a/b/",), ("a/b/",)),
+        Job("r3", ("a/b/c/",), ("a/b/c/",)),
+    ],
+    "crosswise": [
+        Job("r1", ("a/",), ("a/", "b/c/")),
+        Job("r2", ("b/",), ("b/", "a/c/")),
+    ],
+    "two replace a part each, two append to both": [
+        Job("r1", ("a/b/",), ("a/b/",)),
+        Job("r2", ("a/c/",), ("a/c/",)),
+        append("x", "a/b/", "a/c/"),
+        append("y", "a/b/", "a/c/"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_i6_whatever_the_order_of_the_requests_the_files_are_those_of_one_order_of_the_jobs(
+    name: str,
+) -> None:
+    assert verdict(WORLDS[name]) == set()
+
+
+@pytest.mark.parametrize(
+    ("rules", "world", "found"),
+    [
+        (
+            Rules(looks_below=False),
+            "three replace, one inside the other",
+            "two that replace the same are under way",
+        ),
+        (Rules(leaves_appends=False), "two replace, one appends", "no serial order"),
+        (Rules(asks_after_listing=False), "two replace, one appends", "no serial order"),
+        (
+            Rules(reads_until_two_agree=False),
+            "two replace a part each, two append to both",
+            "no serial order",
+        ),
+    ],
+)
+def test_without_one_of_its_rules_the_search_finds_what_goes_wrong(
+    rules: Rules, world: str, found: str
+) -> None:
+    assert found in verdict(WORLDS[world], rules)
