@@ -99,7 +99,7 @@ def test_i2_a_completion_that_takes_effect_late_is_found_by_the_last_look() -> N
 
     world.lose_after_decision("sales/")
     # RollBack has looked for the file and found nothing; it looks once more.
-    world.plan.run_after("head", takes_effect, nth=2, where=lambda call: call.key == key)
+    world.plan.run_after("head", takes_effect, where=lambda call: call.key == key)
     assert world.run(directory)[-2:] == ["RollBack", "TidyUp"]
     assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}

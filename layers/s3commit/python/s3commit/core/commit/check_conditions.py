@@ -9,7 +9,7 @@ from typing import Final
 from s3commit.core.formats.layout import JobDirectory, belongs_to_job, owner_of
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.appends import Appends
-from s3commit.core.job.documents import read_spec_of
+from s3commit.core.job.documents import read_spec_of, refusing_unreadable
 from s3commit.core.job.listings import PAGE, list_objects
 from s3commit.core.job.pages import in_groups, whole_pages
 from s3commit.core.job.plan import (
@@ -26,7 +26,7 @@ from s3commit.core.model.limits import FILES_LOOKED_AT
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import ListedObject
+from s3commit.core.ports.objects import ListedObject, listed_at
 
 LISTED_AT_ONCE: Final = 10_000  # files, between two readings of the appends beside the job
 
@@ -51,7 +51,8 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
 
 def _judge_counts(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
     plan = record.plan
-    conditions = read_spec_of(ports, directory, record).conditions
+    with refusing_unreadable(ports, directory):
+        conditions = read_spec_of(ports, directory, record).conditions
     failed = plan and conditions.failed(plan.files, plan.rows)
     if failed:
         raise JobRefusedError(failed, code="CONDITION_FAILED")
@@ -98,7 +99,7 @@ def _planned(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterat
         listing = ports.store.list(directory.bucket, prefix, after=keys[0][:-1])
         listed = [one.key for one in islice(listing, PAGE)]
         unseen = (key for key in keys if len(listed) == PAGE and key > listed[-1])
-        there = {key for key in unseen if ports.store.head(directory.bucket, key) is not None}
+        there = {key for key in unseen if listed_at(ports.store, directory.bucket, key)}
         return there.union(set(keys).intersection(listed))
 
     pages = whole_pages(read_plan(ports, directory, record))

@@ -7,6 +7,7 @@ from s3commit.core.job.plan import files_of_unit
 from s3commit.core.job.record import own_record, unless_overtaken
 from s3commit.core.model.errors import (
     CONFLICT,
+    AccessError,
     JobRefusedError,
     PreconditionError,
     TransientError,
@@ -16,6 +17,7 @@ from s3commit.core.model.job import PendingFile
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
+from s3commit.core.ports.objects import listed_at
 
 
 def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
@@ -42,14 +44,16 @@ def complete_file(ports: Ports, file: PendingFile) -> bool:
     """Complete one upload; False if the file never can be visible.
 
     Where the upload is gone, the key tells whether it was completed before: nothing lay there at
-    the decision, and who may put there could overwrite the file at any time.
+    the decision, and who may put there could overwrite the file at any time. A listing tells, since
+    it asks for no right to the object's own key. An upload that may not be completed is lost: the
+    unit's page, the pipeline's own, was read a moment ago, so that this is no outage.
     """
     try:
         ports.store.complete_upload(
             file.bucket, file.key, file.upload_id, file.etags, length=file.length
         )
-    except (UploadGoneError, PreconditionError, JobRefusedError) as error:
-        facts = ports.store.head(file.bucket, file.key)
+    except (UploadGoneError, PreconditionError, JobRefusedError, AccessError) as error:
+        facts = listed_at(ports.store, file.bucket, file.key)
         if facts is None and error.code == CONFLICT:
             # S3 answers 409 to one of two that complete at once, before the other one's is there.
             raise TransientError(f"another request completes the upload of {file.key}") from error

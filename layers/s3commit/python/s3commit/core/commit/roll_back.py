@@ -11,12 +11,12 @@ from s3commit.core.job.plan import files_of_unit, is_file, read_plan
 from s3commit.core.job.record import coming_again, move, own_record, unless_overtaken
 from s3commit.core.job.result import conclude
 from s3commit.core.job.uploads import abort, abort_uploads
-from s3commit.core.model.errors import PreconditionError
+from s3commit.core.model.errors import AccessError, PreconditionError
 from s3commit.core.model.job import PendingFile
 from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import CallTime, Ports
-from s3commit.core.ports.objects import ObjectStore
+from s3commit.core.ports.objects import ObjectFacts, ObjectStore, listed_at
 
 
 def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
@@ -67,7 +67,11 @@ def _undo(store: ObjectStore, file: PendingFile) -> bool:
     """
     if not any(abort(store, file.bucket, file.key, file.upload_id) for _ in range(ABORT_ROUNDS)):
         return False
-    facts = store.head(file.bucket, file.key)
+    try:
+        facts = store.head(file.bucket, file.key)
+    except AccessError:  # under a key that may not be used: its length alone can be seen
+        seen = listed_at(store, file.bucket, file.key)
+        facts = ObjectFacts(seen.key, seen.etag, seen.length, opaque=True) if seen else None
     if facts is not None and is_file(file, facts):
         with suppress(PreconditionError):  # another object by now, which is not the job's
             store.delete(file.bucket, file.key, if_match=facts.etag)

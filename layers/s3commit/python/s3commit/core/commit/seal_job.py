@@ -8,7 +8,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import put_decision, read_decision
-from s3commit.core.job.documents import read_request, read_spec
+from s3commit.core.job.documents import read_request, read_spec, refusing_unreadable
 from s3commit.core.job.record import move, new_record
 from s3commit.core.job.uploads import is_further_up
 from s3commit.core.lost_ledger import heal, record_from_s3
@@ -17,6 +17,7 @@ from s3commit.core.model.job import AbortRequest, Failure, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import listed_at
 
 ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
 ABANDONED = "ABANDONED"
@@ -59,11 +60,13 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
 def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
     """The reason for which the job is aborted at once, or None."""
     try:
-        request = read_request(ports, directory)
+        with refusing_unreadable(ports, directory):
+            request = read_request(ports, directory)
         if isinstance(request, AbortRequest):
             code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
             return Failure(code, one_line(request.reason or "the client asked for it"))
-        read_spec(ports, directory)
+        with refusing_unreadable(ports, directory):
+            read_spec(ports, directory)
     except (InvalidInputError, JobRefusedError) as error:
         return Failure(error.code, one_line(error.message))
     if is_further_up(ports.store, directory, ports.parallel):
@@ -80,7 +83,8 @@ def _find_or_open(ports: Ports, directory: JobDirectory) -> JobRecord:
     if record is not None:
         return record
     try:
-        spec = read_spec(ports, directory)
+        with refusing_unreadable(ports, directory):
+            spec = read_spec(ports, directory)
     except InvalidInputError:
         # A decided job stays one, whatever was made of its job.json since.
         decided = read_decision(ports, directory.bucket, directory.decision)
@@ -88,8 +92,8 @@ def _find_or_open(ports: Ports, directory: JobDirectory) -> JobRecord:
             return ports.ledger.open_job(decided)
         # The record is needed to end the job by; _why_not says what is wrong with it. A job that
         # does not belong here was never decided here, whatever results a copy has brought along.
-        facts = ports.store.head(directory.bucket, directory.job)
-        put_at = facts.modified if facts else ""  # without one no upload is its own
+        listed = listed_at(ports.store, directory.bucket, directory.job)
+        put_at = listed.modified if listed else ""  # without one no upload is its own
         spec = JobSpec(directory.job_id, directory.destination, put_at=put_at)
         return ports.ledger.open_job(new_record(spec, directory, ports.clock.now()))
     return ports.ledger.open_job(record_from_s3(ports, directory, spec))

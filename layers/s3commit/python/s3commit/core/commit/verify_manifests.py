@@ -10,7 +10,7 @@ from typing import Final
 from s3commit.core.formats.layout import JobDirectory, partition_of
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.formats.ticket import Ticket, Unit
-from s3commit.core.job.documents import commit_request, read_spec_of
+from s3commit.core.job.documents import commit_request, read_spec_of, refusing_unreadable
 from s3commit.core.job.listings import PAGE, list_uploads
 from s3commit.core.job.manifests import counted_manifests
 from s3commit.core.job.pages import whole_pages
@@ -74,8 +74,9 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     """
     directory = ticket.directory
     record = own_record(ports, ticket, JobState.SEALED)
-    spec = read_spec_of(ports, directory, record)
-    request = commit_request(ports, directory, spec)
+    with refusing_unreadable(ports, directory):
+        spec = read_spec_of(ports, directory, record)
+        request = commit_request(ports, directory, spec)
     if record.conflict is Conflict.REPLACE:
         _refuse_to_replace(ports, directory)
     found = _Verified()

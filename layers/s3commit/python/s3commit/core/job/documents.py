@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from s3commit.core.formats.documents import (
@@ -21,13 +24,37 @@ from s3commit.core.formats.published import (
     decode_commit_header,
     decode_commit_manifest,
 )
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    JobRefusedError,
+    NotFoundError,
+)
 from s3commit.core.model.job import AbortRequest, CommitRequest, JobResult, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader, listed_at
 
 JOB_CHANGED = "JOB_CHANGED"
+UNREADABLE = "UNREADABLE"
+_OWN = b"{}\n"  # a page of no list
+
+
+@contextmanager
+def refusing_unreadable(ports: Ports, directory: JobDirectory) -> Iterator[None]:
+    """For the steps that read a client's documents: what may not be read counts as changed.
+
+    A document under a key of somebody else's ends its own job (`InvalidInputError`,
+    ``UNREADABLE``). An object of the pipeline's own tells that apart from an outage: if that can't
+    be written and read either, `AccessError` goes on, and the step comes again.
+    """
+    try:
+        yield
+    except AccessError as error:
+        own = directory.page(hashlib.sha256(_OWN).hexdigest())
+        ports.store.put(directory.bucket, own, _OWN)
+        ports.store.get(directory.bucket, own, max_bytes=len(_OWN))
+        raise InvalidInputError(error.message, code=UNREADABLE) from error
 
 
 def read_spec(ports: Ports, directory: JobDirectory) -> JobSpec:

@@ -13,6 +13,7 @@ from s3commit.core.formats.manifest import (
     digest,
 )
 from s3commit.core.formats.strict_json import TOO_LARGE
+from s3commit.core.job.documents import refusing_unreadable
 from s3commit.core.job.pages import in_order
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.model.job import CountedAttempt, PendingSet
@@ -66,7 +67,8 @@ def _read(
 ) -> PendingSet:
     name = attempt.manifest
     try:
-        stored = ports.store.get(directory.bucket, directory.prefix + name, max_bytes=max_bytes)
+        with refusing_unreadable(ports, directory):
+            stored = ports.store.get(directory.bucket, directory.prefix + name, max_bytes=max_bytes)
     except NotFoundError:
         raise JobRefusedError(f"manifest {name} is not there", code="MANIFEST_MISSING") from None
     except InvalidInputError as error:

@@ -164,6 +164,11 @@ _ENDS: Final = {
         "Two attempts of one task are counted",
         "Commit one attempt of each task. Only the program knows which one",
     ),
+    "UNREADABLE": Advice(
+        "The pipeline may not read a document of the job, such as one under another KMS key",
+        "Let the job use a key that the deployment knows (`kmsKeyArn`, `jobKeyArns`), then run it"
+        " again",
+    ),
     "UNSUPPORTED_CHECKSUM": Advice(
         "An upload has part checksums. S3 requires them at completion, and the manifest does not"
         " contain them",

@@ -1,0 +1,110 @@
+"""What the pipeline may not read ends its own job, and no other; an outage ends none (I12, I2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.errors import AccessError
+from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.model.states import ENDED
+from tests.core.world import JOB, OTHER_JOB, World, job_directory
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import Call
+
+DENIED = AccessError("KMS: AccessDenied")
+
+
+def asked(world: World, directory: JobDirectory, **spec: Any) -> None:
+    world.open(directory, **spec)
+    world.request(directory, world.attempt(directory, "t0"), world.attempt(directory, "t1"))
+
+
+def reads(key: str) -> dict[str, Any]:
+    def matches(call: Call) -> bool:
+        return call.key.endswith(key) and key in call.key
+
+    return {"where": matches, "times": None}
+
+
+@pytest.mark.parametrize("name", ["job.json", "request.json", "t0/a0.pendingset"])
+@pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
+def test_i12_a_document_under_a_strangers_key_aborts_its_job_and_holds_nothing(
+    name: str, conflict: Conflict
+) -> None:
+    world, directory = World(), job_directory()
+    asked(world, directory, conflict=conflict)
+    world.plan.fail("get", DENIED, **reads(name)).fail("head", DENIED, **reads(name))
+    world.run(directory)
+    error = world.result(directory).error
+    assert error is not None
+    assert (world.result(directory).outcome, error.code) == (Outcome.ABORTED, "UNREADABLE")
+    assert world.ledger.holders == set()
+    assert world.visible() == {}
+    assert world.open_uploads() == []
+
+
+def test_i12_one_that_becomes_unreadable_before_its_conditions_are_judged_aborts_its_job() -> None:
+    world, directory = World(), job_directory()
+    asked(world, directory, conflict=Conflict.REPLACE)
+    strike = world.plan.fail
+    world.plan.run_after("lock", lambda: strike("get", DENIED, **reads("job.json")))
+    world.run(directory)
+    error = world.result(directory).error
+    assert error is not None
+    assert error.code == "UNREADABLE"
+    assert world.ledger.holders == set()
+
+
+@pytest.mark.parametrize("name", ["job.json", "request.json", "t0/a0.pendingset"])
+def test_i2_while_the_pipelines_own_objects_can_not_be_read_either_the_job_comes_again(
+    name: str,
+) -> None:
+    world, directory = World(), job_directory()
+    asked(world, directory)
+    world.plan.fail("get", DENIED, **reads(name), nth=1)
+    world.plan.fail("get", DENIED, where=lambda call: "/pages/" in call.key)
+    with pytest.raises(AccessError):
+        world.run(directory)
+    assert world.record(directory).state not in ENDED if world.ledger.job(directory.ref) else True
+    run_execution(world.unplanned, directory, execution="execution-2")
+    assert world.result(directory).outcome is Outcome.COMMITTED
+
+
+def test_i2_i12_an_upload_that_may_not_be_completed_is_lost_and_its_job_rolled_back() -> None:
+    """An upload that was begun under a key which the pipeline may not use."""
+    world, directory = World(), job_directory()
+    asked(world, directory, conflict=Conflict.REPLACE)
+    world.store.put("lake", "sales/old.csv", b"old")
+    world.plan.fail("complete_upload", DENIED, **reads(f"part-t1-{JOB}.parquet"))
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ROLLED_BACK
+    assert set(world.visible()) == {"sales/old.csv"}
+    assert world.ledger.holders == set()
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["all visible", "one lost"])
+def test_i2_i12_what_lies_at_a_files_key_is_judged_by_listing_where_it_can_not_be_read(
+    lost: bool,
+) -> None:
+    world, directory = World(), job_directory()
+    asked(world, directory)
+    if lost:
+        world.lose_after_decision(f"sales/part-t1-{JOB}", slice(1))
+    world.plan.lose_response("complete_upload", **reads(f"part-t0-{JOB}.parquet"))
+    world.plan.fail("head", DENIED, where=lambda call: "/part-" in call.key, times=None)
+    world.run(directory)
+    assert world.result(directory).outcome is (Outcome.ROLLED_BACK if lost else Outcome.COMMITTED)
+    assert len(world.visible()) == (0 if lost else 2)
+
+
+def test_i12_a_job_beside_an_unreadable_one_goes_on() -> None:
+    world, directory, other = World(), job_directory(), job_directory(OTHER_JOB)
+    for one in (directory, other):
+        asked(world, one, conflict=Conflict.REPLACE)
+    world.plan.fail("get", DENIED, **reads(f"{JOB}/tasks/t0/a0.pendingset"))
+    world.run(directory)
+    world.run(other, "execution-2")
+    assert world.result(other).outcome is Outcome.COMMITTED
