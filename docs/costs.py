@@ -12,26 +12,26 @@ from typing import Final
 
 PRICED: Final = "2026-11"
 
-# US dollars, each with AWS's page. The pages fill in their tables in a browser; those of Lambda,
+# US dollars, below AWS's pages. The pages fill in their tables in a browser; those of Lambda,
 # SQS and CloudWatch's alarms were compared with what others quote of AWS's price list, by its usage
 # types (Request-ARM, Lambda-GB-Second-ARM, Requests-Tier1, CW:AlarmMonitorUsage); those of metrics
 # and dashboards with what others write.
-S3: Final = "https://aws.amazon.com/s3/pricing/"
+# https://aws.amazon.com/s3/pricing/
 S3_WRITE: Final = 0.005 / 1000  # PUT, POST and LIST; a delete or an abort is free
 S3_READ: Final = 0.0004 / 1000  # GET and HEAD
-FUNCTIONS: Final = "https://aws.amazon.com/lambda/pricing/"
+# https://aws.amazon.com/lambda/pricing/
 LAMBDA_CALL: Final = 0.20 / 1e6
 LAMBDA_GB_SECOND: Final = 0.0000133334  # arm64
-WORKFLOWS: Final = "https://aws.amazon.com/step-functions/pricing/"
+# https://aws.amazon.com/step-functions/pricing/
 TRANSITION: Final = 0.025 / 1000
 EXPRESS_RUN: Final = 1.00 / 1e6
 EXPRESS_GB_SECOND: Final = 0.00001667
-TABLES: Final = "https://aws.amazon.com/dynamodb/pricing/on-demand/"
+# https://aws.amazon.com/dynamodb/pricing/on-demand/
 WRITE_UNIT: Final = 0.625 / 1e6
 READ_UNIT: Final = 0.125 / 1e6
-QUEUES: Final = "https://aws.amazon.com/sqs/pricing/"
+# https://aws.amazon.com/sqs/pricing/
 SQS_REQUEST: Final = 0.40 / 1e6
-CLOUDWATCH: Final = "https://aws.amazon.com/cloudwatch/pricing/"
+# https://aws.amazon.com/cloudwatch/pricing/
 ALARM_METRIC: Final = 0.10  # a month; an alarm on a sum of metrics is billed for each of them
 DASHBOARD: Final = 3.00
 CUSTOM_METRIC: Final = 0.30
@@ -76,12 +76,11 @@ STEPS_SECONDS: Final = 163
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row: what, how often, for how much in US dollars, and by which of AWS's pages."""
+    """One row: what, how often, for how much in US dollars."""
 
     what: str
     how_often: str
     cost: float
-    source: str
 
 
 def at_rest() -> list[Line]:
@@ -91,16 +90,15 @@ def at_rest() -> list[Line]:
     seconds = sweeps * SWEEP_SECONDS * SWEEP_MB / 1024
     reads = sweeps * SWEEP_QUERIES * SHELVES * 0.5
     return [
-        Line("dashboard", "1", DASHBOARD, CLOUDWATCH),
-        Line("alarms", f"{ALARM_METRICS} metrics", ALARM_METRICS * ALARM_METRIC, CLOUDWATCH),
+        Line("dashboard", "1", DASHBOARD),
+        Line("alarms", f"{ALARM_METRICS} metrics", ALARM_METRICS * ALARM_METRIC),
         Line(
             "sweep: its function",
             f"{sweeps:,} calls, {seconds:,.0f} GB-s",
             sweeps * LAMBDA_CALL + seconds * LAMBDA_GB_SECOND,
-            FUNCTIONS,
         ),
-        Line("sweep: reads of the ledger", f"{reads:,.0f} units", reads * READ_UNIT, TABLES),
-        Line("polling of the queues", f"{polls:,} requests", polls * SQS_REQUEST, QUEUES),
+        Line("sweep: reads of the ledger", f"{reads:,.0f} units", reads * READ_UNIT),
+        Line("polling of the queues", f"{polls:,} requests", polls * SQS_REQUEST),
     ]
 
 
@@ -133,39 +131,35 @@ def job(files: int, *, units: int, unit: float, steps: float) -> list[Line]:
             "files: create, part, complete",
             f"{files * FILE_WRITES:,} requests",
             files * FILE_WRITES * S3_WRITE,
-            S3,
         ),
-        Line("manifests, pages and documents: put, list", f"{own:,} requests", own * S3_WRITE, S3),
-        Line("manifests, pages and documents: get", f"{reads:,} requests", reads * S3_READ, S3),
+        Line("manifests, pages and documents: put, list", f"{own:,} requests", own * S3_WRITE),
+        Line("manifests, pages and documents: get", f"{reads:,} requests", reads * S3_READ),
         Line(
             "functions",
             f"{tasks + units:,} calls, {work:,.0f} GB-s",
             (tasks + units) * LAMBDA_CALL + work * LAMBDA_GB_SECOND,
-            FUNCTIONS,
         ),
         Line(
             "state machine",
             f"{JOB_TRANSITIONS + units:,} transitions, {units:,} Express executions",
             (JOB_TRANSITIONS + units) * TRANSITION
             + units * (EXPRESS_RUN + unit / 16 * EXPRESS_GB_SECOND),
-            WORKFLOWS,
         ),
-        Line("ledger", f"{written:,} write units", written * WRITE_UNIT, TABLES),
+        Line("ledger", f"{written:,} write units", written * WRITE_UNIT),
         Line(
             "queues",
             f"{tasks * MESSAGE_REQUESTS:,} requests",
             tasks * MESSAGE_REQUESTS * SQS_REQUEST,
-            QUEUES,
         ),
     ]
 
 
 def table(lines: list[Line], title: str) -> str:
     """The lines in Markdown, with their sum."""
-    rows = [f"| {title} | how often | USD | price |", "|---|---|---|---|"]
-    rows += [f"| {one.what} | {one.how_often} | {one.cost:.2f} | <{one.source}> |" for one in lines]
+    rows = [f"| {title} | how often | USD |", "|---|---|---|"]
+    rows += [f"| {one.what} | {one.how_often} | {one.cost:.2f} |" for one in lines]
     total = sum(one.cost for one in lines)
-    return "\n".join([*rows, f"| **together** | | **{total:.2f}** | |"])
+    return "\n".join([*rows, f"| **together** | | **{total:.2f}** |"])
 
 
 def costs() -> str:

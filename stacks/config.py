@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from aws_cdk import aws_kms as kms
 from aws_cdk.aws_logs import RetentionDays
+from constructs import Construct
 
 from s3commit.aws import env
 from s3commit.aws.env import DEFAULT, LEAST, MOST_WORKERS, Shares, shares
@@ -117,7 +119,14 @@ class DeployConfig:
     )
     bucket_name: str | None = _parameter(_BUCKET)
     import_bucket: str | None = _parameter(_BUCKET)
+    events: str = _parameter(
+        _matching("notifications|eventbridge", "notifications or eventbridge"),
+        default="notifications",
+    )
     kms_key_arn: str | None = _parameter(_matching(_KEY, "a KMS key's ARN"))
+    encryption: str = _parameter(
+        _matching("bucket|AES256|aws:kms", "bucket, AES256 or aws:kms"), default="bucket"
+    )
     job_key_arns: tuple[str, ...] = _parameter(
         _listed(_KEY, "ARNs of KMS keys, with commas"), default=()
     )
@@ -126,6 +135,13 @@ class DeployConfig:
     noncurrent_days: int = _parameter(_number(1, 3650), default=30)
     abort_incomplete_days: int = _parameter(_number(2, 365), default=7)
     ledger_ttl_days: int = _parameter(_number(1, 3650), default=90)
+    log_key_arn: str | None = _parameter(_matching(_KEY, "a KMS key's ARN"))
+    subnets: tuple[str, ...] = _parameter(
+        _listed(r"subnet-[0-9a-f]{8,17}", "ids of subnets, with commas"), default=()
+    )
+    security_groups: tuple[str, ...] = _parameter(
+        _listed(r"sg-[0-9a-f]{8,17}", "ids of security groups, with commas"), default=()
+    )
     log_retention_days: int = _parameter(_log_period, default=30)
     execution_logs: str = _parameter(
         _matching("errors|events|data", "errors, events or data"), default="errors"
@@ -145,6 +161,13 @@ class DeployConfig:
     operators: tuple[str, ...] = _parameter(_ROLES, default=())
     alarm_email: str | None = _parameter(_matching(r"[^@\s]+@[^@\s]+", "an e-mail address"))
     spark_jars: bool = _parameter(_flag, default=False)
+    change: tuple[str, ...] = _parameter(
+        _listed(
+            "name|bucketName|importBucket|kmsKeyArn|alarmEmail",
+            "names of parameters that stop a deployment, with commas",
+        ),
+        default=(),
+    )
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> DeployConfig:
@@ -172,6 +195,10 @@ class DeployConfig:
                 f"{PREFIX}retentionDays must be at least 2 less than {PREFIX}ledgerTtlDays: the"
                 " sweep finds by the ledger where documents are due"
             )
+        if bool(self.subnets) != bool(self.security_groups):
+            raise ConfigError(f"{PREFIX}subnets and {PREFIX}securityGroups go together")
+        if self.encryption == "aws:kms" and self.kms_key_arn is None:
+            raise ConfigError(f"{PREFIX}encryption=aws:kms is with the key {PREFIX}kmsKeyArn")
         if self.operators and self.protect_names == "none":
             raise ConfigError(f"{PREFIX}operators says who is exempt from {PREFIX}protectNames")
         if self.import_bucket is None:
@@ -193,9 +220,22 @@ class DeployConfig:
             )
 
     @property
+    def given(self) -> dict[str, Any]:
+        """The parameters whose value is not the default, by their own names, without ``change``."""
+        return {
+            parameter_name(each.name): getattr(self, each.name)
+            for each in fields(self)
+            if each.name != "change" and getattr(self, each.name) != each.default
+        }
+
+    @property
     def log_retention(self) -> RetentionDays:
         """How long the logs of functions and executions are kept."""
         return LOG_PERIODS[self.log_retention_days]
+
+    def log_key(self, scope: Construct) -> kms.IKey | None:
+        """The key of the log groups of a stack."""
+        return kms.Key.from_key_arn(scope, "LogKey", self.log_key_arn) if self.log_key_arn else None
 
     @property
     def shares(self) -> Shares:
@@ -203,8 +243,13 @@ class DeployConfig:
         return shares(self.lambda_concurrency)
 
     @property
+    def namespace(self) -> str:
+        """The namespace of the deployment's metrics: another one's ring no alarm of it."""
+        return f"{env.METRICS_NAMESPACE}/{self.name}" if self.name else env.METRICS_NAMESPACE
+
+    @property
     def role_path(self) -> str:
-        """The path of the functions' roles, by which a bucket's policy knows them all.
+        """The path of the deployment's roles, by which a bucket's policy knows them all.
 
         Their names are CloudFormation's, and their stack needs the bucket first.
         """

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
@@ -16,6 +17,15 @@ from stacks.checks import acknowledge, acknowledge_wildcard
 
 BY_STATE = "by-state"  # the ledger's index
 RUNTIME = lambda_.Runtime.PYTHON_3_13
+# What Lambda needs to connect a function to a VPC, by the function's role.
+INTERFACES = [
+    "ec2:CreateNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:DeleteNetworkInterface",
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:UnassignPrivateIpAddresses",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +39,7 @@ class Function:
 
 
 _LEDGER = (env.TABLE, env.LEDGER_TTL_DAYS)
+_PUTS = (env.ENCRYPTION, env.ENCRYPTION_KEY)
 _STARTS = (*_LEDGER, env.STATE_MACHINE, env.BUCKET)
 
 # The memory is what the largest documents take that a client can write (docs/protocol.md,
@@ -49,14 +60,14 @@ FUNCTIONS: dict[str, Function] = {
         "Seals, verifies, locks and decides a job",
         900,
         _JOB,
-        (*_LEDGER, env.REPLACE_BELOW, env.WORKERS),
+        (*_LEDGER, *_PUTS, env.REPLACE_BELOW, env.WORKERS),
     ),
     "complete": Function("Completes the uploads of one unit of the plan", 90, _ONE, _LEDGER),
     "end": Function(
-        "Publishes or undoes a job, then tidies up", 900, _MANY, (*_LEDGER, env.WORKERS)
+        "Publishes or undoes a job, then tidies up", 900, _MANY, (*_LEDGER, *_PUTS, env.WORKERS)
     ),
     "sweep": Function(
-        "Starts, gives up and retires jobs that no event leads to", 900, _MANY, _STARTS
+        "Starts, gives up and retires jobs that no event leads to", 900, _MANY, (*_STARTS, *_PUTS)
     ),
 }
 
@@ -73,12 +84,15 @@ class Surroundings:
     layers: list[lambda_.ILayerVersion]
     architecture: lambda_.Architecture
     log_retention: logs.RetentionDays
+    log_key: kms.IKey | None
+    network: lambda_.CfnFunction.VpcConfigProperty | None
     role_path: str
     bucket_arn: str
     table_arn: str
     kms_key_arn: str | None
     job_key_arns: tuple[str, ...]
     reserved: dict[str, int]
+    namespace: str
     values: dict[str, str]
 
 
@@ -95,6 +109,7 @@ class PipelineFunction(Construct):
             self,
             "Logs",
             retention=surroundings.log_retention,
+            encryption_key=surroundings.log_key,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         self.role = iam.Role(
@@ -121,6 +136,8 @@ class PipelineFunction(Construct):
             environment=_environment(facts, surroundings),
             reserved_concurrent_executions=surroundings.reserved.get(name),
         )
+        if surroundings.network:
+            self._connect(surroundings.network)
         acknowledge(
             self.function,
             "AwsSolutions-L1",
@@ -132,12 +149,42 @@ class PipelineFunction(Construct):
             self.role,
             "*",
             "X-Ray's PutTraceSegments and PutTelemetryRecords know no resource: "
-            "https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsx-ray.html",
+            "https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsx-ray.html"
+            " In a VPC, Lambda asks for EC2's rights on all network interfaces; the function itself"
+            " is denied them.",
         )
 
     def allow(self, actions: list[str], resource: str) -> None:
-        """Add one statement to the function's role."""
-        self.role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[resource]))
+        """Add one statement to the function's role; of S3, for buckets of this account alone.
+
+        A bucket is known by its name, which others may take when it is deleted:
+        https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
+        """
+        self.role.add_to_policy(statement_of(self, actions, resource))
+
+    def _connect(self, network: lambda_.CfnFunction.VpcConfigProperty) -> None:
+        """Give the function interfaces in the subnets; Lambda makes them, the code may not.
+
+        https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
+        """
+        resource = self.function.node.default_child
+        assert isinstance(resource, lambda_.CfnFunction)  # noqa: S101 - what an L2 is made of
+        resource.vpc_config = network
+        self.allow(INTERFACES, "*")
+        code = cdk.Stack.of(self).format_arn(
+            service="lambda",
+            resource="function",
+            resource_name="*",
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+        self.role.add_to_policy(
+            iam.PolicyStatement(
+                effect=iam.Effect.DENY,
+                actions=INTERFACES,
+                resources=["*"],
+                conditions={"ArnLike": {"lambda:SourceFunctionArn": code}},
+            )
+        )
 
     def _grant(self, access: Access, surroundings: Surroundings) -> None:
         self.allow(["logs:CreateLogStream", "logs:PutLogEvents"], self.log_group.log_group_arn)
@@ -163,10 +210,19 @@ class PipelineFunction(Construct):
                 self.allow(["kms:GenerateDataKey"], key)
 
 
+def statement_of(scope: Construct, actions: list[str], *resources: str) -> iam.PolicyStatement:
+    """A statement that allows the actions; those of S3 in buckets of this account alone."""
+    owner = {"StringEquals": {"aws:ResourceAccount": cdk.Stack.of(scope).account}}
+    of_s3 = any(action.startswith("s3:") for action in actions)
+    return iam.PolicyStatement(
+        actions=actions, resources=list(resources), conditions=owner if of_s3 else None
+    )
+
+
 def _environment(facts: Function, surroundings: Surroundings) -> dict[str, str]:
     return {
         env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
-        env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,
+        env.POWERTOOLS_METRICS_NAMESPACE: surroundings.namespace,
         env.POWERTOOLS_LOG_LEVEL: "INFO",
         **{name: surroundings.values[name] for name in facts.reads if name in surroundings.values},
     }

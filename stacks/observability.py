@@ -18,7 +18,7 @@ from constructs import Construct
 
 from s3commit.aws import env
 from stacks.config import DeployConfig
-from stacks.storage import Inbox
+from stacks.inbox import Inbox
 
 _PERIOD = cdk.Duration.minutes(5)
 _HIGHEST: dict[str, Any] = {"period": _PERIOD, "statistic": "Maximum"}
@@ -59,6 +59,7 @@ class Observability(Construct):
         config: DeployConfig,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._namespace = config.namespace
         self.topic = self._topic()
         if config.alarm_email:
             self.topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
@@ -139,7 +140,7 @@ class Observability(Construct):
         )
         yield self._alarm(
             "DocumentsRefused",
-            _own(env.DOCUMENTS_REFUSED).with_(period=_PERIOD),
+            self._own(env.DOCUMENTS_REFUSED).with_(period=_PERIOD),
             "Someone's documents are refused: the dashboard says below which prefix.",
             above=REFUSED_DOCUMENTS,
         )
@@ -186,7 +187,7 @@ class Observability(Construct):
         yield self._alarm("SweepsNotCalled", failed, "The sweep's rule could not call it.")
         yield self._alarm(
             "EventsLost",
-            _own(env.JOBS_RESUMED).with_(period=cdk.Duration.hours(1)),
+            self._own(env.JOBS_RESUMED).with_(period=cdk.Duration.hours(1)),
             "The sweep had to start more jobs than die by chance: events are lost, or executions"
             " fail. Run `s3commit doctor`.",
             above=RESUMED_JOBS,
@@ -203,7 +204,7 @@ class Observability(Construct):
         board = cloudwatch.Dashboard(self, "Dashboard")
         board.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=24))
         board.add_widgets(
-            *(_graph(title, *map(_own, names), width=6) for title, names in _COUNTED.items())
+            *(_graph(title, *map(self._own, names), width=6) for title, names in _COUNTED.items())
         )
         board.add_widgets(
             _graph(
@@ -244,15 +245,14 @@ class Observability(Construct):
             )
         )
 
-
-def _own(name: str) -> cloudwatch.Metric:
-    return cloudwatch.Metric(
-        namespace=env.METRICS_NAMESPACE,
-        metric_name=name,
-        dimensions_map={"service": env.SERVICE},
-        statistic="Sum",
-        label=name,
-    )
+    def _own(self, name: str) -> cloudwatch.Metric:
+        return cloudwatch.Metric(
+            namespace=self._namespace,
+            metric_name=name,
+            dimensions_map={"service": env.SERVICE},
+            statistic="Sum",
+            label=name,
+        )
 
 
 def _graph(title: str, *metrics: cloudwatch.IMetric, width: int = 8) -> cloudwatch.GraphWidget:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tempfile
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_s3_assets import Asset
 from constructs import Construct
@@ -22,9 +24,10 @@ from constructs import Construct
 from s3commit.aws import env
 from s3commit.version import __version__
 from stacks.checks import acknowledge_wildcard, add_checks
-from stacks.config import ConfigError, DeployConfig, parameter_name
+from stacks.config import PREFIX, ConfigError, DeployConfig, parameter_name
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, Surroundings
+from stacks.inbox import CONSUMERS, Inbox
 from stacks.layers import (
     PACKAGE,
     PYTHON_VERSION,
@@ -34,7 +37,7 @@ from stacks.layers import (
     runtime_python,
 )
 from stacks.observability import Observability
-from stacks.storage import CONSUMERS, Inbox, S3CommitStorage
+from stacks.storage import S3CommitStorage
 from stacks.workflow import Workflow
 
 # What the sweep is given.
@@ -66,7 +69,8 @@ class S3CommitPipeline(cdk.Stack):
             description="s3commit: the pipeline that decides and completes jobs",
         )
         self.add_stack_dependency(storage)
-        surroundings = self._surroundings(config, storage)
+        log_key = config.log_key(self)
+        surroundings = self._surroundings(config, storage, log_key)
         functions = {name: PipelineFunction(self, name, surroundings) for name in FUNCTIONS}
         workflow = Workflow(
             self,
@@ -77,6 +81,7 @@ class S3CommitPipeline(cdk.Stack):
             },
             bucket_arn=storage.bucket_arn,
             config=config,
+            log_key=log_key,
         )
         schedule = self._connect(functions, workflow, storage, config)
         Observability(
@@ -96,7 +101,9 @@ class S3CommitPipeline(cdk.Stack):
         cdk.CfnOutput(self, env.VERSION_OUTPUT, value=__version__)
         cdk.CfnOutput(self, env.CONCURRENCY_OUTPUT, value=str(config.lambda_concurrency))
 
-    def _surroundings(self, config: DeployConfig, storage: S3CommitStorage) -> Surroundings:
+    def _surroundings(
+        self, config: DeployConfig, storage: S3CommitStorage, log_key: kms.IKey | None
+    ) -> Surroundings:
         return Surroundings(
             code=self._code(),
             layers=[self._dependencies()],
@@ -106,20 +113,29 @@ class S3CommitPipeline(cdk.Stack):
                 else lambda_.Architecture.X86_64
             ),
             log_retention=config.log_retention,
+            log_key=log_key,
+            network=(
+                lambda_.CfnFunction.VpcConfigProperty(
+                    subnet_ids=list(config.subnets), security_group_ids=list(config.security_groups)
+                )
+                if config.subnets
+                else None
+            ),
             role_path=config.role_path,
             bucket_arn=storage.bucket_arn,
             table_arn=storage.ledger.table_arn,
             kms_key_arn=config.kms_key_arn,
             job_key_arns=config.job_key_arns,
             reserved={MAP_FUNCTION: config.shares.workers} if config.reserve_workers else {},
+            namespace=config.namespace,
             values={
                 env.TABLE: storage.ledger.table_name,
                 # Out of the ARN, which is what the storage stack exports.
-                env.BUCKET: config.import_bucket
-                or cdk.Fn.select(5, cdk.Fn.split(":", storage.bucket_arn)),
+                env.BUCKET: cdk.Fn.select(5, cdk.Fn.split(":", storage.bucket_arn)),
                 env.LEDGER_TTL_DAYS: str(config.ledger_ttl_days),
                 env.REPLACE_BELOW: json.dumps(config.replace_prefixes),
                 env.WORKERS: json.dumps([config.shares.workers, config.max_concurrency]),
+                **_own_encryption(config),
             },
         )
 
@@ -168,14 +184,16 @@ class S3CommitPipeline(cdk.Stack):
         most = {"ingest": config.shares.manifests, "dispatch": config.shares.requests}
         for name, inbox in storage.inboxes.items():
             consumer = CONSUMERS[name]
-            self._consume(name, inbox, functions[consumer], consumer, most[consumer])
+            mapping = self._consume(name, inbox, functions[consumer], consumer, most[consumer])
+            if consumer == "dispatch":  # else a first job could reach a Map that may not start
+                mapping.node.add_dependency(workflow.map_runs)
         rule = self._schedule(sweeper.function, config)
         cdk.CfnOutput(self, env.SWEEP_RULE_OUTPUT, value=rule.rule_name)
         return rule
 
     def _consume(
         self, name: str, inbox: Inbox, consumer: PipelineFunction, function: str, most: int
-    ) -> None:
+    ) -> lambda_.EventSourceMapping:
         """Feed the queue to the function, ``most`` calls at once; a failed message alone returns.
 
         https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
@@ -198,6 +216,7 @@ class S3CommitPipeline(cdk.Stack):
         # For `s3commit pause`, as is the rule's name.
         output = env.MAPPING_OUTPUTS[name]
         cdk.CfnOutput(self, output, value=mapping.event_source_mapping_id)
+        return mapping
 
     def _schedule(self, sweep: lambda_.IFunction, config: DeployConfig) -> events.Rule:
         """Call the sweep again and again with the deployment's limits; two at once do no harm."""
@@ -211,6 +230,14 @@ class S3CommitPipeline(cdk.Stack):
                 targets.LambdaFunction(sweep, event=events.RuleTargetInput.from_object(limits))
             ],
         )
+
+
+def _own_encryption(config: DeployConfig) -> dict[str, str]:
+    """The header of the pipeline's own puts, where the bucket's default is not meant."""
+    if config.encryption == "bucket":
+        return {}
+    key = {env.ENCRYPTION_KEY: config.kms_key_arn} if config.kms_key_arn else {}
+    return {env.ENCRYPTION: config.encryption, **(key if config.encryption == "aws:kms" else {})}
 
 
 class SparkJars(Construct):
@@ -236,6 +263,14 @@ class SparkJars(Construct):
             output.override_logical_id(name)
 
 
+def cdk_json(project: Path) -> dict[str, Any]:
+    """The context of the project's `cdk.json`; for the embedded runtime without our parameters."""
+    context: dict[str, Any] = json.loads((project / "cdk.json").read_text())["context"]
+    if not os.environ.get(env.LOCAL):
+        return context
+    return {key: each for key, each in context.items() if not key.startswith(PREFIX)}
+
+
 def build(parameters: Mapping[str, Any] | None = None, outdir: str | None = None) -> cdk.App:
     """The application, not yet synthesized. Raises `stacks.config.ConfigError`.
 
@@ -243,8 +278,7 @@ def build(parameters: Mapping[str, Any] | None = None, outdir: str | None = None
     context of `cdk.json` is read here too, because the CDK command alone would read it, and
     `python app.py` has to give the same templates.
     """
-    context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    app = cdk.App(context={**context, **(parameters or {})}, outdir=outdir)
+    app = cdk.App(context={**cdk_json(ROOT), **(parameters or {})}, outdir=outdir)
     config = DeployConfig.from_context(app.node.get_all_context())
     storage = S3CommitStorage(app, env.STORAGE_STACK, config=config)
     S3CommitPipeline(app, env.PIPELINE_STACK, config=config, storage=storage)

@@ -5,87 +5,30 @@ The logical ids of this stack never change: CloudFormation would replace what is
 
 from __future__ import annotations
 
+import json
+
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_s3_notifications as notifications
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from s3commit.aws import env
 from stacks.access import protection
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
-from stacks.functions import BY_STATE, FUNCTIONS
-
-# The queues, each with the function that takes its messages.
-CONSUMERS = {"Ingest": "ingest", "Request": "dispatch"}
-# Which queue hears of the objects whose keys end so.
-NOTIFIED = {".pendingset": "Ingest", "/job.json": "Ingest", "/request.json": "Request"}
-# After that many tries a message is put aside and the alarm rings.
-MAX_RECEIVE = 5
-# SQS keeps a message 14 days at most: a dead letter gets all of them.
-DEAD_LETTER_DAYS = 14
-QUEUE_DAYS = 4
-
-
-class Inbox(Construct):
-    """``queue`` and ``dead_letters``; encrypted by SQS, TLS only.
-
-    It has no consumer of its own: `stacks.pipeline` connects the functions.
-    """
-
-    def __init__(self, scope: Construct, name: str, *, visibility: cdk.Duration) -> None:
-        super().__init__(scope, name)
-        self.dead_letters = sqs.Queue(
-            self,
-            "DeadLetters",
-            retention_period=cdk.Duration.days(DEAD_LETTER_DAYS),
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-        )
-        self.queue = sqs.Queue(
-            self,
-            "Queue",
-            visibility_timeout=visibility,
-            retention_period=cdk.Duration.days(QUEUE_DAYS),
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            dead_letter_queue=sqs.DeadLetterQueue(
-                queue=self.dead_letters, max_receive_count=MAX_RECEIVE
-            ),
-        )
-
-    def admit_bucket(self, source_arn: str, account: str) -> None:
-        """Let S3 send here in the name of ``source_arn``, from ``account`` alone."""
-        self.queue.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="S3Notifications",
-                actions=["sqs:SendMessage"],
-                principals=[iam.ServicePrincipal("s3.amazonaws.com")],
-                resources=[self.queue.queue_arn],
-                conditions={
-                    "ArnLike": {"aws:SourceArn": source_arn},
-                    "StringEquals": {"aws:SourceAccount": account},
-                },
-            )
-        )
-
-    @property
-    def admission(self) -> Construct:
-        """The queue's policy: what must stand before a bucket may notify."""
-        policy = self.queue.node.find_child("Policy")
-        assert isinstance(policy, Construct)  # noqa: S101 - an L2 queue's policy is one
-        return policy
+from stacks.functions import BY_STATE
+from stacks.inbox import CONSUMERS, Inbox, InboxDestination
 
 
 class S3CommitStorage(cdk.Stack):
     """The stateful stack. Deleting it leaves the bucket and the table where they are.
 
-    ``bucket_arn`` may be used by the pipeline inside longer ARNs; the export behind it is fixed
-    by name, so that it can't vanish while the pipeline imports it.
+    ``bucket_arn`` is what the pipeline imports, under one name whoever made the bucket. So
+    CloudFormation refuses another bucket for as long as there is a pipeline:
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-exports.html
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, config: DeployConfig) -> None:
@@ -98,19 +41,21 @@ class S3CommitStorage(cdk.Stack):
         )
         self.key = self._import_key(config)
         self.ledger = self._ledger()
-        self.inboxes = {
-            name: Inbox(self, name, visibility=_visibility(function))
-            for name, function in CONSUMERS.items()
-        }
+        self.inboxes = {name: Inbox(self, name) for name in CONSUMERS}
         if config.import_bucket is None:
-            bucket = self._create_bucket(config)
-            self.bucket: s3.IBucket = bucket
-            self.bucket_arn: str = self.export_value(bucket.bucket_arn)
+            self.bucket: s3.IBucket = self._create_bucket(config)
         else:
-            self.bucket = self._import_bucket(config.import_bucket)
-            self.bucket_arn = self.bucket.bucket_arn
+            self.bucket = self._import_bucket(config, config.import_bucket)
+        self.bucket_arn: str = self.export_value(
+            self.bucket.bucket_arn, name=config.stack_name(env.BUCKET_EXPORT)
+        )
+        if config.events == "eventbridge":
+            for inbox in self.inboxes.values():
+                inbox.add_rule(self.bucket.bucket_name)
         cdk.CfnOutput(self, env.BUCKET_OUTPUT, value=self.bucket.bucket_name)
-        cdk.CfnOutput(self, "TableName", value=self.ledger.table_name)
+        # For the next deployment, and for `s3commit doctor`.
+        cdk.CfnOutput(self, env.PARAMETERS_OUTPUT, value=json.dumps(config.given))
+        cdk.CfnOutput(self, env.TABLE_OUTPUT, value=self.ledger.table_name)
 
     def _import_key(self, config: DeployConfig) -> kms.IKey | None:
         if config.kms_key_arn is None:
@@ -184,35 +129,60 @@ class S3CommitStorage(cdk.Stack):
         The policies must stand before the bucket, so they can't name its generated ARN: they
         admit the buckets of this account alone (or the one bucket, if the name is given).
         """
-        source = f"arn:{self.partition}:s3:::{config.bucket_name or '*'}"
-        for inbox in self.inboxes.values():
-            inbox.admit_bucket(source, self.account)
-            bucket.node.add_dependency(inbox.admission)
         resource = bucket.node.default_child
         assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket is made of
+        if config.events == "eventbridge":
+            resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+                event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(
+                    event_bridge_enabled=True
+                )
+            )
+            return
+        source = f"arn:{self.partition}:s3:::{config.bucket_name or '*'}"
+        for inbox in self.inboxes.values():
+            inbox.admit("s3.amazonaws.com", source)
+            bucket.node.add_dependency(inbox.admission)
         resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
-            queue_configurations=[
-                _queue_configuration(self.inboxes[name].queue, suffix)
-                for suffix, name in NOTIFIED.items()
-            ]
+            queue_configurations=[one for each in self.inboxes.values() for one in each.notified]
         )
 
-    def _import_bucket(self, bucket_name: str) -> s3.IBucket:
-        """CDK's notification resource adds ours to those that the bucket has already."""
+    def _import_bucket(self, config: DeployConfig, bucket_name: str) -> s3.IBucket:
+        """CDK's notification resource adds ours to what the bucket has already."""
         bucket = s3.Bucket.from_bucket_name(self, "DataBucket", bucket_name)
-        for suffix, name in NOTIFIED.items():
-            bucket.add_event_notification(
-                s3.EventType.OBJECT_CREATED,
-                notifications.SqsDestination(self.inboxes[name].queue),
-                s3.NotificationKeyFilter(suffix=suffix),
-            )
-        self._acknowledge_notification_resource()
+        if config.events == "eventbridge":
+            bucket.enable_event_bridge_notification()
+        else:
+            for inbox in self.inboxes.values():
+                inbox.admit("s3.amazonaws.com", bucket.bucket_arn)
+                for suffix in inbox.suffixes:
+                    bucket.add_event_notification(
+                        s3.EventType.OBJECT_CREATED,
+                        InboxDestination(inbox),
+                        s3.NotificationKeyFilter(suffix=suffix),
+                    )
+        self._tend_notification_resource(config)
         return bucket
 
-    def _acknowledge_notification_resource(self) -> None:
+    def _tend_notification_resource(self, config: DeployConfig) -> None:
+        """Give the CDK's own handler the path of our roles and a log that ends."""
         handler = next(
             child for child in self.node.children if child.node.id.startswith("BucketNotif")
         )
+        (role,) = (one for one in handler.node.find_all() if isinstance(one, iam.CfnRole))
+        role.path = config.role_path
+        (function,) = (
+            one
+            for one in handler.node.find_all()
+            if isinstance(one, cdk.CfnResource) and one.cfn_resource_type == "AWS::Lambda::Function"
+        )
+        group = logs.LogGroup(
+            self,
+            "NotificationLogs",
+            retention=config.log_retention,
+            encryption_key=config.log_key(self),
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        function.add_property_override("LoggingConfig.LogGroup", group.log_group_name)
         acknowledge(
             handler,
             "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/"
@@ -231,12 +201,6 @@ def _string(name: str) -> dynamodb.Attribute:
     return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
 
 
-def _visibility(function: str) -> cdk.Duration:
-    # AWS asks for six times the function's timeout, and the batching window on top:
-    # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-    return cdk.Duration.seconds(6 * FUNCTIONS[function].timeout)
-
-
 def _lifecycle(config: DeployConfig) -> list[s3.LifecycleRule]:
     rules = [
         s3.LifecycleRule(
@@ -253,15 +217,3 @@ def _lifecycle(config: DeployConfig) -> list[s3.LifecycleRule]:
             )
         )
     return rules
-
-
-def _queue_configuration(queue: sqs.IQueue, suffix: str) -> s3.CfnBucket.QueueConfigurationProperty:
-    return s3.CfnBucket.QueueConfigurationProperty(
-        event="s3:ObjectCreated:*",
-        queue=queue.queue_arn,
-        filter=s3.CfnBucket.NotificationFilterProperty(
-            s3_key=s3.CfnBucket.S3KeyFilterProperty(
-                rules=[s3.CfnBucket.FilterRuleProperty(name="suffix", value=suffix)]
-            )
-        ),
-    )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
@@ -15,6 +16,7 @@ from stacks.access import INDEX, REASONS
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
 from stacks.definition import definition
+from stacks.functions import statement_of
 
 # The level, and whether the data that states are given and give goes with it: keys, hence names of
 # partitions, below prefixes of customers.
@@ -36,10 +38,20 @@ class Workflow(Construct):
         functions: Mapping[str, str],
         bucket_arn: str,
         config: DeployConfig,
+        log_key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
-        self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
+        self.role = iam.Role(
+            self,
+            "Role",
+            # https://docs.aws.amazon.com/step-functions/latest/dg/procedure-create-iam-role.html
+            assumed_by=iam.ServicePrincipal(
+                "states.amazonaws.com",
+                conditions={"StringEquals": {"aws:SourceAccount": stack.account}},
+            ),
+            path=config.role_path,
+        )
         plans = f"{bucket_arn}/{INDEX}"
         bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
         self._allow(["lambda:InvokeFunction"], *functions.values())
@@ -63,7 +75,7 @@ class Workflow(Construct):
             definition_body=sfn.DefinitionBody.from_string(json.dumps(definition(functions))),
             role=self.role,
             tracing_enabled=True,
-            logs=self._logs(config),
+            logs=self._logs(config, log_key),
         )
         if config.execution_logs == "errors":
             acknowledge(
@@ -74,7 +86,7 @@ class Workflow(Construct):
                 "choosing-workflow-type.html. A log of all events would be a copy with a longer "
                 "list of readers; the parameter executionLogs turns it on.",
             )
-        self._allow_map_runs()
+        self.map_runs = self._allow_map_runs()
 
     @property
     def executions(self) -> str:
@@ -86,7 +98,7 @@ class Workflow(Construct):
             arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
         )
 
-    def _logs(self, config: DeployConfig) -> sfn.LogOptions:
+    def _logs(self, config: DeployConfig, log_key: kms.IKey | None) -> sfn.LogOptions:
         """What the machine logs, and the group that it logs to.
 
         Each group that Step Functions writes to takes a part of one resource policy of 5,120
@@ -98,15 +110,16 @@ class Workflow(Construct):
             "Logs",
             log_group_name=f"/aws/vendedlogs/states/{cdk.Stack.of(self).stack_name}-jobs",
             retention=config.log_retention,
+            encryption_key=log_key,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         level, data = LOGGED[config.execution_logs]
         return sfn.LogOptions(destination=group, level=level, include_execution_data=data)
 
     def _allow(self, actions: list[str], *resources: str) -> None:
-        self.role.add_to_policy(iam.PolicyStatement(actions=actions, resources=list(resources)))
+        self.role.add_to_policy(statement_of(self, actions, *resources))
 
-    def _allow_map_runs(self) -> None:
+    def _allow_map_runs(self) -> iam.Policy:
         """A distributed Map starts children of its own machine; the policy can't be the role's.
 
         The machine waits for its role's policy, which would wait for the machine.
@@ -131,3 +144,4 @@ class Workflow(Construct):
                 resource,
                 "The children of this machine's own Map runs; their names are made at run time.",
             )
+        return policy

@@ -13,7 +13,8 @@ from botocore.stub import Stubber
 
 from s3commit.aws import env
 from s3commit.aws.notifications import SUFFIXES
-from s3commit.cli.doctor import CHECKS, ON_BUCKET, ON_JOBS, ON_OBJECTS, Surroundings, examine
+from s3commit.cli.doctor import CHECKS, ON_BUCKET, ON_JOBS, ON_OBJECTS, examine
+from s3commit.cli.surroundings import Surroundings
 from s3commit.core.model.errors import AccessError
 from s3commit.version import __version__
 from stacks.access import writer_policy
@@ -94,7 +95,7 @@ class Account:
             StackName=f"{stack}-{self.name}", TemplateBody=json.dumps(template)
         )
 
-    def make_bucket(self, *suffixes: str) -> str:
+    def make_bucket(self, *suffixes: str, event_bridge: bool = False) -> str:
         s3 = self.client("s3")
         s3.create_bucket(Bucket=self.name, CreateBucketConfiguration={"LocationConstraint": REGION})
         arn = self.make_queue()
@@ -102,12 +103,16 @@ class Account:
             {
                 "QueueArn": arn,
                 "Events": ["s3:ObjectCreated:*"],
-                "Filter": {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}},
+                **({"Filter": suffix_filter(suffix)} if suffix else {}),
             }
             for suffix in suffixes
         ]
         s3.put_bucket_notification_configuration(
-            Bucket=self.name, NotificationConfiguration={"QueueConfigurations": queues}
+            Bucket=self.name,
+            NotificationConfiguration={
+                "QueueConfigurations": queues,
+                **({"EventBridgeConfiguration": {}} if event_bridge else {}),
+            },
         )
         s3.put_bucket_lifecycle_configuration(
             Bucket=self.name, LifecycleConfiguration={"Rules": [aborting(7)]}
@@ -130,6 +135,10 @@ class Account:
     def ask(self, region: str | None = REGION, **more: Any) -> dict[str, tuple[str, str]]:
         around = Surroundings(region, more.pop("connect", self.connect), self.name, **more)
         return dict(examine(around))
+
+
+def suffix_filter(suffix: str) -> dict[str, Any]:
+    return {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}}
 
 
 def aborting(days: int) -> dict[str, Any]:
@@ -167,7 +176,7 @@ def test_it_changes_nothing(deployed: Account) -> None:
     assert [
         call
         for call in deployed.calls
-        if not call.startswith(("Get", "List", "Describe", "Simulate"))
+        if not call.startswith(("Get", "List", "Describe", "Simulate", "Head"))
     ] == []
 
 
@@ -188,6 +197,7 @@ def test_before_the_first_deployment_it_says_what_to_set(account: Account) -> No
 @pytest.mark.parametrize("lacking", SUFFIXES)
 def test_a_bucket_that_does_not_notify_is_said(account: Account, lacking: str) -> None:
     bucket = account.make_bucket(*(suffix for suffix in SUFFIXES if suffix != lacking))
+    account.deploy(env.STORAGE_STACK, BucketName=bucket)
     verdict, text = account.ask(bucket=bucket)["notifications"]
     assert verdict == "do"
     assert f"notifies no queue of keys that end in {lacking}: deploy again" in text
@@ -195,6 +205,56 @@ def test_a_bucket_that_does_not_notify_is_said(account: Account, lacking: str) -
 
 def test_a_bucket_that_is_not_there_is_said(account: Account) -> None:
     assert "does not exist" in account.ask(bucket="nobodys-lake")["notifications"][1]
+
+
+@pytest.mark.parametrize(("event_bridge", "verdict"), [(True, "ok"), (False, "do")])
+@pytest.mark.parametrize("seen", [True, False])  # by one who may see the stacks, or not
+def test_a_bucket_may_send_its_events_to_eventbridge(
+    account: Account, event_bridge: bool, verdict: str, seen: bool
+) -> None:
+    bucket = account.make_bucket(event_bridge=event_bridge)
+    account.deploy(env.STORAGE_STACK, Parameters=json.dumps({"events": "eventbridge"}))
+    account.denied = set() if seen else {"cloudformation"}
+    found = account.ask(bucket=bucket)["notifications"]
+    assert found[0] == verdict
+    assert "to EventBridge" in found[1]
+
+
+@pytest.mark.parametrize(
+    ("suffixes", "overlap"),
+    [
+        ([], False),
+        (["/a.json", ".parquet"], False),
+        ([""], True),  # without a filter, as most are
+        ([".json"], True),
+        (["/x/job.json"], True),
+    ],
+)
+def test_before_a_bucket_is_imported_what_overlaps_is_said(
+    account: Account, suffixes: list[str], overlap: bool
+) -> None:
+    bucket = account.make_bucket(*suffixes)
+    verdict, text = account.ask(bucket=bucket)["notifications"]
+    if overlap:
+        assert verdict == "do"
+        assert f"beside the notifications to arn:aws:sqs:{REGION}:123456789012:{bucket}:" in text
+        assert "deploy with -c s3commit:events=eventbridge" in text
+    else:
+        assert verdict == "ok"
+        assert text.endswith(f"deploy with -c s3commit:importBucket={bucket}")
+
+
+def test_before_a_bucket_is_imported_its_region_and_lost_destinations_are_said(
+    account: Account,
+) -> None:
+    bucket = account.make_bucket(".parquet")
+    account.client("sqs").delete_queue(
+        QueueUrl=account.client("sqs").get_queue_url(QueueName=account.name)["QueueUrl"]
+    )
+    verdict, text = account.ask("eu-west-1", bucket=bucket)["notifications"]
+    assert verdict == "do"
+    assert f"it is in {REGION}, so deploy there, not in eu-west-1" in text
+    assert f":{account.name}, which it notifies, is gone" in text
 
 
 @pytest.mark.parametrize("service", ["lambda", "cloudformation"])
@@ -225,6 +285,62 @@ def test_uploads_that_nobody_aborts_or_that_are_aborted_too_early_are_said(
     verdict, text = deployed.ask()["lifecycle"]
     assert verdict == "do"
     assert says in text
+
+
+def deny(sid: str, action: str, condition: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "Sid": sid,
+        "Effect": "Deny",
+        "Principal": {"AWS": "*"},
+        "Action": action,
+        "Resource": "*",
+        "Condition": condition,
+    }
+
+
+HEADER = {"Null": {"s3:x-amz-server-side-encryption": "true"}}
+VPC = {"StringNotEquals": {"aws:SourceVpce": "vpce-1"}}
+ROLES = "arn:aws:iam::123456789012:role/S3CommitPipeline-*"
+
+
+@pytest.mark.parametrize(
+    ("statement", "known"),
+    [
+        (deny("Tls", "s3:*", {"Bool": {"aws:SecureTransport": "false"}}), True),
+        (deny("Deletes", "s3:DeleteObject", VPC), True),
+        (deny("Endpoint", "s3:*", VPC), False),
+        (deny("Endpoint", "s3:GetObject", {**VPC, "Bool": {"aws:SecureTransport": "true"}}), False),
+        (deny("Other", "s3:*", {"ArnNotLike": {"aws:PrincipalArn": "arn:aws:iam::1:x"}}), False),
+        (deny("Ours", "s3:*", {**VPC, "ArnNotLike": {"aws:PrincipalArn": [ROLES]}}), True),
+        (deny("Header", "s3:Put*", HEADER), False),
+        ({**deny("Bob", "s3:*", VPC), "Principal": {"AWS": "arn:aws:iam::1:user/bob"}}, True),
+    ],
+)
+def test_a_deny_that_may_be_for_the_pipeline_is_named(
+    deployed: Account, statement: dict[str, Any], known: bool
+) -> None:
+    text = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    deployed.client("s3").put_bucket_policy(Bucket=deployed.name, Policy=text)
+    verdict, told = deployed.ask()["bucket policy"]
+    assert verdict == ("ok" if known else "do")
+    assert (f"by {statement['Sid']} (" in told) is not known
+
+
+def test_a_deny_without_the_header_is_met_by_the_parameter(account: Account) -> None:
+    bucket = account.make_bucket(*SUFFIXES)
+    account.deploy(env.STORAGE_STACK, Parameters=json.dumps({"encryption": "AES256"}))
+    text = json.dumps({"Version": "2012-10-17", "Statement": [deny("H", "s3:PutObject", HEADER)]})
+    account.client("s3").put_bucket_policy(Bucket=bucket, Policy=text)
+    assert account.ask(bucket=bucket)["bucket policy"][0] == "ok"
+
+
+def test_a_bucket_with_acls_is_for_writers_of_its_account(deployed: Account) -> None:
+    assert "has ACLs (ObjectWriter)" in deployed.ask()["ownership"][1]
+    deployed.client("s3").put_bucket_ownership_controls(
+        Bucket=deployed.name,
+        OwnershipControls={"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
+    )
+    assert "owns each object" in deployed.ask()["ownership"][1]
 
 
 def test_what_a_role_lacks_is_named(deployed: Account) -> None:
@@ -284,7 +400,10 @@ def asked(deployed: Account, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Acc
 
 def test_a_line_a_check_and_exit_code_0(desk: Desk, asked: Account) -> None:
     result = desk.run("doctor", "--name", "dev", "--role", ROLE)
-    assert [line[:4] for line in result.stdout.splitlines()] == ["VERD", *["ok  "] * 6]
+    assert [line[:4] for line in result.stdout.splitlines()] == [
+        "VERD",
+        *["ok  "] * (1 + len(CHECKS)),
+    ]
     assert result.stderr == ""
 
 
@@ -296,7 +415,7 @@ def test_json_and_exit_code_1_if_one_fails(desk: Desk, asked: Account) -> None:
     assert [one["check"] for one in told["checks"] if one["verdict"] == "do"] == [
         "functions at once"
     ]
-    assert result.stderr == "Error: 1 check of 6 failed: functions at once\n"
+    assert result.stderr == "Error: 1 check of 8 failed: functions at once\n"
 
 
 def test_as_it_is_run_it_finds_its_own_region_and_credentials(

@@ -91,7 +91,8 @@ def test_without_click_it_says_what_to_install() -> None:
     )
     assert done.returncode == 1
     assert done.stderr == (
-        "error: the command needs click: pip install '.[cli]' in a checkout of s3commit\n"
+        "error: the command needs click: pip install 'WHEEL[cli]', or '.[cli]' in a checkout"
+        " of s3commit\n"
     )
 
 

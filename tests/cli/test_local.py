@@ -21,9 +21,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """The calls of the runtime and of the synthesis."""
     made: list[tuple[Any, ...]] = []
 
-    def synthesize(project: Path, out: Path) -> Path:
-        made.append(("synthesize", project, out))
-        return out
+    def assembly_for(project: Path) -> Path:
+        made.append(("assembly", project))
+        return project / "assembly"
 
     def run_foreground(
         assembly: Path, port: int, bucket: str | None, *, project: Path, verbose: bool
@@ -31,16 +31,16 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         made.append(("run", assembly, port, bucket, project, verbose))
 
     monkeypatch.setattr("s3commit.local.running.run_foreground", run_foreground)
-    monkeypatch.setattr("s3commit.local.synth.synthesize", synthesize)
+    monkeypatch.setattr("s3commit.local.synth.assembly_for", assembly_for)
     return made
 
 
-def test_up_synthesizes_the_project_and_serves_it(
+def test_up_serves_the_assembly_of_the_project(
     desk: Desk, calls: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
     desk.run("local", "up", "--project", str(tmp_path), "--port", "4566", "--bucket", "lake")
-    out = tmp_path / ".s3commit" / "assembly"
-    assert calls == [("synthesize", tmp_path, out), ("run", out, 4566, "lake", tmp_path, False)]
+    out = tmp_path / "assembly"
+    assert calls == [("assembly", tmp_path), ("run", out, 4566, "lake", tmp_path, False)]
 
 
 def test_up_serves_an_assembly_as_it_is(
@@ -54,11 +54,11 @@ def test_what_the_runtime_can_not_do_is_one_line(
     desk: Desk, calls: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_arguments: Any) -> Path:
-        raise LocalRuntimeError("/tmp has no app.py")
+        raise LocalRuntimeError("no assembly")
 
-    monkeypatch.setattr(sys.modules["s3commit.local.synth"], "synthesize", fail)
+    monkeypatch.setattr(sys.modules["s3commit.local.synth"], "assembly_for", fail)
     line = desk.fails("local", "up", exit_code=1)
-    assert line == "Error: /tmp has no app.py [LOCAL_RUNTIME]"
+    assert line == "Error: no assembly [LOCAL_RUNTIME]"
     assert calls == []
 
 
@@ -71,7 +71,8 @@ def test_without_the_extra_it_says_what_to_install(
         lambda name: None if name == "moto" else known(name),
     )
     assert desk.fails("local", "up", exit_code=1) == (
-        "Error: the embedded runtime needs moto: pip install '.[local]' in a checkout of s3commit"
+        "Error: the embedded runtime needs moto: pip install 'WHEEL[local]', or '.[local]' in a"
+        " checkout of s3commit"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+import boto3
 import pytest
 
 from s3commit.aws import env
@@ -45,6 +46,23 @@ def test_i4_an_abort_leaves_nothing_open(ports: Ports, job: Job) -> None:
     run_execution(ports, job.directory)
     assert "ended ABORTED" in run("show", "--follow", job.job_id, exit_code=3).stderr
     assert list(ports.store.list_uploads(job.directory.bucket, "")) == []
+
+
+def test_the_table_is_found_by_the_deployments_stack(
+    ports: Ports, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = {
+        "Resources": {"Queue": {"Type": "AWS::SQS::Queue"}},
+        "Outputs": {env.TABLE_OUTPUT: {"Value": os.environ[env.TABLE]}},
+    }
+    stacks = boto3.client("cloudformation", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+    stacks.create_stack(StackName=f"{env.STORAGE_STACK}-desk", TemplateBody=json.dumps(template))
+    monkeypatch.delenv(env.TABLE)
+    listed = run("log", job.spec.destination.uri, "--name", "desk").stdout
+    assert f"OPEN   {job.job_id}" in listed
+    assert run("status", "--name", "desk").stderr == "no jobs\n"  # nothing was noted yet
+    told = run("status", "--name", "other", exit_code=1).stderr
+    assert "there is no stack S3CommitStorage-other in this account and region: name the" in told
 
 
 def test_a_table_that_is_not_there_is_one_line(ports: Ports) -> None:

@@ -157,3 +157,16 @@ def test_every_state_has_a_next_step(desk: Desk, state: JobState) -> None:
     ledger, record = desk.world.ledger, desk.world.record(directory)
     ledger.update(record.ref, Expected(record.generation), {"state": state})
     assert all(desk.json("show", JOB, "--table", TABLE)["next"])
+
+
+def test_the_first_digits_of_an_id_are_enough_if_one_job_has_them(desk: Desk) -> None:
+    desk.committed_job(JOB)
+    desk.open_job(JOB[:-1] + "8")
+    desk.aborted_job(OTHER)
+    for place in (("--destination", SALES), ("--table", TABLE)):
+        assert desk.json("show", OTHER[:5], *place)["jobId"] == OTHER
+        assert "several jobs begin with 7c9e" in desk.fails("show", JOB[:6], *place, exit_code=2)
+        line = desk.fails("show", "abcd", *place, exit_code=1)
+        assert line.endswith("begins with abcd [NO_JOB]")
+    assert "name the ledger's table" in desk.fails("show", OTHER[:5], exit_code=2)
+    assert "is no UUID" in desk.fails("abort", OTHER[:5], "--table", TABLE, exit_code=2)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from s3commit.core.model.errors import AccessError
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.states import JobState
-from tests.cli.support import JOB, OTHER, REF, TABLE, THIRD, Desk
+from tests.cli.support import JOB, OTHER, REF, SALES, TABLE, THIRD, Desk
 
 HOUR = 3600
 
 
-def test_the_jobs_under_way_come_oldest_first(desk: Desk) -> None:
+def test_the_jobs_under_way_come_latest_first(desk: Desk) -> None:
     desk.open_job(JOB)
     desk.world.clock.advance(60)
     desk.open_job(OTHER)
@@ -18,8 +18,8 @@ def test_the_jobs_under_way_come_oldest_first(desk: Desk) -> None:
     result = desk.run("status", "--table", TABLE)
     header, first, second = result.stdout.splitlines()
     assert header.split() == ["STATE", "AGE", "JOB", "DESTINATION"]
-    assert first.split() == ["OPEN", "3m", "5s", JOB, "s3://lake/sales/"]
-    assert second.split() == ["OPEN", "2m", "5s", OTHER, "s3://lake/sales/"]
+    assert first.split() == ["OPEN", "2m", "5s", OTHER, "s3://lake/sales/"]
+    assert second.split() == ["OPEN", "3m", "5s", JOB, "s3://lake/sales/"]
     assert result.stderr == "2 jobs: 2 OPEN\n"
 
 
@@ -52,15 +52,16 @@ def test_an_open_job_has_a_day(desk: Desk) -> None:
 
 def test_a_job_that_waits_says_for_how_long_and_for_whom(desk: Desk) -> None:
     desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
+    desk.world.clock.advance(1)
     desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
     desk.world.clock.advance(30)
     result = desk.run("status", "--table", TABLE)
     header, first, second = (line.split() for line in result.stdout.splitlines())
     assert header[-2:] == ["WAITS", "FOR"]
-    assert first[:4] == ["SEALED", "30s", OTHER, "s3://lake/sales/"]
-    assert second[2:] == [JOB, "s3://lake/sales/", "30s", OTHER]
+    assert first[2:] == [JOB, "s3://lake/sales/", "30s", OTHER]
+    assert second[:4] == ["SEALED", "31s", OTHER, "s3://lake/sales/"]
     assert result.stderr == "2 jobs: 2 SEALED\n"
-    (holder, waiter) = desk.json("status", "--table", TABLE)["jobs"]
+    (waiter, holder) = desk.json("status", "--table", TABLE)["jobs"]
     assert (holder["waitsFor"], holder["waitsSeconds"]) == ([], None)
     assert (waiter["waitsFor"], waiter["waitsSeconds"]) == ([OTHER], 30)
 
@@ -74,8 +75,8 @@ def test_a_dead_execution_that_keeps_others_waiting_is_marked_at_once(desk: Desk
     result = desk.run("status", "--table", TABLE)
     _, first, second, third = result.stdout.splitlines()
     assert first.split()[:2] == ["!", "COMMITTING"]
-    assert second.split()[2] == THIRD
-    assert third.endswith(f"0s  {OTHER}")
+    assert second.endswith(f"0s  {OTHER}")
+    assert third.split()[2] == THIRD
     assert "1 needs attention (!)" in result.stderr
     documents = {one["jobId"]: one for one in desk.json("status", "--table", TABLE)["jobs"]}
     assert documents[OTHER]["attention"] is True
@@ -132,3 +133,36 @@ def test_a_limit_that_cuts_is_said(desk: Desk) -> None:
     assert len(result.stdout.splitlines()) == 2
     assert "there are more: raise --limit" in result.stderr
     assert desk.json("status", "--table", TABLE, "--limit", "1")["complete"] is False
+
+
+def test_a_table_is_asked_for_alone_and_what_is_below_it(desk: Desk) -> None:
+    desk.open_job(JOB)
+    for place, lines in ((SALES, 2), ("s3://lake/sale/", 0), ("s3://other/sales/", 0)):
+        assert len(desk.run("status", place, "--table", TABLE).stdout.splitlines()) == lines
+
+
+def test_of_the_ended_the_latest_come_first_with_the_reason(desk: Desk) -> None:
+    desk.committed_job(JOB)
+    desk.aborted_job(OTHER)
+    desk.world.clock.advance(60)
+    desk.aborted_job(THIRD)
+    result = desk.run("status", "--table", TABLE, "--all", "--limit", "1")
+    header, first, second = (line.split() for line in result.stdout.splitlines())
+    assert header[-2:] == ["WHY", "NOT"]
+    assert (first[0], first[2], first[-1]) == ("ABORTED", THIRD, "ABORTED_BY_CLIENT")
+    assert second[0] == "COMMITTED"
+
+
+def test_the_deployments_stack_says_the_table(desk: Desk) -> None:
+    desk.open_job(JOB)
+    named: list[str | None] = []
+
+    def table_of(name: str | None) -> str:
+        named.append(name)
+        return TABLE
+
+    vars(desk.session)["table_of"] = table_of
+    for arguments in ([], ["--name", "prod"], ["--table", TABLE, "--name", "prod"]):
+        assert JOB in desk.run("status", *arguments).stdout
+    assert JOB in desk.run("show", JOB, "--name", "prod").stdout
+    assert named == [None, "prod", "prod"]

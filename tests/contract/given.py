@@ -72,10 +72,12 @@ def empty(client: Any, bucket: str, prefix: str) -> None:
 class GivenLedger(DynamoLedger):
     """A ledger of which a test reads the index when that has followed the table."""
 
-    def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
+    def jobs_in(
+        self, state: JobState, *, before: str, since: str = "", latest_first: bool = False
+    ) -> Iterator[JobRecord]:
         """As `DynamoLedger.jobs_in`, after a while."""
         time.sleep(INDEX_LAG)
-        return super().jobs_in(state, before=before, since=since)
+        return super().jobs_in(state, before=before, since=since, latest_first=latest_first)
 
     def count_in(self, state: JobState, *, since: str, most: int) -> int:
         """As `DynamoLedger.count_in`, after a while."""

@@ -192,7 +192,10 @@ def test_more_jobs_than_a_page_holds_are_listed_from_a_moment_on(ledger: Ledger)
     for since, before in ((0, 20), (2, 5)):
         until = [*times, "2026-11-22T00:00:00.000Z"][before]
         found = ledger.jobs_in(JobState.OPEN, since=times[since], before=until)
-        assert [record.job_id for record in found] == [f"job-{n}" for n in range(since, before)]
+        names = [f"job-{n}" for n in range(since, before)]
+        assert [record.job_id for record in found] == names
+        latest = ledger.jobs_in(JobState.OPEN, since=times[since], before=until, latest_first=True)
+        assert [record.job_id for record in latest] == names[::-1]
 
 
 def test_the_jobs_of_a_state_are_counted_until_there_are_many(ledger: Ledger) -> None:

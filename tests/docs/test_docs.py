@@ -14,7 +14,7 @@ from s3commit.core.model.job import Destination
 
 JOB = "0b6f6f0e-0000-4000-8000-000000000001"
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def test_the_picture_of_the_states_is_the_codes_table() -> None:

@@ -207,7 +207,9 @@ class MemoryLedger(Ledger):
             ]
         return iter(sorted(found))
 
-    def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
+    def jobs_in(
+        self, state: JobState, *, before: str, since: str = "", latest_first: bool = False
+    ) -> Iterator[JobRecord]:
         """See `Ledger.jobs_in`."""
         with self._lock:
             found = [
@@ -217,7 +219,7 @@ class MemoryLedger(Ledger):
                 and since <= record.updated_at < before
                 and record.ref not in self._unlisted
             ]
-        return iter(sorted(found, key=lambda record: record.updated_at))
+        return iter(sorted(found, key=lambda record: record.updated_at, reverse=latest_first))
 
     def count_in(self, state: JobState, *, since: str, most: int) -> int:
         """See `Ledger.count_in`."""

@@ -12,7 +12,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from stacks.layers import REQUIREMENTS
+from s3commit.version import __version__
+from stacks.layers import REQUIREMENTS, ROOT
 from tests.contract.conftest import create_table
 from tests.install.installed import Machine, closure, declared, install, modules_of
 from tests.lake import Lake, lake_on
@@ -131,6 +132,11 @@ def test_no_extra_brings_a_spark_of_its_own(installed: Installed) -> None:
         "try: write(None, 's3://b/t/')\nexcept Exception as error: print(error)\n"
     )
     assert "pyspark is not installed here: run this with the cluster's Python" in done.stdout
+
+
+def test_wheel_and_jar_have_one_version() -> None:
+    pom = (ROOT / "jvm" / "pom.xml").read_text()
+    assert f"</artifactId>\n  <version>{__version__}</version>" in pom
 
 
 def test_the_layer_pins_what_the_pipeline_declares() -> None:

@@ -22,7 +22,7 @@ ENVIRONMENT = {
     env.REPLACE_BELOW: '[""]',
     env.WORKERS: "[100, 40]",
     env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
-    env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,
+    env.POWERTOOLS_METRICS_NAMESPACE: f"{env.METRICS_NAMESPACE}/dev",
 }
 
 
@@ -88,6 +88,7 @@ def refusals(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str
         for line in counted:
             (metrics,) = line["_aws"]["CloudWatchMetrics"]
             assert metrics["Dimensions"] == [["service"]]
+            assert metrics["Namespace"] == f"{env.METRICS_NAMESPACE}/dev"
         logged = [vars(one) for one in caplog.records if one.getMessage() == "document refused"]
         assert sum(sum(line["DocumentsRefused"]) for line in counted) == len(logged)
         return [(one["prefix"], one["code"]) for one in logged]

@@ -46,6 +46,23 @@ def message(message_id: str, *keys: str, size: int = 1) -> dict[str, Any]:
     return raw(message_id, json.dumps({"Records": records}))
 
 
+def brought(message_id: str, key: str) -> dict[str, Any]:
+    """An SQS record with an event that EventBridge brought, as AWS documents it."""
+    event = {
+        "version": "0",
+        "detail-type": "Object Created",
+        "source": "aws.s3",
+        "resources": [f"arn:aws:s3:::{BUCKET}"],
+        "detail": {
+            "version": "0",
+            "bucket": {"name": BUCKET},
+            "object": {"key": key, "size": 1, "sequencer": "0055AED6"},
+            "reason": "PutObject",
+        },
+    }
+    return raw(message_id, json.dumps(event))
+
+
 def raw(message_id: str, body: str) -> dict[str, Any]:
     return {"messageId": message_id, "receiptHandle": "r", "body": body, "eventSource": "aws:sqs"}
 
@@ -65,6 +82,17 @@ def test_a_batch_of_manifests_is_noted_in_the_ledger_once(world: World, call: Ca
         (one.task_id, one.sha256) for one in attempts
     ]
     assert world.record(DIRECTORY).state is JobState.OPEN
+
+
+def test_a_manifest_is_noted_whoever_announces_it_and_whatever_its_name(
+    world: World, call: Call
+) -> None:
+    directory = job_directory(prefix="a b+c/ü=1%2F/")
+    attempts = [world.attempt(directory, f"t{number}") for number in range(2)]
+    first, second = (directory.prefix + one.manifest for one in attempts)
+    event = {"Records": [message("notified", first), brought("brought", second)]}
+    assert failed(call("ingest", event)) == []
+    assert len(list(world.ledger.attempts(directory.ref))) == 2
 
 
 def test_one_bad_message_does_not_fail_its_neighbours(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from s3commit.aws.notifications import SUFFIXES
+from s3commit.aws.notifications import EVENT_BRIDGE, SUFFIXES
 from s3commit.core.model.errors import NeedsOperatorError, TransientError
 from s3commit.core.ports.bundle import Sweeper
 from s3commit.core.sweep.sweep import DAY, HOUR
@@ -25,6 +25,7 @@ class Notified:
 
     def __init__(self) -> None:
         self.suffixes = list(SUFFIXES)
+        self.also: dict[str, Any] = {}
 
     def get_bucket_notification_configuration(self, Bucket: str) -> dict[str, Any]:  # noqa: N803
         assert Bucket == "lake"
@@ -35,7 +36,8 @@ class Notified:
                     "Filter": {"Key": {"FilterRules": [{"Name": "Suffix", "Value": suffix}]}},
                 }
                 for suffix in self.suffixes
-            ]
+            ],
+            **self.also,
         }
 
 
@@ -105,6 +107,16 @@ def test_a_sweep_fails_after_its_work_if_the_bucket_announces_nothing_to_us(
     with pytest.raises(NeedsOperatorError, match=rf"\[NOT_NOTIFIED\].* end in {lacking}:"):
         sweep()
     assert world.store.head("lake", abandoned.request) is not None
+
+
+def test_a_bucket_that_sends_its_events_to_eventbridge_has_no_need_of_notifications(
+    sweep: Callable[..., dict[str, Any]], notified: Notified
+) -> None:
+    notified.suffixes.clear()
+    with pytest.raises(NeedsOperatorError):
+        sweep()
+    notified.also = {EVENT_BRIDGE: {}}
+    assert sweep()["broken"] is False
 
 
 def test_jobs_that_are_resumed_are_counted_apart_from_those_that_are_tidied_up(

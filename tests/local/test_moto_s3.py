@@ -110,3 +110,14 @@ def test_no_reader_sees_a_completed_object_without_its_metadata(local: Local, ke
             for future in watching:
                 future.result()
     assert seen == [{"who": "me"}] * 90
+
+
+def test_a_bucket_says_that_it_sends_its_events_to_eventbridge(local: Local) -> None:
+    bucket = "sends-its-events"
+    local.s3.create_bucket(Bucket=bucket)
+    asked = local.s3.get_bucket_notification_configuration
+    assert "EventBridgeConfiguration" not in asked(Bucket=bucket)
+    local.s3.put_bucket_notification_configuration(
+        Bucket=bucket, NotificationConfiguration={"EventBridgeConfiguration": {}}
+    )
+    assert asked(Bucket=bucket)["EventBridgeConfiguration"] == {}

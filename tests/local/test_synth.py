@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from s3commit.local import LocalRuntimeError
-from s3commit.local.synth import synthesize
+from s3commit.local import LocalRuntimeError, synth
+from s3commit.local.synth import assembly_for, synthesize
+from stacks.pack import pack
 
 APP = """
 import os, pathlib
@@ -49,9 +50,19 @@ def test_of_two_at_a_time_one_makes_it_and_the_other_waits(project: Path) -> Non
     assert runs(project) == 1
 
 
-def test_no_app_is_said_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(LocalRuntimeError, match=r"has no app\.py"):
-        synthesize(tmp_path, tmp_path / "out")
+def test_outside_a_checkout_the_packed_assembly_is_used_once_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(synth, "SHIPPED", tmp_path / "app.zip")
+    with pytest.raises(LocalRuntimeError, match="built without `make wheel`"):
+        assembly_for(tmp_path)
+    (tmp_path / "made" / "asset.1").mkdir(parents=True)
+    (tmp_path / "made" / "asset.1" / "decide.py").write_text("x = 1")
+    pack(tmp_path / "made", tmp_path / "app.zip")
+    first = assembly_for(tmp_path)
+    assert (first / "asset.1" / "decide.py").read_text() == "x = 1"
+    assert assembly_for(tmp_path) == first
 
 
 def test_an_app_that_fails_is_said_in_one_line(

@@ -87,7 +87,8 @@ def spark(tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory) -> Itera
             "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
         }
     )
-    with environment(tiny, PYSPARK_PYTHON=sys.executable):
+    run = {"AIRFLOW_CTX_DAG_ID": "daily", "AIRFLOW_CTX_DAG_RUN_ID": "run"}
+    with environment(tiny, PYSPARK_PYTHON=sys.executable, **run):
         session = configure(builder).enableHiveSupport().getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session

@@ -23,8 +23,9 @@ def test_documents_as_the_pipeline_and_hadoop_read_them(
 ) -> None:
     frame = spark.range(0, 100, 1, 2).selectExpr("id", "id % 2 as k")
     with tiny.held():
-        with pytest.raises(FAILURES, match="OUTCOME_UNKNOWN"):
+        with pytest.raises(FAILURES, match=r"\[OUTCOME_UNKNOWN\]$") as caught:
             frame.write.option("commitTimeout", "1s").partitionBy("k").parquet(uri(place))
+        assert len(str(caught.value).splitlines()) == 1
         (job_id,) = place.jobs
         directory = JobDirectory(place.destination, job_id)
 
@@ -33,6 +34,10 @@ def test_documents_as_the_pipeline_and_hadoop_read_them(
 
         spec = decode_job(read(directory.job), directory)
         assert spec.client.startswith("s3commit-native/0")
+        assert spec.who is not None
+        assert spec.who.application_id == spark.sparkContext.applicationId
+        assert (spec.who.application, spec.who.airflow) == (spark.sparkContext.appName, "daily/run")
+        assert spec.who.user == spark.sparkContext.sparkUser()
         request = decode_request(read(directory.request), directory)
         assert isinstance(request, CommitRequest)
         assert request.job_sha256 == spec.sha256

@@ -44,7 +44,7 @@ class Disk:
     def open(self, directory: str, counter: int) -> MemoryOutput:
         assert (directory, counter) not in self.outputs
         output = self.outputs[directory, counter] = MemoryOutput()
-        unsealed = [output for output in self.outputs.values() if not output.sealed]
+        unsealed = [output for output in list(self.outputs.values()) if not output.sealed]
         self.most_open = max(self.most_open, len(unsealed))
         return output
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.stacks.synthesized import IMPORTED, KEY_ARN, OPERATOR, Assembly, synthesize
+from tests.stacks.synthesized import IMPORTED, KEY_ARN, OPERATOR, REGULATED, Assembly, synthesize
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +31,18 @@ def encrypted() -> Assembly:
         executionLogs="data",
         reserveWorkers="true",
     )
+
+
+@pytest.fixture(scope="session")
+def bridged() -> Assembly:
+    return synthesize(events="eventbridge")
+
+
+@pytest.fixture(scope="session")
+def bridged_import() -> Assembly:
+    return synthesize(events="eventbridge", importBucket="lake")
+
+
+@pytest.fixture(scope="session")
+def regulated() -> Assembly:
+    return synthesize(**REGULATED)

@@ -30,6 +30,17 @@ IMPORTED = {
     "lambdaConcurrency": "10",
 }
 
+REGULATED = {
+    "kmsKeyArn": KEY_ARN,
+    "encryption": "aws:kms",
+    "logKeyArn": KEY_ARN,
+    "logRetentionDays": 365,
+    "subnets": "subnet-0123abcd,subnet-0123abce",
+    "securityGroups": "sg-0123abcd",
+    "accessLogsBucket": "logs",
+    "versioned": "true",
+}
+
 
 class Assembly:
     """What a synth wrote, read back as plain JSON."""

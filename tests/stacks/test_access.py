@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from s3commit.aws import env
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Destination
 from stacks.access import ACCESS, DATA, REQUEST, RESULT, protected, protection, writer_policy
@@ -168,10 +169,14 @@ def test_the_guide_shows_the_policies_as_they_are() -> None:
     guide = (ROOT / "docs" / "deploy.md").read_text()
     shown = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", guide, re.DOTALL)]
     roles = "arn:aws:iam::111122223333:role/S3CommitPipeline/*"
-    assert shown == [
-        writer_policy("arn:aws:s3:::BUCKET", "PREFIX"),
-        protection("arn:aws:s3:::BUCKET", "all", [roles]),
-    ]
+    policy = writer_policy("arn:aws:s3:::BUCKET", "PREFIX")
+    others = {
+        "Principal": {"AWS": "*"},
+        "Condition": {"ArnNotLike": {"aws:PrincipalArn": [roles]}},
+    }
+    assert shown == [policy, others]
+    denied = [one for one in policy["Statement"] if one["Effect"] == "Deny"]
+    assert protection("arn:aws:s3:::BUCKET", "all", [roles]) == [one | others for one in denied]
 
 
 def test_i12_a_writer_is_denied_what_the_pipeline_writes_and_deletes_documents_alone() -> None:
@@ -235,7 +240,9 @@ def _short(template: dict[str, Any], resource: Any) -> str:
         case {"Fn::Join": ["", [*_, str(tail)]]}:
             return "execution" + tail if tail in {":*", "/*"} else tail.lstrip(":")
         case {"Fn::ImportValue": str(export)}:
-            names = {"DataBucket": "bucket", "Ledger": "table", "Ingest": "IngestQueue"}
+            if export.startswith(env.BUCKET_EXPORT):
+                return "bucket"
+            names = {"Ledger": "table", "Ingest": "IngestQueue"}
             names["Request"] = "RequestQueue"
             return next(short for part, short in names.items() if f"Att{part}" in export)
         case {"Fn::GetAtt": [str(logical_id), "Arn"]} | {"Ref": str(logical_id)}:

@@ -14,12 +14,21 @@ from stacks.layers import ROOT
 from tests.stacks.synthesized import KEY_ARN, OPERATOR
 
 # What a parameter makes sense with only.
-WITH = {"operators": {"protectNames": "all"}}
+WITH: dict[str, dict[str, Any]] = {
+    "operators": {"protectNames": "all"},
+    "subnets": {"securityGroups": "sg-0123abcd"},
+    "securityGroups": {"subnets": "subnet-0123abcd"},
+}
 GOOD: dict[str, tuple[Any, Any]] = {
     "name": ("dev", "dev"),
     "bucketName": ("my-lake", "my-lake"),
     "importBucket": ("my.lake", "my.lake"),
+    "events": ("eventbridge", "eventbridge"),
     "kmsKeyArn": (KEY_ARN, KEY_ARN),
+    "encryption": ("AES256", "AES256"),
+    "logKeyArn": (KEY_ARN, KEY_ARN),
+    "subnets": ("subnet-0123abcd", ("subnet-0123abcd",)),
+    "securityGroups": (["sg-0123abcd"], ("sg-0123abcd",)),
     "jobKeyArns": (KEY_ARN, (KEY_ARN,)),
     "accessLogsBucket": ("logs", "logs"),
     "versioned": ("true", True),
@@ -41,12 +50,18 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "alarmEmail": ("a@b.example", "a@b.example"),
     "reserveWorkers": ("true", True),
     "sparkJars": ("true", True),
+    "change": ("importBucket, name", ("importBucket", "name")),
 }
 BAD: dict[str, list[Any]] = {
     "name": ["", "Dev", "1st", "a" * 21, 3],
     "bucketName": ["x", "My-Lake", "a/b"],
     "importBucket": ["s3://lake"],
+    "events": ["sns", True],
     "kmsKeyArn": ["alias/mine", "arn:aws:kms:eu-central-1:111122223333:alias/mine"],
+    "encryption": ["kms", ""],
+    "logKeyArn": ["alias/mine"],
+    "subnets": ["vpc-0123abcd", "subnet-0123abcd;subnet-0123abce"],
+    "securityGroups": ["0123abcd"],
     "jobKeyArns": ["alias/mine", [7], None],
     "accessLogsBucket": ["-"],
     "versioned": ["yes", 1, None],
@@ -68,6 +83,7 @@ BAD: dict[str, list[Any]] = {
     "alarmEmail": ["nobody"],
     "reserveWorkers": [5],
     "sparkJars": ["2.13", 1],
+    "change": ["all", "versioned", 1],
 }
 
 
@@ -124,6 +140,13 @@ def test_operators_without_protected_names_are_a_mistake() -> None:
         _read(operators=OPERATOR)
 
 
+def test_what_goes_together_is_given_together() -> None:
+    with pytest.raises(ConfigError, match="subnets and s3commit:securityGroups go together"):
+        _read(subnets="subnet-0123abcd")
+    with pytest.raises(ConfigError, match="encryption=aws:kms is with the key s3commit:kmsKeyArn"):
+        _read(encryption="aws:kms")
+
+
 def test_the_ledger_outlives_the_documents() -> None:
     assert _read(retentionDays=8, ledgerTtlDays=10).retention_days == 8
     with pytest.raises(ConfigError, match="at least 2 less than s3commit:ledgerTtlDays"):
@@ -151,7 +174,8 @@ def test_a_name_keeps_deployments_apart() -> None:
 
 def test_every_parameter_is_in_the_deployment_guide() -> None:
     guide = (ROOT / "docs" / "deploy.md").read_text()
-    rows = set(re.findall(r"^\| `([A-Za-z]+)` \|", guide, re.MULTILINE))
+    cells = re.findall(r"^\| (`[^|]+`) \|", guide, re.MULTILINE)
+    rows = {name for cell in cells for name in re.findall(r"`([A-Za-z]+)`", cell)}
     assert set(GOOD) <= rows
     assert all(f"{days}" in guide for days in LOG_PERIODS)
 

@@ -22,7 +22,7 @@ from tests.stacks.synthesized import (
 PACKAGE = ROOT / "layers" / "s3commit" / "python" / "s3commit"
 VARIABLES = {
     *(env.TABLE, env.BUCKET, env.STATE_MACHINE, env.LEDGER_TTL_DAYS),
-    *(env.REPLACE_BELOW, env.WORKERS),
+    *(env.REPLACE_BELOW, env.WORKERS, env.ENCRYPTION, env.ENCRYPTION_KEY),
 }
 
 
@@ -150,6 +150,22 @@ def test_i12_refused_documents_ring_and_the_dashboard_says_whose_they_are(
     assert "by prefix, code" in board
     groups = set(re.findall(r"\b(\w+)Logs[0-9A-F]{8}\b", board))
     assert groups == {"Ingest", "Dispatch", "End"}
+
+
+def test_a_deployment_counts_and_rings_by_its_own_metrics_alone(
+    assembly: Assembly, imported: Assembly
+) -> None:
+    for each, namespace in ((assembly, "s3commit"), (imported, "s3commit/dev")):
+        written = {
+            function["Properties"]["Environment"]["Variables"][env.POWERTOOLS_METRICS_NAMESPACE]
+            for _, function in functions(each.pipeline).values()
+        }
+        alarms = of_type(each.pipeline, "AWS::CloudWatch::Alarm")
+        (alarm,) = [one["Properties"] for key, one in alarms.items() if "DocumentsRefused" in key]
+        read = {one["MetricStat"]["Metric"]["Namespace"] for one in alarm["Metrics"]}
+        board = json.dumps(only(each.pipeline, "AWS::CloudWatch::Dashboard")["Properties"])
+        shown = set(re.findall(r'\\"(s3commit[/\w]*)\\",\\"(?:Jobs|Files|Doc)', board))
+        assert written == read == shown == {namespace}
 
 
 def test_cloudwatch_may_publish_the_alarms_of_the_account_alone(assembly: Assembly) -> None:

@@ -165,6 +165,7 @@ class Server(World):
             patch.setattr(ledger_notes, "REMEMBERED", 0.0)
             if name == "sweep":
                 patch.setattr(module, "sweeper", self._sweeper)
+                patch.setattr(module, "client", self.client)
             else:
                 patch.setattr(module, "ports", self._real)
             if name == "ingest":

@@ -110,13 +110,51 @@ def test_the_queues_admit_the_bucket_before_it_notifies(assembly: Assembly) -> N
     assert len(admitting) == 2
 
 
-def test_only_buckets_of_this_account_may_send(assembly: Assembly) -> None:
-    for policy in of_type(assembly.storage, "AWS::SQS::QueuePolicy").values():
-        for sender in _senders(policy):
-            assert sender["Principal"] == {"Service": "s3.amazonaws.com"}
-            assert sender["Condition"]["StringEquals"] == {
-                "aws:SourceAccount": {"Ref": "AWS::AccountId"}
-            }
+@pytest.mark.parametrize(
+    ("deployment", "service"),
+    [
+        ("assembly", "s3"),
+        ("imported", "s3"),
+        ("encrypted", "s3"),
+        ("bridged", "events"),
+        ("bridged_import", "events"),
+    ],
+)
+def test_only_this_account_may_send(
+    request: pytest.FixtureRequest, deployment: str, service: str
+) -> None:
+    storage = request.getfixturevalue(deployment).storage
+    policies = of_type(storage, "AWS::SQS::QueuePolicy").values()
+    senders = [sender for policy in policies for sender in _senders(policy)]
+    assert len(senders) == 2
+    for sender in senders:
+        assert sender["Principal"] == {"Service": f"{service}.amazonaws.com"}
+        assert sender["Condition"]["StringEquals"] == {
+            "aws:SourceAccount": {"Ref": "AWS::AccountId"}
+        }
+        assert sender["Condition"]["ArnLike"]["aws:SourceArn"]
+
+
+@pytest.mark.parametrize("deployment", ["bridged", "bridged_import"])
+def test_by_eventbridge_a_rule_fills_each_queue_and_the_bucket_notifies_none(
+    request: pytest.FixtureRequest, deployment: str
+) -> None:
+    storage = request.getfixturevalue(deployment).storage
+    rules = [one["Properties"] for one in of_type(storage, "AWS::Events::Rule").values()]
+    details = [rule["EventPattern"]["detail"] for rule in rules]
+    assert [detail["object"]["key"] for detail in details] == [
+        [{"suffix": ".pendingset"}, {"suffix": "/job.json"}],
+        [{"suffix": "/request.json"}],
+    ]
+    if deployment == "bridged":
+        bucket = only(storage, "AWS::S3::Bucket")["Properties"]["NotificationConfiguration"]
+        assert bucket == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+        names: set[Any] = {detail["bucket"]["name"][0]["Ref"] for detail in details}
+        assert names == {"DataBucketE3889A50"}
+    else:
+        notified = only(storage, "Custom::S3BucketNotifications")["Properties"]
+        assert notified["NotificationConfiguration"] == {"EventBridgeConfiguration": {}}
+        assert {detail["bucket"]["name"][0] for detail in details} == {"lake"}
 
 
 def test_a_named_bucket_alone_may_send(encrypted: Assembly) -> None:
@@ -154,6 +192,10 @@ def test_an_imported_bucket_is_notified_from_and_otherwise_left_alone(imported: 
     assert not of_type(imported.storage, "AWS::S3::Bucket")
     notification = only(imported.storage, "Custom::S3BucketNotifications")["Properties"]
     assert notification["BucketName"] == "lake"
+    handler = only(imported.storage, "AWS::Lambda::Function")["Properties"]
+    ((group, described),) = of_type(imported.storage, "AWS::Logs::LogGroup").items()
+    assert handler["LoggingConfig"] == {"LogGroup": {"Ref": group}}
+    assert described["Properties"]["RetentionInDays"] == 30
     assert notification["Managed"] is False  # keeps the notifications that are there already
     suffixes = {
         rule["Filter"]["Key"]["FilterRules"][0]["Value"]

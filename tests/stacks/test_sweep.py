@@ -40,4 +40,6 @@ def test_events_of_the_data_bucket_alone_are_taken(
         and "S3COMMIT_BUCKET" in one["Properties"]["Environment"]["Variables"]
     ]
     assert len(names) == 3  # ingest, dispatch, and the sweep, which heals the bucket's ledger
-    assert all((one == "lake") is (kind == "imported") for one in names)
+    export = "S3CommitBucketArn-dev" if kind == "imported" else "S3CommitBucketArn"
+    of_arn = {"Fn::Select": [5, {"Fn::Split": [":", {"Fn::ImportValue": export}]}]}
+    assert names == [of_arn] * 3

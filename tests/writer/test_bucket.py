@@ -28,6 +28,10 @@ def test_a_bucket_that_notifies_a_queue_of_requests_has_a_pipeline(name: str) ->
     check(notifying(name, "/request.json"))
 
 
+def test_behind_a_bucket_that_sends_its_events_to_eventbridge_there_may_be_one() -> None:
+    check({"EventBridgeConfiguration": {}})
+
+
 @pytest.mark.parametrize(
     "answer",
     [{}, notifying("suffix", ".pendingset"), {"QueueConfigurations": [{"QueueArn": QUEUE}]}],

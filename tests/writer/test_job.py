@@ -16,8 +16,9 @@ from s3commit.core.model.errors import (
     InvalidInputError,
     NotFoundError,
 )
-from s3commit.core.model.job import Conditions
+from s3commit.core.model.job import MAX_WHO, Conditions
 from s3commit.writer.job import open_job
+from s3commit.writer.who import this_program
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
 from tests.writer.support import (
@@ -56,6 +57,16 @@ def test_open_writes_down_what_the_client_said(
     assert (spec.partition_by, spec.conditions) == (("dt",), Conditions(min_rows=1))
     assert spec.idempotency_key == sha256(b"query-7").hexdigest()
     assert b"query-7" not in body  # who may read it could take the next keys of a stream
+    assert spec.who == this_program()
+
+
+def test_who_writes_is_the_program_and_its_airflow_run_within_bounds() -> None:
+    run = {"AIRFLOW_CTX_DAG_ID": "daily", "AIRFLOW_CTX_DAG_RUN_ID": "r" * MAX_WHO, "HOME": "/"}
+    who = this_program("app-1", "sales\udc80", run)
+    assert (who.application_id, who.application) == ("app-1", "sales?")
+    assert who.airflow == f"daily/{'r' * MAX_WHO}"[:MAX_WHO]
+    assert who.user
+    assert who.host
 
 
 @pytest.mark.parametrize(

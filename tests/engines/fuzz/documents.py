@@ -47,6 +47,7 @@ from s3commit.core.model.job import (
     JobResult,
     JobSpec,
     Outcome,
+    Who,
 )
 from tests.core.test_manifest import one_set
 from tests.core.world import BUCKET, JOB, World, job_directory
@@ -60,6 +61,7 @@ SPEC = JobSpec(
     DIRECTORY.destination,
     partition_by=("dt",),
     idempotency_key="k",
+    who=Who("app-1", airflow="dag/run/task"),
 )
 ATTEMPT = CountedAttempt("t0", "a0", DIRECTORY.manifest_name("t0", "a0"), "0" * 64, 1, 5)
 RESULT = JobResult(JOB, Outcome.ABORTED, Failure("A", "b"), 3, 9, None, "2026Z", "2026Z", "arn")

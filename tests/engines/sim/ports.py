@@ -90,7 +90,9 @@ class _Ledger(_Verbs):
         super().__init__(door, door.ledger, LEDGER_VERBS)
         self._past: dict[str, JobRecord] = {}
 
-    def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
+    def jobs_in(
+        self, state: JobState, *, before: str, since: str = "", latest_first: bool = False
+    ) -> Iterator[JobRecord]:
         """From an index that may lag behind the table."""
 
         def read(state: JobState, since: str, before: str) -> list[JobRecord]:
@@ -101,7 +103,7 @@ class _Ledger(_Verbs):
                 for record in self._past.values()
                 if record.state is state and since <= record.updated_at < before
             ]
-            return sorted(found, key=lambda record: record.updated_at)
+            return sorted(found, key=lambda one: one.updated_at, reverse=latest_first)
 
         yield from self._door.call("jobs_in", read, state, since, before)
 

@@ -29,22 +29,33 @@ HERE = Path(__file__).parent
 DIRECTORY = JobDirectory(Destination("lake", "sales/"), "0b6f6f0e-0000-4000-8000-000000000001")
 
 
+KEY = 'day, é "21"'
+WHO = job.Who("application_1_7", "sales, é", "ops", "node-7", "dag/run/task/-1/2")
+CUT = job.Who("", "\U0001f600" * job.MAX_WHO, "?")  # cut, and without half a character
+
+
 def golden(name: str) -> bytes:
     return (HERE / name).read_bytes()
 
 
 @pytest.mark.parametrize(
-    ("name", "conflict", "scope", "key", "conditions"),
+    ("name", "conflict", "scope", "key", "conditions", "who"),
     [
-        ("append", Conflict.APPEND, Scope.DIRECTORY, None, Conditions()),
-        ("directory", Conflict.REPLACE, Scope.DIRECTORY, None, Conditions()),
-        ("partitions", Conflict.REPLACE, Scope.PARTITION, 'day, é "21"', Conditions(min_files=3)),
+        ("append", Conflict.APPEND, Scope.DIRECTORY, None, Conditions(), WHO),
+        ("directory", Conflict.REPLACE, Scope.DIRECTORY, None, Conditions(), job.Who()),
+        ("partitions", Conflict.REPLACE, Scope.PARTITION, KEY, Conditions(min_files=3), CUT),
     ],
 )
 def test_a_job(
-    name: str, conflict: Conflict, scope: Scope, key: str | None, conditions: Conditions
+    name: str,
+    conflict: Conflict,
+    scope: Scope,
+    key: str | None,
+    conditions: Conditions,
+    who: job.Who,
 ) -> None:
     spec = documents.decode_job(golden(f"{name}.json"), DIRECTORY)
+    assert spec.who == who
     assert (spec.conflict, spec.scope) == (conflict, scope)
     assert (spec.idempotency_key, spec.conditions) == (key and key_digest(key), conditions)
     assert (spec.created_at, spec.client) == (
@@ -94,6 +105,7 @@ def test_the_limits_of_both_sides() -> None:
         "manifestFiles": job.MAX_FILES,
         "manifestValues": manifest.MAX_MANIFEST_VALUES,
         "prefixBytes": layout.MAX_PREFIX_BYTES,
+        "whoCharacters": job.MAX_WHO,
         "requestAttempts": job.MAX_ATTEMPTS,
         "requestBytes": documents.MAX_REQUEST_BYTES,
         "requestValues": documents.MAX_REQUEST_VALUES,

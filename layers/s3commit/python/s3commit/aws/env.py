@@ -11,24 +11,33 @@ STATE_MACHINE: Final = "S3COMMIT_STATE_MACHINE"
 LEDGER_TTL_DAYS: Final = "S3COMMIT_LEDGER_TTL_DAYS"
 REPLACE_BELOW: Final = "S3COMMIT_REPLACE_BELOW"
 WORKERS: Final = "S3COMMIT_WORKERS"
+ENCRYPTION: Final = "S3COMMIT_ENCRYPTION"  # of the pipeline's own puts; none: the bucket's default
+ENCRYPTION_KEY: Final = "S3COMMIT_ENCRYPTION_KEY"
 
 # Read by Powertools itself, not by our settings.
 POWERTOOLS_SERVICE_NAME: Final = "POWERTOOLS_SERVICE_NAME"
 POWERTOOLS_METRICS_NAMESPACE: Final = "POWERTOOLS_METRICS_NAMESPACE"
 POWERTOOLS_LOG_LEVEL: Final = "POWERTOOLS_LOG_LEVEL"
 
+# Set where the embedded runtime has the app synthesized: the parameters in cdk.json are those of a
+# deployment on AWS, whose imported bucket and subnets are not here.
+LOCAL: Final = "S3COMMIT_LOCAL"
+
 # The stacks, and those of their outputs that the command reads.
 STORAGE_STACK: Final = "S3CommitStorage"
 PIPELINE_STACK: Final = "S3CommitPipeline"
 BUCKET_OUTPUT: Final = "BucketName"
+BUCKET_EXPORT: Final = "S3CommitBucketArn"  # and the deployment's name behind it
+TABLE_OUTPUT: Final = "TableName"
 VERSION_OUTPUT: Final = "Version"
 CONCURRENCY_OUTPUT: Final = "LambdaConcurrency"
 SWEEP_RULE_OUTPUT: Final = "SweepRule"
 # By what the queue takes.
 MAPPING_OUTPUTS: Final = {"Ingest": "IngestMapping", "Request": "RequestMapping"}
+PARAMETERS_OUTPUT: Final = "Parameters"  # those that were given, as JSON
 
 SERVICE: Final = "s3commit"
-METRICS_NAMESPACE: Final = "s3commit"
+METRICS_NAMESPACE: Final = "s3commit"  # and, behind a slash, the deployment's name
 
 # Metrics: their only dimension is the service; ids and prefixes are log fields. Each value of a
 # dimension is a metric of its own, for 0.30 USD a month (https://aws.amazon.com/cloudwatch/pricing/),

@@ -87,6 +87,7 @@ _CODES: dict[str, _Kind] = {
     "AccessDeniedException": _ACCESS,
     "KMS.DisabledException": _ACCESS,
     "KMS.NotFoundException": _ACCESS,
+    "KMS.KMSInvalidStateException": _ACCESS,  # the key is pending deletion
 }
 
 # HEAD has no body: S3 says the status alone, and botocore makes it the code.

@@ -209,18 +209,23 @@ class DynamoLedger(DynamoNotes, Ledger):
                     expires_at=seconds_after(ended, APPEND_SECONDS),
                 )
 
-    def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
+    def jobs_in(
+        self, state: JobState, *, before: str, since: str = "", latest_first: bool = False
+    ) -> Iterator[JobRecord]:
         """See `Ledger.jobs_in`."""
         updated = JobItem.updated_at
         in_between = updated.between(since, before) if since else updated < before
         shelves = [
             self._items.job.by_state.query(
-                shelf(state, number), in_between, scan_index_forward=True, page_size=self._page
+                shelf(state, number),
+                in_between,
+                scan_index_forward=not latest_first,
+                page_size=self._page,
             )
             for number in range(SHELVES)
         ]
         with translated(f"listing the jobs in {state}"):
-            for item in merge(*shelves, key=lambda item: item.updated_at):
+            for item in merge(*shelves, key=lambda item: item.updated_at, reverse=latest_first):
                 if item.updated_at < before:  # a key's BETWEEN includes both ends
                     yield job_record(item)
 

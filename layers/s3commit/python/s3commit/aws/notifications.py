@@ -17,15 +17,29 @@ if TYPE_CHECKING:
 JOB_SUFFIX: Final = f"/{JOB_FILE}"
 REQUEST_SUFFIX: Final = f"/{REQUEST_FILE}"
 SUFFIXES: Final = (JOB_SUFFIX, REQUEST_SUFFIX, PENDINGSET_SUFFIX)
+EVENT_BRIDGE: Final = "EventBridgeConfiguration"  # there, and empty, if all events go there
 
 
 def unheard(client: S3Client, bucket: str) -> list[str]:
-    """The suffixes of the protocol's keys of which no queue hears: one request.
+    """The suffixes of the protocol's keys of which no queue hears: one request, errors as `told`.
+
+    None if the bucket sends its events to EventBridge, whose rules are not seen here.
+    """
+    answer = told(client, bucket)
+    return [] if EVENT_BRIDGE in answer else without_queue(answer)
+
+
+def told(client: S3Client, bucket: str) -> dict[str, Any]:
+    """The bucket's GetBucketNotificationConfiguration.
 
     Raises `NotFoundError` if there is no such bucket, `AccessError` if the caller may not ask.
     """
     with translated(f"reading the notifications of bucket {bucket}"):
-        answer = client.get_bucket_notification_configuration(Bucket=bucket)
+        return dict(client.get_bucket_notification_configuration(Bucket=bucket))
+
+
+def without_queue(answer: Mapping[str, Any]) -> list[str]:
+    """The suffixes of the protocol's keys of which the bucket itself notifies no queue."""
     found = queues_by_suffix(answer)
     return [suffix for suffix in SUFFIXES if suffix not in found]
 
@@ -34,10 +48,11 @@ def queues_by_suffix(answer: Mapping[str, Any]) -> dict[str, list[str]]:
     """The ARNs of the queues in a GetBucketNotificationConfiguration, by the suffix of the keys."""
     found: dict[str, list[str]] = {}
     for configuration in answer.get("QueueConfigurations", []):
-        found.setdefault(_suffix(configuration), []).append(configuration["QueueArn"])
+        found.setdefault(suffix_of(configuration), []).append(configuration["QueueArn"])
     return found
 
 
-def _suffix(configuration: Mapping[str, Any]) -> str:
+def suffix_of(configuration: Mapping[str, Any]) -> str:
+    """The suffix that one notification filters by; empty if it takes all keys."""
     rules = configuration.get("Filter", {}).get("Key", {}).get("FilterRules", [])
     return next((rule["Value"] for rule in rules if rule["Name"].lower() == "suffix"), "")

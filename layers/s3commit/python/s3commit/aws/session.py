@@ -123,6 +123,12 @@ class Encryption:
         return {name: value for name, value in named.items() if value is not None}
 
 
+def own_encryption() -> Encryption | None:
+    """That of the puts of the pipeline and of the command, as the environment says."""
+    given = settings.own_encryption(os.environ)
+    return Encryption(*given) if given else None
+
+
 def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = False) -> S3Client:
     """An S3 client by the standard AWS configuration (region, credentials, AWS_ENDPOINT_URL).
 

@@ -41,6 +41,15 @@ def workers(environ: Mapping[str, str]) -> Workers:
     return Workers(*json.loads(value))
 
 
+def own_encryption(environ: Mapping[str, str]) -> tuple[str, str | None] | None:
+    """Algorithm and key of the header of the pipeline's own puts; None: they have none.
+
+    A policy that demands the header is judged before the bucket's default encryption applies.
+    """
+    algorithm = environ.get(env.ENCRYPTION)
+    return (algorithm, environ.get(env.ENCRYPTION_KEY)) if algorithm else None
+
+
 def data_bucket(environ: Mapping[str, str]) -> str:
     """The bucket whose events are taken.
 

@@ -22,9 +22,7 @@ logger = Logger()
 def count(metric: str, value: int = 1) -> None:
     """Add to a counter. Ids are fields of the log and never dimensions."""
     if value:
-        with single_metric(
-            name=metric, unit=MetricUnit.Count, value=value, namespace=env.METRICS_NAMESPACE
-        ) as one:
+        with single_metric(name=metric, unit=MetricUnit.Count, value=value) as one:
             one.add_dimension(name="service", value=env.SERVICE)
 
 

@@ -11,7 +11,7 @@ from s3commit.aws.executions import StateMachine
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import MAX_POOL_CONNECTIONS, make_client
+from s3commit.aws.session import MAX_POOL_CONNECTIONS, make_client, own_encryption
 from s3commit.core.ports.bundle import Ports, Sweeper
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def make_sweeper(client: S3Client) -> Sweeper:
 def _ports(client: S3Client, workers: int) -> Ports:
     table, days = settings.ledger(os.environ)
     return Ports(
-        store=S3ObjectStore(client),
+        store=S3ObjectStore(client, encryption=own_encryption()),
         ledger=DynamoLedger(table, job_days=days),
         clock=SystemClock(),
         parallel=ThreadMap(workers),

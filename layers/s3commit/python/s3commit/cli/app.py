@@ -14,6 +14,7 @@ from s3commit.cli.commit import commit
 from s3commit.cli.doctor import doctor
 from s3commit.cli.fsck import fsck
 from s3commit.cli.local import local
+from s3commit.cli.log import log
 from s3commit.cli.ls import ls
 from s3commit.cli.pause import pause, resume
 from s3commit.cli.render import Failure
@@ -108,5 +109,7 @@ def app() -> None:
     """  # noqa: D301 - click wants the backspace
 
 
-for _verb in (status, show, ls, abort, commit, rescue, sweep, fsck, doctor, pause, resume, local):
+for _verb in (
+    *(status, log, show, ls, abort, commit, rescue, sweep, fsck, doctor, pause, resume, local),
+):
     app.add_command(_verb)

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import boto3.session
 import click
 
 from s3commit.aws import env
 from s3commit.aws.env import DEFAULT, LEAST
 from s3commit.aws.failures import NO_BUCKET, translated
-from s3commit.aws.notifications import unheard
-from s3commit.aws.session import make_session
-from s3commit.aws.settings import region
+from s3commit.cli.bucket_checks import lifecycle, notifications, ownership, policy
 from s3commit.cli.options import with_session
 from s3commit.cli.render import Failure
 from s3commit.cli.session import Session
+from s3commit.cli.surroundings import (
+    Finding,
+    NoBucketError,
+    Surroundings,
+    ok,
+    skipped,
+    surroundings,
+    to_do,
+)
 from s3commit.core.formats.layout import MAGIC_PREFIX
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import (
     AccessError,
-    InvalidInputError,
     NotFoundError,
     PreconditionError,
     S3CommitError,
@@ -33,7 +35,6 @@ from s3commit.core.model.errors import (
 from s3commit.version import __version__
 
 CONSOLE = "https://console.aws.amazon.com/servicequotas/"
-LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
 # What docs/deploy.md gives a writer, on the objects and on the bucket.
 ON_OBJECTS = (
     "s3:PutObject",
@@ -54,12 +55,13 @@ ON_BUCKET = ("s3:GetBucketNotification", "s3:ListBucket")
 def doctor(session: Session, **options: Any) -> None:
     """Check the account and the deployment.
 
-    Run it before the first deployment, after it, and on a cluster. It changes nothing. One line a
-    check: ok, what to do, or why it was skipped. It reads sts:GetCallerIdentity,
-    lambda:GetAccountSettings, cloudformation:DescribeStacks, s3:GetBucketNotification and
-    GetLifecycleConfiguration, and asks iam:SimulatePrincipalPolicy; what the caller may not read is
-    skipped. With --prefix and no --role the caller's own rights there are tried, by calls for an
-    upload that does not exist. Exit code 1 if there is something to do.
+    Run it before the first deployment (with --bucket for a bucket that exists), after it, and on
+    a cluster. It changes nothing. One line a check: ok, what to do, or why it was skipped. It reads
+    sts:GetCallerIdentity, lambda:GetAccountSettings, cloudformation:DescribeStacks, the bucket's
+    notifications, lifecycle, policy and ownership controls, before a deployment its region and whom
+    it notifies, and asks iam:SimulatePrincipalPolicy; what the caller may not read is skipped. With
+    --prefix and no --role the caller's own rights there are tried, by calls for an upload that does
+    not exist. Exit code 1 if there is something to do.
     """
     found = examine(surroundings(**options))
     checks = [{"check": check, **finding._asdict()} for check, finding in found]
@@ -71,105 +73,12 @@ def doctor(session: Session, **options: Any) -> None:
         raise Failure(f"{count} of {len(checks)} failed: {', '.join(wrong)}", 1)
 
 
-class Finding(NamedTuple):
-    """A check's answer. What could not be looked at, or is not there, is skipped: no failure."""
-
-    verdict: str
-    text: str
-
-
-ok = partial(Finding, "ok")  # all is well
-to_do = partial(Finding, "do")  # something has to be done, and the text says what
-skipped = partial(Finding, "skipped")  # it was not looked at, and the text says why
-
-
-class NoBucketError(NotFoundError):
-    """Neither an option nor a stack names the data bucket, so nothing of it is checked."""
-
-
-@dataclass
-class Surroundings:
-    """Account, region and deployment. ``connect`` gives a boto3 client; tests give their own.
-
-    ``name`` is the deployment's parameter of that name, ``bucket`` the data bucket if no stack is
-    to be asked for it; ``role`` is the ARN of a Spark role that writes below ``prefix``. With a
-    prefix alone it is the caller who writes there.
-    """
-
-    region: str | None
-    connect: Callable[[str], Any]
-    name: str | None = None
-    bucket: str | None = None
-    role: str | None = None
-    prefix: str = ""
-
-    def stack(self, stack: str) -> str:
-        """The stack's name in this deployment."""
-        return f"{stack}-{self.name}" if self.name else stack
-
-    @cached_property
-    def storage(self) -> dict[str, str] | None:
-        """The outputs of the storage stack, as `pipeline`."""
-        return self._outputs(env.STORAGE_STACK)
-
-    @cached_property
-    def pipeline(self) -> dict[str, str] | None:
-        """The outputs of the pipeline's stack by name; None if it is not deployed.
-
-        Raises `AccessError` if the caller may not read it.
-        """
-        return self._outputs(env.PIPELINE_STACK)
-
-    @cached_property
-    def data_bucket(self) -> str:
-        """The name that was given, or the one that the storage stack says.
-
-        Raises `NoBucketError` if neither does.
-        """
-        found = self.bucket or (self.storage or {}).get(env.BUCKET_OUTPUT)
-        if found is None:
-            raise NoBucketError("no stack says which bucket: name it with --bucket")
-        return found
-
-    @cached_property
-    def unheard(self) -> list[str]:
-        """The suffixes of the protocol's keys of which no queue hears."""
-        return unheard(self.connect("s3"), self.data_bucket)
-
-    def ask(self, doing: str, service: str, operation: str, **parameters: Any) -> Any:
-        """What AWS answers; its errors are this package's, with what was being done."""
-        with translated(doing):
-            return getattr(self.connect(service), operation)(**parameters)
-
-    def _outputs(self, stack: str) -> dict[str, str] | None:
-        name = self.stack(stack)
-        doing, what = f"reading stack {name}", "describe_stacks"
-        try:
-            (found,) = self.ask(doing, "cloudformation", what, StackName=name)["Stacks"]
-        except NotFoundError:
-            return None
-        except InvalidInputError as error:
-            # CloudFormation says ValidationError of a stack that is not there.
-            if "does not exist" not in error.message:
-                raise
-            return None
-        return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", [])}
-
-
-def surroundings(**options: Any) -> Surroundings:
-    """What the standard AWS configuration leads to, with the options of `Surroundings`."""
-    with translated("reading the AWS configuration"):
-        where = region(os.environ) or boto3.session.Session().region_name
-    session = cache(lambda: make_session(where))
-    return Surroundings(where, cache(lambda service: session().create_client(service)), **options)
-
-
 def account(around: Surroundings) -> Finding:
     """Which credentials are used, and in which region."""
     if around.region is None:
         return to_do("no region: set AWS_REGION, or region in the profile")
     try:
-        found = around.ask("asking STS who this is", "sts", "get_caller_identity")
+        found = around.identity
     except AccessError as error:
         return to_do(error.message)
     return ok(f"{found['Arn']} in account {found['Account']}, region {around.region}")
@@ -209,50 +118,6 @@ def pipeline(around: Surroundings) -> Finding:
             f" deploy {__version__}"
         )
     return ok(f"{name} is {deployed}, as this package")
-
-
-def notifications(around: Surroundings) -> Finding:
-    """The bucket announces jobs, requests and manifests to the pipeline."""
-    bucket = around.data_bucket
-    try:
-        lacking = around.unheard
-    except NotFoundError:
-        return to_do(f"bucket {bucket} does not exist: correct --bucket, or deploy")
-    if lacking:
-        return to_do(
-            f"bucket {bucket} notifies no queue of keys that end in {' and '.join(lacking)}: deploy"
-            " again with this bucket; until then no job there is committed"
-        )
-    return ok(f"bucket {bucket} notifies of jobs, requests and manifests")
-
-
-def lifecycle(around: Surroundings) -> Finding:
-    """A lifecycle rule aborts forgotten uploads, and none does so too early.
-
-    https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html
-    """
-    bucket = around.data_bucket
-    doing, what = f"reading the lifecycle of bucket {bucket}", "get_bucket_lifecycle_configuration"
-    try:
-        rules = around.ask(doing, "s3", what, Bucket=bucket)["Rules"]
-    except NotFoundError:
-        rules = []
-    days = [
-        int(rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"])
-        for rule in rules
-        if rule["Status"] == "Enabled" and "AbortIncompleteMultipartUpload" in rule
-    ]
-    if not days:
-        return to_do(
-            f"no lifecycle rule of bucket {bucket} aborts incomplete uploads: add one, of more days"
-            " than your longest job takes, for uploads whose job left no trace"
-        )
-    if min(days) < LEAST_DAYS:
-        return to_do(
-            f"a lifecycle rule of bucket {bucket} aborts uploads after {min(days)} day: a job that"
-            f" takes longer loses its data. Set it to {LEAST_DAYS} days or more"
-        )
-    return ok(f"bucket {bucket} aborts incomplete uploads after {min(days)} days")
 
 
 def rights(around: Surroundings) -> Finding:
@@ -320,7 +185,7 @@ def _tried(around: Surroundings) -> list[str]:
         "s3:ListMultipartUploadParts": lambda: s3.list_parts(**upload),
         "s3:GetObject": lambda: s3.get_object(**nothing),
         "s3:DeleteObject": lambda: s3.delete_object(**document, IfMatch=f'"{uuid.uuid4().hex}"'),
-        "s3:GetBucketNotification": lambda: around.unheard,
+        "s3:GetBucketNotification": lambda: around.notifications,
         "s3:ListBucket": lambda: s3.list_objects_v2(Bucket=bucket, Prefix=around.prefix, MaxKeys=1),
     }
     return [right for right, call in calls.items() if not _may(right, call)]
@@ -346,6 +211,8 @@ CHECKS: dict[str, Check] = {
     "pipeline": pipeline,
     "notifications": notifications,
     "lifecycle": lifecycle,
+    "bucket policy": policy,
+    "ownership": ownership,
     "rights": rights,
 }
 

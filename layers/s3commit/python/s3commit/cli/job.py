@@ -13,7 +13,10 @@ from s3commit.aws import env
 from s3commit.cli.render import some
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import (
+    COMMITS,
     JOB_FILE,
+    JOB_ID,
+    MAGIC_PREFIX,
     PENDINGSET_SUFFIX,
     REQUEST_FILE,
     RESULT_FILE,
@@ -42,6 +45,8 @@ from s3commit.core.ports.objects import OpenUpload
 
 REQUESTED = "REQUESTED"  # S3 alone knows no more between the request and the outcome
 LONG_AGO = "1970"
+UUID_CHARACTERS = 36
+LOOKED_AT = 10_000  # records of the ledger in one state: some 10 MB
 
 T = TypeVar("T")
 
@@ -153,6 +158,34 @@ def read_job(
     return found
 
 
+def whole_id(
+    session: Session, job: JobDirectory | str, table: str | None, destination: Destination | None
+) -> JobDirectory | str:
+    """The job, where only the first digits of its id are given: a listing, or the ledger's index.
+
+    Raises `NotFoundError` (``NO_JOB``), and click's error if there are several.
+    """
+    if not isinstance(job, str) or JOB_ID.fullmatch(job) or not (destination or table):
+        return job
+    if destination:
+        found = {
+            listed.key[len(before) :][:UUID_CHARACTERS]
+            for before in (destination.prefix + MAGIC_PREFIX, destination.prefix + COMMITS)
+            for listed in session.store.list(destination.bucket, before + job)
+        }
+    else:
+        ledger, now = session.ledger(table or ""), session.clock.now()
+        listings = (ledger.jobs_in(state, before=now, latest_first=True) for state in JobState)
+        latest = (record.job_id for listed in listings for record in islice(listed, LOOKED_AT))
+        found = {job_id for job_id in latest if job_id.startswith(job)}
+    if len(found) > 1:
+        raise click.UsageError(f"several jobs begin with {job}: {some(found)}")
+    if not found:
+        where = destination.uri if destination else f"the latest of table {table}"
+        raise NotFoundError(f"no job at {where} begins with {job}", code="NO_JOB")
+    return found.pop()
+
+
 def _locate(
     ledger: Ledger | None,
     job: JobDirectory | str,
@@ -182,6 +215,33 @@ def _locate(
             code="NO_JOB",
         )
     return job, JobDirectory(records[0].destination, job)
+
+
+def jobs_at(
+    ledger: Ledger,
+    state: JobState,
+    now: str,
+    place: Destination | None,
+    most: int,
+    *,
+    latest_first: bool,
+) -> tuple[list[JobRecord], bool]:
+    """The jobs in the state, at the place and below it, and whether it is all.
+
+    ``most`` bounds them; `LOOKED_AT` bounds how many jobs of all places are looked at.
+    """
+    listed = ledger.jobs_in(state, before=now, latest_first=latest_first)
+    found: list[JobRecord] = []
+    for record in islice(listed, LOOKED_AT):
+        if place is None or _is_at(record.destination, place):
+            if len(found) == most:
+                return found, False
+            found.append(record)
+    return found, next(listed, None) is None
+
+
+def _is_at(found: Destination, place: Destination) -> bool:
+    return found.bucket == place.bucket and found.prefix.startswith(place.prefix)
 
 
 def read_manifests(session: Session, job: Job) -> list[str]:

@@ -18,7 +18,7 @@ project_option = click.option(
     type=_DIRECTORY,
     default=".",
     show_default=True,
-    help="A checkout of s3commit, with its app.py.",
+    help="Where the runtime is announced; a checkout of s3commit runs its own stacks.",
 )
 
 
@@ -33,7 +33,7 @@ def local() -> None:
 @click.option(
     "--assembly",
     type=_DIRECTORY,
-    help="A synthesized cloud assembly; else the project's app is synthesized.",
+    help="A synthesized cloud assembly; else the checkout's, else the one of this package.",
 )
 @project_option
 @click.option("--verbose", is_flag=True, help="Log each request.")
@@ -47,21 +47,21 @@ def up(
 ) -> None:
     """Serve the real stacks on 127.0.0.1 until interrupted: real handlers, real state machine.
 
-    When it is ready it prints one line of JSON on stdout, with the endpoint, the bucket, the
-    table, the state machine and the keys; `s3commit local env` prints them for a shell. All state
-    is in memory and gone at the end.
+    When it is ready it says so on stderr, and prints one line of JSON on stdout, with the
+    endpoint, the bucket, the table, the state machine and the keys; `s3commit local env` prints
+    them for a shell. All state is in memory and gone at the end.
     """
     lacking = [name for name in NEEDED if find_spec(name) is None]
     if lacking:
         raise Failure(
-            f"the embedded runtime needs {', '.join(lacking)}:"
-            " pip install '.[local]' in a checkout of s3commit",
+            f"the embedded runtime needs {', '.join(lacking)}: pip install 'WHEEL[local]', or"
+            " '.[local]' in a checkout of s3commit",
             1,
         )
     from s3commit.local.running import run_foreground
-    from s3commit.local.synth import synthesize
+    from s3commit.local.synth import assembly_for
 
-    chosen = assembly or synthesize(project, project / ".s3commit" / "assembly")
+    chosen = assembly or assembly_for(project)
     run_foreground(chosen, port, bucket, project=project, verbose=verbose)
 
 

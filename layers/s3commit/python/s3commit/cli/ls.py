@@ -10,7 +10,7 @@ import click
 from s3commit.cli.options import DESTINATION, JOB, with_session
 from s3commit.cli.render import fields
 from s3commit.cli.session import Session
-from s3commit.core.formats.layout import COMMITS, JobDirectory
+from s3commit.core.formats.layout import COMMITS, COMMITS_SUFFIX, JobDirectory
 from s3commit.core.formats.published import (
     MAX_LINE_BYTES,
     CommitHeader,
@@ -22,7 +22,6 @@ from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination
 
-SUFFIX = ".jsonl"
 _JOBS = {
     "DECIDED": "decidedAt",
     "FILES": "fileCount",
@@ -105,7 +104,7 @@ def _committed_jobs(session: Session, destination: Destination) -> list[CommitHe
     keys = [
         found.key
         for found in session.store.list(bucket, prefix)
-        if found.key.endswith(SUFFIX) and "/" not in found.key[len(prefix) :]
+        if found.key.endswith(COMMITS_SUFFIX) and "/" not in found.key[len(prefix) :]
     ]
     headers = session.parallel(read, keys)
     return sorted(headers, key=lambda header: (header.decided_at, header.job_id))

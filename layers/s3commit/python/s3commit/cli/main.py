@@ -12,5 +12,8 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
-        sys.exit("error: the command needs click: pip install '.[cli]' in a checkout of s3commit")
+        sys.exit(
+            "error: the command needs click: pip install 'WHEEL[cli]', or '.[cli]' in a checkout"
+            " of s3commit"
+        )
     app(prog_name="s3commit")

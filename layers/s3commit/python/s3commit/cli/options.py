@@ -18,6 +18,7 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_BEGINNING = re.compile(r"[0-9a-f][0-9a-f-]{3,34}", re.ASCII)  # of a job id
 _AGE = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
 
 
@@ -57,6 +58,11 @@ def parse_job(text: str) -> JobDirectory | str:
     return JobDirectory(destination, directory.job_id)
 
 
+def parse_job_or_beginning(text: str) -> JobDirectory | str:
+    """As `parse_job`, or the first digits of a job id. Raises `InvalidInputError`."""
+    return text if _BEGINNING.fullmatch(text) else parse_job(text)
+
+
 def parse_age(text: str) -> int:
     """``90s``, ``15m``, ``12h``, ``2d`` or ``1w`` in seconds. Raises `ValueError`."""
     found = _AGE.fullmatch(text)
@@ -66,6 +72,7 @@ def parse_age(text: str) -> int:
 
 
 JOB: Parsed[JobDirectory | str] = Parsed("job", parse_job)
+JOB_OR_BEGINNING: Parsed[JobDirectory | str] = Parsed("job", parse_job_or_beginning)
 DESTINATION = Parsed("destination", parse_destination)
 
 
@@ -75,16 +82,36 @@ def age_option(*names: str, default: str, about: str) -> Callable[[F], F]:
     return click.option(*names, type=age, default=default, show_default=True, help=about)
 
 
-def table_option(*, required: bool = False) -> Callable[[F], F]:
-    """The ledger's table."""
-    return click.option(
+def table_option(*, required: bool = False, look_up: bool = False) -> Callable[[F], F]:
+    """The ledger's table, by its own name, or by the deployment's, whose stack is asked then.
+
+    With ``look_up`` the stack of the deployment without a name is asked if neither is given.
+    """
+
+    def choose(ctx: click.Context, parameter: click.Parameter, table: str | None) -> str | None:
+        name = ctx.params.pop("deployment", None)
+        if table is None and (name or look_up):
+            return ctx.ensure_object(Session).table_of(name)
+        if table is None and required:
+            raise click.MissingParameter(ctx=ctx, param=parameter)
+        return table
+
+    name = click.option(
+        "--name",
+        "deployment",
+        metavar="NAME",
+        is_eager=True,
+        help="The deployment's parameter name, if it has one: its stack says the table.",
+    )
+    table = click.option(
         "--table",
-        required=required,
         envvar=env.TABLE,
         show_envvar=True,
         metavar="NAME",
+        callback=choose,
         help="The ledger's table, the stack's output TableName; '' for none.",
     )
+    return lambda function: name(table(function))
 
 
 state_machine_option = click.option(
@@ -100,7 +127,7 @@ dry_run_option = click.option(
 )
 
 
-def job_options(function: F) -> F:
+def job_options(kind: Parsed[JobDirectory | str] = JOB) -> Callable[[F], F]:
     """What names a job, for `s3commit.cli.job.read_job`: JOB, ``--table``, ``--destination``."""
     destination = click.option(
         "--destination",
@@ -108,7 +135,8 @@ def job_options(function: F) -> F:
         metavar="URI",
         help="The job's destination, if JOB is an id and there is no table.",
     )
-    return click.argument("job", type=JOB)(table_option()(destination(function)))
+    argument = click.argument("job", type=kind)
+    return lambda function: argument(table_option()(destination(function)))
 
 
 def with_session(function: Callable[..., None]) -> Callable[..., None]:

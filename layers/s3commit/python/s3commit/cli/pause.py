@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from s3commit.aws import env
-from s3commit.cli.doctor import Surroundings, surroundings
 from s3commit.cli.options import with_session
 from s3commit.cli.session import Session
+from s3commit.cli.surroundings import Surroundings, surroundings
 from s3commit.core.model.errors import NotFoundError
 
 _name_option = click.option(

@@ -116,6 +116,12 @@ def printable(text: str) -> str:
     )
 
 
+def one_line(text: str, longest: int = 100) -> str:
+    """The text on one line, cut with an ellipsis: what others wrote may be long."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
 def some(names: Iterable[str], shown: int = 3) -> str:
     """The first names in their order, and how many more there are."""
     found = sorted(map(printable, names))

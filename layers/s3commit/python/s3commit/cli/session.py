@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
+from s3commit.aws import env
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.executions import StateMachine, machine_of
 from s3commit.aws.failures import translated
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
+from s3commit.aws.session import make_client, make_session, own_encryption
+from s3commit.aws.settings import region
 from s3commit.cli.render import Output, epoch_of
-from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.ports.bundle import Clock, Execution, Executions, ParallelMap, Ports
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectStore
@@ -43,7 +46,7 @@ class Session:
     def store(self) -> ObjectStore:
         """The object store; of all verbs only `rescue` completes uploads."""
         with translated("connecting to S3"):
-            return S3ObjectStore(make_client(connections=WORKERS))
+            return S3ObjectStore(make_client(connections=WORKERS), encryption=own_encryption())
 
     def has_pipeline(self, bucket: str) -> bool | None:
         """See `s3commit.writer.connect.has_pipeline`."""
@@ -56,6 +59,23 @@ class Session:
             with translated(f"connecting to table {table}"):
                 self.ledgers[table] = DynamoLedger(table)
         return self.ledgers[table]
+
+    def table_of(self, name: str | None) -> str:
+        """The ledger's table of the deployment with that name, as its stack says.
+
+        Raises `NotFoundError` (``NO_STACK``).
+        """
+        stack = f"{env.STORAGE_STACK}-{name}" if name else env.STORAGE_STACK
+        with translated("connecting to CloudFormation"):
+            client = make_session(region(os.environ)).create_client("cloudformation")
+        outputs = stack_outputs(client, stack)
+        if outputs is None:
+            raise NotFoundError(
+                f"there is no stack {stack} in this account and region: name the deployment with"
+                f" --name, or the ledger's table with --table or {env.TABLE}",
+                code="NO_STACK",
+            )
+        return outputs[env.TABLE_OUTPUT]
 
     def executions(self, machine: str) -> Executions:
         """The executions of the state machine with that ARN."""
@@ -91,3 +111,21 @@ class Session:
             except S3CommitError as error:
                 return found, [f"executions can not be looked at: {error.message}"]
         return found, []
+
+
+def stack_outputs(client: Any, stack: str) -> dict[str, str] | None:
+    """The outputs of a stack by name, from a client of CloudFormation; None if there is no stack.
+
+    Raises `AccessError` if the caller may not read it.
+    """
+    try:
+        with translated(f"reading stack {stack}"):
+            (found,) = client.describe_stacks(StackName=stack)["Stacks"]
+    except NotFoundError:
+        return None
+    except InvalidInputError as error:
+        # CloudFormation says ValidationError of a stack that is not there.
+        if "does not exist" not in error.message:
+            raise
+        return None
+    return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", [])}

@@ -10,8 +10,15 @@ import click
 
 from s3commit.aws.executions import machine_of
 from s3commit.cli.advice import meaning_of, next_step
-from s3commit.cli.job import Job, blockers, own_uploads, read_job, read_manifests
-from s3commit.cli.options import age_option, job_options, with_session
+from s3commit.cli.job import (
+    Job,
+    blockers,
+    own_uploads,
+    read_job,
+    read_manifests,
+    whole_id,
+)
+from s3commit.cli.options import JOB_OR_BEGINNING, age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
@@ -24,6 +31,7 @@ from s3commit.core.model.job import (
     Failure,
     JobResult,
     Outcome,
+    Who,
     encode_conditions,
 )
 from s3commit.core.model.record import JobRecord
@@ -37,7 +45,7 @@ _COUNTS = ("files", "bytes", "rows")
 
 
 @click.command()
-@job_options
+@job_options(JOB_OR_BEGINNING)
 @click.option("--follow", "following", is_flag=True, help="Print each change until the job ends.")
 @age_option("--timeout", default="15m", about="With --follow: how long to wait: 90s, 15m, 2h.")
 @with_session
@@ -53,7 +61,8 @@ def show(
     """Show one job and what to do about it.
 
     Prints the job's state, its locks, the jobs that block it, its error, and the next step. JOB is
-    a job id (with a table or --destination), or the s3:// URI of a job directory. With a URI the
+    a job id or its first digits (with a table or --destination), or the s3:// URI of a job
+    directory. With a URI the
     command needs S3 alone, but only the ledger knows which jobs a job waits for:
 
     \b
@@ -65,6 +74,7 @@ def show(
     its idempotency key was; with 3 if it is aborted or rolled back; with 4 after --timeout, and the
     job continues.
     """  # noqa: D301 - click wants the backspace
+    job = whole_id(session, job, table, destination)
     look = partial(read_job, session, job, table, destination)
     if following:
         require_committed(_follow(session, look, timeout))
@@ -98,6 +108,7 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         "unchangedSeconds": int(now - epoch_of(record.updated_at)) if record else None,
         "generation": record.generation if record else None,
         "client": spec.client if spec else None,
+        "who": spec.who and fields(spec.who, *Who.__slots__) if spec else None,
         **fields(spec or record, "conflict", "scope", "partition_by", "idempotency_key"),
         # The ledger does not keep them: job.json alone says.
         "conditions": encode_conditions(spec.conditions) if spec else None,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
 from typing import Any
 
 import click
 
 from s3commit.cli.advice import needs_attention
-from s3commit.cli.job import blockers
-from s3commit.cli.options import table_option, with_session
+from s3commit.cli.job import blockers, jobs_at
+from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
 from s3commit.core.model.amounts import many
+from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Execution
@@ -29,11 +29,13 @@ _COLUMNS = {
     "EXECUTION FAILED": "executionFailed",
     "WAITS": "waitsSeconds",
     "FOR": "waitsFor",
+    "WHY NOT": "code",
 }
 
 
 @click.command()
-@table_option(required=True)
+@click.argument("destination", type=DESTINATION, required=False)
+@table_option(look_up=True)
 @click.option("--all", "ended_too", is_flag=True, help="Also the jobs that have ended.")
 @click.option(
     "--state",
@@ -48,30 +50,41 @@ _COLUMNS = {
     type=click.IntRange(min=1),
     default=100,
     show_default=True,
-    help="Jobs of each state at most, the oldest ones.",
+    help="Jobs of each state at most: the oldest that are under way, the latest that have ended.",
 )
 @with_session
 def status(
-    session: Session, *, table: str, ended_too: bool, states: tuple[JobState, ...], limit: int
+    session: Session,
+    *,
+    destination: Destination | None,
+    table: str,
+    ended_too: bool,
+    states: tuple[JobState, ...],
+    limit: int,
 ) -> None:
-    """List the jobs that have not ended.
+    """List the jobs that have not ended, of all tables or of one, and below it.
 
-    Jobs that need attention come first, then the oldest. AGE is the time since the job's last
+    Jobs that need attention come first, then the latest. AGE is the time since the job's last
     change of state, or since its last sign of life while it waits for its destination. WAITS has
     the time it has waited FOR the jobs that block it. EXECUTION FAILED has the error code. A "!"
     marks a job whose execution is dead, and a job that has been silent for too long: 40 minutes in
-    SEALED, an hour in later states, a day while its tasks write. Run `s3commit show JOB` for the
-    next step.
+    SEALED, an hour in later states, a day while its tasks write. WHY NOT is the code of a job that
+    was not committed. Run `s3commit show JOB` for the next step, `s3commit log DESTINATION` for
+    what has ended at a table.
     """
     ledger, now = session.ledger(table), session.clock.now()
     wanted = tuple(dict.fromkeys(states)) or (tuple(JobState) if ended_too else UNDER_WAY)
-    found = [list(islice(ledger.jobs_in(state, before=now), limit + 1)) for state in wanted]
-    records = [record for of_state in found for record in of_state[:limit]]
-    complete = all(len(of_state) <= limit for of_state in found)
+    found = [  # of those under way the oldest are the ones in trouble
+        jobs_at(ledger, state, now, destination, limit, latest_first=state in ENDED)
+        for state in wanted
+    ]
+    records = [record for of_state, _ in found for record in of_state]
+    complete = all(whole for _, whole in found)
     waits = dict(session.parallel(lambda record: (record.ref, blockers(ledger, record)), records))
     executions, problems = _read_executions(session, records, waits)
     jobs = [_document(record, waits[record.ref], executions, epoch_of(now)) for record in records]
-    jobs.sort(key=lambda job: (not job["attention"], job["updatedAt"]))
+    jobs.sort(key=lambda job: job["updatedAt"], reverse=True)
+    jobs.sort(key=lambda job: not job["attention"])  # stable: each part stays as it is
     counts = Counter(job["state"] for job in jobs)
     document = {
         "table": table,

@@ -17,9 +17,12 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from s3commit.local import LocalRuntimeError
+
+if TYPE_CHECKING:
+    from s3commit.local.server import LocalRuntime
 
 FILE: Final = Path(".s3commit", "running.json")
 # Variables of a shell that was used with AWS, which would lead past the runtime.
@@ -31,6 +34,12 @@ UNSET: Final = (
     "AWS_ENDPOINT_URL_S3",
     "AWS_ENDPOINT_URL_DYNAMODB",
     "AWS_ENDPOINT_URL_SFN",
+)
+
+
+_NOT_FOUND: Final = (
+    "s3commit: `s3commit local env` does not find this runtime: another one is up here, or the"
+    " directory can not be written\n"
 )
 
 
@@ -93,6 +102,14 @@ def exports(environment: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
+def _greeting(runtime: LocalRuntime, project: Path) -> str:
+    where = "" if project == Path() else f" --project {shlex.quote(str(project))}"
+    return (
+        f"s3commit: up at {runtime.endpoint}, its bucket is s3://{runtime.bucket}/. In another"
+        f' terminal: eval "$(s3commit local env{where})". Ctrl-C ends it, and what it holds.\n'
+    )
+
+
 def run_foreground(
     assembly: Path,
     port: int = 0,
@@ -103,11 +120,11 @@ def run_foreground(
 ) -> None:
     """Run until SIGINT or SIGTERM; stdout gets the ready line and nothing else.
 
-    `announced` says below ``project`` that it is up.
+    `announced` says below ``project`` that it is up, and so does stderr, for people.
 
     Raises `LocalRuntimeError` if it cannot start. To be called in the main thread.
     """
-    from s3commit.local.server import LocalRuntime  # noqa: PLC0415 - who asks for `env` needs none
+    from s3commit.local.server import LocalRuntime as Runtime  # noqa: PLC0415 - `env` needs none
 
     # A signal writes a byte here, whichever thread the kernel gave it to; a main thread that waits
     # for a lock may not hear of it.
@@ -119,16 +136,13 @@ def run_foreground(
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     sys.stdout.flush()
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints goes to stderr
+    sys.stderr.write("s3commit: starting the pipeline on this machine, some 10 s ...\n")
     try:
         with (
-            LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
+            Runtime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
             announced(project, runtime.names()) as found,
         ):
-            if not found:
-                sys.stderr.write(
-                    "`s3commit local env` does not find this runtime: another one is up here, or"
-                    " the directory can not be written\n"
-                )
+            sys.stderr.write(_greeting(runtime, project) if found else _NOT_FOUND)
             print(runtime.ready_line(), file=out, flush=True)
             woken.recv(1)
     finally:

@@ -1,4 +1,4 @@
-"""Synthesizes the CDK app of a project, once for each state of its sources."""
+"""The assembly to run: a checkout's own, synthesized once for each state, else the wheel's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from s3commit.aws import env
 from s3commit.local import LocalRuntimeError
+from s3commit.local.packages import PackageStore
 
+SHIPPED = Path(__file__).with_name("app.zip")  # `make wheel` puts it here
 SOURCES = (
     "app.py",
     "cdk.json",
@@ -26,18 +29,30 @@ SOURCES = (
 _STAMP = ".s3commit-sources"
 
 
+def assembly_for(project: Path) -> Path:
+    """The cloud assembly of a checkout of s3commit, or the one that this package brings.
+
+    Raises `LocalRuntimeError` in one line if there is neither.
+    """
+    if (project / "layers" / "s3commit").is_dir():
+        return synthesize(project, project / ".s3commit" / "assembly")
+    if not SHIPPED.is_file():
+        raise LocalRuntimeError(
+            f"{project} is no checkout of s3commit, and this package was built without `make"
+            " wheel`: name a checkout by --project"
+        )
+    packed = SHIPPED.read_bytes()
+    return PackageStore().unpack(hashlib.sha256(packed).hexdigest(), lambda: packed)
+
+
 def synthesize(project: Path, out: Path) -> Path:
     """The cloud assembly of ``project`` in ``out``, made anew only if the sources have changed.
 
     Of several processes one makes it, and the others wait.
 
-    Raises `LocalRuntimeError` in one line if there is no app, or the app fails (its own output has
-    gone to stderr then).
+    Raises `LocalRuntimeError` in one line if the app fails (its own output has gone to stderr
+    then).
     """
-    if not (project / "app.py").is_file():
-        raise LocalRuntimeError(
-            f"{project} has no app.py: run this in a checkout of s3commit, or name one"
-        )
     with _one_at_a_time(out):
         return _synthesized(project, out)
 
@@ -83,6 +98,7 @@ def source_digest(project: Path) -> str:
 def _run(project: Path, out: Path) -> None:
     environment = os.environ | {
         "CDK_OUTDIR": str(out.resolve()),
+        env.LOCAL: "1",
         "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
         "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "1",
     }

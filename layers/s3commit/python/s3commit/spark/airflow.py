@@ -15,14 +15,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from s3commit.core.model.errors import InvalidInputError
+from s3commit.writer.who import AIRFLOW
 
 PLACE: Final = "{airflow}"
-_NAMES: Final = (
-    "AIRFLOW_CTX_DAG_ID",
-    "AIRFLOW_CTX_DAG_RUN_ID",
-    "AIRFLOW_CTX_TASK_ID",
-    "AIRFLOW_CTX_MAP_INDEX",
-)
+_NAMES: Final = AIRFLOW[:4]  # without the try
 
 
 def with_run(key: str, environment: Mapping[str, str] = os.environ) -> str:

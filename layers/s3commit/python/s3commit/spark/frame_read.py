@@ -55,7 +55,7 @@ def read(
                 " release (spark.jars.packages=org.apache.hadoop:hadoop-aws:...), or give the"
                 " scheme that the cluster has, read(spark, path, scheme='s3')",
                 code="NO_FILE_SYSTEM",
-            ) from error
+            ) from None  # its 170 lines of Java say no more
         raise
 
 

@@ -204,6 +204,7 @@ def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
     from s3commit.spark.options import SESSION_SCOPE, Policy, policy_of  # noqa: PLC0415
     from s3commit.spark.schema import check_schema  # noqa: PLC0415
     from s3commit.spark.session import obey  # noqa: PLC0415
+    from s3commit.writer.who import this_program  # noqa: PLC0415
 
     settings = frame.sparkSession.conf
 
@@ -216,7 +217,8 @@ def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
     options = obey(options, schema.data, setting)
     if policy == Policy(Conflict.FAIL, Scope.DIRECTORY):
         refuse_files(options.destination)
-    return open_spark_job(options, schema, policy)
+    who = this_program(setting("spark.app.id") or "", setting("spark.app.name") or "")
+    return open_spark_job(options, schema, policy, who)
 
 
 def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:

@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import CountedAttempt, JobResult
+from s3commit.core.model.job import CountedAttempt, JobResult, Who
 from s3commit.spark.files import write_rows
 from s3commit.spark.options import Options, Policy
 from s3commit.spark.schema import WriteSchema
@@ -76,7 +76,9 @@ class SparkJob:
         return result
 
 
-def open_spark_job(options: Options, schema: WriteSchema, policy: Policy) -> SparkJob:
+def open_spark_job(
+    options: Options, schema: WriteSchema, policy: Policy, who: Who | None = None
+) -> SparkJob:
     """Start a job for the rows of a DataFrame. Raises as `check_pipeline` and `open_job`."""
     check_pipeline(shared_client(), options.destination)
     job = open_job(
@@ -89,6 +91,7 @@ def open_spark_job(options: Options, schema: WriteSchema, policy: Policy) -> Spa
         settings=options.uploads,
         encryption=options.encryption,
         client=CLIENT,
+        who=who,
         commit_timeout=options.commit_timeout,
         store=shared_store(options.encryption),
     )

@@ -67,7 +67,10 @@ def check_pipeline(client: S3Client, destination: Destination) -> None:
 def has_pipeline(client: S3Client, bucket: str) -> bool | None:
     """Whether a queue hears of the bucket's requests; None if the caller may not know.
 
-    One GetBucketNotificationConfiguration. Raises `NotFoundError` if there is no such bucket.
+    One GetBucketNotificationConfiguration. A bucket that sends its events to EventBridge may have
+    a pipeline there, whose rules a writer does not see: that is taken for one.
+
+    Raises `NotFoundError` if there is no such bucket.
     """
     try:
         return REQUEST_SUFFIX not in unheard(client, bucket)

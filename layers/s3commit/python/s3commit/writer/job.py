@@ -39,6 +39,7 @@ from s3commit.core.model.job import (
     JobResult,
     JobSpec,
     Scope,
+    Who,
     decode_conditions,
 )
 from s3commit.core.model.limits import MAX_WAIT_SECONDS
@@ -56,6 +57,7 @@ from s3commit.writer.requests import (
 )
 from s3commit.writer.task import Task
 from s3commit.writer.transfer import UploadSettings
+from s3commit.writer.who import this_program
 
 DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
 # Seconds: as long as a job may wait for its locks, and what it then takes at most.
@@ -194,6 +196,7 @@ def open_job(
     conditions: Conditions | Mapping[str, Any] = Conditions(),  # noqa: B008 - frozen
     idempotency_key: str | None = None,
     client: str = DEFAULT_CLIENT,
+    who: Who | None = None,
     job_id: str | None = None,
     settings: UploadSettings | None = None,
     encryption: Encryption | None = None,
@@ -212,8 +215,9 @@ def open_job(
     ``settings`` and ``encryption`` are for the uploads; without ``encryption`` the bucket's own way
     holds. ``commit_timeout`` is how many seconds `Job.commit` waits.
 
-    ``client`` names the program in ``job.json``; ``job_id`` is a new UUID unless given, and never
-    used twice. A ``store`` given by hand is trusted to have a pipeline.
+    ``client`` names the library in ``job.json``, and ``who`` the program, its user, its host and
+    its Airflow run, which are looked up unless given; ``job_id`` is a new UUID unless given, and
+    never used twice. A ``store`` given by hand is trusted to have a pipeline.
 
     Raises, each with one line that says what to do: `InvalidInputError` (``BAD_PATH``,
     ``BAD_ID``, ``BAD_OPTION``, ``BAD_CONDITION``, ``BAD_CONFIG``,
@@ -230,6 +234,7 @@ def open_job(
         partition_by=tuple(partition_by),
         created_at=timestamp(environment),
         client=client,
+        who=this_program() if who is None else who,
         idempotency_key=_checked_key(idempotency_key),
         conditions=conditions
         if isinstance(conditions, Conditions)

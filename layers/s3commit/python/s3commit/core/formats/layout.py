@@ -24,6 +24,7 @@ INDEX = "index-"
 PAGES = "pages/"
 TASKS = "tasks/"
 COMMITS = "_commits/"
+COMMITS_SUFFIX = ".jsonl"
 SUCCESS = "_SUCCESS"
 PIPELINE = "_s3commit/"  # at the bucket's root: the pipeline's own, no client may write there
 DECISION_FILE = "decision.json"
@@ -198,7 +199,7 @@ class JobDirectory:
     @property
     def commits(self) -> str:
         """The key of the job's full manifest, once it is committed."""
-        return f"{self.destination.prefix}{COMMITS}{self.job_id}.jsonl"
+        return f"{self.destination.prefix}{COMMITS}{self.job_id}{COMMITS_SUFFIX}"
 
     @property
     def success(self) -> str:

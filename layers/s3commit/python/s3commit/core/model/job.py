@@ -42,6 +42,8 @@ Columns = Annotated[tuple[Column, ...], Several(MAX_COLUMNS)]
 Key = Annotated[str, Text(MAX_KEY_CHARACTERS, least=1)]
 Etag = Annotated[str, Text(MAX_ETAG, least=1)]
 Given = Annotated[str, Text(least=1)]
+MAX_WHO: Final = 256  # characters of each text that says who writes
+Said = Annotated[str, Text(MAX_WHO), SPARSE]
 
 
 class Conflict(StrEnum):
@@ -161,6 +163,20 @@ def _refuse(message: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Who:
+    """Who writes a job, as its client says it; empty: it does not. For people: no rule reads it.
+
+    ``airflow`` is the run: dag, run and task, with the index of a mapped task and the try.
+    """
+
+    application_id: Said = ""
+    application: Said = ""
+    user: Said = ""
+    host: Said = ""
+    airflow: Said = ""
+
+
+@dataclass(frozen=True, slots=True)
 class JobSpec:
     """``job.json``: what the client said at job setup. Times are RFC 3339, UTC.
 
@@ -176,6 +192,7 @@ class JobSpec:
     created_at: Moment = ""
     client: Annotated[str, Text(MAX_TEXT)] = ""
     conditions: Conditions = field(default_factory=Conditions)
+    who: Annotated[Who | None, SPARSE] = None
     sha256: Annotated[str, UNWRITTEN] = field(default="", compare=False)
     put_at: Annotated[str, UNWRITTEN] = field(default="", compare=False)
 

@@ -253,10 +253,13 @@ class Ledger(Protocol):
         """Every noted attempt of the job, in no order."""
         ...
 
-    def jobs_in(self, state: JobState, *, before: str, since: str = "") -> Iterator[JobRecord]:
-        """Jobs in ``state`` not updated since ``before``, oldest first (eventually consistent).
+    def jobs_in(
+        self, state: JobState, *, before: str, since: str = "", latest_first: bool = False
+    ) -> Iterator[JobRecord]:
+        """Jobs in ``state`` not updated since ``before`` (eventually consistent).
 
-        ``since`` leaves out those not updated since then: from there a listing is gone on with.
+        The oldest come first, or the latest. ``since`` leaves out those not updated since then:
+        from there a listing is gone on with.
         """
         ...
 

@@ -202,6 +202,33 @@ def s3_complete_sends_one_event(patcher: Patcher) -> None:
 
 
 @patch
+def s3_says_event_bridge(patcher: Patcher) -> None:
+    """GetBucketNotificationConfiguration says whether the bucket sends its events to EventBridge.
+
+    AWS: https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketNotificationConfiguration.html
+    (EventBridgeConfiguration, an empty element). moto: leaves it out, though it sends them.
+    """
+    from moto.s3.responses import S3Response
+
+    def make(original: Any) -> Any:
+        def get_bucket_notification(self: Any) -> Any:
+            configuration = self.backend.get_bucket_notification_configuration(self.bucket_name)
+            if configuration is None or configuration.event_bridge is None:
+                return original(self)
+
+            def serialized(answer: Any) -> Any:
+                answer.result["EventBridgeConfiguration"] = {}
+                return S3Response.serialized(self, answer)
+
+            self.serialized = serialized
+            return original(self)
+
+        return get_bucket_notification
+
+    patcher.replace(S3Response, "get_bucket_notification", make)
+
+
+@patch
 def s3_list_uploads(patcher: Patcher) -> None:
     """ListMultipartUploads pages in key order and tells when each upload was initiated.
 

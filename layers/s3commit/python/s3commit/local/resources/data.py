@@ -1,4 +1,4 @@
-"""S3 buckets, DynamoDB tables, SQS queues, and EventBridge rules with a schedule."""
+"""S3 buckets, DynamoDB tables, SQS queues, and EventBridge rules."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ from s3commit.local.triggers import rate
 def notification(value: Properties) -> dict[str, Any]:
     """A bucket's NotificationConfiguration as S3's API takes it."""
     where = "NotificationConfiguration"
-    pick(value, same("QueueConfigurations"), where)
+    given = pick(value, same("QueueConfigurations", "EventBridgeConfiguration"), where)
+    if given.pop("EventBridgeConfiguration", {}).get("EventBridgeEnabled"):
+        given["EventBridgeConfiguration"] = {}
     where += ".QueueConfigurations"
     queues = []
-    for entry in value["QueueConfigurations"]:
+    for entry in given.get("QueueConfigurations", []):
         queue = pick(entry, {"Event": "Events", "Queue": "QueueArn", "Filter": "Filter"}, where)
         rules = pick(queue["Filter"], same("S3Key"), f"{where}.Filter")["S3Key"]["Rules"]
         queue["Events"] = [queue["Events"]]
         queue["Filter"] = {"Key": {"FilterRules": rules}}
         queues.append(queue)
-    return {"QueueConfigurations": queues}
+    return {**given, "QueueConfigurations": queues}
 
 
 def lifecycle(value: Properties) -> dict[str, Any]:
@@ -156,24 +158,29 @@ def create_queue_policy(context: Context, place: Place, properties: Properties) 
 
 
 def _check_rule(properties: Properties) -> None:
-    rate(properties["ScheduleExpression"])
+    if "EventPattern" not in properties:
+        rate(properties["ScheduleExpression"])
     for target in properties["Targets"]:
         pick(target, same("Id", "Arn", "Input"), "Targets")
 
 
 def create_rule(context: Context, place: Place, properties: Properties) -> Created:
-    """The rule and its targets; the runtime's ticker keeps its schedule.
+    """The rule: of a schedule, whose functions the ticker calls, or of a pattern, for queues.
 
-    Raises `UnsupportedTemplateError` for a target that is no function.
+    Raises `UnsupportedTemplateError` for another target.
     """
+    service = "sqs" if "EventPattern" in properties else "lambda"
     for target in properties["Targets"]:
-        if not target["Arn"].startswith("arn:aws:lambda:"):
+        if not target["Arn"].startswith(f"arn:aws:{service}:"):
             raise UnsupportedTemplateError(f"a target at {target['Arn']!r} is not known here")
     events = context.client("events")
     name = place.name(64)
-    events.put_rule(Name=name, **without(properties, "Targets"))
+    given = without(properties, "Targets", "EventPattern")
+    if "EventPattern" in properties:
+        given["EventPattern"] = json.dumps(properties["EventPattern"])
+    arn = events.put_rule(Name=name, **given)["RuleArn"]
     events.put_targets(Rule=name, Targets=properties["Targets"])
-    return Created(name)
+    return Created(name, {"Arn": arn})
 
 
 TYPES = {
@@ -206,7 +213,9 @@ TYPES = {
     ),
     "AWS::Events::Rule": ResourceType(
         create_rule,
-        frozenset({"Description", "ScheduleExpression", "State", "Targets", "Tags"}),
+        frozenset(
+            {"Description", "ScheduleExpression", "EventPattern", "State", "Targets", "Tags"}
+        ),
         check=_check_rule,
     ),
 }

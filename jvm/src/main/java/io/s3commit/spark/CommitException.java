@@ -22,9 +22,9 @@ public class CommitException extends IOException {
     return code;
   }
 
-  /** To raise {@code failed} as it is where Scala declares no exceptions. */
+  /** To raise {@code failed} where Scala declares no exceptions, for Spark's callers to show. */
   @SuppressWarnings("unchecked")
   static <E extends Throwable> E asUnchecked(Throwable failed) throws E {
-    throw (E) failed;
+    throw (E) (failed instanceof CommitException ours ? new WriteException(ours) : failed);
   }
 }

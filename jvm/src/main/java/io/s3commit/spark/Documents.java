@@ -23,7 +23,7 @@ final class Documents {
 
   private Documents() {}
 
-  static byte[] job(Job job, String createdAt) {
+  static byte[] job(Job job, String createdAt, Who who) {
     ObjectNode node = versioned(1, job.id());
     node.put("destination", job.directory().destinationUri());
     node.put("conflict", job.conflict());
@@ -36,6 +36,7 @@ final class Documents {
     if (job.options().minFiles() > 0) {
       conditions.put("minFiles", job.options().minFiles());
     }
+    who.put(node.putObject("who"));
     return bytes(node);
   }
 

@@ -78,10 +78,10 @@ final class Job implements Serializable {
   }
 
   /** Put {@code job.json}, before any file is written. */
-  void open(Configuration conf) throws IOException {
+  void open(Configuration conf, Who who) throws IOException {
     FileSystem fs = Store.of(directory.destination(), conf);
     String now = Instant.now().truncatedTo(ChronoUnit.MILLIS).toString();
-    byte[] body = Documents.job(this, now);
+    byte[] body = Documents.job(this, now, who);
     digest = Documents.sha256(body);
     Store.putOwn(fs, directory.document(JOB), body);
   }

@@ -57,7 +57,7 @@ abstract class JobProtocol extends FileCommitProtocol implements Serializable {
           Pipeline.check(fs, begun.directory().bucket());
           OtherLog.check(fs, table);
           job = begun; // from here on it is aborted if it fails
-          job.open(context.getConfiguration());
+          job.open(context.getConfiguration(), Who.running());
           return null;
         });
   }
@@ -163,7 +163,7 @@ abstract class JobProtocol extends FileCommitProtocol implements Serializable {
     T run() throws IOException;
   }
 
-  /** Scala declares no exceptions: Spark's callers expect an IOException as it is. */
+  /** Scala declares no exceptions; Spark's callers expect those of S3A as they are. */
   private static <T> T unchecked(Action<T> action) {
     try {
       return action.run();

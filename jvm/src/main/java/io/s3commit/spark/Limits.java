@@ -15,6 +15,7 @@ final class Limits {
   static final int RESULT_BYTES = 256 << 10;
   static final int TEXT_CHARACTERS = 1024;
   static final int KEY_CHARACTERS = 1024;
+  static final int WHO_CHARACTERS = 256;
 
   private Limits() {}
 
@@ -31,6 +32,7 @@ final class Limits {
     all.put("resultBytes", RESULT_BYTES);
     all.put("textCharacters", TEXT_CHARACTERS);
     all.put("keyCharacters", KEY_CHARACTERS);
+    all.put("whoCharacters", WHO_CHARACTERS);
     return all;
   }
 

@@ -14,6 +14,9 @@ import org.slf4j.LoggerFactory;
  * Whether a pipeline commits what is written to a bucket: one request for the bucket's
  * notifications, before a job writes gigabytes for nobody.
  *
+ * <p>A bucket that sends its events to EventBridge may have a pipeline there, whose rules a writer
+ * does not see: that is taken for one.
+ *
  * <p>S3A gives its client of AWS's SDK, of one generation or the other, so all is called by name.
  */
 final class Pipeline {
@@ -88,7 +91,7 @@ final class Pipeline {
         return true;
       }
     }
-    return false;
+    return call(answer, "eventBridgeConfiguration") != null;
   }
 
   private static boolean inFirstGeneration(Object client, String bucket, ClassLoader loader)
@@ -104,7 +107,7 @@ final class Pipeline {
         return true;
       }
     }
-    return false;
+    return call(answer, "getEventBridgeConfiguration") != null;
   }
 
   private static boolean listens(Object rules, String value) throws ReflectiveOperationException {

@@ -10,6 +10,8 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
+import org.apache.spark.SparkConf;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -38,11 +40,16 @@ class GoldenTest {
   @Test
   void jobs() throws IOException {
     String now = "2026-11-21T08:15:00.250Z";
-    is("append.json", Documents.job(job(Job.Replaces.NOTHING, new Options(null, 0, 60)), now));
+    Who who = new Who("application_1_7", "sales, é", "ops", "node-7", "dag/run/task/-1/2");
+    Who tooLong = new Who("", "\ud83d\ude00".repeat(Limits.WHO_CHARACTERS + 1), "\ud83d", "", "");
+    Who nobody = new Who("", "", "", "", "");
+    is("append.json", Documents.job(job(Job.Replaces.NOTHING, new Options(null, 0, 60)), now, who));
     is(
         "partitions.json",
-        Documents.job(job(Job.Replaces.PARTITIONS, new Options("day, é \"21\"", 3, 60)), now));
-    is("directory.json", Documents.job(job(Job.Replaces.DIRECTORY, new Options(null, 0, 60)), now));
+        Documents.job(job(Job.Replaces.PARTITIONS, new Options("day, é \"21\"", 3, 60)), now, tooLong));
+    is(
+        "directory.json",
+        Documents.job(job(Job.Replaces.DIRECTORY, new Options(null, 0, 60)), now, nobody));
   }
 
   @Test
@@ -63,6 +70,16 @@ class GoldenTest {
             "00007", "12-a", "tasks/00007/12-a.pendingset", Documents.sha256(manifest), 2, 5 << 20 | 8);
     is("commit.json", Documents.commit(ID, "0d".repeat(32), List.of(counted)));
     is("abort.json", Documents.abort(ID, "Spark's job failed"));
+  }
+
+  @Test
+  void whoWritesIsTheApplicationAndItsAirflowRun() {
+    SparkConf conf =
+        new SparkConf(false).set("spark.app.id", "application_1_7").set("spark.app.name", "sales");
+    Map<String, String> environment =
+        Map.of("AIRFLOW_CTX_DAG_ID", "d", "AIRFLOW_CTX_DAG_RUN_ID", "r", "AIRFLOW_CTX_TRY_NUMBER", "2");
+    Who who = Who.of(conf, "ops", environment);
+    assertEquals(new Who("application_1_7", "sales", "ops", who.host(), "d/r/2"), who);
   }
 
   @Test

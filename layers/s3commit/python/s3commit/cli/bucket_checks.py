@@ -1,0 +1,231 @@
+"""What `doctor` checks of the data bucket, before a deployment and after it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+from s3commit.aws import env
+from s3commit.aws.failures import NO_BUCKET, answered
+from s3commit.aws.notifications import EVENT_BRIDGE, SUFFIXES, suffix_of, without_queue
+from s3commit.cli.surroundings import Finding, Surroundings, ok, to_do
+from s3commit.core.model.errors import AccessError, NotFoundError, S3CommitError
+
+LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
+# The notifications of a bucket, each kind with the name of its destination's ARN.
+KINDS = {
+    "QueueConfigurations": "QueueArn",
+    "TopicConfigurations": "TopicArn",
+    "LambdaFunctionConfigurations": "LambdaFunctionArn",
+}
+GONE = ("NonExistentQueue", "QueueDoesNotExist", "NotFound", "ResourceNotFoundException")
+
+DENIED = ("s3:putobject", "s3:getobject")
+# Conditions of a Deny that no request of the pipeline meets: it uses TLS, of a current version.
+HARMLESS = {"aws:securetransport", "s3:tlsversion"}
+# And with the parameter encryption its puts have these headers.
+HEADERS = {
+    "s3:x-amz-server-side-encryption",
+    "s3:x-amz-server-side-encryption-aws-kms-key-id",
+}
+
+
+def notifications(around: Surroundings) -> Finding:
+    """The bucket announces jobs, requests and manifests; before a deployment, it could."""
+    bucket = around.data_bucket
+    try:
+        told = around.notifications
+    except NotFoundError:
+        return to_do(f"bucket {bucket} does not exist: correct --bucket, or deploy")
+    lacking = without_queue(told)
+    if not lacking:
+        return ok(f"bucket {bucket} notifies of jobs, requests and manifests")
+    try:
+        parameters = around.parameters
+    except AccessError:  # as on a cluster: what can be seen there is what its writers see
+        parameters = {"events": "eventbridge"}
+    if parameters is None:
+        return _importable(around, told)
+    if parameters.get("events") != "eventbridge":
+        return to_do(
+            f"bucket {bucket} notifies no queue of keys that end in {' and '.join(lacking)}: deploy"
+            " again with this bucket; until then no job there is committed"
+        )
+    if EVENT_BRIDGE not in told:
+        return to_do(
+            f"bucket {bucket} notifies no queue and sends no events to EventBridge: deploy again;"
+            " until then no job there is committed"
+        )
+    return ok(f"bucket {bucket} sends its events to EventBridge")
+
+
+def _importable(around: Surroundings, told: dict[str, Any]) -> Finding:
+    """Whether a deployment could add its notifications: `importBucket` would fail otherwise.
+
+    S3 refuses filters that overlap, checks each destination of the whole configuration, and
+    notifies queues of the bucket's own region alone:
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-filtering.html
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketNotificationConfiguration.html
+    """
+    bucket = around.data_bucket
+    wrong = [*_elsewhere(around), *_gone(around, told)]
+    overlapping = sorted(
+        arn
+        for arn, suffix in _announcing(told)
+        if any(suffix.endswith(each) or each.endswith(suffix) for each in SUFFIXES)
+    )
+    if overlapping:
+        wrong.append(
+            f"S3 would refuse ours beside the notifications to {', '.join(overlapping)}: deploy"
+            " with -c s3commit:events=eventbridge"
+        )
+    if wrong:
+        return to_do(f"before bucket {bucket} can be imported: {'; '.join(wrong)}")
+    return ok(f"bucket {bucket} can be imported: deploy with -c s3commit:importBucket={bucket}")
+
+
+def _elsewhere(around: Surroundings) -> Iterator[str]:
+    bucket = around.data_bucket
+    found = around.ask(f"asking where bucket {bucket} is", "s3", "head_bucket", Bucket=bucket)
+    if found.get("BucketRegion", around.region) != around.region:
+        yield f"it is in {found['BucketRegion']}, so deploy there, not in {around.region}"
+
+
+def _announcing(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Destination and suffix of each notification of new objects."""
+    for kind, name in KINDS.items():
+        for each in told.get(kind, []):
+            if any(event.startswith("s3:ObjectCreated:") for event in each["Events"]):
+                yield each[name], suffix_of(each)
+
+
+def _gone(around: Surroundings, told: dict[str, Any]) -> Iterator[str]:
+    """The destinations that are not there; one that may not be looked at is taken to be.
+
+    Whether its policy still admits the bucket is not looked at.
+    """
+    for arn in sorted({each[name] for kind, name in KINDS.items() for each in told.get(kind, [])}):
+        _, _, service, _, owner, name = arn.split(":", 5)
+        operation, parameters = {
+            "sqs": ("get_queue_url", {"QueueName": name, "QueueOwnerAWSAccountId": owner}),
+            "sns": ("get_topic_attributes", {"TopicArn": arn}),
+            "lambda": ("get_function_configuration", {"FunctionName": arn}),
+        }[service]
+        try:
+            around.ask(f"looking for {arn}", service, operation, **parameters)
+        except S3CommitError as error:
+            if answered(error).endswith(GONE):
+                yield f"{arn}, which it notifies, is gone, and S3 checks it: remove that one"
+
+
+def lifecycle(around: Surroundings) -> Finding:
+    """A lifecycle rule aborts forgotten uploads, and none does so too early.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html
+    """
+    bucket = around.data_bucket
+    doing, what = f"reading the lifecycle of bucket {bucket}", "get_bucket_lifecycle_configuration"
+    try:
+        rules = around.ask(doing, "s3", what, Bucket=bucket)["Rules"]
+    except NotFoundError:
+        rules = []
+    days = [
+        int(rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"])
+        for rule in rules
+        if rule["Status"] == "Enabled" and "AbortIncompleteMultipartUpload" in rule
+    ]
+    if not days:
+        return to_do(
+            f"no lifecycle rule of bucket {bucket} aborts incomplete uploads: add one, of more days"
+            " than your longest job takes, for uploads whose job left no trace"
+        )
+    if min(days) < LEAST_DAYS:
+        return to_do(
+            f"a lifecycle rule of bucket {bucket} aborts uploads after {min(days)} day: a job that"
+            f" takes longer loses its data. Set it to {LEAST_DAYS} days or more"
+        )
+    return ok(f"bucket {bucket} aborts incomplete uploads after {min(days)} days")
+
+
+def policy(around: Surroundings) -> Finding:
+    """The bucket's policy has no Deny on objects that may be meant for the pipeline too.
+
+    Policies of the organization are not looked at: the account can't read them.
+    """
+    bucket = around.data_bucket
+    doing = f"reading the policy of bucket {bucket}"
+    try:
+        text = around.ask(doing, "s3", "get_bucket_policy", Bucket=bucket)["Policy"]
+    except NotFoundError as error:
+        if error.code == NO_BUCKET:
+            raise
+        return ok(f"bucket {bucket} has no policy")
+    denying = [
+        f"{statement.get('Sid', 'one without a Sid')} ({', '.join(keys) or 'no condition'})"
+        for statement in _many(json.loads(text)["Statement"])
+        if (keys := _unknown(around, statement)) is not None
+    ]
+    if denying:
+        return to_do(
+            f"the policy of bucket {bucket} denies to put or get objects by {'; '.join(denying)}:"
+            f" see whether that is for the roles below {_role(around, '')} too, and"
+            ' "Policies of companies" in docs/deploy.md'
+        )
+    return ok(f"the policy of bucket {bucket} denies the pipeline no object")
+
+
+def _unknown(around: Surroundings, statement: dict[str, Any]) -> list[str] | None:
+    """The conditions of a Deny that may apply to the pipeline; None if it does not."""
+    principal = statement.get("Principal", "*")
+    everyone = "*" in _many(principal.get("AWS", []) if isinstance(principal, dict) else principal)
+    actions = [str(action).lower() for action in _many(statement.get("Action", "*"))]
+    touched = any(fnmatchcase(denied, action) for denied in DENIED for action in actions)
+    if statement["Effect"] != "Deny" or not (everyone and touched):
+        return None
+    keys: set[str] = set()
+    for operator, condition in statement.get("Condition", {}).items():
+        for key, values in condition.items():
+            role = _role(around, "x")
+            exempt = any(fnmatchcase(role, str(value)) for value in _many(values))
+            if key.lower() == "aws:principalarn" and "Not" in operator and exempt:
+                return None
+            keys.add(key)
+    known = HARMLESS | (HEADERS if (around.parameters or {}).get("encryption") else set())
+    if keys and {key.lower() for key in keys} <= known:
+        return None
+    return sorted(keys)
+
+
+def _role(around: Surroundings, name: str) -> str:
+    """The ARN of a role of the deployment."""
+    partition = around.identity["Arn"].split(":")[1]
+    path = around.stack(env.PIPELINE_STACK)
+    return f"arn:{partition}:iam::{around.identity['Account']}:role/{path}/{name}"
+
+
+def _many(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def ownership(around: Surroundings) -> Finding:
+    """Who owns what is written; manifests of another owner can't be read by the pipeline.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html
+    """
+    bucket, what = around.data_bucket, "get_bucket_ownership_controls"
+    doing = f"reading the ownership controls of bucket {bucket}"
+    try:
+        rules = around.ask(doing, "s3", what, Bucket=bucket)["OwnershipControls"]["Rules"]
+    except NotFoundError as error:
+        if error.code == NO_BUCKET:
+            raise
+        rules = [{"ObjectOwnership": "ObjectWriter"}]  # what it is where nobody said
+    found = rules[0]["ObjectOwnership"]
+    if found == "BucketOwnerEnforced":
+        return ok(f"the owner of bucket {bucket} owns each object")
+    return ok(
+        f"bucket {bucket} has ACLs ({found}): fine for writers of its own account; what those of"
+        " another account write is theirs, and the pipeline can't read it"
+    )

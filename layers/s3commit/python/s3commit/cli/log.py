@@ -1,0 +1,167 @@
+"""``s3commit log``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import click
+
+from s3commit.cli.job import LOOKED_AT, Job, jobs_at, read_job
+from s3commit.cli.options import DESTINATION, table_option, with_session
+from s3commit.cli.render import epoch_of, fields, one_line
+from s3commit.cli.session import Session
+from s3commit.core.formats.layout import (
+    COMMITS,
+    COMMITS_SUFFIX,
+    JOB_ID,
+    MAGIC_PREFIX,
+    TASKS,
+    JobDirectory,
+)
+from s3commit.core.formats.published import MAX_LINE_BYTES, CommitHeader, decode_commit_header
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.job import Destination, Who
+from s3commit.core.model.locks import key_digest
+from s3commit.core.model.states import JobState
+
+KEY_DIGITS = 8
+LONGEST_WHO = 160  # characters
+_UNDONE = (JobState.ABORTED, JobState.ROLLED_BACK)
+_COLUMNS = {
+    "STARTED": "startedAt",
+    "TOOK": "tookSeconds",
+    "STATE": "state",
+    "FILES": "files",
+    "SIZE": "bytes",
+    "ROWS": "rows",
+    "KEY": "key",
+    "JOB": "jobId",
+    "WHO": "by",
+    "WHY NOT": "why",
+}
+
+
+@click.command()
+@click.argument("destination", type=DESTINATION)
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Jobs.")
+@click.option("--key", metavar="KEY", help="Only jobs with this idempotency key.")
+@table_option()
+@with_session
+def log(
+    session: Session, *, destination: Destination, limit: int, key: str | None, table: str | None
+) -> None:
+    """Say what happened at a table: its jobs, the latest first, however they ended.
+
+    STARTED is UTC; TOOK ends with the outcome. KEY has the first digits of the idempotency key's
+    SHA-256. WHO is what the writer said of itself: its application, user and host, and its Airflow
+    run. Needs S3 alone; with a table it also has the undone jobs of which S3 has nothing any more:
+    the jar deletes the documents of those. Run `s3commit show JOB` for all about one.
+    """
+    wanted = key and key_digest(key)
+    found = sorted(_begun(session, destination, table).items(), key=_moment, reverse=True)
+    read, rest = partial(_document, session, table, destination), iter(found)
+    jobs: list[dict[str, Any]] = []
+    while len(jobs) < limit and (some := list(islice(rest, limit))):
+        documents = session.parallel(read, some)
+        jobs += [one for one in documents if wanted in {None, one["idempotencyKey"]}]
+    jobs.sort(key=lambda job: job["startedAt"], reverse=True)
+    more = len(jobs) > limit or next(rest, None) is not None
+    document = {"destination": destination.uri, "complete": not more, "jobs": jobs[:limit]}
+    session.out.table(document, "jobs", _COLUMNS)
+    if not jobs:
+        session.out.note(f"no jobs at {destination.uri}")
+    if more:
+        session.out.note("there are earlier ones: raise --limit")
+
+
+def _moment(begun: tuple[str, str]) -> str:
+    return begun[1]
+
+
+def _begun(session: Session, destination: Destination, table: str | None) -> dict[str, str]:
+    """About when each job at the destination has begun, by its id.
+
+    One request for some hundred jobs, and with a table those of `jobs_at`.
+    """
+    found: dict[str, str] = {}
+    if table:
+        ledger = session.ledger(table)
+        for state in _UNDONE:
+            now = session.clock.now()
+            latest, _ = jobs_at(ledger, state, now, destination, LOOKED_AT, latest_first=True)
+            here = (record for record in latest if record.destination == destination)
+            found |= {record.job_id: record.created_at for record in here}
+    bucket, prefix = destination.bucket, destination.prefix + COMMITS
+    for one in session.store.list(bucket, prefix):
+        job_id = one.key[len(prefix) :].removesuffix(COMMITS_SUFFIX)
+        if one.key == JobDirectory(destination, job_id).commits and JOB_ID.fullmatch(job_id):
+            found[job_id] = one.modified
+    return found | dict(_job_documents(session, destination))
+
+
+def _job_documents(session: Session, destination: Destination) -> Iterator[tuple[str, str]]:
+    """Each job with a ``job.json``, and when that was put; manifests of tasks are skipped."""
+    bucket, prefix, after = destination.bucket, destination.prefix + MAGIC_PREFIX, ""
+    while True:
+        for one in session.store.list(bucket, prefix, after=after):
+            job_id, _, document = one.key[len(prefix) :].partition("/")
+            directory = JobDirectory(destination, job_id)
+            if one.key == directory.job and JOB_ID.fullmatch(job_id):
+                yield job_id, one.modified
+            elif document.startswith(TASKS):
+                after = directory.tasks[:-1] + "0"  # the character after "/"
+                break
+        else:
+            return
+
+
+def _document(
+    session: Session, table: str | None, destination: Destination, begun: tuple[str, str]
+) -> dict[str, Any]:
+    job_id, listed = begun
+    directory = JobDirectory(destination, job_id)
+    job = read_job(session, directory, table, None)
+    header = _header(session, job) if job.committed else None
+    said, result = job.spec or job.record, job.result
+    began = said.created_at if said else None
+    ended = result.finished_at if result else job.record.finished_at if job.record else None
+    ended = ended or (header.decided_at if header else None)
+    # Of a job whose documents are past their time the manifest in _commits/ is left.
+    state = JobState.COMMITTED.value if header and said is None else job.state
+    keyed = said or header
+    key = keyed.idempotency_key if keyed else None
+    who, failure = job.spec.who if job.spec else None, job.failure
+    return {
+        "jobId": job_id,
+        "startedAt": began or listed,
+        "endedAt": ended,
+        "tookSeconds": max(0, int(epoch_of(ended) - epoch_of(began))) if began and ended else None,
+        "state": state,
+        **fields(header or result, "files", "bytes", "rows"),
+        "idempotencyKey": key,
+        "key": key and key[:KEY_DIGITS],
+        "who": who and fields(who, *Who.__slots__),
+        "by": who and _by(who),
+        "error": failure and fields(failure, "code", "message"),
+        "why": failure and one_line(f"{failure.code}: {failure.message}"),
+    }
+
+
+def _header(session: Session, job: Job) -> CommitHeader | None:
+    directory = job.directory
+    try:
+        line = session.store.first_bytes(directory.bucket, directory.commits, MAX_LINE_BYTES)
+        return decode_commit_header(line)
+    except (InvalidInputError, NotFoundError):
+        return None
+
+
+def _by(who: Who) -> str:
+    """``sales (application_1_7), ops@node-7, dag/run/task``, of what is said."""
+    number = who.application_id and f"({who.application_id})"
+    application = " ".join(filter(None, (who.application, number)))
+    place = "@".join(filter(None, (who.user, who.host)))
+    return one_line(", ".join(filter(None, (application, place, who.airflow))), LONGEST_WHO)

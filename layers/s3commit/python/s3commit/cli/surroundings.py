@@ -1,0 +1,116 @@
+"""What the checks of `doctor` look at, and how they answer."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from typing import Any, NamedTuple
+
+import boto3.session
+
+from s3commit.aws import env
+from s3commit.aws.failures import translated
+from s3commit.aws.notifications import told
+from s3commit.aws.session import make_session
+from s3commit.aws.settings import region
+from s3commit.cli.session import stack_outputs
+from s3commit.core.model.errors import NotFoundError
+
+
+class Finding(NamedTuple):
+    """A check's answer. What could not be looked at, or is not there, is skipped: no failure."""
+
+    verdict: str
+    text: str
+
+
+ok = partial(Finding, "ok")  # all is well
+to_do = partial(Finding, "do")  # something has to be done, and the text says what
+skipped = partial(Finding, "skipped")  # it was not looked at, and the text says why
+
+
+class NoBucketError(NotFoundError):
+    """Neither an option nor a stack names the data bucket, so nothing of it is checked."""
+
+
+@dataclass
+class Surroundings:
+    """Account, region and deployment. ``connect`` gives a boto3 client; tests give their own.
+
+    ``name`` is the deployment's parameter of that name, ``bucket`` the data bucket if no stack is
+    to be asked for it; ``role`` is the ARN of a Spark role that writes below ``prefix``. With a
+    prefix alone it is the caller who writes there.
+    """
+
+    region: str | None
+    connect: Callable[[str], Any]
+    name: str | None = None
+    bucket: str | None = None
+    role: str | None = None
+    prefix: str = ""
+
+    def stack(self, stack: str) -> str:
+        """The stack's name in this deployment."""
+        return f"{stack}-{self.name}" if self.name else stack
+
+    @cached_property
+    def storage(self) -> dict[str, str] | None:
+        """The outputs of the storage stack, as `pipeline`."""
+        return self._outputs(env.STORAGE_STACK)
+
+    @cached_property
+    def pipeline(self) -> dict[str, str] | None:
+        """The outputs of the pipeline's stack by name; None if it is not deployed.
+
+        Raises `AccessError` if the caller may not read it.
+        """
+        return self._outputs(env.PIPELINE_STACK)
+
+    @cached_property
+    def data_bucket(self) -> str:
+        """The name that was given, or the one that the storage stack says.
+
+        Raises `NoBucketError` if neither does.
+        """
+        found = self.bucket or (self.storage or {}).get(env.BUCKET_OUTPUT)
+        if found is None:
+            raise NoBucketError("no stack says which bucket: name it with --bucket")
+        return found
+
+    @cached_property
+    def parameters(self) -> dict[str, Any] | None:
+        """The parameters of the deployment that are not the defaults, as `pipeline`."""
+        if self.storage is None:
+            return None
+        found: dict[str, Any] = json.loads(self.storage.get(env.PARAMETERS_OUTPUT, "{}"))
+        return found
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """STS's answer to who this is: ``Arn`` and ``Account``."""
+        found: dict[str, str] = self.ask("asking STS who this is", "sts", "get_caller_identity")
+        return found
+
+    @cached_property
+    def notifications(self) -> dict[str, Any]:
+        """The bucket's GetBucketNotificationConfiguration."""
+        return told(self.connect("s3"), self.data_bucket)
+
+    def ask(self, doing: str, service: str, operation: str, **parameters: Any) -> Any:
+        """What AWS answers; its errors are this package's, with what was being done."""
+        with translated(doing):
+            return getattr(self.connect(service), operation)(**parameters)
+
+    def _outputs(self, stack: str) -> dict[str, str] | None:
+        return stack_outputs(self.connect("cloudformation"), self.stack(stack))
+
+
+def surroundings(**options: Any) -> Surroundings:
+    """What the standard AWS configuration leads to, with the options of `Surroundings`."""
+    with translated("reading the AWS configuration"):
+        where = region(os.environ) or boto3.session.Session().region_name
+    session = cache(lambda: make_session(where))
+    return Surroundings(where, cache(lambda service: session().create_client(service)), **options)

@@ -1,0 +1,138 @@
+"""The queues before the pipeline, and how a bucket's events come into them.
+
+Either the bucket notifies the queues itself, or EventBridge does by a rule for each queue: S3
+refuses two notifications of one event whose filters overlap, EventBridge refuses no rule.
+https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-filtering.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from stacks.functions import FUNCTIONS
+
+# The queues, each with the function that takes its messages.
+CONSUMERS = {"Ingest": "ingest", "Request": "dispatch"}
+# Which queue hears of the objects whose keys end so.
+NOTIFIED = {".pendingset": "Ingest", "/job.json": "Ingest", "/request.json": "Request"}
+# After that many tries a message is put aside and the alarm rings.
+MAX_RECEIVE = 5
+# SQS keeps a message 14 days at most: a dead letter gets all of them.
+DEAD_LETTER_DAYS = 14
+QUEUE_DAYS = 4
+
+
+class Inbox(Construct):
+    """``queue`` and ``dead_letters``; encrypted by SQS, TLS only.
+
+    It has no consumer of its own: `stacks.pipeline` connects the functions.
+    """
+
+    def __init__(self, scope: Construct, name: str) -> None:
+        super().__init__(scope, name)
+        self.suffixes = [suffix for suffix, inbox in NOTIFIED.items() if inbox == name]
+        self.dead_letters = sqs.Queue(
+            self,
+            "DeadLetters",
+            retention_period=cdk.Duration.days(DEAD_LETTER_DAYS),
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+        )
+        self.queue = sqs.Queue(
+            self,
+            "Queue",
+            # AWS asks for six times the function's timeout, and the batching window on top:
+            # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+            visibility_timeout=cdk.Duration.seconds(6 * FUNCTIONS[CONSUMERS[name]].timeout),
+            retention_period=cdk.Duration.days(QUEUE_DAYS),
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=self.dead_letters, max_receive_count=MAX_RECEIVE
+            ),
+        )
+
+    def admit(self, service: str, source_arn: str) -> None:
+        """Let ``service`` send here in the name of ``source_arn``, from this account alone."""
+        self.queue.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="Events",
+                actions=["sqs:SendMessage"],
+                principals=[iam.ServicePrincipal(service)],
+                resources=[self.queue.queue_arn],
+                conditions={
+                    "ArnLike": {"aws:SourceArn": source_arn},
+                    "StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account},
+                },
+            )
+        )
+
+    @property
+    def admission(self) -> Construct:
+        """The queue's policy: what must stand before a bucket may notify."""
+        policy = self.queue.node.find_child("Policy")
+        assert isinstance(policy, Construct)  # noqa: S101 - an L2 queue's policy is one
+        return policy
+
+    @property
+    def notified(self) -> list[s3.CfnBucket.QueueConfigurationProperty]:
+        """What this queue takes, in the bucket's own NotificationConfiguration."""
+        return [
+            s3.CfnBucket.QueueConfigurationProperty(
+                event="s3:ObjectCreated:*",
+                queue=self.queue.queue_arn,
+                filter=s3.CfnBucket.NotificationFilterProperty(
+                    s3_key=s3.CfnBucket.S3KeyFilterProperty(
+                        rules=[s3.CfnBucket.FilterRuleProperty(name="suffix", value=suffix)]
+                    )
+                ),
+            )
+            for suffix in self.suffixes
+        ]
+
+    def add_rule(self, bucket_name: str) -> None:
+        """Have EventBridge send what it hears of the bucket's new objects, if it is for us.
+
+        The bucket has to send its events there. Which conditions EventBridge fulfills:
+        https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-conditions.html
+        """
+        keys = [{"suffix": suffix} for suffix in self.suffixes]
+        rule = events.CfnRule(
+            self,
+            "Rule",
+            description="Objects of s3commit's protocol",
+            event_pattern={
+                "source": ["aws.s3"],
+                "detail-type": ["Object Created"],
+                "detail": {"bucket": {"name": [bucket_name]}, "object": {"key": keys}},
+            },
+            targets=[events.CfnRule.TargetProperty(id="Queue", arn=self.queue.queue_arn)],
+        )
+        self.admit("events.amazonaws.com", rule.attr_arn)
+
+
+@jsii.implements(s3.IBucketNotificationDestination)
+class InboxDestination:
+    """An inbox as an imported bucket's notifications name it.
+
+    The CDK's own destination would admit the bucket by its name alone, whose account it may be.
+    """
+
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
+
+    def bind(self, scope: Construct, bucket: Any) -> s3.BucketNotificationDestinationConfig:
+        """The queue, and that its policy comes first."""
+        return s3.BucketNotificationDestinationConfig(
+            arn=self._inbox.queue.queue_arn,
+            type=s3.BucketNotificationDestinationType.QUEUE,
+            dependencies=[self._inbox.admission],
+        )

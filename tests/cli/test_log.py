@@ -1,0 +1,83 @@
+"""``s3commit log``: what happened at a table."""
+
+from __future__ import annotations
+
+from s3commit.core.model.job import Who
+from s3commit.core.model.locks import key_digest
+from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
+from tests.core.world import BUCKET, job_directory
+
+KEY = key_digest("2026-11-21")  # as job.json has it
+WHO = Who("application_1_7", "sales", "ops", "node-7", "daily/run/write/-1/2")
+
+
+def test_the_latest_job_comes_first_with_who_and_why_however_it_ended(desk: Desk) -> None:
+    began = desk.world.clock.now()
+    desk.committed_job(JOB, who=WHO, idempotency_key=KEY, created_at=began)
+    desk.world.clock.advance(60)
+    desk.committed_job(OTHER, idempotency_key=KEY)
+    desk.world.clock.advance(60)
+    desk.requested_job(THIRD, who=Who(user="ops"))
+    header, *rows = desk.run("log", SALES).stdout.splitlines()
+    assert header.split()[:4] == ["STARTED", "TOOK", "STATE", "FILES"]
+    assert header.split()[4:] == ["SIZE", "ROWS", "KEY", "JOB", "WHO", "WHY", "NOT"]
+    third, other, first = rows
+    assert third.split()[2:] == ["REQUESTED", THIRD, "ops"]
+    assert other.split()[2] == "ABORTED"
+    assert "ALREADY_COMMITTED: the data of idempotencyKey" in other
+    shown = f"{JOB}  sales (application_1_7), ops@node-7, daily/run/write/-1/2"
+    assert first.startswith("2026-11-21 22:00:00Z    0s  COMMITTED      2   8 B     8  ")
+    assert first.endswith(shown)
+    document = desk.json("log", SALES)
+    assert document["complete"] is True
+    assert document["jobs"][2]["who"] == {
+        "applicationId": "application_1_7",
+        "application": "sales",
+        "user": "ops",
+        "host": "node-7",
+        "airflow": "daily/run/write/-1/2",
+    }
+    assert document["jobs"][1]["error"]["code"] == "ALREADY_COMMITTED"
+
+
+def test_a_key_finds_its_jobs_and_a_limit_says_that_there_are_more(desk: Desk) -> None:
+    desk.committed_job(JOB, idempotency_key=KEY)
+    desk.world.clock.advance(60)
+    desk.committed_job(OTHER)
+    (job,) = desk.json("log", SALES, "--key", "2026-11-21", "--limit", "1")["jobs"]
+    assert (job["jobId"], job["idempotencyKey"], job["key"]) == (JOB, KEY, KEY[:8])
+    assert desk.json("log", SALES, "--key", "2026-11")["jobs"] == []
+    result = desk.run("log", SALES, "--limit", "1")
+    assert OTHER in result.stdout
+    assert JOB not in result.stdout
+    assert result.stderr == "there are earlier ones: raise --limit\n"
+
+
+def test_what_is_gone_from_s3_is_known_by_the_manifest_or_the_ledger(desk: Desk) -> None:
+    """The sweep retires documents, and the jar deletes those of an undone job."""
+    for directory in (desk.committed_job(JOB), desk.aborted_job(OTHER)):
+        for key in desk.world.store.list(BUCKET, directory.prefix):
+            desk.world.store.delete(BUCKET, key.key)
+    (kept,) = desk.json("log", SALES)["jobs"]
+    assert (kept["jobId"], kept["state"], kept["files"]) == (JOB, "COMMITTED", 2)
+    jobs = {one["jobId"]: one for one in desk.json("log", SALES, "--table", TABLE)["jobs"]}
+    assert jobs[OTHER]["error"]["code"] == "ABORTED_BY_CLIENT"
+    assert jobs.keys() == {JOB, OTHER}
+
+
+def test_what_others_put_there_is_no_job_and_what_they_say_is_shown_harmlessly(desk: Desk) -> None:
+    store, mark = desk.world.store, "\x1b[2J"
+    desk.requested_job(JOB, who=Who(application=f"{mark}{'x' * 200}", airflow=mark))
+    store.put(BUCKET, "sales/__magic_job-x/job.json", b"{}")
+    store.put(BUCKET, f"sales/__magic_job-{OTHER}/tasks/t/a.pendingset", b"{}")
+    store.put(BUCKET, "sales/_commits/x.jsonl", b"{}")
+    store.put(BUCKET, job_directory(THIRD).job, b"{}")
+    output = desk.run("log", SALES).stdout
+    assert mark not in output
+    assert max(map(len, output.splitlines())) < 300
+    assert {one["jobId"] for one in desk.json("log", SALES)["jobs"]} == {JOB, THIRD}
+
+
+def test_nothing_is_said_of_another_table(desk: Desk) -> None:
+    desk.committed_job(JOB)
+    assert desk.run("log", "s3://lake/sale/").stderr == "no jobs at s3://lake/sale/\n"

@@ -1,0 +1,142 @@
+"""What a forgotten parameter would change stops a deployment, unless it is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import boto3.session
+import pytest
+
+from s3commit.aws import env
+from stacks.changes import GUARDED, UnknownError, refuse_changes
+from stacks.config import ConfigError, DeployConfig
+from stacks.layers import ROOT
+from stacks.pipeline import cdk_json
+from tests.stacks.synthesized import KEY_ARN, Assembly
+
+ACCOUNT = "123456789012"
+DEPLOYED = {"importBucket": "lake", "kmsKeyArn": KEY_ARN, "alarmEmail": "a@b.example"}
+_REGIONS = iter(boto3.session.Session().get_available_regions("cloudformation"))
+
+
+class Deployer:
+    """A region of its own, with or without a deployment."""
+
+    def __init__(self, endpoint: str, patch: pytest.MonkeyPatch) -> None:
+        patch.setenv("AWS_ENDPOINT_URL", endpoint)
+        self.session = boto3.session.Session(region_name=next(_REGIONS))
+
+    def deploy(self, **parameters: Any) -> None:
+        config = self.config(**parameters)
+        outputs = {
+            env.PARAMETERS_OUTPUT: {"Value": json.dumps(config.given)},
+            "Arn": {"Value": "arn", "Export": {"Name": config.stack_name(env.BUCKET_EXPORT)}},
+        }
+        template = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}, "Outputs": outputs}
+        self.session.client("cloudformation").create_stack(
+            StackName=config.stack_name(env.STORAGE_STACK), TemplateBody=json.dumps(template)
+        )
+
+    def config(self, **parameters: Any) -> DeployConfig:
+        return DeployConfig.from_context({f"s3commit:{key}": parameters[key] for key in parameters})
+
+    def again(self, account: str = ACCOUNT, **parameters: Any) -> None:
+        refuse_changes(self.config(**parameters), self.session, account)
+
+
+@pytest.fixture
+def deployer(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Deployer:
+    return Deployer(moto_endpoint, monkeypatch)
+
+
+def test_the_first_deployment_and_the_same_again_are_let_through(deployer: Deployer) -> None:
+    deployer.again(**DEPLOYED)
+    deployer.deploy(**DEPLOYED)
+    deployer.again(**DEPLOYED, sweepMinutes=30)
+
+
+@pytest.mark.parametrize("forgotten", sorted(DEPLOYED))
+def test_a_forgotten_parameter_stops_it_until_it_is_named(
+    deployer: Deployer, forgotten: str
+) -> None:
+    deployer.deploy(**DEPLOYED)
+    given = {name: value for name, value in DEPLOYED.items() if name != forgotten}
+    told = f"{forgotten} was {DEPLOYED[forgotten]}, now is not"
+    with pytest.raises(ConfigError, match=told) as stopped:
+        deployer.again(**given)
+    assert f"-c s3commit:change={forgotten}" in str(stopped.value)
+    deployer.again(**given, change=forgotten)
+
+
+def test_another_value_stops_it_and_each_has_to_be_named(deployer: Deployer) -> None:
+    deployer.deploy(bucketName="one")
+    with pytest.raises(ConfigError, match="bucketName was one, now two; alarmEmail was not given"):
+        deployer.again(bucketName="two", alarmEmail="a@b.example")
+    with pytest.raises(ConfigError, match=r"change .*: alarmEmail was not given, now a@b\.example"):
+        deployer.again(bucketName="two", alarmEmail="a@b.example", change="bucketName")
+
+
+def test_a_forgotten_name_makes_no_second_deployment(deployer: Deployer) -> None:
+    deployer.deploy(name="dev")
+    with pytest.raises(ConfigError, match="no S3CommitStorage here, but S3CommitStorage-dev"):
+        deployer.again()
+    deployer.again(change="name")
+    deployer.again(name="dev")
+
+
+def test_app_py_stops_when_the_cdk_command_gives_it_an_account(deployer: Deployer) -> None:
+    deployer.deploy(**DEPLOYED)
+    region = deployer.session.region_name
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "app.py")],
+        env=os.environ | {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": region},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("s3commit: this would change S3CommitStorage")
+
+
+def test_of_another_account_nothing_is_compared(deployer: Deployer) -> None:
+    with pytest.raises(UnknownError, match=f"credentials of {ACCOUNT}, not of 111122223333"):
+        deployer.again("111122223333")
+
+
+def test_the_pipeline_imports_the_bucket_under_one_name(
+    assembly: Assembly, imported: Assembly
+) -> None:
+    """So CloudFormation, too, refuses another bucket while there is a pipeline."""
+    for one, name in ((assembly, env.BUCKET_EXPORT), (imported, f"{env.BUCKET_EXPORT}-dev")):
+        assert {"Fn::ImportValue": name} in list(_values(one.pipeline))
+        exported = [output.get("Export") for output in one.storage["Outputs"].values()]
+        assert {"Name": name} in exported
+        assert ":s3:::" not in json.dumps(one.pipeline), "the bucket, past the import"
+
+
+def test_the_parameters_of_cdk_json_are_those_of_aws_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The embedded runtime has no imported bucket."""
+    context = {"s3commit:importBucket": "lake", "@aws-cdk/core:x": True}
+    (tmp_path / "cdk.json").write_text(json.dumps({"context": context}))
+    assert cdk_json(tmp_path) == context
+    monkeypatch.setenv(env.LOCAL, "1")
+    assert cdk_json(tmp_path) == {"@aws-cdk/core:x": True}
+
+
+def test_the_parameters_stand_in_an_output(imported: Assembly) -> None:
+    told = json.loads(imported.storage["Outputs"][env.PARAMETERS_OUTPUT]["Value"])
+    assert told["importBucket"] == "lake"
+    assert set(GUARDED) & set(told) == {"importBucket", "kmsKeyArn"}
+
+
+def _values(node: Any) -> Any:
+    yield node
+    for each in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _values(each)
