@@ -14,8 +14,10 @@ from s3commit.core.formats.layout import belongs_to_job
 from s3commit.core.model.job import Conflict, Outcome, Scope
 from s3commit.core.model.states import JobState
 from tests.core.enumerated import every_point
+from tests.core.healed import heal_now
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.crash.scenarios import BEFORE, POLICIES, SCENARIOS, Scenario, check_ended, fill
+from tests.fakes.execution import run_execution
 from tests.fakes.faults import Crash, FaultPlan
 
 COMMITTED = [
@@ -115,3 +117,19 @@ def test_i3_i8_a_job_that_has_ended_stays_so_whatever_becomes_of_its_job_json() 
     world.run(directory, "execution-2")
     assert world.record(directory).state is JobState.COMMITTED
     assert world.result(directory).outcome is Outcome.COMMITTED
+
+
+def test_i8_a_job_whose_marker_was_seen_is_never_undone_even_if_ledger_and_files_are_lost() -> None:
+    """A reader may act on the marker at once, as one does that makes one file of many."""
+    world, directory = World(plan=FaultPlan().crash_before("advance", nth=3)), job_directory()
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
+    with pytest.raises(Crash):
+        world.run(directory)
+    assert world.store.head(BUCKET, directory.success) is not None
+    key = f"sales/part-t0-{directory.job_id}.parquet"
+    world.store.delete(BUCKET, key)
+    world.ledger.lose()
+    heal_now(world)
+    run_execution(world.unplanned, directory, execution="execution-2")
+    assert world.result(directory).outcome is Outcome.COMMITTED
+    assert set(world.visible()) == {key.replace("t0", "t1")}

@@ -196,7 +196,7 @@ MUTANTS = [
         "        note_publishing(ports, record)\n",
         "",
         "I8",
-        by="tests/crash",
+        by="tests/crash/test_lost_ledger.py",
     ),
     # Hostile input.
     Mutant(
