@@ -69,10 +69,12 @@ class Adversary:
     prefix: str
     moves: Counter[str] = field(default_factory=Counter)
     uploads: list[PendingFile] = field(default_factory=list)
+    came: str = ""
     _serial: int = 0
 
     def run(self, plots: int) -> None:
         """So many plots, each with one job directory as its scene."""
+        self.came = self.scheduler.s3_clock.now()
         for _ in range(plots):
             self._plot()
             self.scheduler.sleep(self.rng.choice([0.0, 0.1, 5.0, 300.0, 3000.0]))
@@ -142,8 +144,14 @@ class Adversary:
     # Its calls.
 
     def put(self, key: str, body: bytes, *, if_absent: bool = False) -> None:
-        """Put an object below its prefix."""
+        """Put an object below its prefix, at once or as the last act of an upload in parts.
+
+        On AWS the Last-Modified of the latter is when the upload was begun: when it came here.
+        """
         self.store.put(BUCKET, key, body, if_absent=if_absent)
+        version = self.bucket.current(key)
+        if version is not None and version.body == body and self.rng.random() < 0.3:
+            object.__setattr__(version, "modified", self.came)
 
     def upload(self, directory: JobDirectory, key: str, body: bytes) -> PendingFile:
         """Begin an upload of its own, of an attempt or of none."""
