@@ -151,3 +151,16 @@ def test_i12_what_lies_at_a_name_of_ours_stops_no_decided_job(name: str, what: s
     assert world.record(directory).state is JobState.COMMITTED
     assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}
     assert world.ledger.holders == set()
+
+
+def test_i12_a_record_of_another_directory_under_the_same_ref_is_left_alone() -> None:
+    """A ref has 128 bits; should somebody find two directories with one, nothing is done."""
+    world, directory, elsewhere = World(), job_directory(), job_directory(JOB, "elsewhere/")
+    world.request(elsewhere, world.attempt(elsewhere, "t0"))
+    world.run(elsewhere)
+    theirs = world.record(elsewhere)
+    world.ledger._jobs[directory.ref] = theirs
+    world.request(directory, world.attempt(directory, "t0"))
+    assert world.run(directory)[-1] == "Superseded"
+    assert world.ledger.job(directory.ref) == theirs
+    assert world.visible() == {}

@@ -95,6 +95,18 @@ def test_a_manifest_is_noted_whoever_announces_it_and_whatever_its_name(
     assert len(list(world.ledger.attempts(directory.ref))) == 2
 
 
+@pytest.mark.parametrize("announce", [message, brought])
+def test_i12_what_another_bucket_announces_is_ignored(
+    world: World, call: Call, announce: Callable[[str, str], dict[str, Any]]
+) -> None:
+    """Whoever owns a bucket of the account may send its events here."""
+    attempt = world.attempt(DIRECTORY, "t0")
+    record = announce("m0", DIRECTORY.prefix + attempt.manifest)
+    record["body"] = record["body"].replace(f'"{BUCKET}"', '"another"')
+    assert failed(call("ingest", {"Records": [record]})) == []
+    assert world.ledger.job(DIRECTORY.ref) is None
+
+
 def test_one_bad_message_does_not_fail_its_neighbours(
     world: World, call: Call, refusals: Refusals
 ) -> None:

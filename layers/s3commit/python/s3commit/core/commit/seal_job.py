@@ -9,7 +9,7 @@ from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import put_decision, read_decision
 from s3commit.core.job.documents import read_request, read_spec, refusing_unreadable
-from s3commit.core.job.record import move, new_record
+from s3commit.core.job.record import move, new_record, record_of
 from s3commit.core.job.uploads import is_further_up
 from s3commit.core.lost_ledger import heal, record_from_s3
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
@@ -79,7 +79,7 @@ def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
 
 
 def _find_or_open(ports: Ports, directory: JobDirectory) -> JobRecord:
-    record = ports.ledger.job(directory.ref)
+    record = record_of(ports, directory)
     if record is not None:
         return record
     try:

@@ -73,12 +73,23 @@ def coming_again(
     return replace(again, pause=SHORTEST_WAIT) if time.is_cut else again
 
 
+def record_of(ports: Ports, directory: JobDirectory) -> JobRecord | None:
+    """The job's record, if the ledger has one.
+
+    Raises `LostRaceError` for a record of another directory, should two refs ever be the same.
+    """
+    record = ports.ledger.job(directory.ref)
+    if record is not None and JobDirectory.of(record) != directory:
+        raise LostRaceError(f"ref {directory.ref} is of {JobDirectory.of(record).uri}", record)
+    return record
+
+
 def own_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobRecord:
     """The job's record, if it is in an expected state and under the ticket's generation.
 
     Raises `LostRaceError` otherwise: another execution has taken the job over, this one must stop.
     """
-    record = ports.ledger.job(ticket.ref)
+    record = record_of(ports, ticket.directory)
     if record is None or record.generation != ticket.generation or record.state not in expected:
         raise LostRaceError(f"job {ticket.job_id} has moved on without this execution", record)
     return record
