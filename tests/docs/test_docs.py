@@ -56,6 +56,16 @@ def test_every_path_that_is_named_exists(page: Path) -> None:
         assert (ROOT / path).exists() or (package / path).exists(), f"{page.name} names {path}"
 
 
+def test_every_decision_that_is_referred_to_has_its_page() -> None:
+    """In documents and in comments: an absorbed page's number is nowhere any more."""
+    there = {int(page.name[:4]) for page in (ROOT / "docs" / "adr").glob("*.md")}
+    folders = ("layers", "lambdas", "stacks", "tests", "bench")
+    files = [*PAGES, *(file for folder in folders for file in (ROOT / folder).rglob("*.py"))]
+    for file in files:
+        for number in re.findall(r"\b(?:ADR |adr/)0*([1-9]\d*)", file.read_text()):
+            assert int(number) in there, f"{file.relative_to(ROOT)} refers to ADR {number}"
+
+
 @pytest.mark.parametrize(
     ("head", "least"),
     [("threat | what stops it", 20), ("what was done | what shuts it", 15)],
