@@ -11,6 +11,7 @@ import pytest
 
 from s3commit.core.formats.layout import DECISION_FILE, PIPELINE, JobDirectory
 from s3commit.core.model.job import Destination
+from stacks.definition import STEPS
 
 JOB = "0b6f6f0e-0000-4000-8000-000000000001"
 ROOT = Path(__file__).parents[2]
@@ -25,6 +26,13 @@ def test_the_picture_of_the_states_is_the_codes_table() -> None:
         check=True,
     ).stdout
     assert f"```mermaid\n{made}```" in (ROOT / "docs" / "protocol.md").read_text()
+
+
+def test_the_table_of_the_states_has_each_with_its_function_and_module() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    for step, function in STEPS.items():
+        module = "_".join(re.findall("[A-Z][a-z]+", step)).lower()
+        assert f"| `{step}` | `{function}` | `core/commit/{module}.py` |" in page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
