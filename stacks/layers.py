@@ -2,7 +2,7 @@
 
 Handlers and package are one zip: an upgrade changes both with one call, and no call meets half of
 it. A function can't write there, so without byte code it compiles each module at each cold
-start: three quarters of its init (docs/adr/0026). What is compiled is platform-independent, and by
+start: three quarters of its init (docs/adr/0002). What is compiled is platform-independent, and by
 the name of its file for one Python alone: another, as the embedded runtime's may be, ignores it.
 A module whose byte code the runtime does not take is compiled as if there were none:
 https://docs.python.org/3/reference/import.html#cached-bytecode-invalidation

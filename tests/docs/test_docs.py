@@ -11,6 +11,7 @@ import pytest
 
 from s3commit.core.formats.layout import DECISION_FILE, PIPELINE, JobDirectory
 from s3commit.core.model.job import Destination
+from stacks.definition import STEPS
 
 JOB = "0b6f6f0e-0000-4000-8000-000000000001"
 ROOT = Path(__file__).parents[2]
@@ -25,6 +26,13 @@ def test_the_picture_of_the_states_is_the_codes_table() -> None:
         check=True,
     ).stdout
     assert f"```mermaid\n{made}```" in (ROOT / "docs" / "protocol.md").read_text()
+
+
+def test_the_table_of_the_states_has_each_with_its_function_and_module() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    for step, function in STEPS.items():
+        module = "_".join(re.findall("[A-Z][a-z]+", step)).lower()
+        assert f"| `{step}` | `{function}` | `core/commit/{module}.py` |" in page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -54,6 +62,16 @@ def test_every_path_that_is_named_exists(page: Path) -> None:
     for path in re.findall(pattern, page.read_text()):
         package = ROOT / "layers" / "s3commit" / "python" / "s3commit"
         assert (ROOT / path).exists() or (package / path).exists(), f"{page.name} names {path}"
+
+
+def test_every_decision_that_is_referred_to_has_its_page() -> None:
+    """In documents and in comments: an absorbed page's number is nowhere any more."""
+    there = {int(page.name[:4]) for page in (ROOT / "docs" / "adr").glob("*.md")}
+    folders = ("layers", "lambdas", "stacks", "tests", "bench")
+    files = [*PAGES, *(file for folder in folders for file in (ROOT / folder).rglob("*.py"))]
+    for file in files:
+        for number in re.findall(r"\b(?:ADR |adr/)0*([1-9]\d*)", file.read_text()):
+            assert int(number) in there, f"{file.relative_to(ROOT)} refers to ADR {number}"
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ class Door:
         """Whether listings of the pipeline lack this upload: a planned one of a job rolled back.
 
         AWS promises strong consistency for objects, and says nothing of listings of uploads
-        (docs/adr/0022). All others are listed: of those nothing else tells.
+        (docs/adr/0007). All others are listed: of those nothing else tells.
         """
         file = self.observer.files.get(upload_id)
         if not self.late_uploads or file is None:

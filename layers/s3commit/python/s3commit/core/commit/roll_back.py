@@ -31,7 +31,7 @@ def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
     if record.state is JobState.ROLLING_BACK:
         time = CallTime(ports.clock)
         with unless_overtaken(ports, ticket, JobState.ROLLING_BACK):
-            # Twice, since S3 may let a completion take effect late (docs/adr/0022).
+            # Twice, since S3 may let a completion take effect late (docs/adr/0007).
             pages = 2 * whole_pages(read_plan(ports, ticket.directory, record))
             reached = _undo_pages(ports, ticket, pages, time)
         if reached < len(pages) or not abort_uploads(ports, ticket.directory, time):

@@ -183,7 +183,7 @@ class JobDirectory:
 
     @property
     def pipeline_prefix(self) -> str:
-        """The prefix of what the pipeline writes about the job for itself (docs/adr/0019)."""
+        """The prefix of what the pipeline writes about the job for itself (docs/adr/0004)."""
         return f"{PIPELINE}{self.ref}/"
 
     @property

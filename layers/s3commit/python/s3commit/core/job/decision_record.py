@@ -3,7 +3,7 @@
 It lies at ``_s3commit/<ref>/decision.json`` at the bucket's root. It is put after the ledger's
 decision and before the first upload is completed, and has the job's state since. The
 rule that it stands for: a visible object is deleted only for a job with a decision on record, in
-the ledger, or, where the ledger was lost, here (docs/adr/0019).
+the ledger, or, where the ledger was lost, here (docs/adr/0004).
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> No
     """Put ``result.json`` of an ended job; one that is there stays.
 
     A client that has read that its job is undone may delete the job's documents, since a table can
-    be created only where nothing lies (docs/adr/0031). So a late try of this step, which finds none
+    be created only where nothing lies (docs/adr/0029). So a late try of this step, which finds none
     of the client's own, puts nothing: neither before its put nor, should they go at that moment,
     behind it.
     """

@@ -83,7 +83,7 @@ class Destination:
 
 
 def job_ref(job_id: str, destination: Destination) -> str:
-    """What the ledger knows a job by: its id, and 128 bits that say where it is (docs/adr/0019).
+    """What the ledger knows a job by: its id, and 128 bits that say where it is (docs/adr/0004).
 
     Whoever may list the bucket sees ids. The same id at another destination is another job, so it
     can't take this job's record, execution or lock. 69 of the 80 characters that Step
