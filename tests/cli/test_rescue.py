@@ -92,7 +92,7 @@ def test_a_job_with_unfinished_tasks_is_completed_only_with_partial(desk: Desk) 
 
 
 def test_i5_only_what_was_shown_is_aborted(desk: Desk) -> None:
-    """Red team A5: a manifest that is put after the look adds no upload to the abort."""
+    """attack A5: a manifest that is put after the look adds no upload to the abort."""
     recorded = dead(desk)
     shown = look(desk, recorded)["shown"]
     upload = desk.world.store.create_upload(BUCKET, "sales/x.csv", metadata={}, content_type="")
@@ -242,7 +242,7 @@ def test_two_attempts_of_an_application_are_not_committed(desk: Desk) -> None:
 
 
 def test_a_number_in_a_name_takes_no_memory(desk: Desk) -> None:
-    """Red team G1."""
+    """attack G1."""
     recorded = dead(desk)
     name = "task_202611220000_0000_m_999999999999.pendingset"
     key = next(iter(recorded.manifests)).rsplit("/", 1)[0] + f"/{name}"

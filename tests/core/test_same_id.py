@@ -161,6 +161,6 @@ def test_i12_a_record_of_another_directory_under_the_same_ref_is_left_alone() ->
     theirs = world.record(elsewhere)
     world.ledger._jobs[directory.ref] = theirs
     world.request(directory, world.attempt(directory, "t0"))
-    assert world.run(directory)[-1] == "Superseded"
+    assert world.run(directory, "execution-2") == ["SealJob", "Superseded"]
     assert world.ledger.job(directory.ref) == theirs
     assert world.visible() == {}

@@ -1,1 +1,1 @@
-"""What several steps read and note of one job: its documents, record, plan, claims and lists."""
+"""What several steps read and note of one job: its documents, record, plan, key and lists."""
