@@ -32,7 +32,8 @@ JOBS: Final = (1, 10, 100, 1_000)
 AT_ONCE: Final = 10_000  # files of each of several jobs
 # Of a job until its result is there; what comes before its request or after its result delays none.
 TRANSITIONS_TO_RESULT: Final = 13
-REQUESTS_TO_RESULT: Final = 17  # one after the other, beside those for its files and manifests
+REQUESTS_TO_RESULT: Final = 10  # one after the other, beside those for its files and manifests
+BESIDE: Final = 6  # those that are made at the same time as others: see `together` in the steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,11 +215,11 @@ def test_the_requests_of_a_job_are_constant_and_three_for_a_small_file(count: in
     job["put"] -= pages
     counts["list"] -= pages
     # get: job.json four times, request.json twice, the decision and result.json that are not there,
-    # the plan for the conditions, the Map, BeginPublish and the commit manifest, the decision and
+    # the plan for the conditions, the Map and the commit manifest, the decision and
     # the marker. put: plan, commit manifest, marker, result; the decision three times.
     # list: whether the job has ended here, manifests and plan, to be deleted. And two for each
     # directory above the destination: there is none.
-    assert job == {"get": 14 if count else 13, "put": 7}
+    assert job == {"get": 13 if count else 12, "put": 7}
     assert counts["list"] == 3
     assert counts["list_uploads"] == (2 if count else 1)
 

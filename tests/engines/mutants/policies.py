@@ -193,8 +193,8 @@ MUTANTS = [
     Mutant(
         "an append can be rolled back when its marker is there",
         "core/commit/publish_success.py",
-        "        note_publishing(ports, record)\n",
-        "",
+        "            lambda: note_publishing(ports, record),\n",
+        "            lambda: None,\n",
         "I8",
         by="tests/crash/test_lost_ledger.py",
     ),

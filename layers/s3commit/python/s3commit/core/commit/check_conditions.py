@@ -21,11 +21,11 @@ from s3commit.core.job.plan import (
 )
 from s3commit.core.job.record import planned_record, unless_overtaken
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict
+from s3commit.core.model.job import Conflict, JobSpec
 from s3commit.core.model.limits import FILES_LOOKED_AT
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, together
 from s3commit.core.ports.objects import ListedObject, listed_at
 
 LISTED_AT_ONCE: Final = 10_000  # files, between two readings of the appends beside the job
@@ -40,8 +40,14 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
     directory = ticket.directory
     record = planned_record(ports, ticket, JobState.SEALED)
     with unless_overtaken(ports, ticket, JobState.SEALED):
-        _judge_counts(ports, directory, record)
-        _refuse_taken_names(ports, directory, record)
+        with refusing_unreadable(ports, directory):
+            spec, units = together(
+                ports.parallel,
+                lambda: read_spec_of(ports, directory, record),
+                lambda: read_plan(ports, directory, record),
+            )
+        _judge_counts(record, spec)
+        _refuse_taken_names(ports, directory, record, units)
         if record.conflict is Conflict.FAIL:
             _refuse_files(ports, directory, record)
         if record.conflict is Conflict.REPLACE:
@@ -49,23 +55,23 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
     return ticket.after(record)
 
 
-def _judge_counts(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
+def _judge_counts(record: JobRecord, spec: JobSpec) -> None:
     plan = record.plan
-    with refusing_unreadable(ports, directory):
-        conditions = read_spec_of(ports, directory, record).conditions
-    failed = plan and conditions.failed(plan.files, plan.rows)
+    failed = plan and spec.conditions.failed(plan.files, plan.rows)
     if failed:
         raise JobRefusedError(failed, code="CONDITION_FAILED")
 
 
-def _refuse_taken_names(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
+def _refuse_taken_names(
+    ports: Ports, directory: JobDirectory, record: JobRecord, units: list[Unit]
+) -> None:
     """Nothing lies where the job's files are going to be (I5).
 
     So whatever lies there after the decision is the job's, and a roll back may delete it.
     """
     is_large = record.plan is not None and record.plan.files > FILES_LOOKED_AT
-    look = _listed if is_large else _planned
-    key = next(look(ports, directory, record), None)
+    taken = _listed(ports, directory, record) if is_large else _planned(ports, directory, units)
+    key = next(taken, None)
     if key is not None:
         raise JobRefusedError(
             f"{key[:200]!r} is there already, under the name of a file of this job: write the"
@@ -86,7 +92,7 @@ def _listed(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterato
     return (file.key for file in files if file.key in named)
 
 
-def _planned(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
+def _planned(ports: Ports, directory: JobDirectory, units: list[Unit]) -> Iterator[str]:
     """The keys of the plan at which something lies.
 
     Requests: a GET and a listing for each page of the plan; where a page of the listing does not
@@ -102,8 +108,7 @@ def _planned(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterat
         there = {key for key in unseen if listed_at(ports.store, directory.bucket, key)}
         return there.union(set(keys).intersection(listed))
 
-    pages = whole_pages(read_plan(ports, directory, record))
-    return chain.from_iterable(ports.parallel(taken, pages))
+    return chain.from_iterable(ports.parallel(taken, whole_pages(units)))
 
 
 def _refuse_files(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:

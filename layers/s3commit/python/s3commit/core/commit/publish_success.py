@@ -24,29 +24,41 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.limits import LONGEST_MARKER_PAUSE, MARKER_PAUSE, MARKER_ROUNDS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, together
 from s3commit.core.ports.objects import listed_at
+
+_Seen = tuple[str | None, str | None]  # a marker's etag, and its job
 
 
 def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
     """Commit manifest, key, marker, ledger, result: in this order, each step repeatable (I9)."""
     record = own_record(ports, ticket, JobState.PUBLISHING, JobState.COMMITTED)
     if record.state is JobState.PUBLISHING:
-        with unless_overtaken(ports, ticket, JobState.PUBLISHING):
-            if record.replaced is not None and record.replaced.files:  # by RemoveReplaced
-                names = first_keys(ports, ticket.directory, record)
-            else:
-                names = publish_manifest(ports, ticket.directory, record)
         # Others act on the commit from here on: it stays, even if the ledger is lost.
-        note_publishing(ports, record)
+        names, _, seen = together(
+            ports.parallel,
+            lambda: _list_files(ports, ticket, record),
+            lambda: note_publishing(ports, record),
+            lambda: _marker(ports, ticket.directory),
+        )
         note_key(ports, record)
-        _put_marker(ports, ticket, record, names)
+        _put_marker(ports, ticket, record, names, seen)
         record = move(ports, record, JobState.COMMITTED)
     return conclude(ports, ticket, record)
 
 
-def _put_marker(ports: Ports, ticket: Ticket, record: JobRecord, names: list[str]) -> None:
-    """Put ``_SUCCESS`` on condition that it replaces the very marker that was seen (I9).
+def _list_files(ports: Ports, ticket: Ticket, record: JobRecord) -> list[str]:
+    """Put the commit manifest, unless RemoveReplaced has; the first keys."""
+    with unless_overtaken(ports, ticket, JobState.PUBLISHING):
+        if record.replaced is not None and record.replaced.files:
+            return first_keys(ports, ticket.directory, record)
+        return publish_manifest(ports, ticket.directory, record)
+
+
+def _put_marker(
+    ports: Ports, ticket: Ticket, record: JobRecord, names: list[str], seen: _Seen
+) -> None:
+    """Put ``_SUCCESS`` on condition that it replaces the very marker that was ``seen`` (I9).
 
     Between looking and putting, the ledger is asked again: a late waker whose job has moved on
     loses there, and one that stalls after that loses the condition.
@@ -54,7 +66,7 @@ def _put_marker(ports: Ports, ticket: Ticket, record: JobRecord, names: list[str
     directory = ticket.directory
     body = encode_success(record, names, timestamp=millis_of(ports.clock.now()))
     for lost in range(MARKER_ROUNDS):
-        etag, job_id = _marker(ports, directory)
+        etag, job_id = _marker(ports, directory) if lost else seen
         if job_id == record.job_id:
             return
         own_record(ports, ticket, JobState.PUBLISHING)
@@ -70,7 +82,7 @@ def _put_marker(ports: Ports, ticket: Ticket, record: JobRecord, names: list[str
     raise TransientError(f"{directory.success} is being written by too many jobs at once")
 
 
-def _marker(ports: Ports, directory: JobDirectory) -> tuple[str | None, str | None]:
+def _marker(ports: Ports, directory: JobDirectory) -> _Seen:
     """The etag of what lies at ``_SUCCESS``, and the job that it names, if it is a marker.
 
     By whomever it was put, it keeps no job from its end (I12): of one that is too large, archived,

@@ -16,7 +16,7 @@ from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import AbortRequest, Failure, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, together
 from s3commit.core.ports.objects import listed_at
 
 ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
@@ -61,12 +61,16 @@ def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
     """The reason for which the job is aborted at once, or None."""
     try:
         with refusing_unreadable(ports, directory):
-            request = read_request(ports, directory)
+            request, wrong = together(
+                ports.parallel,
+                lambda: read_request(ports, directory),
+                lambda: _wrong_spec(ports, directory),
+            )
         if isinstance(request, AbortRequest):
             code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
             return Failure(code, one_line(request.reason or "the client asked for it"))
-        with refusing_unreadable(ports, directory):
-            read_spec(ports, directory)
+        if wrong is not None:
+            raise wrong
     except (InvalidInputError, JobRefusedError) as error:
         return Failure(error.code, one_line(error.message))
     if is_further_up(ports.store, directory, ports.parallel):
@@ -75,6 +79,15 @@ def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
             f"a directory above {directory.destination.uri} has a job with id"
             f" {directory.job_id}; write the data again under a new id",
         )
+    return None
+
+
+def _wrong_spec(ports: Ports, directory: JobDirectory) -> InvalidInputError | None:
+    """What is wrong with ``job.json``; an abort does not mind."""
+    try:
+        read_spec(ports, directory)
+    except InvalidInputError as error:
+        return error
     return None
 
 

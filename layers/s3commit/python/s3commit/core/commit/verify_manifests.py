@@ -10,7 +10,12 @@ from typing import Final
 from s3commit.core.formats.layout import JobDirectory, partition_of
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.formats.ticket import Ticket, Unit
-from s3commit.core.job.documents import commit_request, read_spec_of, refusing_unreadable
+from s3commit.core.job.documents import (
+    commit_request,
+    read_request,
+    read_spec_of,
+    refusing_unreadable,
+)
 from s3commit.core.job.listings import PAGE, list_uploads
 from s3commit.core.job.manifests import counted_manifests
 from s3commit.core.job.pages import whole_pages
@@ -22,7 +27,7 @@ from s3commit.core.model.job import Conflict, PendingFile, PendingSet, Scope
 from s3commit.core.model.limits import MAX_JOB_FILES, MAX_TOTAL_BYTES, UNITS_OF_A_JOB
 from s3commit.core.model.record import PlanFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, together
 
 REPLACE_NOT_ALLOWED = "REPLACE_NOT_ALLOWED"
 SAMPLED: Final = 256 // 16  # one key in sixteen, by the first byte of its digest
@@ -75,8 +80,12 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     directory = ticket.directory
     record = own_record(ports, ticket, JobState.SEALED)
     with refusing_unreadable(ports, directory):
-        spec = read_spec_of(ports, directory, record)
-        request = commit_request(ports, directory, spec)
+        spec, request = together(
+            ports.parallel,
+            lambda: read_spec_of(ports, directory, record),
+            lambda: read_request(ports, directory),
+        )
+        request = commit_request(request, spec)
     if record.conflict is Conflict.REPLACE:
         _refuse_to_replace(ports, directory)
     found = _Verified()

@@ -142,12 +142,11 @@ def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | Abort
     return decode_request(stored.body, directory)
 
 
-def commit_request(ports: Ports, directory: JobDirectory, spec: JobSpec) -> CommitRequest:
-    """The request, if it is one to commit, and means the ``job.json`` that lies there.
+def commit_request(request: CommitRequest | AbortRequest, spec: JobSpec) -> CommitRequest:
+    """The request, if it is one to commit, and means that ``job.json``.
 
     Raises `JobRefusedError` (``REQUEST_CHANGED``, ``JOB_CHANGED``).
     """
-    request = read_request(ports, directory)
     if not isinstance(request, CommitRequest):
         raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
     if request.job_sha256 not in {"", spec.sha256}:

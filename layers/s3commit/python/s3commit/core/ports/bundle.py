@@ -128,6 +128,16 @@ class Workers:
     of_one: int = 1
 
 
+def together(parallel: ParallelMap, *calls: Callable[[], Any]) -> tuple[Any, ...]:
+    """The answers of calls that need nothing of each other, in their order.
+
+    Each may be parallel in itself, as long as there are more workers than calls. Raises one of
+    their errors, the first one's if they are made one after the other.
+    """
+    numbered = parallel(lambda one: (one[0], one[1]()), enumerate(calls))
+    return tuple(answer for _, answer in sorted(numbered, key=lambda one: one[0]))
+
+
 @dataclass(frozen=True, slots=True)
 class Ports:
     """The ports that the steps work on. ``parallel`` is sequential unless an adapter says else.
