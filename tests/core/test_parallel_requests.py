@@ -62,7 +62,7 @@ def written(**spec: Any) -> World:
 def meet(world: World, verb: str, where: Callable[[str], bool]) -> Meeting:
     meeting = Meeting(world.ports.store, verb, where)
     store: Any = meeting
-    world.ports = replace(world.ports, store=store, parallel=ThreadMap(TOGETHER))
+    world.ports = replace(world.ports, store=store, parallel=ThreadMap(TOGETHER + 3))
     return meeting
 
 
