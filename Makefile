@@ -151,8 +151,8 @@ pictures: setup ## Draw docs/pictures: from the figures, and from the definition
 site: setup ## Build the site of the documentation into dist/site
 	[ -x .build/mkdocs/bin/mkdocs ] || { $(BIN)/python -m venv .build/mkdocs && \
 	  .build/mkdocs/bin/pip install --quiet --disable-pip-version-check -r docs/requirements.txt; }
-	.build/mkdocs/bin/python docs/site.py .build/site
-	.build/mkdocs/bin/mkdocs build --quiet --strict
+	.build/mkdocs/bin/python docs/gather.py .build/site
+	NO_MKDOCS_2_WARNING=1 .build/mkdocs/bin/mkdocs build --quiet --strict
 
 .PHONY: pins
 pins: setup ## Write constraints.txt from what is installed
