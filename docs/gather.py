@@ -14,13 +14,14 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = ("*.md", "docs/**/*.md", "bench/**/*.md")
+STYLE: Final = ROOT / "docs" / "site.css"
 
 
 def gather(site: Path) -> None:
     """Copy pages and linked files to ``site``, and list the decisions, which have no index."""
     shutil.rmtree(site, ignore_errors=True)
     pages = [page for pattern in PAGES for page in ROOT.glob(pattern)]
-    for file in {*pages, *(linked for page in pages for linked in links(page))}:
+    for file in {STYLE, *pages, *(linked for page in pages for linked in links(page))}:
         copy = site / file.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
