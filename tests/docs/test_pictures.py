@@ -6,6 +6,8 @@ import html
 import re
 from pathlib import Path
 
+import pytest
+
 from docs import pictures, workflow
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
@@ -42,6 +44,16 @@ def test_the_readme_says_where_the_directory_committer_is_faster() -> None:
     count = {3: "three"}[sum(faster)]
     assert f"**S3A's directory committer is faster in {count} of the five**" in README
     assert len(figures) == 5
+
+
+def test_the_readme_says_how_much_longer_write_takes_than_the_jar() -> None:
+    figures = [pictures.seconds(PAGE, job) for job in pictures.JOBS]
+    ratios = [one["s3commit, the format"] / one["s3commit, the jar"] for one in figures]
+    one_file = ratios.pop(list(pictures.JOBS).index("one file"))
+    assert one_file == pytest.approx(1, abs=0.05)
+    assert (
+        f"equal for one file; else {min(ratios):.1f} to {max(ratios):.1f} times as long" in README
+    )
 
 
 def test_the_readmes_figures_of_the_commit_alone_are_the_pages() -> None:
