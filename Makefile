@@ -17,8 +17,8 @@ SPARKS ?= 3.5.7 4.0.1 4.1.1 4.2.1 4.3.0
 # Files in their order: those of few but long tests are not left to the end.
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
-# The CDK command comes from npm. It needs Node >= 22: the machine's own, else the wheel's.
-define CDK
+# The CDK's command and Graphviz come from npm. They need Node >= 22: the machine's own, else the wheel's.
+define NPX
 node_major=$$(node --version 2>/dev/null | sed -E 's/^v([0-9]+).*/\1/' || true); \
 npx="npx"; \
 if [ "$${node_major:-0}" -lt 22 ]; then \
@@ -27,8 +27,9 @@ if [ "$${node_major:-0}" -lt 22 ]; then \
   export PATH="$$wheel/bin:$$PATH"; \
 fi; \
 export PATH="$(abspath $(BIN)):$$PATH"; \
-$$npx --yes aws-cdk@$(CDK_VERSION)
+$$npx --yes
 endef
+CDK = $(NPX) aws-cdk@$(CDK_VERSION)
 
 ##@ Start here
 
@@ -139,6 +140,19 @@ format: setup ## Put the code into shape
 .PHONY: bench
 bench: setup java ## Measure
 	$(BIN)/python -m bench $(ARGS)
+
+.PHONY: pictures
+pictures: setup ## Draw docs/pictures: from the figures, and from the definition of the state machine
+	PYTHONPATH=. $(BIN)/python docs/pictures.py
+	mkdir -p .build && PYTHONPATH=. $(BIN)/python docs/workflow.py > .build/workflow.dot
+	@$(NPX) @hpcc-js/wasm-graphviz-cli@1.11.2 -K dot -T svg .build/workflow.dot > docs/pictures/workflow.svg
+
+.PHONY: site
+site: setup ## Build the site of the documentation into dist/site
+	[ -x .build/mkdocs/bin/mkdocs ] || { $(BIN)/python -m venv .build/mkdocs && \
+	  .build/mkdocs/bin/pip install --quiet --disable-pip-version-check -r docs/requirements.txt; }
+	.build/mkdocs/bin/python docs/gather.py .build/site
+	NO_MKDOCS_2_WARNING=1 .build/mkdocs/bin/mkdocs build --quiet --strict
 
 .PHONY: pins
 pins: setup ## Write constraints.txt from what is installed

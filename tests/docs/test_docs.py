@@ -107,6 +107,14 @@ def test_i12_the_names_in_the_protocol_are_the_codes() -> None:
         assert name in objects
 
 
+def test_the_releases_of_spark_are_those_that_are_tested() -> None:
+    [tested] = re.findall(r"^SPARKS \?= (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    page = (ROOT / "docs" / "matrix.md").read_text()
+    assert re.findall(r"\b\d\.\d\.\d\b", page.split("\n| Spark")[0]) == tested.split()
+    named = re.findall(r"\d\.\d", "".join(re.findall(r"^\| (\d[\d., ]+) \|", page, re.MULTILINE)))
+    assert named == [release[:3] for release in tested.split()]
+
+
 def test_every_test_of_the_field_has_a_verdict() -> None:
     page = (ROOT / "docs" / "ported.md").read_text()
     verdicts = re.findall(r"^\| .*test[A-Z]\w+.* \| (passes|differs|does not apply)\b", page, re.M)

@@ -88,9 +88,9 @@ def test_the_suites_of_all_invariants_exist() -> None:
         assert name in functions(path), f"the introduction names {path}::{name}"
 
 
-def test_the_statements_are_the_readmes() -> None:
-    readme = (ROOT / "README.md").read_text()
-    stated = re.findall(r"^\| (I\d+) ([^|]+?) \| (.+?) \|$", readme, re.MULTILINE)
+def test_the_statements_are_those_of_the_guarantees() -> None:
+    page = (ROOT / "docs" / "guarantees.md").read_text()
+    stated = re.findall(r"^\| (I\d+) ([^|]+?) \| (.+?) \|$", page, re.MULTILINE)
     assert [number for number, _, _ in stated] == NUMBERS
     for number, title, statement in stated:
         assert section(number).startswith(f"## {number} {title}\n\n{statement}\n")

@@ -1,0 +1,42 @@
+"""Gathers what the site is made of: `make site`.
+
+The pages link to each other and to files by their places in the repository, so MkDocs gets a copy
+of those places: every page, and every file that a page links to.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+PAGES: Final = ("*.md", "docs/**/*.md", "bench/**/*.md")
+STYLE: Final = ROOT / "docs" / "site.css"
+
+
+def gather(site: Path) -> None:
+    """Copy pages and linked files to ``site``, and list the decisions, which have no index."""
+    shutil.rmtree(site, ignore_errors=True)
+    pages = [page for pattern in PAGES for page in ROOT.glob(pattern)]
+    for file in {STYLE, *pages, *(linked for page in pages for linked in links(page))}:
+        copy = site / file.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+    decisions = sorted((site / "docs" / "adr").glob("*.md"))
+    titles = ((page.read_text().splitlines()[0].lstrip("# "), page.name) for page in decisions)
+    lines = (f"- [{title}]({name})\n" for title, name in titles)
+    (site / "docs" / "adr" / "index.md").write_text("# Decisions\n\n" + "".join(lines))
+
+
+def links(page: Path) -> list[Path]:
+    """The files of the repository that a page links to, or shows."""
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
+    files = [(page.parent / target).resolve() for target in targets if "://" not in target]
+    return [file for file in files if file.is_file()]
+
+
+if __name__ == "__main__":
+    gather(Path(sys.argv[1]))

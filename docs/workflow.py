@@ -1,0 +1,57 @@
+"""Prints the state machine of a job for Graphviz, from its definition: `make pictures`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+from stacks.definition import definition
+from stacks.functions import FUNCTIONS
+
+SHAPES: Final = {
+    "Task": 'shape=box, fillcolor="#e3edf8", color="#2563a8"',
+    "Map": 'shape=box, fillcolor="#e3edf8", color="#2563a8", peripheries=2',
+    "Choice": 'shape=diamond, fillcolor="#f3f5f8", margin="0,0"',
+    "Wait": 'shape=box, style="rounded,filled", fillcolor="#fdf3dc", color="#b07d1a"',
+    "Succeed": 'shape=ellipse, fillcolor="#e3f1e6", color="#5a9367"',
+}
+HEAD: Final = """digraph "The states of a job" {
+  graph [bgcolor=white, pad=0.2, nodesep=0.25, ranksep=0.35]
+  node [fontname="Helvetica,Arial,sans-serif", fontsize=11]
+  node [style=filled, height=0.35, margin="0.18,0.06"]
+  edge [fontname="Helvetica,Arial,sans-serif", fontsize=9, arrowsize=0.7, color="#4b5763"]
+"""
+# It would lead to `Superseded` from nearly every state.
+LEFT_OUT: Final = "LostRaceError"
+
+
+def states() -> dict[str, Any]:
+    """The states by name, as they are deployed."""
+    found: dict[str, Any] = definition(dict.fromkeys(FUNCTIONS, "arn"))["States"]
+    return found
+
+
+def edges() -> Iterator[tuple[str, str, str]]:
+    """From where, to where, by which error or none; once each."""
+    for name, state in states().items():
+        ways = [one["Next"] for one in (state, *state.get("Choices", ())) if "Next" in one]
+        for following in dict.fromkeys([*ways, *filter(None, [state.get("Default")])]):
+            yield name, following, ""
+        for catch in state.get("Catch", ()):
+            if catch["ErrorEquals"] != [LEFT_OUT]:
+                yield name, catch["Next"], ", ".join(catch["ErrorEquals"])
+
+
+def dot() -> str:
+    """The picture in Graphviz's language."""
+    boxes = (f"  {name} [{SHAPES[state['Type']]}]" for name, state in states().items())
+    lines = (
+        f'  {here} -> {there} [style={"dashed" if error else "solid"}, label="{error}"]'
+        for here, there, error in edges()
+    )
+    return HEAD + "\n".join([*boxes, *lines, "}\n"])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(dot())

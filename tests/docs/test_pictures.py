@@ -1,0 +1,68 @@
+"""The pictures show what the code, the figures and the README say."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+from docs import pictures, workflow
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+PAGE = pictures.FIGURES.read_text()
+
+
+def drawn(name: str) -> str:
+    return (pictures.FOLDER / f"{name}.svg").read_text()
+
+
+def test_the_pictures_are_what_the_script_draws() -> None:
+    assert drawn("pipeline") == pictures.pipeline()
+    assert drawn("speed") == pictures.speed(PAGE)
+
+
+def test_the_state_machine_is_drawn_as_it_is_deployed() -> None:
+    """By the titles that Graphviz gives boxes and lines; the layout is its own."""
+    found = re.findall(r'class="(node|edge)">\n<title>(.+?)</title>', drawn("workflow"))
+    titles = sorted((kind, html.unescape(title)) for kind, title in found)
+    nodes = [("node", name) for name in workflow.states()]
+    edges = [("edge", f"{here}->{there}") for here, there, _ in workflow.edges()]
+    assert titles == sorted([*nodes, *edges])
+    named = {name for here, there, _ in workflow.edges() for name in (here, there)}
+    assert {name for _, name in nodes} - named == {"Superseded"}
+
+
+def test_the_readme_says_where_the_directory_committer_is_faster() -> None:
+    figures = [pictures.seconds(PAGE, job) for job in pictures.JOBS]
+    faster = [
+        one["S3A directory, tuned"] < one["s3commit, the jar"]
+        for one in figures
+        if "S3A directory, tuned" in one
+    ]
+    count = {3: "three"}[sum(faster)]
+    assert f"**S3A's directory committer is faster in {count} of the five**" in README
+    assert len(figures) == 5
+
+
+def test_the_readme_says_how_much_longer_write_takes_than_the_jar() -> None:
+    figures = [pictures.seconds(PAGE, job) for job in pictures.JOBS]
+    ratios = [one["s3commit, the format"] / one["s3commit, the jar"] for one in figures]
+    one_file = ratios.pop(list(pictures.JOBS).index("one file"))
+    assert one_file == pytest.approx(1, abs=0.05)
+    assert (
+        f"equal for one file; else {min(ratios):.1f} to {max(ratios):.1f} times as long" in README
+    )
+
+
+def test_the_readmes_figures_of_the_commit_alone_are_the_pages() -> None:
+    page = (pictures.FIGURES.parent / "commit" / "committers.md").read_text()
+    rows = re.findall(r"^\| ([^|]+?) \| [\d.]+ \([^|]+\| [\d.]+ \| ([\d.]+) \|", page, re.M)
+    jar, magic, tuned = (f"{float(took):.0f} s" for _, took in rows)
+    words = " ".join(README.split())
+    assert f"took {jar} with the jar, {magic} with S3A's magic committer and {tuned} with" in words
+
+
+def test_the_readme_is_two_screens() -> None:
+    assert len(README.encode()) <= 9 * 1024
