@@ -50,7 +50,13 @@ def test_each_fact_is_noted_by_itself_and_leaves_the_others(ledger: Ledger) -> N
     after = ledger.note(ref_of("job-1"), generation=0, now=T1)
 
     expected = replace(
-        before, plan=OTHER_PLAN, locks=(NODE,), waits=waits, replaced=REPLACED, updated_at=T1
+        before,
+        plan=OTHER_PLAN,
+        locks=(NODE,),
+        locked_at=T1,
+        waits=waits,
+        replaced=REPLACED,
+        updated_at=T1,
     )
     assert after == ledger.job(ref_of("job-1")) == expected
 

@@ -18,6 +18,7 @@ from s3commit.core.model.job import Conflict, Destination, Outcome, Scope
 from s3commit.core.model.limits import (
     APPEND_SECONDS,
     HOLDER_SECONDS,
+    LOCKED_SECONDS,
     LONGEST_WAIT,
     MAX_ITEMS,
     MAX_NODE_BYTES,
@@ -393,3 +394,44 @@ def test_i12_an_append_of_the_same_id_elsewhere_keeps_no_file_from_being_replace
     run_execution(world.unplanned, beside, execution="execution-2")
     left = {key for key in world.visible("top/sales/") if OTHER_JOB in key}
     assert {key.split("/")[2] for key in left} == {"dt=2"}
+
+
+def test_a_holder_that_is_started_again_and_again_loses_its_locks_all_the_same() -> None:
+    """Each start refreshes its record; what it fails at, it fails at for ever."""
+    two = Two()
+    holder, waiting = two.put("t/", JOB), two.put("t/", OTHER_JOB)
+    assert two.ask(holder).acquired
+    for _ in range(LOCKED_SECONDS // 1_000 + 1):
+        assert not two.ask(waiting).acquired
+        waiting = two.put("t/", OTHER_JOB)
+        two.ledger._jobs[waiting.ref] = replace(waiting, waits=None)
+        two.clock.advance(1_000)
+        two.ledger.note(holder.ref, generation=1, now=two.clock.now())
+    assert two.ask(waiting).acquired
+    assert two.record(holder).state is JobState.ABORTING
+
+
+def test_i12_a_job_whose_partitions_change_after_it_has_locked_them_is_refused() -> None:
+    two = Two()
+    record = two.put("t/", JOB, locks=("lake/t/a=1/",), locked_at=NOW)
+    with pytest.raises(JobRefusedError) as refused:
+        two.ask(record)
+    assert refused.value.code == "REQUEST_CHANGED"
+
+
+def test_i6_a_replace_beside_appends_without_end_is_refused_and_holds_nothing() -> None:
+    world, replacing, serial = World(), job_directory(JOB, "top/sales/"), itertools.count()
+    world.open(replacing, conflict=Conflict.REPLACE)
+    world.request(replacing, world.attempt(replacing, "t"))
+
+    def append() -> None:
+        directory = job_directory(f"0b6f6f0e-0000-4000-8000-{next(serial):012x}", "top/")
+        world.request(directory, world.attempt(directory, "t"))
+        run_execution(world.unplanned, directory)
+
+    world.plan.run_after("appends", append, times=None)
+    world.run(replacing)
+    error = world.result(replacing).error
+    assert error is not None
+    assert error.code == "DESTINATION_BUSY"
+    assert world.ledger.holders == set()

@@ -20,7 +20,7 @@ from pathlib import Path
 from s3commit.local.server import LocalRuntime
 
 seen, refused, lock = [], [], threading.Lock()
-DENIED = b"<Error><Code>AccessDenied</Code><Message>not now</Message></Error>"
+DENIED = b"<Error><Code>InvalidArgument</Code><Message>not now</Message></Error>"
 
 def around(application):
     def answer(environ, start_response):
@@ -32,7 +32,7 @@ def around(application):
                 seen.append([method, path.rpartition("/")[2]])
             if is_completion and "/part-39-" in path and not refused:
                 refused.append(path)
-                start_response("403 Forbidden", [("Content-Type", "application/xml")])
+                start_response("400 Bad Request", [("Content-Type", "application/xml")])
                 return [DENIED]
         return application(environ, start_response)
     return answer

@@ -56,7 +56,10 @@ def decision_of(observer: Observer, job: Job) -> dict[str, Any]:
 def _check_decision_record(
     observer: Observer, process: Process, job: Job, before: Version | None
 ) -> None:
-    """It says what the ledger has said before, and never less than it has said itself (I8)."""
+    """It says what the ledger has said before, and never less than it has said itself (I8).
+
+    An end it says first: else a lost ledger could bring back a job that has given up its locks.
+    """
     said = JobState(decision_of(observer, job)["state"])
     was = JobState(json.loads(before.body or b"{}")["state"]) if before else None
     if was in ENDED and said is not was:
@@ -68,6 +71,10 @@ def _check_decision_record(
     known = {JobState.COMMITTING, job.record_state}
     if job.record_state is JobState.COMMITTED:
         known.add(JobState.PUBLISHING)
+    if job.record_state is JobState.PUBLISHING and not observer.missing(job):
+        known.add(JobState.COMMITTED)
+    if job.record_state is JobState.ROLLING_BACK and not observer.visible_files(job):
+        known.add(JobState.ROLLED_BACK)
     if not job.decided or said not in known:
         fail("I8", f"decision.json says {said}, and job {job.name} is {job.record_state}")
 

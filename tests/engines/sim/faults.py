@@ -14,7 +14,7 @@ READS = frozenset(
 # What botocore may send again by itself after a lost answer, so that the caller sees the second.
 RESENT = frozenset(
     {"put", "delete", "complete_upload", "create_upload", "abort_upload", "delete_seen",
-     "take_over", "advance", "note", "lock", "unlock", "open_job",
+     "take_over", "advance", "note", "lock", "unlock", "release", "open_job",
      "record_attempts"}
 )  # fmt: skip
 

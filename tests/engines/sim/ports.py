@@ -21,7 +21,8 @@ STORE_VERBS = (
 )  # fmt: skip
 LEDGER_VERBS = (
     "job", "open_job", "take_over", "advance", "decide", "note",
-    "record_attempts", "attempts", "jobs_with_id", "lock", "locks", "unlock", "key_holder",
+    "record_attempts", "attempts", "jobs_with_id", "lock", "locks", "unlock", "release",
+    "key_holder",
     "unlist", "healing", "note_healing",
 )  # fmt: skip
 STALE = 0.2  # the share of listings of jobs that are answered from the past

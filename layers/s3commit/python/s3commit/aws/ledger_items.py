@@ -102,6 +102,7 @@ class JobItem(LedgerItem):
     idempotency_key = UnicodeAttribute(null=True)
     job_sha256 = UnicodeAttribute(null=True)
     locks: ListAttribute[str] = ListAttribute(of=UnicodeAttribute)  # type: ignore[arg-type]
+    locked_at = UnicodeAttribute()
     waits: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]
     plan: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]
     replaced: MapAttribute[str, Any] = MapAttribute(null=True)  # type: ignore[no-untyped-call]

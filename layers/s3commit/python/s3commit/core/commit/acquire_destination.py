@@ -19,6 +19,7 @@ from s3commit.core.model.errors import JobRefusedError, TransientError
 from s3commit.core.model.job import Conflict, Failure, Scope
 from s3commit.core.model.limits import (
     HOLDER_SECONDS,
+    LOCKED_SECONDS,
     LONGEST_WAIT,
     MAX_NAMED,
     MAX_WAIT_SECONDS,
@@ -70,7 +71,12 @@ def _lock(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRe
     """Lock the nodes; return some of the jobs that are in the way, none if the job may go on."""
     if not nodes:
         return []
-    if not covers(record.locks, nodes):
+    if record.locks and not covers(record.locks, nodes):
+        raise JobRefusedError(
+            "the job writes to other partitions than when it locked them: its request has changed",
+            code="REQUEST_CHANGED",
+        )
+    if not record.locks:
         standing = ports.ledger.locks([*nodes, *nodes_above(nodes)])
         in_the_way = list(_holders(ports, record, standing))
         if in_the_way:
@@ -111,13 +117,14 @@ def _abort_if_dead(ports: Ports, other: JobRecord) -> bool:
     refuses an execution of it that wakes up later.
     """
     now = ports.clock.now()
-    stalled = seconds(other.updated_at, now) >= HOLDER_SECONDS
-    if other.state is not JobState.SEALED or not stalled:
+    silent = seconds(other.updated_at, now) >= HOLDER_SECONDS
+    too_long = other.locked_at != "" and seconds(other.locked_at, now) >= LOCKED_SECONDS
+    if other.state is not JobState.SEALED or not (silent or too_long):
         return False
     failure = Failure(
         "STALLED",
-        f"the job held its destination for {HOLDER_SECONDS // 60} minutes without going"
-        " on, and another one needed it; write the data again",
+        "the job held its destination without going on, and another one needed it; write the data"
+        " again",
     )
     try:
         move(ports, other, JobState.ABORTING, failure)  # if it is SEALED still

@@ -12,8 +12,8 @@ from s3commit.core.formats.published import (
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import note_publishing
 from s3commit.core.job.idempotency_key import note_key
-from s3commit.core.job.record import move, own_record, unless_overtaken
-from s3commit.core.job.result import conclude, first_keys, publish_manifest
+from s3commit.core.job.record import own_record, unless_overtaken
+from s3commit.core.job.result import conclude, end_decided, first_keys, publish_manifest
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -43,7 +43,7 @@ def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
         )
         note_key(ports, record)
         _put_marker(ports, ticket, record, names, seen)
-        record = move(ports, record, JobState.COMMITTED)
+        record = end_decided(ports, record, JobState.COMMITTED)
     return conclude(ports, ticket, record)
 
 
@@ -79,7 +79,9 @@ def _put_marker(
             ports.clock.sleep(min(MARKER_PAUSE * 2**lost, LONGEST_MARKER_PAUSE))
             continue
         return
-    raise TransientError(f"{directory.success} is being written by too many jobs at once")
+    # Whoever writes over it all the time might as well have done so a moment later (I12).
+    if _marker(ports, directory)[0] is None:
+        raise TransientError(f"{directory.success} is being removed again and again")
 
 
 def _marker(ports: Ports, directory: JobDirectory) -> _Seen:

@@ -8,8 +8,8 @@ from contextlib import suppress
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.pages import whole_pages
 from s3commit.core.job.plan import files_of_unit, is_file, read_plan
-from s3commit.core.job.record import coming_again, move, own_record, unless_overtaken
-from s3commit.core.job.result import conclude
+from s3commit.core.job.record import coming_again, own_record, unless_overtaken
+from s3commit.core.job.result import conclude, end_decided
 from s3commit.core.job.uploads import abort, abort_uploads
 from s3commit.core.model.errors import AccessError, PreconditionError
 from s3commit.core.model.job import PendingFile
@@ -34,9 +34,12 @@ def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
             # Twice, since S3 may let a completion take effect late (docs/adr/0007).
             pages = 2 * whole_pages(read_plan(ports, ticket.directory, record))
             reached = _undo_pages(ports, ticket, pages, time)
+        if reached == len(pages) and record.locks:
+            # All is undone: from here on the locks protect nothing, and uploads may be opened on.
+            record = ports.ledger.release(record.ref, generation=record.generation)
         if reached < len(pages) or not abort_uploads(ports, ticket.directory, time):
             return coming_again(ports, ticket, record, time, reached)
-        record = move(ports, record, JobState.ROLLED_BACK)
+        record = end_decided(ports, record, JobState.ROLLED_BACK)
     return conclude(ports, ticket, record)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import chain, islice
 
-from s3commit.core.model.errors import JobRefusedError, TransientError
+from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import APPEND_READINGS, MAX_APPENDS
 from s3commit.core.model.locks import Append, destination_node, nodes_above
 from s3commit.core.model.record import JobRecord
@@ -22,8 +22,8 @@ class Appends:
     """The appends at, above and below the destination of a job that replaces.
 
     Made before the listing of what is to be replaced: that is the moment. Raises
-    `JobRefusedError` (``DESTINATION_BUSY``) if there are more than `MAX_APPENDS`, and
-    `TransientError` if they end faster than they can be read.
+    `JobRefusedError` (``DESTINATION_BUSY``) if there are more than `MAX_APPENDS`, or if they end
+    faster than they can be read.
     """
 
     def __init__(self, ports: Ports, record: JobRecord) -> None:
@@ -59,7 +59,11 @@ class Appends:
             before, ended = ended, {one.ref for one in self._read() if one.ended}
             if ended <= before:
                 return before
-        raise TransientError("so many jobs append here that no moment was found between their ends")
+        raise JobRefusedError(
+            "so many jobs append here that no moment was found between their ends; write again"
+            " later",
+            code="DESTINATION_BUSY",
+        )
 
     def _read(self) -> list[Append]:
         read = partial(_read, self._ports)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Final
 
@@ -23,10 +24,12 @@ from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import OUTCOMES, Ticket
 from s3commit.core.job.decision_record import note_end
 from s3commit.core.job.plan import planned_files
+from s3commit.core.job.record import move
 from s3commit.core.model.errors import PreconditionError, TransientError, UploadGoneError
 from s3commit.core.model.job import Failure, JobResult, Outcome
 from s3commit.core.model.limits import PUT_BYTES
 from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectStore, listed_at
 
@@ -34,10 +37,20 @@ _TYPE: Final = "application/x-ndjson"
 
 
 def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
-    """Record how the job has ended; repeatable."""
-    note_end(ports, record)
+    """Write the result of a job that has ended; repeatable."""
     write_result(ports, ticket.directory, record)
     return ticket.after(record)
+
+
+def end_decided(ports: Ports, record: JobRecord, target: JobState) -> JobRecord:
+    """End a decided job, whose files are all visible or all undone.
+
+    The decision record says so before the ledger gives up the job's locks and key. Else a ledger
+    that is lost in between would bring the job back, beside one that has them by then. Raises
+    `LostRaceError`.
+    """
+    note_end(ports, replace(record, state=target, finished_at=ports.clock.now()))
+    return move(ports, record, target)
 
 
 def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:

@@ -109,6 +109,10 @@ MAX_NODE_BYTES: Final = 960
 # is SEALED and was not written for so long has lost its execution: its locks are taken from it.
 HOLDER_SECONDS: Final = 2_400
 
+# A job waits for an hour at most, and is decided soon after. One that has had its locks for so long
+# and is SEALED still fails again and again, however often it is started: they are taken as well.
+LOCKED_SECONDS: Final = 3 * 3_600
+
 # Objects that one DeleteObjects call names, at most; a page of a replace list has as many:
 # https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
 DELETE_AT_ONCE: Final = 1_000

@@ -214,9 +214,13 @@ class Ledger(Protocol):
         Conditional on state and generation, and on no other job having locked one of the nodes or
         a node above. Raises `LostRaceError`, `HeldError`.
         """
-        changes = {"locks": nodes, "updated_at": now}
+        changes = {"locks": nodes, "locked_at": now, "updated_at": now}
         expected = Expected(generation, JobState.SEALED)
         return self.update(ref, expected, changes, unlocked=nodes_above(nodes))
+
+    def release(self, ref: str, *, generation: int) -> JobRecord:
+        """Give back the locks of a job in ROLLING_BACK. Raises `LostRaceError`."""
+        return self.update(ref, Expected(generation, JobState.ROLLING_BACK), {"locks": ()})
 
     def locks(self, nodes: Collection[str]) -> list[Lock]:
         """The locks of these nodes, read consistently."""

@@ -1,0 +1,79 @@
+"""A ledger that is lost right after a job's end: the job comes back to nobody's harm (I6, I11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.model.states import JobState
+from tests.core.healed import heal_now
+from tests.core.world import JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import Call, Crash
+
+FIRST, SECOND, THIRD = map(job_directory, (JOB, OTHER_JOB, NEIGHBOUR))
+
+
+def three(**spec: Any) -> World:
+    world = World()
+    for directory in (FIRST, SECOND, THIRD):
+        world.open(directory, **spec)
+        world.request(directory, *(world.attempt(directory, task) for task in ("t1", "t2")))
+    return world
+
+
+def dies(world: World, directory: JobDirectory, execution: str) -> None:
+    with pytest.raises(Crash):
+        world.run(directory, execution)
+
+
+def dies_at_its_end(world: World, target: JobState) -> None:
+    """Its record has just been written: it has given up what it held."""
+
+    def ends(call: Call) -> bool:
+        return call.arguments.get("target") is target
+
+    world.plan.crash_after("advance", where=ends)
+    dies(world, FIRST, "first")
+
+
+def test_i6_a_committed_job_that_comes_back_gives_up_no_lock_of_the_next_one() -> None:
+    world = three(conflict=Conflict.REPLACE)
+    dies_at_its_end(world, JobState.COMMITTED)
+    world.plan.crash_before("complete_upload", nth=2, where=lambda call: OTHER_JOB in call.key)
+    dies(world, SECOND, "second")
+    world.ledger.lose()
+    heal_now(world)
+    world.run(FIRST, "first again")
+    assert world.ledger.holders == {SECOND.ref}
+    world.plan.run_after("lock", lambda: run_execution(world.unplanned, SECOND, execution="again"))
+
+    def pause() -> None:
+        run_execution(world.unplanned, SECOND, execution="again")
+
+    run_execution(world.ports, THIRD, execution="third", pause=pause)
+    for directory in (SECOND, THIRD):
+        assert world.result(directory).outcome is Outcome.COMMITTED
+    assert {key.rpartition("-000000000")[2][:3] for key in world.visible()} == {NEIGHBOUR[-3:]}
+
+
+def test_i11_a_rolled_back_job_that_comes_back_gives_up_no_key_of_the_next_one() -> None:
+    world = three(idempotency_key="k")
+    world.lose_after_decision(f"sales/part-t1-{JOB}")
+    dies_at_its_end(world, JobState.ROLLED_BACK)
+    world.plan.crash_before("complete_upload", where=lambda call: OTHER_JOB in call.key)
+    dies(world, SECOND, "second")
+    world.ledger.lose()
+    heal_now(world)
+    world.run(FIRST, "first again")
+
+    def pause() -> None:
+        run_execution(world.unplanned, SECOND, execution="again")
+
+    run_execution(world.unplanned, THIRD, execution="third", pause=pause)
+    outcomes = [world.result(one).outcome for one in (FIRST, SECOND, THIRD)]
+    assert outcomes == [Outcome.ROLLED_BACK, Outcome.COMMITTED, Outcome.ABORTED]
+    assert all(OTHER_JOB in key for key in world.visible())
