@@ -151,8 +151,8 @@ _ENDS: Final = {
         "Find out who deletes below `__magic_job-`, then run the job again",
     ),
     "STALLED": Advice(
-        "The job held its destination and made no progress for 40 minutes while another job"
-        " waited for it",
+        "The job held its destination for 40 minutes without progress, or for three hours while its"
+        " execution failed again and again, and another job waited for it",
         "Find out why its execution stopped (alarm `JobsFailed`). If it has no result yet, end it"
         " with `s3commit commit`. Then run the job again",
     ),
