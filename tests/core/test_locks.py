@@ -435,3 +435,30 @@ def test_i6_a_replace_beside_appends_without_end_is_refused_and_holds_nothing() 
     assert error is not None
     assert error.code == "DESTINATION_BUSY"
     assert world.ledger.holders == set()
+
+
+def test_i12_who_opens_uploads_during_a_rollback_keeps_nobody_waiting() -> None:
+    """All files are undone by then, so the locks protect nothing."""
+    world, undone, waiting = World(), job_directory(JOB), job_directory(OTHER_JOB)
+    for directory in (undone, waiting):
+        world.open(directory, conflict=Conflict.REPLACE)
+        world.request(directory, world.attempt(directory, "t"))
+    world.lose_after_decision(f"sales/part-t-{JOB}")
+
+    def open_one_more() -> None:
+        key = f"sales/more-{JOB}.csv"
+        world.store.create_upload("lake", key, metadata={}, content_type="x")
+
+    world.plan.run_before("list_uploads", open_one_more, times=None)
+    rounds = itertools.count()
+
+    def pause() -> None:
+        if next(rounds) == 3:
+            raise Crash("the test has seen enough")
+
+    with pytest.raises(Crash):
+        run_execution(world.ports, undone, pause=pause)
+    assert world.record(undone).state is JobState.ROLLING_BACK
+    assert world.ledger.holders == set()
+    run_execution(world.unplanned, waiting, execution="execution-2")
+    assert world.result(waiting).outcome is Outcome.COMMITTED

@@ -16,7 +16,7 @@ from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import JobState
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
-from tests.fakes.faults import FaultPlan
+from tests.fakes.faults import Call, FaultPlan
 
 HONEST = job_directory(prefix="lake/sales/")
 INSIDE = job_directory(prefix="lake/sales/dt=1/")
@@ -164,3 +164,18 @@ def test_i12_a_record_of_another_directory_under_the_same_ref_is_left_alone() ->
     assert world.run(directory, "execution-2") == ["SealJob", "Superseded"]
     assert world.ledger.job(directory.ref) == theirs
     assert world.visible() == {}
+
+
+def test_i12_a_marker_that_is_written_over_all_the_time_keeps_no_job_from_its_end() -> None:
+    world, directory = World(), job_directory()
+    world.request(directory, world.attempt(directory, "t0"))
+
+    def write_over() -> None:
+        world.store.put(BUCKET, directory.success, world.clock.now().encode())
+
+    def puts_marker(call: Call) -> bool:
+        return call.key == directory.success
+
+    world.plan.run_before("put", write_over, where=puts_marker, times=None)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.COMMITTED
