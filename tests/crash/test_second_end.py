@@ -77,3 +77,18 @@ def test_i11_a_rolled_back_job_that_comes_back_gives_up_no_key_of_the_next_one()
     outcomes = [world.result(one).outcome for one in (FIRST, SECOND, THIRD)]
     assert outcomes == [Outcome.ROLLED_BACK, Outcome.COMMITTED, Outcome.ABORTED]
     assert all(OTHER_JOB in key for key in world.visible())
+
+
+def test_i6_a_rollback_that_has_given_back_its_locks_takes_none_when_it_comes_back() -> None:
+    """Somebody opens uploads of the job, so that it does not end."""
+    world = three(conflict=Conflict.REPLACE)
+    world.lose_after_decision(f"sales/part-t1-{JOB}")
+    world.plan.crash_after("release")
+    dies(world, FIRST, "first")
+    world.plan.crash_before("complete_upload", nth=2, where=lambda call: OTHER_JOB in call.key)
+    dies(world, SECOND, "second")
+    world.ledger.lose()
+    heal_now(world)
+    world.run(FIRST, "first again")
+    assert world.result(FIRST).outcome is Outcome.ROLLED_BACK
+    assert world.ledger.holders == {SECOND.ref}

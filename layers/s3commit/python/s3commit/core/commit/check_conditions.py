@@ -96,7 +96,7 @@ def _planned(ports: Ports, directory: JobDirectory, units: list[Unit]) -> Iterat
     """The keys of the plan at which something lies.
 
     Requests: a GET and a listing for each page of the plan; where a page of the listing does not
-    reach as far as the files, a HEAD for each of the others.
+    reach as far as the files, a listing for each of the others.
     """
 
     def taken(page: Unit) -> set[str]:

@@ -43,14 +43,18 @@ def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
 
 
 def end_decided(ports: Ports, record: JobRecord, target: JobState) -> JobRecord:
-    """End a decided job, whose files are all visible or all undone.
+    """End a decided job, whose files are all visible or all undone. Raises `LostRaceError`."""
+    note_ending(ports, record, target)
+    return move(ports, record, target)
 
-    The decision record says so before the ledger gives up the job's locks and key. Else a ledger
-    that is lost in between would bring the job back, beside one that has them by then. Raises
-    `LostRaceError`.
+
+def note_ending(ports: Ports, record: JobRecord, target: JobState) -> None:
+    """Note a decided job's end in its decision record, before the ledger gives up what it holds.
+
+    Else a ledger that is lost in between would bring the job back, with its locks and key, beside
+    one that has them by then.
     """
     note_end(ports, replace(record, state=target, finished_at=ports.clock.now()))
-    return move(ports, record, target)
 
 
 def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
