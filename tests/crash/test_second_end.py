@@ -90,5 +90,8 @@ def test_i6_a_rollback_that_has_given_back_its_locks_takes_none_when_it_comes_ba
     world.ledger.lose()
     heal_now(world)
     world.run(FIRST, "first again")
-    assert world.result(FIRST).outcome is Outcome.ROLLED_BACK
+    result = world.result(FIRST)
+    assert result.outcome is Outcome.ROLLED_BACK
+    assert result.error is not None, "its client is told why, as before the loss"
+    assert result.error.code == "UPLOADS_LOST"
     assert world.ledger.holders == {SECOND.ref}

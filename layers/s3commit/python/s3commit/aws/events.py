@@ -47,7 +47,14 @@ def announced_objects(body: str) -> list[Announced]:
             _announced(record["s3"], unquote_plus(record["s3"]["object"]["key"]))
             for record in message["Records"]
         ]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+    ) as error:
         raise InvalidInputError(
             f"message is no event of S3: {type(error).__name__} {error}", code="BAD_EVENT"
         ) from error

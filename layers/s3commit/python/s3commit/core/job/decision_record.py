@@ -33,7 +33,7 @@ MAX_DECISION_BYTES = MAX_JOB_BYTES + 128 * 1024
 # Fields of a record that mean something in the ledger alone.
 _LEDGERS_OWN: Final = {
     **{"generation": 0, "created_at": "", "updated_at": "", "execution": ""},
-    **{"waits": None, "failure": None, "locked_at": ""},
+    **{"waits": None, "locked_at": ""},
 }
 _DECISION: Final = Codec(
     JobRecord,
