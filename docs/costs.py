@@ -1,4 +1,4 @@
-"""Prints the cost tables of docs/deploy.md: listed prices times what the code does.
+"""Prints what docs/deploy.md says of costs, in tables: listed prices times what the code does.
 
 The prices are those of us-east-1 without free tiers. `tests/docs/test_costs.py` takes the counts
 from the template and from jobs that it runs; only the durations are assumptions, and are marked.
@@ -128,12 +128,12 @@ def job(files: int, *, units: int, unit: float, steps: float) -> list[Line]:
     written += 3 * JOB_RECORD_WRITES + (TRANSACTED - 1) * JOB_TRANSACTIONS
     return [
         Line(
-            "files: create, part, complete",
+            "files' three requests",
             f"{files * FILE_WRITES:,} requests",
             files * FILE_WRITES * S3_WRITE,
         ),
-        Line("manifests, pages and documents: put, list", f"{own:,} requests", own * S3_WRITE),
-        Line("manifests, pages and documents: get", f"{reads:,} requests", reads * S3_READ),
+        Line("documents put or listed", f"{own:,} requests", own * S3_WRITE),
+        Line("documents read", f"{reads:,} requests", reads * S3_READ),
         Line(
             "functions",
             f"{tasks + units:,} calls, {work:,.0f} GB-s",
@@ -162,11 +162,15 @@ def table(lines: list[Line], title: str) -> str:
     return "\n".join([*rows, f"| **together** | | **{total:.2f}** |"])
 
 
-def costs() -> str:
-    """Both tables."""
-    files = f"one job of {FILES:,} small files, {FILES_PER_TASK} a task"
-    return f"{table(at_rest(), 'a month without jobs')}\n\n{table(million(), files)}\n"
+def sentence(lines: list[Line], title: str) -> str:
+    """The lines and their sum in one sentence, as the page has it."""
+    parts = ", ".join(f"{one.what} {one.cost:.2f}" for one in lines)
+    return f"USD of {title}: {parts}; together {sum(one.cost for one in lines):.2f}."
+
+
+TITLES: Final = ("a month without jobs", f"{FILES:,} small files, {FILES_PER_TASK} a task")
 
 
 if __name__ == "__main__":
-    sys.stdout.write(costs())
+    tables = map(table, (at_rest(), million()), TITLES)
+    sys.stdout.write("\n\n".join(tables) + "\n")

@@ -33,14 +33,17 @@ def assembly() -> Assembly:
     return synthesize()
 
 
-def test_the_pages_tables_are_the_scripts() -> None:
+def test_the_pages_costs_are_the_scripts() -> None:
     made = subprocess.run(
         [sys.executable, str(ROOT / "docs" / "costs.py")],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert made in PAGE
+    words = " ".join(PAGE.split())
+    for lines, title in zip((costs.at_rest(), costs.million()), costs.TITLES, strict=True):
+        assert costs.table(lines, title) in made
+        assert costs.sentence(lines, title) in words
     assert costs.PRICED in PAGE
     metrics = costs.METRICS * costs.CUSTOM_METRIC
     assert f"{costs.METRICS} metrics of its own" in PAGE
@@ -144,7 +147,8 @@ def test_alarms_and_metrics_are_those_of_the_template(assembly: Assembly) -> Non
 
 def test_every_alarm_is_explained(assembly: Assembly) -> None:
     """By its name in the template, which the notification carries."""
-    _, table = PAGE.split("| alarm | means | do |\n|---|---|---|\n")
+    page = (ROOT / "docs" / "operations.md").read_text()
+    table = page.split("| alarm | means | do |\n|---|---|---|\n")[1].split("\n\n")[0]
     named = re.findall(r"`([A-Za-z]+)`", "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE)))
     alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
     found = {re.sub(r"^Observability|[0-9A-F]{8}$", "", name) for name in alarms}
