@@ -93,11 +93,10 @@ def at_rest() -> list[Line]:
         Line("dashboard", "1", DASHBOARD),
         Line("alarms", f"{ALARM_METRICS} metrics", ALARM_METRICS * ALARM_METRIC),
         Line(
-            "sweep: its function",
-            f"{sweeps:,} calls, {seconds:,.0f} GB-s",
-            sweeps * LAMBDA_CALL + seconds * LAMBDA_GB_SECOND,
+            "sweep",
+            f"{sweeps:,} calls, {seconds:,.0f} GB-s, {reads:,.0f} read units",
+            sweeps * LAMBDA_CALL + seconds * LAMBDA_GB_SECOND + reads * READ_UNIT,
         ),
-        Line("sweep: reads of the ledger", f"{reads:,.0f} units", reads * READ_UNIT),
         Line("polling of the queues", f"{polls:,} requests", polls * SQS_REQUEST),
     ]
 
@@ -128,12 +127,12 @@ def job(files: int, *, units: int, unit: float, steps: float) -> list[Line]:
     written += 3 * JOB_RECORD_WRITES + (TRANSACTED - 1) * JOB_TRANSACTIONS
     return [
         Line(
-            "files' three requests",
+            "files: create, part, complete",
             f"{files * FILE_WRITES:,} requests",
             files * FILE_WRITES * S3_WRITE,
         ),
-        Line("documents put or listed", f"{own:,} requests", own * S3_WRITE),
-        Line("documents read", f"{reads:,} requests", reads * S3_READ),
+        Line("documents: put, list", f"{own:,} requests", own * S3_WRITE),
+        Line("documents: get", f"{reads:,} requests", reads * S3_READ),
         Line(
             "functions",
             f"{tasks + units:,} calls, {work:,.0f} GB-s",
@@ -162,15 +161,12 @@ def table(lines: list[Line], title: str) -> str:
     return "\n".join([*rows, f"| **together** | | **{total:.2f}** |"])
 
 
-def sentence(lines: list[Line], title: str) -> str:
-    """The lines and their sum in one sentence, as the page has it."""
-    parts = ", ".join(f"{one.what} {one.cost:.2f}" for one in lines)
-    return f"USD of {title}: {parts}; together {sum(one.cost for one in lines):.2f}."
-
-
-TITLES: Final = ("a month without jobs", f"{FILES:,} small files, {FILES_PER_TASK} a task")
+def sentence(lines: list[Line]) -> str:
+    """The lines in one sentence, as the page has them."""
+    return ", ".join(f"{one.what} {one.cost:.2f}" for one in lines)
 
 
 if __name__ == "__main__":
-    tables = map(table, (at_rest(), million()), TITLES)
+    files = f"one job of {FILES:,} small files, {FILES_PER_TASK} a task"
+    tables = table(at_rest(), "a month without jobs"), table(million(), files)
     sys.stdout.write("\n\n".join(tables) + "\n")
