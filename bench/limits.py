@@ -34,8 +34,9 @@ class Fact(float):
         return fact
 
 
-# "At least 3,500 PUT/COPY/POST/DELETE or 5,500 GET/HEAD requests per second per partitioned prefix";
-# "consistent small object latencies [...] of roughly 100–200 milliseconds".
+# "At least 3,500 PUT/COPY/POST/DELETE or 5,500 GET/HEAD requests per second per partitioned
+# prefix";
+# "consistent small object latencies [...] of roughly 100-200 milliseconds".
 S3_WRITES = Fact(3_500, "S3: writes a second below a prefix that is not split", PREFIXES)
 S3_READS = Fact(5_500, "S3: reads a second below it", PREFIXES)
 LATENCY = Fact(0.15, "S3: seconds of a small request; the middle of 0.1 to 0.2", PREFIXES)
