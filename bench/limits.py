@@ -34,15 +34,21 @@ class Fact(float):
         return fact
 
 
+# "At least 3,500 PUT/COPY/POST/DELETE or 5,500 GET/HEAD requests per second per partitioned
+# prefix";
+# "consistent small object latencies [...] of roughly 100-200 milliseconds".
 S3_WRITES = Fact(3_500, "S3: writes a second below a prefix that is not split", PREFIXES)
 S3_READS = Fact(5_500, "S3: reads a second below it", PREFIXES)
 LATENCY = Fact(0.15, "S3: seconds of a small request; the middle of 0.1 to 0.2", PREFIXES)
+# "Event notifications are delivered in seconds but can sometimes take a minute or longer".
 EVENT = Fact(2, "seconds from S3 through SQS to Lambda", f"assumed; «in seconds»: {EVENTS}")
 ACCOUNT = Fact(
     1_000,
     "Lambda: functions at once, of an account",
     f"{_AWS}lambda/latest/dg/lambda-concurrency.html>",
 )
+# "1,000 execution environment instances every 10 seconds (or 10,000 requests per second every 10
+# seconds)".
 NEW = Fact(1_000, "Lambda: new environments of a function in ten seconds", SCALING)
 POLLERS = Fact(5, "Lambda: batches of a queue at once at first; 300 more each minute", QUEUES)
 WHOLE = Fact(
@@ -57,6 +63,7 @@ CHILDREN = Fact(10_000, "Step Functions: children of a Map Run at once", QUOTAS)
 PAYLOAD = Fact(262_144, "Step Functions: bytes of an input or a result", QUOTAS)
 TABLE_WRITES = Fact(4_000, "DynamoDB: write units a second of a new table", ON_DEMAND)
 PARTITION_WRITES = Fact(1_000, "DynamoDB: write units a second of a partition", PARTITIONS)
+# As others quote AWS's page, which a browser fills in.
 NODE = Fact(0.24, "EMR: USD an hour of an m5.xlarge, 0.192 EC2 and 0.048 EMR", EMR)
 THREADS = Fact(8, "S3A committers: completions that a driver has under way", S3A)
 

@@ -8,7 +8,7 @@ code's. A job's steps run one after the other; each takes as long as its request
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import ceil
@@ -23,7 +23,6 @@ from s3commit.core.job.plan import unit_files
 from s3commit.core.model.limits import (
     COMPLETE_WORKERS,
     MAX_JOB_FILES,
-    MAX_UNITS,
     UNITS_OF_A_JOB,
 )
 
@@ -43,7 +42,6 @@ class Deployment:
     shares: Shares = field(default_factory=partial(shares, DEFAULT))
     of_one: int = MOST_WORKERS
     in_flight: int = COMPLETE_WORKERS
-    unit_files: Callable[[int], int] = unit_files
     account: int = int(limits.ACCOUNT)
     latency: float = limits.LATENCY  # not chosen: S3's
 
@@ -63,7 +61,7 @@ class Deployment:
 
     def units(self, files: int) -> tuple[int, int]:
         """How many, and the files of each."""
-        size = self.unit_files(files)
+        size = unit_files(files)
         return ceil(files / size), min(size, files)
 
     def unit(self, files: int) -> float:
@@ -117,10 +115,6 @@ class Deployment:
         """Seconds from request to result, warm."""
         return sum(self.parts(files).values())
 
-    def noted(self, files: int) -> float:
-        """Seconds until the ledger has noted all manifests, if they come at once."""
-        return files / costs.FILES_PER_TASK * costs.INGEST_SECONDS / self.shares.manifests
-
     def price(self, files: int) -> tuple[float, float]:
         """USD of a job, and of that what is not its files' requests."""
         steps = self.requests() + self.verify(files) + self.publish(files)
@@ -155,22 +149,17 @@ def sizes(full: Deployment) -> str:
     rows = []
     for files in SIZES:
         jobs, one = ceil(files / MAX_JOB_FILES), min(files, MAX_JOB_FILES)
-        units, size = full.units(one)
         at_once = full.at_once(jobs, one, 1)
         parts = full.parts(one)
         if jobs > 1:
             parts[max(at_once, key=at_once.__getitem__)] = max(at_once.values())
             del parts["workers of the job"]
         price, own = (f"{jobs * part:.2f}" for part in full.price(one))
-        shown = (full.verify(one), max(at_once.values()), full.publish(one), sum(parts.values()))
         binds = max(parts, key=parts.__getitem__)
         name = f"{files:,}" if jobs == 1 else f"{files:,} in {jobs} jobs"
-        noted = _time(full.noted(files))
-        rows.append(
-            (name, f"{jobs * units:,} of {size}", *map(_time, shown), binds, noted, price, own)
-        )
-    heads = "files|units|verify|complete|publish|result after|most of it|noted|USD|ours"
-    return _table(heads, rows)
+        times = max(at_once.values()), sum(parts.values())
+        rows.append((name, *map(_time, times), binds, price, own))
+    return _table("files|completions|result after|most of it|USD|ours", rows)
 
 
 def crowds(full: Deployment) -> str:
@@ -190,17 +179,15 @@ def crowds(full: Deployment) -> str:
                 f"{jobs * AT_ONCE / limited[binds]:,.0f}",
                 binds,
                 f"{crowd.throttled / crowd.calls:.0%}",
-                f"{crowd.again / jobs:.1f}",
-                f"{crowd.failed / jobs:.0%}",
                 f"{jobs * full.price(AT_ONCE)[0] + again:.2f}",
             )
         )
-    heads = "jobs|prefixes|last result|files a second|what binds|throttled|Maps again|failed|USD"
+    heads = "jobs|prefixes|last result|files a second|what binds|throttled|USD"
     return _table(heads, rows)
 
 
 def choices() -> str:
-    """What each number of a deployment changes."""
+    """What each number changes that a deployer sets, and the latency of S3."""
     full = Deployment()
     few = shares(10)
     changed = {
@@ -210,11 +197,6 @@ def choices() -> str:
         "`lambdaConcurrency` 2,000, of one with 4,000": replace(
             full, shares=shares(2_000), account=4_000
         ),
-        "`COMPLETE_WORKERS` 4": replace(full, in_flight=4),
-        **{
-            f"units of {size}": replace(full, unit_files=partial(_at_least, size))
-            for size in (8, 32, 128, 250)
-        },
         "S3 takes 0.1 s": replace(full, latency=0.1),
         "S3 takes 0.2 s": replace(full, latency=0.2),
     }
@@ -223,14 +205,9 @@ def choices() -> str:
         times = (_time(one.job(files)) for files in (100, 10_000, MAX_JOB_FILES))
         rate = one.workers * one.in_flight / one.latency
         full_speed = f"{one.shares.workers // one.workers}"
-        own = f"{one.price(AT_ONCE)[1]:.4f}"
-        rows.append((name, *times, f"{rate:,.0f}", full_speed, own))
-    heads = "|100 files|10,000|1,000,000|files a second, at most|jobs at full speed|ours, of 10,000"
+        rows.append((name, *times, f"{rate:,.0f}", full_speed))
+    heads = "|100 files|10,000|1,000,000|files a second, at most|jobs at full speed"
     return _table(heads, rows)
-
-
-def _at_least(size: int, files: int) -> int:
-    return max(size, ceil(files / MAX_UNITS))
 
 
 def clusters(full: Deployment) -> str:
@@ -247,9 +224,14 @@ def clusters(full: Deployment) -> str:
     return _table("files|ours|USD|driver, 8 threads|USD", rows)
 
 
-def facts() -> str:
-    """All numbers, with their sources."""
-    return _table("what|number|source", [(one.what, f"{one:,g}", one.source) for one in limits.ALL])
+def facts(known: Iterable[limits.Fact]) -> str:
+    """Numbers with their sources."""
+    return _table("what|number|source", [(one.what, f"{one:,g}", one.source) for one in known])
+
+
+def own_facts() -> str:
+    """Those of docs/scale.md: what was measured here, or is assumed."""
+    return facts(one for one in limits.ALL if not one.source.startswith("<"))
 
 
 def _time(seconds: float) -> str:
@@ -265,9 +247,9 @@ def _table(heads: str, rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def tables() -> list[str]:
-    """In the order of docs/scale.md."""
+    """Those of docs/scale.md, in its order, but the last with all numbers."""
     full = Deployment()
-    return [sizes(full), crowds(full), choices(), clusters(full), facts()]
+    return [sizes(full), crowds(full), choices(), clusters(full), facts(limits.ALL)]
 
 
 if __name__ == "__main__":

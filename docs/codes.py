@@ -2,43 +2,60 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterable
+from typing import Final
 
-from s3commit.core.model.codes import CODES
+from s3commit.core.model.codes import CODES, Advice
 
-PAGE = """# Codes
+PAGE: Final = """# Codes
 
-Made by `python docs/codes.py > docs/codes.md` from `core/model/codes.py`; a test compares them.
-`s3commit show JOB` prints the same lines for a job.
+`s3commit show JOB` prints these lines for a job. `python docs/codes.py` makes the page from
+`core/model/codes.py`.
 
 ## Codes of failed executions
 
-A failed execution has not ended its job: the job has no result, keeps its state, and its visible
-files stay visible. After following the advice, `s3commit commit JOB` starts another execution,
-which continues. An execution that failed with a [result code](#result-codes) stopped after the
-decision, when the job can no longer be refused: restore what its message names.
+A failed execution has not ended its job: the job keeps its state, and what is visible stays so.
+Do what the last column says, then `s3commit commit JOB`: another execution continues. One that
+failed with a [result code](#result-codes) stopped after the decision: restore what its message
+names.
 
 {stops}
 ## Result codes
 
-No file of a job that ended with one of these is visible.
+No file of a job that ended with one of these is visible. Do what the last column says, then run
+the job again.
 
-{ends}"""
+{ends}
+No writer of this package makes a document that leads to one of these. Find out who wrote it, then
+run the job again.
+
+{others}"""
+AGAIN: Final = re.compile(r"(, then|\. Then|\.) run the job again$", re.IGNORECASE)
+OTHERS: Final = "Find out who wrote it"
 
 
 def page() -> str:
-    """The whole page."""
-    return PAGE.format(stops=_table(stops=True), ends=_table(stops=False))
+    """The whole page. What is said of all codes of a table is not said of each."""
+    stops = _table((f"`{code}`", one.means, one.do) for code, one in _codes(stops=True))
+    ends = [one for one in _codes(stops=False) if OTHERS not in one[1].do]
+    others = [one for one in _codes(stops=False) if OTHERS in one[1].do]
+    return PAGE.format(
+        stops=stops,
+        ends=_table((f"`{code}`", one.means, AGAIN.sub("", one.do)) for code, one in ends),
+        others=_table((f"`{code}`", one.means) for code, one in others),
+    )
 
 
-def _table(*, stops: bool) -> str:
-    rows = [
-        f"| `{code}` | {advice.means} | {advice.do} |"
-        for code, advice in sorted(CODES.items())
-        if advice.stops is stops
-    ]
-    head = ["| code | what is true | what to do |", "|---|---|---|"]
-    return "".join(f"{line}\n" for line in [*head, *rows])
+def _codes(*, stops: bool) -> list[tuple[str, Advice]]:
+    return [one for one in sorted(CODES.items()) if one[1].stops is stops]
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [f"| {' | '.join(row)} |\n" for row in rows]
+    heads = ("code", "what is true", "what to do")[: lines[0].count(" | ") + 1]
+    return f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|\n{''.join(lines)}"
 
 
 if __name__ == "__main__":

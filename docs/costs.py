@@ -1,4 +1,4 @@
-"""Prints the cost tables of docs/deploy.md: listed prices times what the code does.
+"""Prints what docs/deploy.md says of costs, in tables: listed prices times what the code does.
 
 The prices are those of us-east-1 without free tiers. `tests/docs/test_costs.py` takes the counts
 from the template and from jobs that it runs; only the durations are assumptions, and are marked.
@@ -93,11 +93,10 @@ def at_rest() -> list[Line]:
         Line("dashboard", "1", DASHBOARD),
         Line("alarms", f"{ALARM_METRICS} metrics", ALARM_METRICS * ALARM_METRIC),
         Line(
-            "sweep: its function",
-            f"{sweeps:,} calls, {seconds:,.0f} GB-s",
-            sweeps * LAMBDA_CALL + seconds * LAMBDA_GB_SECOND,
+            "sweep",
+            f"{sweeps:,} calls, {seconds:,.0f} GB-s, {reads:,.0f} read units",
+            sweeps * LAMBDA_CALL + seconds * LAMBDA_GB_SECOND + reads * READ_UNIT,
         ),
-        Line("sweep: reads of the ledger", f"{reads:,.0f} units", reads * READ_UNIT),
         Line("polling of the queues", f"{polls:,} requests", polls * SQS_REQUEST),
     ]
 
@@ -132,8 +131,8 @@ def job(files: int, *, units: int, unit: float, steps: float) -> list[Line]:
             f"{files * FILE_WRITES:,} requests",
             files * FILE_WRITES * S3_WRITE,
         ),
-        Line("manifests, pages and documents: put, list", f"{own:,} requests", own * S3_WRITE),
-        Line("manifests, pages and documents: get", f"{reads:,} requests", reads * S3_READ),
+        Line("documents: put, list", f"{own:,} requests", own * S3_WRITE),
+        Line("documents: get", f"{reads:,} requests", reads * S3_READ),
         Line(
             "functions",
             f"{tasks + units:,} calls, {work:,.0f} GB-s",
@@ -162,11 +161,12 @@ def table(lines: list[Line], title: str) -> str:
     return "\n".join([*rows, f"| **together** | | **{total:.2f}** |"])
 
 
-def costs() -> str:
-    """Both tables."""
-    files = f"one job of {FILES:,} small files, {FILES_PER_TASK} a task"
-    return f"{table(at_rest(), 'a month without jobs')}\n\n{table(million(), files)}\n"
+def sentence(lines: list[Line]) -> str:
+    """The lines in one sentence, as the page has them."""
+    return ", ".join(f"{one.what} {one.cost:.2f}" for one in lines)
 
 
 if __name__ == "__main__":
-    sys.stdout.write(costs())
+    files = f"one job of {FILES:,} small files, {FILES_PER_TASK} a task"
+    tables = table(at_rest(), "a month without jobs"), table(million(), files)
+    sys.stdout.write("\n\n".join(tables) + "\n")

@@ -1,4 +1,4 @@
-"""Alarms that call for a person, and one dashboard. `docs/deploy.md` says what to do on each."""
+"""Alarms that call for a person, and a dashboard. `docs/operations.md` says what to do on each."""
 
 from __future__ import annotations
 

@@ -33,14 +33,15 @@ def assembly() -> Assembly:
     return synthesize()
 
 
-def test_the_pages_tables_are_the_scripts() -> None:
+def test_the_script_prints_what_each_line_costs() -> None:
     made = subprocess.run(
         [sys.executable, str(ROOT / "docs" / "costs.py")],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert made in PAGE
+    for one in (*costs.at_rest(), *costs.million()):
+        assert f"| {one.what} | {one.how_often} | {one.cost:.2f} |" in made
     assert costs.PRICED in PAGE
     metrics = costs.METRICS * costs.CUSTOM_METRIC
     assert f"{costs.METRICS} metrics of its own" in PAGE
@@ -51,7 +52,7 @@ def test_what_the_page_says_in_words_is_what_the_tables_say() -> None:
     rest = sum(one.cost for one in costs.at_rest())
     million = sum(one.cost for one in costs.million())
     words = " ".join(PAGE.split())
-    assert f"about {rest:.0f} USD a month" in words
+    assert f"about {rest:.0f} USD a month: {costs.sentence(costs.at_rest())}." in words
     assert f"about {million:.0f} USD, of which more than 95 % are" in words
     assert costs.million()[0].cost / million > 0.95
 
@@ -144,7 +145,8 @@ def test_alarms_and_metrics_are_those_of_the_template(assembly: Assembly) -> Non
 
 def test_every_alarm_is_explained(assembly: Assembly) -> None:
     """By its name in the template, which the notification carries."""
-    _, table = PAGE.split("| alarm | means | do |\n|---|---|---|\n")
+    page = (ROOT / "docs" / "operations.md").read_text()
+    table = page.split("| alarm | means | do |\n|---|---|---|\n")[1].split("\n\n")[0]
     named = re.findall(r"`([A-Za-z]+)`", "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE)))
     alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
     found = {re.sub(r"^Observability|[0-9A-F]{8}$", "", name) for name in alarms}

@@ -49,7 +49,7 @@ def machine() -> dict[str, Any]:
 
 
 def test_the_pages_tables_are_the_models() -> None:
-    tables = model.sizes(DEPLOYED), model.choices(), model.clusters(DEPLOYED), model.facts()
+    tables = model.sizes(DEPLOYED), model.choices(), model.clusters(DEPLOYED), model.own_facts()
     for table in tables:
         assert f"\n{table.strip()}\n" in PAGE
 
@@ -58,6 +58,10 @@ def test_the_pages_tables_are_the_models() -> None:
 def test_the_pages_table_of_jobs_at_once_is_the_models() -> None:
     """It is simulated, call by call."""
     assert f"\n{model.crowds(DEPLOYED).strip()}\n" in PAGE
+    assert "no execution fails" in WORDS
+    for jobs in model.JOBS:
+        for prefixes in (1, jobs):
+            assert DEPLOYED.crowd(jobs, model.AT_ONCE, prefixes).failed == 0
 
 
 def test_what_the_page_says_in_words_is_what_the_model_says() -> None:

@@ -110,7 +110,7 @@ def test_alarms_watch_queues_jobs_and_functions(assembly: Assembly) -> None:
         *("JobsFailed", "JobsTimedOut", "SweepsFailed", "FunctionErrors", "FunctionThrottles"),
         *("DocumentsRefused", "SweepsMissing", "SweepsNotCalled", "EventsLost"),
     }
-    guide = (ROOT / "docs" / "deploy.md").read_text()
+    guide = (ROOT / "docs" / "operations.md").read_text()
     assert [name for name in watched if f"`{name}`" not in guide] == []
     for name, alarm in alarms.items():
         assert alarm["Properties"]["AlarmActions"]

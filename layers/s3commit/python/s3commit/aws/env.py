@@ -67,7 +67,7 @@ EVENT_DETAIL_TYPE: Final = "s3commit job ended"
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 
 # With so many workers, of `core.model.limits.COMPLETE_WORKERS` completions each, one job stays
-# below what S3 takes below a prefix; more would meet 503 (docs/operations.md has the arithmetic).
+# below what S3 takes below a prefix; more would meet 503 (docs/scale.md has the arithmetic).
 MOST_WORKERS: Final = 40
 MOST_REQUESTS: Final = 5
 MOST_MANIFESTS: Final = 20

@@ -32,11 +32,9 @@ _BY_OTHER_WRITERS: Final = {
     "BAD_FIELD": "A field of a document has an invalid value",
     "BAD_ID": "An id in a document has an invalid form",
     "BAD_JSON": "A document is not valid strict JSON",
-    "BAD_KEY": "An object has a key that the protocol does not use",
+    "BAD_KEY": "An object has a key that the protocol does not know",
     "MANIFEST_CHANGED": "A manifest differs from the one that its task wrote",
-    "NAME_NOT_UNIQUE": (
-        "A file name does not contain the job's id, or contains another job's id too"
-    ),
+    "NAME_NOT_UNIQUE": ("A file name lacks the job's id, or contains another job's too"),
     "REQUEST_CHANGED": "`request.json` was replaced after the pipeline read it",
     "TOO_LARGE": "A document is larger than the limit",
     "TRUNCATED": "A document is incomplete",
@@ -46,26 +44,25 @@ _OTHER_WRITER = "Find out who wrote it: no writer of this package does. Then run
 # What ends a job.
 _ENDS: Final = {
     "ABANDONED": Advice(
-        "No commit or abort was requested, and the job gave no sign of life for `abandonedHours`."
-        " The message says since when",
-        "Find out what happened to the program, then run the job again. If the program was alive"
-        " but writes rarely, raise the parameter first",
+        "No commit or abort was requested, and no sign of life came for `abandonedHours`. The"
+        " message says since when",
+        "Find out what happened to the program, then run the job again. If it was alive but"
+        " writes rarely, raise the parameter first",
     ),
     "ABORTED_BY_CLIENT": Advice(
-        "The job's program requested the abort because it failed or was stopped, or a person did"
+        "The program requested the abort because it failed or was stopped, or a person did"
         " (`s3commit abort`)",
-        "Read the program's log, fix the cause, then run the job again",
+        "Read the program's log and fix the cause, then run the job again",
     ),
     ALREADY_COMMITTED: Advice(
         "Another job with the same idempotency key was committed. This one adds nothing",
-        "Nothing, if both wrote the same data: the program counts this as success. Use another"
-        " key for other data",
+        "Nothing, if both wrote the same data (the program counts this as success); else use"
+        " another key",
     ),
     "ARCHIVED": Advice(
-        "An object that the job needs is in an archive storage class (GLACIER, DEEP_ARCHIVE) and"
-        " cannot be read",
-        "Restore the object. Exclude `__magic_job-` and `_commits/` from lifecycle transitions."
-        " Then run the job again",
+        "An object that the job needs is in an archive storage class (GLACIER, DEEP_ARCHIVE)",
+        "Restore it. Exclude `__magic_job-` and `_commits/` from lifecycle transitions. Then"
+        " run the job again",
     ),
     "BAD_CONDITION": Advice(
         "A condition in `job.json` does not exist or has an impossible value",
@@ -76,30 +73,29 @@ _ENDS: Final = {
         "Correct the path",
     ),
     "BAD_VERSION": Advice(
-        "A document has a version that this pipeline does not read",
-        "Use the package version of the deployment, or deploy the newer version",
+        "This pipeline does not read the version of a document",
+        "Use the deployment's package version, or deploy the newer one",
     ),
     "CONDITION_FAILED": Advice(
         "The job's data does not meet a condition of its program. The message has the value",
         "Check the data. Correct the data or the condition, then run the job again",
     ),
     "COUNTS_DIFFER": Advice(
-        "The counts of a manifest differ from those in the request",
-        "Find out what changed the manifest or the request, then run the job again",
+        "A manifest and the request give different counts",
+        "Find out what changed one of them, then run the job again",
     ),
     "DESTINATION_BUSY": Advice(
-        "Other jobs that replace there held the destination for an hour, the longest that a job"
-        " waits",
-        "Run `s3commit show` on the named job. If its execution failed, `s3commit commit`"
-        " continues it. Then run this job again",
+        "Other jobs that replace there held the destination for an hour, the longest wait",
+        "`s3commit show` the named job; if its execution failed, `s3commit commit` it. Then run"
+        " the job again",
     ),
     "DESTINATION_NOT_EMPTY": Advice(
         "Conflict `fail`: there is data where the job writes",
-        "To keep that data, write elsewhere or append. To remove it, use conflict `replace`",
+        "To keep that data, write elsewhere or append; to remove it, use conflict `replace`",
     ),
     "DUPLICATE_KEY": Advice(
         "Two files of the job have the same key",
-        "Give each file of the job its own name, then run the job again",
+        "Give each file its own name, then run the job again",
     ),
     "INVALID_INPUT": Advice(
         "S3 or the ledger rejected a request of the pipeline as invalid",
@@ -114,29 +110,29 @@ _ENDS: Final = {
         "Use a new id for each job, or none",
     ),
     "KEY_TAKEN": Advice(
-        "Another job with the same idempotency key was committed, and its counts differ: it had"
+        "Another job with the same idempotency key was committed with other counts, so with"
         " other data. Nothing was added",
-        "Write the data again under another key. If the other job is none of yours, find out who"
-        " may read your keys",
+        "Write again under another key. If the other job is not yours, find out who may read"
+        " your keys",
     ),
     "JOB_ENDED": Advice(
         "A job with the same id ended at this destination before",
-        "Use a new id for each run, or none. If no id was used twice, find out who wrote the"
+        "Use a new id for each run, or none. If none was used twice, find out who wrote the"
         " named list in `_commits/`",
     ),
     "MANIFEST_MISSING": Advice(
         "A manifest that the request counts does not exist",
-        "Find out who deletes below `__magic_job-`: a cleanup job or a lifecycle rule. Then run"
-        " the job again",
+        "Find out who deletes below `__magic_job-` (a cleanup, a lifecycle rule), then run the"
+        " job again",
     ),
     "NAME_TAKEN": Advice(
-        "Before the decision, an object existed under the name of a file of the job. Names contain"
-        " the job's id, so no other program writes them by chance",
-        "Find out who put it, then run the job again: it gets a new id",
+        "Before the decision an object had the name of a file of the job. Names carry the job's"
+        " id, so no other program has it by chance",
+        "Find out who put it, then run the job again",
     ),
     "NOT_CONTAINED": Advice(
         "A manifest names a file outside of the job's destination. Nothing was touched there",
-        "Treat it as an attack until proven otherwise: check who may write to the job directory",
+        "Treat it as an attack: check who may write to the job directory",
     ),
     "REFUSED": Advice(
         "A step refused the job. The message has the reason",
@@ -144,49 +140,48 @@ _ENDS: Final = {
     ),
     "REPLACE_NOT_ALLOWED": Advice(
         "Conflict `replace` is not allowed at this destination (`replacePrefixes`)",
-        "Append or write elsewhere, or add the prefix to the parameter. Then run the job again",
+        "Append, write elsewhere, or add the prefix to the parameter. Then run the job again",
     ),
     "REQUEST_MISSING": Advice(
         "`request.json` was deleted after the pipeline was notified of it",
         "Find out who deletes below `__magic_job-`, then run the job again",
     ),
     "STALLED": Advice(
-        "The job held its destination for 40 minutes without progress, or for three hours while its"
-        " execution failed again and again, and another job waited for it",
-        "Find out why its execution stopped (alarm `JobsFailed`). If it has no result yet, end it"
-        " with `s3commit commit`. Then run the job again",
+        "Without progress for 40 minutes, or with failing executions for three hours, the job"
+        " held its destination while another waited",
+        "Find out why its execution stopped (alarm `JobsFailed`). Without a result, end it with"
+        " `s3commit commit`. Then run the job again",
     ),
     "TOO_DEEP": Advice(
-        "The destination has too many directories above it: a job checks all of them",
+        "The destination has too many directories above it",
         "Write to a destination with fewer directories above it",
     ),
     "TWO_ATTEMPTS": Advice(
         "Two attempts of one task are counted",
-        "Commit one attempt of each task. Only the program knows which one",
+        "Commit one of each task. Only the program knows which",
     ),
     "UNREADABLE": Advice(
         "The pipeline may not read a document of the job, such as one under another KMS key",
-        "Let the job use a key that the deployment knows (`kmsKeyArn`, `jobKeyArns`), then run it"
-        " again",
+        "Use a key that the deployment knows (`kmsKeyArn`, `jobKeyArns`), then run the job again",
     ),
     "UNSUPPORTED_CHECKSUM": Advice(
-        "An upload has part checksums. S3 requires them at completion, and the manifest does not"
-        " contain them",
-        "Turn them off: S3A's `fs.s3a.create.checksum.algorithm`, or"
-        " `AWS_REQUEST_CHECKSUM_CALCULATION=when_required`. Run the job again",
+        "An upload has part checksums, which S3 requires at completion and the manifest does"
+        " not contain",
+        "Turn them off (`fs.s3a.create.checksum.algorithm`,"
+        " `AWS_REQUEST_CHECKSUM_CALCULATION=when_required`). Run the job again",
     ),
     "UPLOADS_LOST": Advice(
-        "After the decision, an upload was missing: aborted by someone else, or expired. The job"
+        "After the decision an upload was missing: aborted by someone else, or expired. The job"
         " was rolled back",
-        "Find out who aborts uploads. A lifecycle rule must keep them for longer than the longest"
+        "Find out who aborts uploads. A lifecycle rule must keep them longer than the longest"
         " job runs. Then run the job again",
     ),
     "UPLOAD_GONE": Advice(
-        "Before the decision, a counted upload was missing: aborted by someone else, or expired",
+        "Before the decision a counted upload was missing: aborted by someone else, or expired",
         "As for `UPLOADS_LOST`",
     ),
     "WRONG_JOB": Advice(
-        "A document names another job than the one whose directory it is in",
+        "A document names another job than its directory does",
         "Do not copy job directories. Run the job again",
     ),
     **{code: Advice(means, _OTHER_WRITER) for code, means in _BY_OTHER_WRITERS.items()},
@@ -195,18 +190,18 @@ _ENDS: Final = {
 # No job ends with these: its execution fails, and the job stays where it is.
 _STOPS: Final = {
     "ACCESS_DENIED": Advice(
-        "The pipeline's role may not do what the message names. Its policy, the bucket's or key's"
-        " policy denies it",
+        "The pipeline's role may not do what the message names: its policy, the bucket's or the"
+        " key's denies it",
         "Grant the right. If a file must not be deleted by the role, delete it yourself",
     ),
     "LEDGER_RESTORED": Advice(
-        "The ledger's table was restored from a backup, and S3 knows more than it does. Nothing was"
-        " decided in it",
+        "The ledger's table was restored from a backup, and S3 knows more than it does. Nothing"
+        " was decided in it",
         "Deploy with an empty table: it heals itself from S3 (docs/operations.md)",
     ),
     "PAGE_CHANGED": Advice(
-        "An object that the pipeline keeps for itself below `_s3commit/` is missing or was changed."
-        " The message names it. Nothing was undone or deleted for it",
+        "An object that the pipeline keeps for itself below `_s3commit/` is missing or changed."
+        " The message names it. Nothing was undone for it",
         "Find out who may write below `_s3commit/`. Restore the object",
     ),
     "NOT_FOUND": Advice(
@@ -214,27 +209,27 @@ _STOPS: Final = {
         "Find out who deleted it, and restore it",
     ),
     "PLAN_NOT_READ": Advice(
-        "The commit was decided, but Step Functions could not read the plan from S3. No upload"
-        " was completed",
-        "The console has the cause at the state `CompleteUploads`, usually missing rights on the"
-        " bucket or its key. Grant them",
+        "The commit was decided, but Step Functions could not read the plan. No upload was"
+        " completed",
+        "The console has the cause, at `CompleteUploads`: usually missing rights on the bucket"
+        " or its key. Grant them",
     ),
     "States.ExceedToleratedFailureThreshold": Advice(
         "Workers that complete uploads failed repeatedly. Completed uploads stay completed; the"
         " others can still be completed",
-        "Read the Map Run in the console and the log of `complete`. The cause is usually"
-        " missing rights on the bucket or its key. Grant them",
+        "See the Map Run in the console and the log of `complete`: usually missing rights on"
+        " the bucket or its key. Grant them",
     ),
     "States.Timeout": Advice(
-        "A step or the whole execution (24 hours) exceeded its time limit",
-        "The console shows which state it was. If an abort does not end, tasks are still starting"
+        "A step, or the execution (24 hours), exceeded its time limit",
+        "The console shows which state it was. If an abort does not end, tasks still start"
         " uploads: stop them",
     ),
     "TRANSIENT": Advice(
-        "S3, DynamoDB or Lambda throttled requests or did not answer for longer than a step"
+        "S3, DynamoDB or Lambda throttled requests, or did not answer, for longer than a step"
         " retries",
-        "Check the region's health, and whether too many requests go to one prefix. Wait until it"
-        " is over",
+        "Check the region's health, and whether one prefix gets too many requests. Wait until"
+        " it is over",
     ),
 }
 

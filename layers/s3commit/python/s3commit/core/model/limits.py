@@ -13,7 +13,7 @@ COMPLETE_WORKERS: Final = 8
 # A unit is one worker call: two rounds of COMPLETE_WORKERS at least, and as many units as a job may
 # have workers, so that a small job is done in half a second; eight rounds at most, about a second.
 # Each is billed as a state transition, besides its call, so larger units are cheaper. But a unit is
-# what waits for others where many jobs want more than there is (docs/scale.md has both).
+# what waits for others where many jobs want more than there is.
 SMALLEST_UNIT: Final = 16
 UNIT_FILES: Final = 64
 UNITS_OF_A_JOB: Final = 40  # as long as each may be small enough; `aws.env.MOST_WORKERS`

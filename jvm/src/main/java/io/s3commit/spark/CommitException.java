@@ -17,7 +17,7 @@ public class CommitException extends IOException {
     this.code = code;
   }
 
-  /** The code, as docs/operations.md lists it. */
+  /** The code, as docs/codes.md lists it. */
   public String code() {
     return code;
   }

@@ -18,7 +18,7 @@ public final class WriteException extends QueryExecutionException {
     this.code = failed.code();
   }
 
-  /** The code, as docs/operations.md lists it. */
+  /** The code, as docs/codes.md lists it. */
   public String code() {
     return code;
   }
