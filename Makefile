@@ -147,6 +147,10 @@ pictures: setup ## Draw docs/pictures: from the figures, and from the definition
 	mkdir -p .build && PYTHONPATH=. $(BIN)/python docs/workflow.py > .build/workflow.dot
 	@$(NPX) @hpcc-js/wasm-graphviz-cli@1.11.2 -K dot -T svg .build/workflow.dot > docs/pictures/workflow.svg
 
+.PHONY: recording
+recording: setup java ## Run the demo and draw what it prints as docs/pictures/demo.svg
+	PYTHONPATH=. $(BIN)/python docs/recording.py
+
 .PHONY: site
 site: setup ## Build the site of the documentation into dist/site
 	[ -x .build/mkdocs/bin/mkdocs ] || { $(BIN)/python -m venv .build/mkdocs && \

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
-from docs import pictures, workflow
+from docs import pictures, recording, workflow
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 PAGE = pictures.FIGURES.read_text()
@@ -32,6 +33,28 @@ def test_the_state_machine_is_drawn_as_it_is_deployed() -> None:
     assert titles == sorted([*nodes, *edges])
     named = {name for here, there, _ in workflow.edges() for name in (here, there)}
     assert {name for _, name in nodes} - named == {"Superseded"}
+
+
+def test_the_recording_shows_the_demo_to_its_end_and_brings_all_that_it_needs() -> None:
+    """It differs from run to run, so it is not compared with a new one."""
+    picture = drawn("demo")
+    texts = ["".join(one.itertext()) for one in ET.fromstring(picture).iter() if "text" in one.tag]
+    [last] = re.findall(r'say\("\\n(Next: .+)"\)', recording.DEMO.read_text())
+    assert texts[-2] == last
+    assert "BROKEN" not in picture
+    assert sum(one.startswith("   ok: ") for one in texts) == 5
+    assert "are shortened to 2 s" in texts[-1]
+    assert not re.search(r"<script|<image|<foreignObject|href|url\(|@import|\son\w+=", picture)
+    assert picture.count("http") == picture.count('xmlns="http://www.w3.org/2000/svg"') == 1
+    assert len(picture) < 150_000
+
+
+def test_a_recording_keeps_the_order_and_shortens_long_waits_alone() -> None:
+    lines = [(0.5, "a"), (9.0, "b"), (9.25, ""), (10.0, "ok: <c>")]
+    assert [moment for moment, _ in recording.shorten(lines)] == [0.5, 2.5, 2.75, 3.5]
+    drawing = recording.draw("make it", lines)
+    assert "ok: &lt;c&gt;" in drawing
+    assert "A recording of 10 s." in drawing
 
 
 def test_the_readme_says_where_the_directory_committer_is_faster() -> None:

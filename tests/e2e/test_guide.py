@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
+import pandas
+import polars
 import pytest
+from pyarrow.dataset import dataset
 
 from tests.e2e.conftest import Deployed
 from tests.guide import GUIDE, run_page
+from tests.readers import TABLES, fill
 
 
 def test_the_python_page_does_what_it_says(
@@ -16,3 +22,30 @@ def test_the_python_page_does_what_it_says(
     expected = run_page(GUIDE / "python.md", tmp_path, f"{environment.bucket}/guide")
     assert capsys.readouterr().out.splitlines() == expected
     assert len(expected) >= 10
+
+
+@pytest.fixture
+def under_way(environment: Deployed) -> Iterator[str]:
+    """The tables of the page on readers, each with a job that has not ended."""
+    place = f"s3://{environment.bucket}/readers-{uuid.uuid4().hex}/"
+    with fill(place):
+        yield place
+
+
+def test_the_readers_page_does_what_it_says(
+    under_way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = under_way.removeprefix("s3://").rstrip("/")
+    expected = run_page(GUIDE / "readers.md", tmp_path, place)
+    assert capsys.readouterr().out.splitlines() == expected
+    assert len(expected) == 5
+
+
+def test_readers_meet_the_documents_of_jobs_as_the_page_says(under_way: str) -> None:
+    flat = f"{under_way}flat/"
+    assert len(pandas.read_parquet(flat)) == dataset(flat).count_rows() == TABLES["flat"]
+    assert polars.scan_parquet(f"{flat}**/*.parquet").collect().height == TABLES["flat"]
+    for table in ("flat", "sales"):
+        with pytest.raises(polars.exceptions.InvalidOperationError, match="_SUCCESS"):
+            polars.scan_parquet(f"{under_way}{table}/").collect()
+    assert polars.scan_ndjson(f"{under_way}events/**/*.json").collect().height > TABLES["events"]

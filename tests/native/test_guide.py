@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.native.conftest import uri
+from tests.readers import TABLES, fill
 from tests.spark.test_spark_guide import run_page
 from tests.spark.tiny import Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.mark.usefixtures("spark")
@@ -18,3 +24,13 @@ def test_the_page_does_what_it_says(
     tmp_path: Path,
 ) -> None:
     run_page("native.md", place, capsys, monkeypatch, tmp_path)
+
+
+def test_spark_reads_past_the_documents_of_jobs(spark: SparkSession, place: Place) -> None:
+    """As the page on readers says."""
+    with fill(f"{place.uri}/"):
+        for table, rows in TABLES.items():
+            reader = spark.read.format("json" if table == "events" else "parquet")
+            found = reader.load(f"{uri(place)}/{table}")
+            assert found.count() == rows
+            assert found.columns == (["id", "dt"] if table == "sales" else ["id"])
