@@ -267,18 +267,7 @@ def _announce() -> State:
                 {
                     "Source": env.EVENT_SOURCE,
                     "DetailType": env.EVENT_DETAIL_TYPE,
-                    "Detail": {
-                        f"{name}.$": f"$.{name}"
-                        for name in (
-                            "jobId",
-                            "bucket",
-                            "directory",
-                            "outcome",
-                            "code",
-                            "files",
-                            "bytes",
-                        )
-                    },
+                    "Detail.$": "$.event",
                 }
             ]
         },

@@ -49,6 +49,35 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
+class OutcomeEvent:
+    """The detail of the outcome event (docs/events.md).
+
+    ``key`` is the idempotency key. Times are RFC 3339, UTC: ``opened_at`` is S3's of ``job.json``,
+    None if it could not be read; ``decided_at`` is None for a job that was not decided. All fields
+    are bounded where they come in, to some 20 KB together; EventBridge takes 256 KB an entry:
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevent-size.html
+    """
+
+    job_id: str
+    outcome: Outcome
+    code: str | None
+    bucket: str
+    directory: str
+    table: str
+    files: int
+    bytes: int
+    rows: int | None
+    replaced: int
+    key: str | None
+    opened_at: str | None
+    decided_at: str | None
+    finished_at: str
+
+
+_EVENT: Final = Codec(OutcomeEvent, "event", 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Ticket:
     """One execution's view of a job; ``generation`` is the one that its writes are fenced by.
 
@@ -59,7 +88,7 @@ class Ticket:
     ``workers`` are as many as its Map may have: to Step Functions 0 would mean any number.
     ``plan`` is the key of the plan's index. ``page`` is where a step that hands over to another
     call resumes: RemoveReplaced with that page of the replace list, RollBack of the plan; of
-    TidyUp only whether it does.
+    TidyUp only whether it does. ``event`` is what AnnounceOutcome sends.
     """
 
     job_id: JobId
@@ -82,6 +111,7 @@ class Ticket:
     code: str = ""
     completed: Annotated[tuple[UnitResult, ...], Several(100_000)] = ()
     refusal: Annotated[Failure | None, SPARSE] = None
+    event: Annotated[OutcomeEvent | None, SPARSE] = None
 
     @property
     def directory(self) -> JobDirectory:
@@ -156,7 +186,12 @@ def _refusal(caught: Any) -> Failure:
     return found if found.message else replace(found, message="refused")
 
 
-_TICKET: Final = Codec(Ticket, "ticket", forms={"refusal": Form(_refusal)})
+_TICKET: Final = Codec(
+    Ticket,
+    "ticket",
+    # The machine passes the event on as it is, and no step reads it.
+    forms={"refusal": Form(_refusal), "event": Form(lambda _: None, _EVENT.write)},
+)
 
 
 def refusal_text(code: str, message: str) -> str:

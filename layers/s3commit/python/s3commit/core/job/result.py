@@ -21,7 +21,7 @@ from s3commit.core.formats.published import (
     header_of,
 )
 from s3commit.core.formats.strict_json import one_line
-from s3commit.core.formats.ticket import OUTCOMES, Ticket
+from s3commit.core.formats.ticket import OUTCOMES, OutcomeEvent, Ticket
 from s3commit.core.job.decision_record import note_end
 from s3commit.core.job.plan import planned_files
 from s3commit.core.job.record import move
@@ -37,9 +37,26 @@ _TYPE: Final = "application/x-ndjson"
 
 
 def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
-    """Write the result of a job that has ended; repeatable."""
-    write_result(ports, ticket.directory, record)
-    return ticket.after(record)
+    """Write the result of a job that has ended; repeatable. The ticket has the event to send."""
+    directory = ticket.directory
+    result = write_result(ports, directory, record)
+    event = OutcomeEvent(
+        job_id=result.job_id,
+        outcome=result.outcome,
+        code=result.error.code if result.error else None,
+        bucket=directory.bucket,
+        directory=directory.prefix,
+        table=record.destination.uri,
+        files=result.files,
+        bytes=result.bytes,
+        rows=result.rows,
+        replaced=result.replaced,
+        key=record.idempotency_key,
+        opened_at=record.opened_at or None,
+        decided_at=result.decided_at,
+        finished_at=result.finished_at,
+    )
+    return replace(ticket.after(record), event=event)
 
 
 def end_decided(ports: Ports, record: JobRecord, target: JobState) -> JobRecord:
@@ -57,7 +74,7 @@ def note_ending(ports: Ports, record: JobRecord, target: JobState) -> None:
     note_end(ports, replace(record, state=target, finished_at=ports.clock.now()))
 
 
-def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
+def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobResult:
     """Put ``result.json`` of an ended job; one that is there stays.
 
     A client that has read that its job is undone may delete the job's documents, since a table can
@@ -80,7 +97,7 @@ def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> No
         replaced=record.replaced.files if committed and record.replaced else 0,
     )
     if not committed and not _is_awaited(ports, directory):
-        return
+        return result
     # If it is there, this step ran before; a job ends once, so that result says the same.
     with suppress(PreconditionError):
         etag = ports.store.put(
@@ -88,6 +105,7 @@ def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> No
         )
         if not committed and not _is_awaited(ports, directory):
             ports.store.delete(directory.bucket, directory.result, if_match=etag)
+    return result
 
 
 def _is_awaited(ports: Ports, directory: JobDirectory) -> bool:
