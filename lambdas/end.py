@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from s3commit.aws import env
-from s3commit.aws.settings import workers
+from s3commit.aws.settings import fresh_tables, workers
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import count, document_refused, logger
 from s3commit.aws.wiring import make_ports
@@ -20,6 +20,7 @@ from s3commit.core.commit.tidy_up import tidy_up
 from s3commit.core.model.errors import DOCUMENT_CODES
 
 ports = replace(make_ports(), workers=workers(os.environ))
+watched = fresh_tables(os.environ)
 
 STEPS = {
     "BeginPublish": begin_publish,
@@ -45,6 +46,8 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         count(ended)
         if ended == env.JOBS_COMMITTED:
             count(env.BYTES_COMMITTED, ticket["bytes"])
+            for table in filter(ticket["directory"].startswith, watched):
+                count(env.TABLE_COMMITS, table=table)
         elif ticket["code"] in DOCUMENT_CODES:
             document_refused(ticket["directory"], ticket["code"])
     return ticket

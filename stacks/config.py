@@ -159,6 +159,14 @@ class DeployConfig:
         _matching("none|documents|all", "none, documents or all"), default="none"
     )
     operators: tuple[str, ...] = _parameter(_ROLES, default=())
+    fresh_tables: tuple[str, ...] = _parameter(
+        _listed(
+            # CloudWatch looks back a week at most, see `stacks.observability`.
+            r"(?:(?!\.{1,2}/)[^/\x00-\x1f\x7f]+/)+=(?:[1-9]\d?|1[0-5]\d|16[0-8])",
+            "prefixes that end with '/', each with '=' and 1 to 168 hours, with commas",
+        ),
+        default=(),
+    )
     alarm_email: str | None = _parameter(_matching(r"[^@\s]+@[^@\s]+", "an e-mail address"))
     spark_jars: bool = _parameter(_flag, default=False)
     change: tuple[str, ...] = _parameter(
@@ -227,6 +235,12 @@ class DeployConfig:
             for each in fields(self)
             if each.name != "change" and getattr(self, each.name) != each.default
         }
+
+    @property
+    def fresh(self) -> dict[str, int]:
+        """How many hours a table may go without a commit, by its prefix."""
+        split = [one.rpartition("=") for one in self.fresh_tables]
+        return {prefix: int(hours) for prefix, _, hours in split}
 
     @property
     def log_retention(self) -> RetentionDays:

@@ -64,7 +64,10 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "complete": Function("Completes the uploads of one unit of the plan", 90, _ONE, _LEDGER),
     "end": Function(
-        "Publishes or undoes a job, then tidies up", 900, _MANY, (*_LEDGER, *_PUTS, env.WORKERS)
+        "Publishes or undoes a job, then tidies up",
+        900,
+        _MANY,
+        (*_LEDGER, *_PUTS, env.WORKERS, env.FRESH_TABLES),
     ),
     "sweep": Function(
         "Starts, gives up and retires jobs that no event leads to", 900, _MANY, (*_STARTS, *_PUTS)

@@ -67,6 +67,7 @@ class Observability(Construct):
             *self._alarms(functions, machine, inboxes),
             *self._silence(functions["sweep"], schedule, config.sweep_minutes),
         ]
+        alarms.extend(self._stale(prefix, hours) for prefix, hours in config.fresh.items())
         for alarm in alarms:
             alarm.add_alarm_action(actions.SnsAction(self.topic))
         self._dashboard(alarms, functions, machine, inboxes, refusing)
@@ -193,6 +194,25 @@ class Observability(Construct):
             above=RESUMED_JOBS,
         )
 
+    def _stale(self, prefix: str, hours: int) -> cloudwatch.Alarm:
+        """No commit at a table for so long. Periods of an hour may look back a week at most.
+
+        https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
+        """
+        return cloudwatch.Alarm(
+            self,
+            f"TableStale-{prefix}",
+            metric=self._own(env.TABLE_COMMITS, **{env.DIMENSION_TABLE: prefix}).with_(
+                period=cdk.Duration.hours(1)
+            ),
+            threshold=1,
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            evaluation_periods=hours,
+            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+            alarm_description=f"Nothing was committed below {prefix} for {hours} hours. `s3commit"
+            f" log` of the table says what became of the last jobs.",
+        )
+
     def _dashboard(
         self,
         alarms: list[cloudwatch.Alarm],
@@ -245,11 +265,11 @@ class Observability(Construct):
             )
         )
 
-    def _own(self, name: str) -> cloudwatch.Metric:
+    def _own(self, name: str, **more: str) -> cloudwatch.Metric:
         return cloudwatch.Metric(
             namespace=self._namespace,
             metric_name=name,
-            dimensions_map={"service": env.SERVICE},
+            dimensions_map={"service": env.SERVICE, **more},
             statistic="Sum",
             label=name,
         )

@@ -136,6 +136,7 @@ class S3CommitPipeline(cdk.Stack):
                 env.REPLACE_BELOW: json.dumps(config.replace_prefixes),
                 env.WORKERS: json.dumps([config.shares.workers, config.max_concurrency]),
                 **_own_encryption(config),
+                **({env.FRESH_TABLES: json.dumps(list(config.fresh))} if config.fresh else {}),
             },
         )
 

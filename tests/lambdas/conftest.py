@@ -36,6 +36,7 @@ class Context:
     aws_request_id: str = "request-1"
 
 
+Module = Callable[[str], ModuleType]
 Call = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
@@ -45,7 +46,7 @@ def world() -> World:
 
 
 @pytest.fixture
-def module(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+def module(world: World, monkeypatch: pytest.MonkeyPatch) -> Module:
     """Import a handler's module by name, as Lambda does, in the environment of the stack."""
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
@@ -62,7 +63,7 @@ def module(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Mod
 
 
 @pytest.fixture
-def call(module: Callable[[str], ModuleType]) -> Call:
+def call(module: Module) -> Call:
     """Invoke a function by name."""
 
     def invoke(name: str, event: dict[str, Any]) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from s3commit.aws import env
 from s3commit.core.formats.ticket import execution_input
 from s3commit.core.model.job import MAX_KEY_CHARACTERS, Conflict
 from tests.core.world import World, job_directory
-from tests.lambdas.conftest import Call
+from tests.lambdas.conftest import Call, Module
 from tests.lambdas.test_steps import complete, decided, step
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "events.schema.json").read_text())
@@ -92,3 +93,20 @@ def test_i12_the_largest_event_fits_an_entry(world: World, call: Call, character
     ticket = step(call, "decide", "SealJob", execution_input(directory))
     event = event_of(step(call, "end", "AbortJob", ticket))
     assert len(json.dumps(event).encode()) < 32 * 1024
+
+
+def test_a_commit_below_a_listed_prefix_is_counted_for_it(
+    world: World,
+    call: Call,
+    module: Module,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(module("end"), "watched", ("sales/", "orders/"))
+    world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(2)])
+    ended(world, call, "PublishSuccess")
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    counted = [line for line in lines if env.TABLE_COMMITS in line]
+    assert [line[env.DIMENSION_TABLE] for line in counted] == ["sales/"]
+    (metric,) = counted[0]["_aws"]["CloudWatchMetrics"]
+    assert sorted(metric["Dimensions"][0]) == ["service", env.DIMENSION_TABLE]

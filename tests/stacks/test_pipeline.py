@@ -17,12 +17,13 @@ from tests.stacks.synthesized import (
     functions,
     of_type,
     only,
+    synthesize,
 )
 
 PACKAGE = ROOT / "layers" / "s3commit" / "python" / "s3commit"
 VARIABLES = {
     *(env.TABLE, env.BUCKET, env.STATE_MACHINE, env.LEDGER_TTL_DAYS),
-    *(env.REPLACE_BELOW, env.WORKERS, env.ENCRYPTION, env.ENCRYPTION_KEY),
+    *(env.REPLACE_BELOW, env.WORKERS, env.FRESH_TABLES, env.ENCRYPTION, env.ENCRYPTION_KEY),
 }
 
 
@@ -117,6 +118,30 @@ def test_alarms_watch_queues_jobs_and_functions(assembly: Assembly) -> None:
         assert alarm["Properties"]["AlarmDescription"]
         silence = "breaching" if "SweepsMissing" in name else "notBreaching"
         assert alarm["Properties"]["TreatMissingData"] == silence
+
+
+def test_a_listed_table_has_an_alarm_of_its_own() -> None:
+    pipeline = synthesize(freshTables="sales/=26,finance/eu/=168").pipeline
+    alarms = [
+        one["Properties"]
+        for key, one in of_type(pipeline, "AWS::CloudWatch::Alarm").items()
+        if "TableStale" in key
+    ]
+    watched = [one["Metrics"][0]["MetricStat"] for one in alarms]
+    assert [
+        (dimension["Value"], one["EvaluationPeriods"])
+        for one, stat in zip(alarms, watched, strict=True)
+        for dimension in stat["Metric"]["Dimensions"]
+        if dimension["Name"] == env.DIMENSION_TABLE
+    ] == [("sales/", 26), ("finance/eu/", 168)]
+    for one, stat in zip(alarms, watched, strict=True):
+        assert (stat["Metric"]["MetricName"], stat["Period"]) == (env.TABLE_COMMITS, 3600)
+        assert (one["Threshold"], one["ComparisonOperator"]) == (1, "LessThanThreshold")
+        assert one["TreatMissingData"] == "breaching", "no commit, no value"
+        assert one["AlarmActions"]
+    _, end = functions(pipeline)["end"]
+    variables = end["Properties"]["Environment"]["Variables"]
+    assert json.loads(variables[env.FRESH_TABLES]) == ["sales/", "finance/eu/"]
 
 
 def test_silence_is_told(assembly: Assembly) -> None:

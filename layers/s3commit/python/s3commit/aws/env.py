@@ -11,6 +11,7 @@ STATE_MACHINE: Final = "S3COMMIT_STATE_MACHINE"
 LEDGER_TTL_DAYS: Final = "S3COMMIT_LEDGER_TTL_DAYS"
 REPLACE_BELOW: Final = "S3COMMIT_REPLACE_BELOW"
 WORKERS: Final = "S3COMMIT_WORKERS"
+FRESH_TABLES: Final = "S3COMMIT_FRESH_TABLES"  # those with an alarm of their own; perhaps none
 ENCRYPTION: Final = "S3COMMIT_ENCRYPTION"  # of the pipeline's own puts; none: the bucket's default
 ENCRYPTION_KEY: Final = "S3COMMIT_ENCRYPTION_KEY"
 
@@ -38,6 +39,10 @@ PARAMETERS_OUTPUT: Final = "Parameters"  # those that were given, as JSON
 
 SERVICE: Final = "s3commit"
 METRICS_NAMESPACE: Final = "s3commit"  # and, behind a slash, the deployment's name
+
+# Commits of a table that the deployer has listed: the one metric with a second dimension.
+TABLE_COMMITS: Final = "TableCommits"
+DIMENSION_TABLE: Final = "table"
 
 # Metrics: their only dimension is the service; ids and prefixes are log fields. Each value of a
 # dimension is a metric of its own, for 0.30 USD a month (https://aws.amazon.com/cloudwatch/pricing/),

@@ -35,6 +35,11 @@ def replace_below(environ: Mapping[str, str]) -> tuple[str, ...]:
         ) from None
 
 
+def fresh_tables(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The prefixes whose commits have a metric of their own, a JSON list; perhaps none."""
+    return tuple(json.loads(environ.get(env.FRESH_TABLES, "[]")))
+
+
 def workers(environ: Mapping[str, str]) -> Workers:
     """How many workers jobs may have: two numbers, of all jobs and of one. Raises as `ledger`."""
     (value,) = _values(environ, env.WORKERS)

@@ -19,11 +19,16 @@ PREFIX_CHARACTERS = 64
 logger = Logger()
 
 
-def count(metric: str, value: int = 1) -> None:
-    """Add to a counter. Ids are fields of the log and never dimensions."""
+def count(metric: str, value: int = 1, *, table: str = "") -> None:
+    """Add to a counter, which may be a table's that the deployer listed.
+
+    Ids and other prefixes are fields of the log and never dimensions.
+    """
     if value:
         with single_metric(name=metric, unit=MetricUnit.Count, value=value) as one:
             one.add_dimension(name="service", value=env.SERVICE)
+            if table:
+                one.add_dimension(name=env.DIMENSION_TABLE, value=table)
 
 
 def document_refused(key: str, code: str) -> None:
