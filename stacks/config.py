@@ -161,9 +161,10 @@ class DeployConfig:
     operators: tuple[str, ...] = _parameter(_ROLES, default=())
     fresh_tables: tuple[str, ...] = _parameter(
         _listed(
-            # CloudWatch looks back a week at most, see `stacks.observability`.
-            r"(?:(?!\.{1,2}/)[^/\x00-\x1f\x7f]+/)+=(?:[1-9]\d?|1[0-5]\d|16[0-8])",
-            "prefixes that end with '/', each with '=' and 1 to 168 hours, with commas",
+            # CloudWatch looks back a week at most (`stacks.observability`), and a dimension's value
+            # is ASCII: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_Dimension.html
+            r"(?:(?!\.{1,2}/)[!-.0-~]+/)+=(?:[1-9]\d?|1[0-5]\d|16[0-8])",
+            "ASCII prefixes that end with '/', each with '=' and 1 to 168 hours, with commas",
         ),
         default=(),
     )

@@ -16,8 +16,13 @@ from urllib.request import Request, urlopen
 
 
 def handler(event: dict[str, Any], _context: object) -> None:
-    """Post one line. An error of the webhook is raised, so that Lambda tries again."""
+    """Post one line. An error of the webhook is raised, so that Lambda tries again.
+
+    A rerun whose rows an earlier job with its key has committed is no failure.
+    """
     detail = event["detail"]
+    if detail["code"] == "ALREADY_COMMITTED":
+        return
     text = (
         f"{detail['outcome']} {detail['code']}: {detail['table']} has none of the job's files."
         f" Why: s3commit show s3://{detail['bucket']}/{detail['directory']}"

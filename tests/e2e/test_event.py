@@ -117,7 +117,11 @@ def test_a_channel_is_told_why_a_job_was_not_committed(
     ):
         job.commit([], timeout=WAIT_SECONDS)
 
-    tell_a_channel.handler(announced(environment, queue), None)
+    event = announced(environment, queue)
+    again = {"detail": {**event["detail"], "code": "ALREADY_COMMITTED"}}
+    tell_a_channel.handler(again, None)
+    assert said == [], "its rows are there"
+    tell_a_channel.handler(event, None)
 
     server.server_close()
     assert len(said) == 1
