@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.engines.mutants.mutant import Mutant
 
-LOCKS = "tests/core/test_locks.py tests/crash/test_waiting.py"
+LOCKS = "tests/core/test_locks.py tests/core/test_appends.py tests/crash/test_waiting.py"
 
 MUTANTS = [
     # Policies.
