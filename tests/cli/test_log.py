@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from s3commit.core.model.job import Who
 from s3commit.core.model.locks import key_digest
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
@@ -76,6 +80,25 @@ def test_what_others_put_there_is_no_job_and_what_they_say_is_shown_harmlessly(d
     assert mark not in output
     assert max(map(len, output.splitlines())) < 300
     assert {one["jobId"] for one in desk.json("log", SALES)["jobs"]} == {JOB, THIRD}
+
+
+@pytest.mark.parametrize("said", ["", "yesterday", "2026-13-01T00:00:00Z", "2026-11-21T22:00:00"])
+def test_a_time_that_is_none_hides_no_other_job(desk: Desk, said: str) -> None:
+    desk.committed_job(JOB, created_at=said)
+    desk.committed_job(OTHER, created_at=desk.world.clock.now())
+    jobs = {one["jobId"]: one for one in desk.json("log", SALES)["jobs"]}
+    assert jobs[JOB]["startedAt"].startswith("2026-11-21T22:00")  # as S3 has it
+    assert (jobs[JOB]["tookSeconds"], jobs[OTHER]["tookSeconds"]) == (None, 0)
+    assert desk.run("log", SALES).stdout.count("COMMITTED") == 2
+
+
+def test_an_end_that_is_no_time_hides_no_other_job(desk: Desk) -> None:
+    """Where the bucket's policy does not protect results, anybody may put one."""
+    store, directory = desk.world.store, desk.committed_job(JOB, created_at="2026-11-21T22:00:00Z")
+    result = json.loads(store.get(BUCKET, directory.result, max_bytes=10_000).body)
+    store.put(BUCKET, directory.result, json.dumps({**result, "finishedAt": "soon"}).encode())
+    (job,) = desk.json("log", SALES)["jobs"]
+    assert (job["state"], job["endedAt"], job["tookSeconds"]) == ("COMMITTED", None, None)
 
 
 def test_nothing_is_said_of_another_table(desk: Desk) -> None:
