@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -99,6 +100,21 @@ def test_an_end_that_is_no_time_hides_no_other_job(desk: Desk) -> None:
     store.put(BUCKET, directory.result, json.dumps({**result, "finishedAt": "soon"}).encode())
     (job,) = desk.json("log", SALES)["jobs"]
     assert (job["state"], job["endedAt"], job["tookSeconds"]) == ("COMMITTED", None, None)
+
+
+def test_of_requests_it_reads_that_they_stand(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have up to 64 MiB, and it reads sixteen jobs at once."""
+    directories = [desk.committed_job(JOB), desk.requested_job(OTHER)]
+    read, get = list[str](), desk.session.store.get
+
+    def noting(bucket: str, key: str, **limits: Any) -> Any:
+        read.append(key)
+        return get(bucket, key, **limits)
+
+    monkeypatch.setattr(desk.session.store, "get", noting)
+    assert {one["state"] for one in desk.json("log", SALES)["jobs"]} == {"COMMITTED", "REQUESTED"}
+    assert directories[0].job in read
+    assert not {directory.request for directory in directories} & set(read)
 
 
 def test_nothing_is_said_of_another_table(desk: Desk) -> None:

@@ -124,7 +124,7 @@ def _document(
 ) -> dict[str, Any]:
     job_id, listed = begun
     directory = JobDirectory(destination, job_id)
-    job = read_job(session, directory, table, None)
+    job = read_job(session, directory, table, None, with_request=False)
     header = _header(session, job) if job.committed else None
     said, result = job.spec or job.record, job.result
     began = said.created_at if said and _is_moment(said.created_at) else None
