@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from s3commit.core.formats.layout import MAGIC_PREFIX
 from s3commit.core.model.job import Who
 from s3commit.core.model.locks import key_digest
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
@@ -115,6 +116,25 @@ def test_of_requests_it_reads_that_they_stand(desk: Desk, monkeypatch: pytest.Mo
     assert {one["state"] for one in desk.json("log", SALES)["jobs"]} == {"COMMITTED", "REQUESTED"}
     assert directories[0].job in read
     assert not {directory.request for directory in directories} & set(read)
+
+
+def test_a_job_that_is_deleted_meanwhile_hides_no_other(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the jar does with an undone job, and the sweep with an old one."""
+    gone, store = desk.aborted_job(JOB), desk.session.store
+    world = desk.world.store
+    desk.committed_job(OTHER)
+    listing = store.list
+
+    def list_and_delete(bucket: str, prefix: str, **after: Any) -> Any:
+        yield from list(listing(bucket, prefix, **after))
+        found = list(world.list(bucket, gone.prefix)) if MAGIC_PREFIX in prefix else []
+        for one in found:
+            world.delete(bucket, one.key)
+
+    monkeypatch.setattr(store, "list", list_and_delete)
+    assert [one["jobId"] for one in desk.json("log", SALES)["jobs"]] == [OTHER]
 
 
 def test_nothing_is_said_of_another_table(desk: Desk) -> None:

@@ -67,7 +67,7 @@ def log(
     jobs: list[dict[str, Any]] = []
     while len(jobs) < limit and (some := list(islice(rest, limit))):
         documents = session.parallel(read, some)
-        jobs += [one for one in documents if wanted in {None, one["idempotencyKey"]}]
+        jobs += [one for one in documents if one and wanted in {None, one["idempotencyKey"]}]
     jobs.sort(key=lambda job: job["startedAt"], reverse=True)
     more = len(jobs) > limit or next(rest, None) is not None
     document = {"destination": destination.uri, "complete": not more, "jobs": jobs[:limit]}
@@ -121,10 +121,14 @@ def _job_documents(session: Session, destination: Destination) -> Iterator[tuple
 
 def _document(
     session: Session, table: str | None, destination: Destination, begun: tuple[str, str]
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
+    """What is said of a job; None if it was deleted since the listing, as the jar and a sweep do."""
     job_id, listed = begun
     directory = JobDirectory(destination, job_id)
-    job = read_job(session, directory, table, None, with_request=False)
+    try:
+        job = read_job(session, directory, table, None, with_request=False)
+    except NotFoundError:
+        return None
     header = _header(session, job) if job.committed else None
     said, result = job.spec or job.record, job.result
     began = said.created_at if said and _is_moment(said.created_at) else None
