@@ -122,7 +122,7 @@ def _job_documents(session: Session, destination: Destination) -> Iterator[tuple
 def _document(
     session: Session, table: str | None, destination: Destination, begun: tuple[str, str]
 ) -> dict[str, Any] | None:
-    """What is said of a job; None if it was deleted since the listing, as the jar and a sweep do."""
+    """What is said of a job; None if it was deleted since it was listed, as by the jar."""
     job_id, listed = begun
     directory = JobDirectory(destination, job_id)
     try:
