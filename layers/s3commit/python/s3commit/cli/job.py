@@ -205,7 +205,7 @@ def _locate(
     if isinstance(job, str) and destination is not None:
         job = JobDirectory(destination, job)
     if isinstance(job, JobDirectory):
-        return job.uri, job
+        return job.typed, job
     if ledger is None:
         raise click.UsageError(
             f"to find job {job} by its id name the ledger's table with --table or {env.TABLE}, or"
