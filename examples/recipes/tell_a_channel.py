@@ -19,6 +19,8 @@ from urllib.request import Request, urlopen
 def handler(event: dict[str, Any], _context: object) -> None:
     """Post one line. An error of the webhook is raised, so that Lambda tries again."""
     detail = event["detail"]
+    if detail["code"] == "ALREADY_COMMITTED":  # a rerun: an earlier job's files are there
+        return
     text = (
         f"{detail['outcome']} {detail['code']}: {detail['table']} has none of the job's files."
         f" Why: s3commit show {quote('s3://' + detail['bucket'] + '/' + detail['directory'])}"
