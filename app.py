@@ -7,6 +7,7 @@ import sys
 
 import boto3.session
 
+from s3commit.aws import env
 from stacks.changes import UnknownError, refuse_changes
 from stacks.config import ConfigError, DeployConfig
 from stacks.layers import LayerBuildError
@@ -18,10 +19,11 @@ def main() -> None:
 
     The CDK command names account and region to the app if it has credentials for them:
     https://docs.aws.amazon.com/cdk/v2/guide/environments.html
+    What runs on this machine changes nothing there, though a shell may have the variables still.
     """
     app = build()
     account, region = (os.environ.get(f"CDK_DEFAULT_{name}") for name in ("ACCOUNT", "REGION"))
-    if account:
+    if account and not os.environ.get(env.LOCAL):
         config = DeployConfig.from_context(app.node.get_all_context())
         try:
             refuse_changes(config, boto3.session.Session(region_name=region), account)

@@ -1,7 +1,8 @@
 """Register a commit's new partitions in the Glue Data Catalog: a Lambda function.
 
 The rule's pattern is ``{"source": ["s3commit"], "detail": {"outcome": ["COMMITTED"]}}``. The
-environment has the DATABASE; the Glue table is named like the last element of the destination.
+environment has the DATABASE; the Glue table is named like the last element of the destination, and
+has the destination as its location: commits to another place of that name are left alone.
 
 Rights: ``s3:GetObject`` on ``<table>/_commits/*``, ``glue:GetTable`` and
 ``glue:BatchCreatePartition`` on the tables.
@@ -31,6 +32,8 @@ def handler(event: dict[str, Any], _context: object) -> int:
     storage = glue.get_table(DatabaseName=names["DatabaseName"], Name=table)["Table"][
         "StorageDescriptor"
     ]
+    if _path(storage["Location"]) != _path(detail["table"]):
+        return 0
     new = 0
     partitions = iter(sorted(_partitions(detail, prefix)))
     while some := list(islice(partitions, AT_ONCE)):
@@ -42,6 +45,11 @@ def handler(event: dict[str, Any], _context: object) -> int:
             raise RuntimeError(f"not all partitions of {table} were registered: {answer['Errors']}")
         new += len(some) - len(kinds)
     return new
+
+
+def _path(uri: str) -> str:
+    """Bucket and prefix: a catalog may say ``s3a://``, and leave the last slash out."""
+    return uri.partition("://")[2].rstrip("/")
 
 
 def _partitions(detail: dict[str, Any], prefix: str) -> set[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+from shlex import quote
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -25,7 +26,7 @@ def handler(event: dict[str, Any], _context: object) -> None:
         return
     text = (
         f"{detail['outcome']} {detail['code']}: {detail['table']} has none of the job's files."
-        f" Why: s3commit show s3://{detail['bucket']}/{detail['directory']}"
+        f" Why: s3commit show {quote('s3://' + detail['bucket'] + '/' + detail['directory'])}"
     )
     body = json.dumps({"text": text}).encode()
     address = os.environ["WEBHOOK"]

@@ -18,7 +18,8 @@ import boto3
 def is_committed(queue: str, table: str) -> bool:
     """Whether a commit of the table was announced since the last call that said so.
 
-    All messages that are there are taken, so that several commits release one run.
+    All messages that are there are taken, so that several commits release one run. Each sensor
+    needs a queue of its own. A worker that dies between the delete and the answer loses a commit.
     """
     sqs = boto3.client("sqs")
     found = False

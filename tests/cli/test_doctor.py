@@ -254,6 +254,9 @@ def test_before_a_bucket_is_imported_its_region_and_lost_destinations_are_said(
     verdict, text = account.ask("eu-west-1", bucket=bucket)["notifications"]
     assert verdict == "do"
     assert f"it is in {REGION}, so deploy there, not in eu-west-1" in text
+    assert "is gone" not in text  # there nobody looked for it
+    verdict, text = account.ask(bucket=bucket)["notifications"]
+    assert verdict == "do"
     assert f":{account.name}, which it notifies, is gone" in text
 
 
@@ -271,6 +274,7 @@ def test_what_may_not_be_read_is_skipped_and_fails_nothing(deployed: Account, se
         ([], "aborts incomplete uploads: add one, of more days than your longest job takes"),
         ([aborting(1), aborting(7)], "aborts uploads after 1 day: a job that takes longer loses"),
         ([{**aborting(7), "Status": "Disabled"}], "add one"),
+        ([{**aborting(7), "Filter": {"Prefix": "logs/"}}], "no lifecycle rule for all of bucket"),
     ],
 )
 def test_uploads_that_nobody_aborts_or_that_are_aborted_too_early_are_said(
@@ -285,6 +289,15 @@ def test_uploads_that_nobody_aborts_or_that_are_aborted_too_early_are_said(
     verdict, text = deployed.ask()["lifecycle"]
     assert verdict == "do"
     assert says in text
+
+
+def test_a_rule_for_the_tables_alone_is_enough_for_them(deployed: Account) -> None:
+    deployed.client("s3").put_bucket_lifecycle_configuration(
+        Bucket=deployed.name,
+        LifecycleConfiguration={"Rules": [{**aborting(7), "Filter": {"Prefix": "sales/"}}]},
+    )
+    assert deployed.ask(prefix="sales/eu/")["lifecycle"][0] == "ok"
+    assert deployed.ask(prefix="returns/")["lifecycle"][0] == "do"
 
 
 def deny(sid: str, action: str, condition: dict[str, Any]) -> dict[str, Any]:
@@ -348,6 +361,19 @@ def test_what_a_role_lacks_is_named(deployed: Account) -> None:
     verdict, text = deployed.ask(role=ROLE, prefix="sales/")["rights"]
     assert verdict == "do"
     assert f"lacks s3:AbortMultipartUpload, s3:ListBucket at s3://{deployed.name}/sales/" in text
+
+
+def test_a_role_is_given_by_its_arn(deployed: Account) -> None:
+    for role in ("spark", "arn:aws:sts::123456789012:assumed-role/spark/me"):
+        verdict, text = deployed.ask(role=role, prefix="sales/")["rights"]
+        assert verdict == "do"
+        assert text.startswith(f"--role {role} is no ARN of a role: give arn:aws:iam::")
+
+
+def test_a_prefix_is_a_directory_with_its_slash_or_without(deployed: Account) -> None:
+    """The role's policy is for what lies below it."""
+    for prefix in ("sales", "sales/", "/sales"):
+        assert deployed.ask(prefix=prefix)["rights"][1].endswith("/sales/")
 
 
 def test_who_may_not_simulate_is_told_to_try(deployed: Account) -> None:

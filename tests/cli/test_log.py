@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import pytest
+
+from s3commit.core.formats.layout import MAGIC_PREFIX
 from s3commit.core.model.job import Who
 from s3commit.core.model.locks import key_digest
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
@@ -76,6 +82,59 @@ def test_what_others_put_there_is_no_job_and_what_they_say_is_shown_harmlessly(d
     assert mark not in output
     assert max(map(len, output.splitlines())) < 300
     assert {one["jobId"] for one in desk.json("log", SALES)["jobs"]} == {JOB, THIRD}
+
+
+@pytest.mark.parametrize("said", ["", "yesterday", "2026-13-01T00:00:00Z", "2026-11-21T22:00:00"])
+def test_a_time_that_is_none_hides_no_other_job(desk: Desk, said: str) -> None:
+    desk.committed_job(JOB, created_at=said)
+    desk.committed_job(OTHER, created_at=desk.world.clock.now())
+    jobs = {one["jobId"]: one for one in desk.json("log", SALES)["jobs"]}
+    assert jobs[JOB]["startedAt"].startswith("2026-11-21T22:00")  # as S3 has it
+    assert (jobs[JOB]["tookSeconds"], jobs[OTHER]["tookSeconds"]) == (None, 0)
+    assert desk.run("log", SALES).stdout.count("COMMITTED") == 2
+
+
+def test_an_end_that_is_no_time_hides_no_other_job(desk: Desk) -> None:
+    """Where the bucket's policy does not protect results, anybody may put one."""
+    store, directory = desk.world.store, desk.committed_job(JOB, created_at="2026-11-21T22:00:00Z")
+    result = json.loads(store.get(BUCKET, directory.result, max_bytes=10_000).body)
+    store.put(BUCKET, directory.result, json.dumps({**result, "finishedAt": "soon"}).encode())
+    (job,) = desk.json("log", SALES)["jobs"]
+    assert (job["state"], job["endedAt"], job["tookSeconds"]) == ("COMMITTED", None, None)
+
+
+def test_of_requests_it_reads_that_they_stand(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have up to 64 MiB, and it reads sixteen jobs at once."""
+    directories = [desk.committed_job(JOB), desk.requested_job(OTHER)]
+    read, get = list[str](), desk.session.store.get
+
+    def noting(bucket: str, key: str, **limits: Any) -> Any:
+        read.append(key)
+        return get(bucket, key, **limits)
+
+    monkeypatch.setattr(desk.session.store, "get", noting)
+    assert {one["state"] for one in desk.json("log", SALES)["jobs"]} == {"COMMITTED", "REQUESTED"}
+    assert directories[0].job in read
+    assert not {directory.request for directory in directories} & set(read)
+
+
+def test_a_job_that_is_deleted_meanwhile_hides_no_other(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the jar does with an undone job, and the sweep with an old one."""
+    gone, store = desk.aborted_job(JOB), desk.session.store
+    world = desk.world.store
+    desk.committed_job(OTHER)
+    listing = store.list
+
+    def list_and_delete(bucket: str, prefix: str, **after: Any) -> Any:
+        yield from list(listing(bucket, prefix, **after))
+        found = list(world.list(bucket, gone.prefix)) if MAGIC_PREFIX in prefix else []
+        for one in found:
+            world.delete(bucket, one.key)
+
+    monkeypatch.setattr(store, "list", list_and_delete)
+    assert [one["jobId"] for one in desk.json("log", SALES)["jobs"]] == [OTHER]
 
 
 def test_nothing_is_said_of_another_table(desk: Desk) -> None:

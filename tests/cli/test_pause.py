@@ -10,6 +10,8 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 
 from s3commit.aws import env
 from tests.cli.support import run
@@ -40,6 +42,20 @@ def make_mapping(name: str) -> str:
     arn = f"arn:aws:sqs:{REGION}:123456789012:{name}"
     mapping = client("lambda").create_event_source_mapping(FunctionName=name, EventSourceArn=arn)
     return str(mapping["UUID"])
+
+
+def refuse(patch: pytest.MonkeyPatch, operation: str, code: str) -> None:
+    """Have AWS refuse an operation."""
+    send = BaseClient._make_api_call  # type: ignore[attr-defined]
+
+    def answer(client: Any, name: str, parameters: Any) -> Any:
+        if name == operation:
+            status = {"HTTPStatusCode": 400}
+            error: Any = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": status}
+            raise ClientError(error, name)
+        return send(client, name, parameters)
+
+    patch.setattr(BaseClient, "_make_api_call", answer)
 
 
 @pytest.fixture
@@ -82,6 +98,33 @@ def test_all_that_calls_the_functions_is_switched_off_and_on(
         assert states(outputs) == {"Disabled", "DISABLED"}
     run("resume", "--name", name)
     assert states(outputs) == {"Enabled", "ENABLED"}
+
+
+@pytest.mark.parametrize(
+    ("operation", "lacking"),
+    [("UpdateEventSourceMapping", "IngestMapping, RequestMapping"), ("DisableRule", "SweepRule")],
+)
+def test_a_right_that_lacks_stops_nothing_else_and_is_not_said_to_change_nothing(
+    deployed: tuple[str, dict[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    operation: str,
+    lacking: str,
+) -> None:
+    name, outputs = deployed
+    refuse(monkeypatch, operation, "AccessDeniedException")
+    told = run("pause", "--name", name, exit_code=1).stderr
+    assert f"not {lacking}: repeat the command" in told
+    assert "nothing was changed" not in told
+    assert len(states(outputs) & {"Enabled", "ENABLED"}) == 1
+
+
+def test_a_change_that_is_under_way_is_to_be_repeated(
+    deployed: tuple[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for operation in ("UpdateEventSourceMapping", "EnableRule"):
+        refuse(monkeypatch, operation, "ResourceInUseException")
+    told = run("resume", "--name", deployed[0], exit_code=1).stderr
+    assert "repeating the command is harmless" in told
 
 
 def test_where_nothing_is_deployed_it_says_so(deployed: object) -> None:

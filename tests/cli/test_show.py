@@ -170,3 +170,11 @@ def test_the_first_digits_of_an_id_are_enough_if_one_job_has_them(desk: Desk) ->
         assert line.endswith("begins with abcd [NO_JOB]")
     assert "name the ledger's table" in desk.fails("show", OTHER[:5], exit_code=2)
     assert "is no UUID" in desk.fails("abort", OTHER[:5], "--table", TABLE, exit_code=2)
+
+
+def test_a_command_to_copy_is_harmless_whatever_the_table_is_called(desk: Desk) -> None:
+    """Who may write to a table chooses the names below it; others run the commands."""
+    directory = job_directory(JOB, "sales/$(id);x y/")
+    desk.world.open(directory)
+    told = desk.json("show", directory.uri)
+    assert f"s3commit abort '{directory.uri}'" in told["next"][2]

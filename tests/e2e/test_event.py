@@ -82,6 +82,9 @@ def test_new_partitions_are_registered_once(
         (["1"], f"{table}n=1/")
     ]
 
+    elsewhere = {**event["detail"], "table": f"s3://{environment.bucket}/events/others/sales/"}
+    assert register_partitions.handler({"detail": elsewhere}, None) == 0, "another's of that name"
+
 
 def test_a_table_is_waited_for(environment: Deployed, queue: str) -> None:
     table = f"s3://{environment.bucket}/events/awaited/"
@@ -129,3 +132,8 @@ def test_a_channel_is_told_why_a_job_was_not_committed(
         f"ABORTED CONDITION_FAILED: {destination} has none of the job's files."
     )
     assert f"s3commit show {destination}__magic_job-" in said[0]
+
+
+def test_a_channel_is_not_told_of_a_rerun_whose_data_is_there() -> None:
+    """Without WEBHOOK: it would be a KeyError."""
+    tell_a_channel.handler({"detail": {"outcome": "ABORTED", "code": "ALREADY_COMMITTED"}}, None)

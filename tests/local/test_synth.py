@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from s3commit.local import LocalRuntimeError, synth
+from s3commit.local.packages import PackageStore
 from s3commit.local.synth import assembly_for, synthesize
 from stacks.pack import pack
 
@@ -82,3 +83,10 @@ def test_a_directory_that_holds_something_else_is_kept(project: Path) -> None:
     with pytest.raises(LocalRuntimeError, match="holds no assembly"):
         synthesize(project, out)
     assert (out / "thesis.txt").exists()
+
+
+def test_a_package_that_another_process_is_just_renaming_stops_no_start(tmp_path: Path) -> None:
+    """It is in the listing of the directory and not there any more, as this link's target."""
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages" / "new-1").symlink_to(tmp_path / "gone")
+    assert PackageStore(tmp_path).unpack("1", lambda: b"PK\x05\x06" + bytes(18)).is_dir()

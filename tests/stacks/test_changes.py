@@ -89,18 +89,31 @@ def test_a_forgotten_name_makes_no_second_deployment(deployer: Deployer) -> None
     deployer.again(name="dev")
 
 
-def test_app_py_stops_when_the_cdk_command_gives_it_an_account(deployer: Deployer) -> None:
-    deployer.deploy(**DEPLOYED)
-    region = deployer.session.region_name
-    done = subprocess.run(
+def run_app(**variables: str) -> subprocess.CompletedProcess[str]:
+    """`app.py` with these variables as well."""
+    return subprocess.run(
         [sys.executable, str(ROOT / "app.py")],
-        env=os.environ | {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": region},
+        env=os.environ | variables,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def test_app_py_stops_when_the_cdk_command_gives_it_an_account(deployer: Deployer) -> None:
+    deployer.deploy(**DEPLOYED)
+    region = deployer.session.region_name
+    done = run_app(CDK_DEFAULT_ACCOUNT=ACCOUNT, CDK_DEFAULT_REGION=region)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("s3commit: this would change S3CommitStorage")
+
+
+def test_for_this_machine_nothing_is_compared(deployer: Deployer, tmp_path: Path) -> None:
+    deployer.deploy(**DEPLOYED)
+    aws = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": deployer.session.region_name}
+    done = run_app(**aws, **{env.LOCAL: "1", "CDK_OUTDIR": str(tmp_path / "out")})
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "manifest.json").is_file()
 
 
 def test_of_another_account_nothing_is_compared(deployer: Deployer) -> None:

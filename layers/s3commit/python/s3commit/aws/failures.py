@@ -67,6 +67,8 @@ _CODES: dict[str, _Kind] = {
     "RequestLimitExceeded": _TRANSIENT,
     "ProvisionedThroughputExceededException": _TRANSIENT,
     "LimitExceededException": _TRANSIENT,
+    # an event source mapping whose last change is under way
+    "ResourceInUseException": _TRANSIENT,
     # pynamodb drops the status, so DynamoDB's lasting 400s stand here
     "ValidationException": (InvalidInputError, None),
     "SerializationException": (InvalidInputError, None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from s3commit.cli.job import REQUESTED, Job
@@ -106,9 +107,10 @@ def next_step(
 
 def _after_the_end(job: Job) -> list[str]:
     destination = job.directory.destination.uri
+    typed = shlex.quote(destination)
     if job.failure is not None:
         return ["nothing for this job, it has ended; for its data do what stands with the error"]
-    lines = [f"nothing, it is done. Its files: s3commit ls {destination} --files {job.job_id}"]
+    lines = [f"nothing, it is done. Its files: s3commit ls {typed} --files {job.job_id}"]
     if job.spec is not None and job.spec.client.startswith(_JAR):
         lines.append(
             "if its driver died or gave up before this: a catalog's table lacks new partitions"

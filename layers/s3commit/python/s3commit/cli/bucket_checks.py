@@ -104,10 +104,14 @@ def _announcing(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _gone(around: Surroundings, told: dict[str, Any]) -> Iterator[str]:
     """The destinations that are not there; one that may not be looked at is taken to be.
 
-    Whether its policy still admits the bucket is not looked at.
+    So is one of another region or account, of which SQS may say that there is none. Whether its
+    policy still admits the bucket is not looked at.
     """
+    here = (around.region, around.identity["Account"])
     for arn in sorted({each[name] for kind, name in KINDS.items() for each in told.get(kind, [])}):
-        _, _, service, _, owner, name = arn.split(":", 5)
+        _, _, service, region, owner, name = arn.split(":", 5)
+        if (region, owner) != here:
+            continue
         operation, parameters = {
             "sqs": ("get_queue_url", {"QueueName": name, "QueueOwnerAWSAccountId": owner}),
             "sns": ("get_topic_attributes", {"TopicArn": arn}),
@@ -131,22 +135,31 @@ def lifecycle(around: Surroundings) -> Finding:
         rules = around.ask(doing, "s3", what, Bucket=bucket)["Rules"]
     except NotFoundError:
         rules = []
-    days = [
-        int(rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"])
+    aborting = [
+        (int(rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]), _place(rule))
         for rule in rules
         if rule["Status"] == "Enabled" and "AbortIncompleteMultipartUpload" in rule
     ]
-    if not days:
+    least = min((days for days, _ in aborting), default=LEAST_DAYS)
+    if least < LEAST_DAYS:
         return to_do(
-            f"no lifecycle rule of bucket {bucket} aborts incomplete uploads: add one, of more days"
-            " than your longest job takes, for uploads whose job left no trace"
-        )
-    if min(days) < LEAST_DAYS:
-        return to_do(
-            f"a lifecycle rule of bucket {bucket} aborts uploads after {min(days)} day: a job that"
+            f"a lifecycle rule of bucket {bucket} aborts uploads after {least} day: a job that"
             f" takes longer loses its data. Set it to {LEAST_DAYS} days or more"
         )
-    return ok(f"bucket {bucket} aborts incomplete uploads after {min(days)} days")
+    here = [days for days, place in aborting if around.prefix.startswith(place)]
+    if not here:
+        return to_do(
+            f"no lifecycle rule for all of bucket {bucket} aborts incomplete uploads: add one, of"
+            " more days than your longest job takes, for uploads whose job left no trace (if there"
+            " is one for your tables, name them with --prefix)"
+        )
+    return ok(f"bucket {bucket} aborts incomplete uploads after {min(here)} days")
+
+
+def _place(rule: dict[str, Any]) -> str:
+    """The prefix that a lifecycle rule is for; one from before filters has it itself."""
+    both = {**rule, **rule.get("Filter", {}), **rule.get("Filter", {}).get("And", {})}
+    return str(both.get("Prefix", ""))
 
 
 def policy(around: Surroundings) -> Finding:

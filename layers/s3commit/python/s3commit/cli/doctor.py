@@ -125,6 +125,8 @@ def rights(around: Surroundings) -> Finding:
     who = around.role or "the caller"
     if around.role is None and not around.prefix:
         return skipped("name the role of your Spark jobs with --role; on a cluster --prefix alone")
+    if around.role and around.role.split(":")[2:3] != ["iam"]:
+        return to_do(f"--role {who} is no ARN of a role: give arn:aws:iam::ACCOUNT:role/NAME")
     where = f"s3://{around.data_bucket}/{around.prefix}"
     try:
         lacking = _simulated(around, around.role) if around.role else _tried(around)

@@ -65,6 +65,7 @@ class Job:
     record: JobRecord | None
     spec: JobSpec | None
     request: CommitRequest | AbortRequest | None
+    request_stands: bool  # also one that can't be read, or was not
     result: JobResult | None
     committed: bool
     problems: dict[str, str]
@@ -84,11 +85,6 @@ class Job:
         if self.committed:
             return JobState.PUBLISHING.value
         return REQUESTED if self.request_stands else JobState.OPEN.value
-
-    @property
-    def request_stands(self) -> bool:
-        """True if there is a request, also one that can't be read."""
-        return self.request is not None or REQUEST_FILE in self.problems
 
     @property
     def execution(self) -> str:
@@ -118,9 +114,14 @@ class Job:
 
 
 def read_job(
-    session: Session, job: JobDirectory | str, table: str | None, destination: Destination | None
+    session: Session,
+    job: JobDirectory | str,
+    table: str | None,
+    destination: Destination | None,
+    *,
+    with_request: bool = True,
 ) -> Job:
-    """Read a job's record and its documents.
+    """Read a job's record and its documents; a request may have 64 MiB.
 
     Raises `NotFoundError` (``NO_JOB``) if nothing is known of it.
     """
@@ -129,8 +130,11 @@ def read_job(
     name, directory = _locate(ledger, job, table, destination)
     bucket, problems = directory.bucket, dict[str, str]()
 
+    def stands(document: str) -> bool:
+        return ports.store.head(bucket, directory.prefix + document) is not None
+
     def read(document: str, decode: Callable[[], T]) -> T | None:
-        if ports.store.head(bucket, directory.prefix + document) is None:
+        if not stands(document):
             return None
         try:
             return decode()
@@ -138,13 +142,18 @@ def read_job(
             problems[document] = f"{document} can not be read: {error.message} [{error.code}]"
             return None
 
+    record = ledger.job(directory.ref) if ledger else None
+    spec = read(JOB_FILE, lambda: read_spec(ports, directory))
+    request = read(REQUEST_FILE, lambda: read_request(ports, directory)) if with_request else None
+    requested = request is not None or REQUEST_FILE in problems
     found = Job(
         name=name,
         directory=directory,
         ledger=ledger,
-        record=ledger.job(directory.ref) if ledger else None,
-        spec=read(JOB_FILE, lambda: read_spec(ports, directory)),
-        request=read(REQUEST_FILE, lambda: read_request(ports, directory)),
+        record=record,
+        spec=spec,
+        request=request,
+        request_stands=requested if with_request else stands(REQUEST_FILE),
         result=read(RESULT_FILE, lambda: read_result(ports.store, directory)),
         committed=ports.store.head(bucket, directory.commits) is not None,
         problems=problems,
@@ -196,7 +205,7 @@ def _locate(
     if isinstance(job, str) and destination is not None:
         job = JobDirectory(destination, job)
     if isinstance(job, JobDirectory):
-        return job.uri, job
+        return job.typed, job
     if ledger is None:
         raise click.UsageError(
             f"to find job {job} by its id name the ledger's table with --table or {env.TABLE}, or"

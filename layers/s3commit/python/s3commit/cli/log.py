@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -66,7 +67,7 @@ def log(
     jobs: list[dict[str, Any]] = []
     while len(jobs) < limit and (some := list(islice(rest, limit))):
         documents = session.parallel(read, some)
-        jobs += [one for one in documents if wanted in {None, one["idempotencyKey"]}]
+        jobs += [one for one in documents if one and wanted in {None, one["idempotencyKey"]}]
     jobs.sort(key=lambda job: job["startedAt"], reverse=True)
     more = len(jobs) > limit or next(rest, None) is not None
     document = {"destination": destination.uri, "complete": not more, "jobs": jobs[:limit]}
@@ -120,15 +121,20 @@ def _job_documents(session: Session, destination: Destination) -> Iterator[tuple
 
 def _document(
     session: Session, table: str | None, destination: Destination, begun: tuple[str, str]
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
+    """What is said of a job; None if it was deleted since it was listed, as by the jar."""
     job_id, listed = begun
     directory = JobDirectory(destination, job_id)
-    job = read_job(session, directory, table, None)
+    try:
+        job = read_job(session, directory, table, None, with_request=False)
+    except NotFoundError:
+        return None
     header = _header(session, job) if job.committed else None
     said, result = job.spec or job.record, job.result
-    began = said.created_at if said else None
+    began = said.created_at if said and _is_moment(said.created_at) else None
     ended = result.finished_at if result else job.record.finished_at if job.record else None
     ended = ended or (header.decided_at if header else None)
+    ended = ended if ended and _is_moment(ended) else None
     # Of a job whose documents are past their time the manifest in _commits/ is left.
     state = JobState.COMMITTED.value if header and said is None else job.state
     keyed = said or header
@@ -148,6 +154,14 @@ def _document(
         "error": failure and fields(failure, "code", "message"),
         "why": failure and one_line(f"{failure.code}: {failure.message}"),
     }
+
+
+def _is_moment(text: str) -> bool:
+    """Whether it is a time of a known zone: the decoder takes any text, and here it is reckoned."""
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def _header(session: Session, job: Job) -> CommitHeader | None:

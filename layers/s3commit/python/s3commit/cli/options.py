@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from s3commit.aws import env
 from s3commit.cli.session import Session
@@ -85,11 +86,14 @@ def age_option(*names: str, default: str, about: str) -> Callable[[F], F]:
 def table_option(*, required: bool = False, look_up: bool = False) -> Callable[[F], F]:
     """The ledger's table, by its own name, or by the deployment's, whose stack is asked then.
 
-    With ``look_up`` the stack of the deployment without a name is asked if neither is given.
+    What is typed wins over the environment. With ``look_up`` the stack of the deployment without a
+    name is asked if neither is given.
     """
 
     def choose(ctx: click.Context, parameter: click.Parameter, table: str | None) -> str | None:
         name = ctx.params.pop("deployment", None)
+        if name and ctx.get_parameter_source("table") is ParameterSource.ENVIRONMENT:
+            table = None
         if table is None and (name or look_up):
             return ctx.ensure_object(Session).table_of(name)
         if table is None and required:

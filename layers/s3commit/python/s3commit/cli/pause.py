@@ -10,7 +10,7 @@ from s3commit.aws import env
 from s3commit.cli.options import with_session
 from s3commit.cli.session import Session
 from s3commit.cli.surroundings import Surroundings, surroundings
-from s3commit.core.model.errors import NotFoundError
+from s3commit.core.model.errors import NotFoundError, S3CommitError
 
 _name_option = click.option(
     "--name", metavar="NAME", help="The deployment's parameter name, if it has one."
@@ -46,7 +46,8 @@ def resume(session: Session, *, name: str | None) -> None:
 def switch(around: Surroundings, *, on: bool) -> dict[str, Any]:
     """Switch what calls the functions on or off; repeating it is harmless.
 
-    Raises `NotFoundError` if the stack is not there, or is too old to say what that is.
+    One that fails stops no other. Raises `NotFoundError` if the stack is not there, or is too old
+    to say what that is, and `S3CommitError` (``HALF_DONE``).
     """
     stack, outputs = around.stack(env.PIPELINE_STACK), around.pipeline or {}
     if env.SWEEP_RULE_OUTPUT not in outputs:
@@ -55,9 +56,33 @@ def switch(around: Surroundings, *, on: bool) -> dict[str, Any]:
             " with --name, or deploy again"
         )
     doing = f"{'resuming' if on else 'pausing'} {stack}"
-    for output in env.MAPPING_OUTPUTS.values():
-        update = {"UUID": outputs[output], "Enabled": on}
-        around.ask(doing, "lambda", "update_event_source_mapping", **update)
-    rule = {"Name": outputs[env.SWEEP_RULE_OUTPUT]}
-    around.ask(doing, "events", "enable_rule" if on else "disable_rule", **rule)
+    calls: list[tuple[str, str, str, dict[str, Any]]] = [
+        (output, "lambda", "update_event_source_mapping", {"UUID": outputs[output], "Enabled": on})
+        for output in env.MAPPING_OUTPUTS.values()
+    ]
+    rule = env.SWEEP_RULE_OUTPUT
+    name = {"Name": outputs[rule]}
+    calls.append((rule, "events", "enable_rule" if on else "disable_rule", name))
+    failed: dict[str, S3CommitError] = {}
+    for output, service, operation, parameters in calls:
+        try:
+            around.ask(doing, service, operation, **parameters)
+        except S3CommitError as error:
+            failed[output] = error
+    _raise(failed, [output for output, *_ in calls if output not in failed], on=on)
     return {"deployment": stack, "state": "working" if on else "paused"}
+
+
+def _raise(failed: dict[str, S3CommitError], done: list[str], *, on: bool) -> None:
+    """Raise what failed; where something was switched, not as an error that says nothing was."""
+    error = next(iter(failed.values()), None)
+    if error is None:
+        return
+    if not done:
+        raise error
+    state = "on" if on else "off"
+    raise S3CommitError(
+        f"{error.message}; switched {state} are {', '.join(done)}, not {', '.join(failed)}: repeat"
+        " the command",
+        code="HALF_DONE",
+    ) from error

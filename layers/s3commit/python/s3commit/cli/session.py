@@ -69,13 +69,18 @@ class Session:
         with translated("connecting to CloudFormation"):
             client = make_session(region(os.environ)).create_client("cloudformation")
         outputs = stack_outputs(client, stack)
-        if outputs is None:
-            raise NotFoundError(
-                f"there is no stack {stack} in this account and region: name the deployment with"
-                f" --name, or the ledger's table with --table or {env.TABLE}",
-                code="NO_STACK",
-            )
-        return outputs[env.TABLE_OUTPUT]
+        if outputs is not None and env.TABLE_OUTPUT in outputs:
+            return outputs[env.TABLE_OUTPUT]
+        lacking = (
+            f"there is no stack {stack} in this account and region"
+            if outputs is None
+            else f"stack {stack} names no table, as while it is created, or if that failed"
+        )
+        raise NotFoundError(
+            f"{lacking}: name the deployment with --name, or the ledger's table with --table or"
+            f" {env.TABLE}",
+            code="NO_STACK",
+        )
 
     def executions(self, machine: str) -> Executions:
         """The executions of the state machine with that ARN."""

@@ -52,6 +52,10 @@ class Surroundings:
     role: str | None = None
     prefix: str = ""
 
+    def __post_init__(self) -> None:
+        if self.prefix:  # ``sales`` is meant as a directory: its policy is for ``sales/*``
+            self.prefix = self.prefix.strip("/") + "/"
+
     def stack(self, stack: str) -> str:
         """The stack's name in this deployment."""
         return f"{stack}-{self.name}" if self.name else stack

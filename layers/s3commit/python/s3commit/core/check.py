@@ -293,10 +293,10 @@ def _open_job(
     if store.head(directory.bucket, directory.result) is not None:
         return None  # it has ended since the listing
     requested = directory in seen.requested
-    command = f"s3commit commit {directory.uri}"
+    command = f"s3commit commit {directory.typed}"
     mend = (
         f"if no execution works on it: {command}"
         if requested
-        else f"if its driver died: {command}, or s3commit abort {directory.uri}"
+        else f"if its driver died: {command}, or s3commit abort {directory.typed}"
     )
     return OpenJob(directory, requested, record.state.value if record else None, mend)

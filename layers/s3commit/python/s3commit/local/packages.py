@@ -11,6 +11,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import distribution
 from io import BytesIO
@@ -61,8 +62,9 @@ class PackageStore:
     def _forget_old(self) -> None:
         limit = time.time() - _KEEP_SECONDS
         for path in self._root.iterdir():
-            if path.stat().st_mtime < limit:
-                shutil.rmtree(path, ignore_errors=True)
+            with suppress(FileNotFoundError):  # another process has just renamed or removed it
+                if path.stat().st_mtime < limit:
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 def link_runtime(directory: Path) -> Path:

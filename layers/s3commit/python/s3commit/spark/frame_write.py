@@ -172,7 +172,7 @@ def _write(
     check_frame(frame)
     earlier = earlier_job(options)
     if earlier is not None:  # no task has to run for that
-        job_id, uri = earlier.directory.job_id, earlier.directory.uri
+        job_id, uri = earlier.directory.job_id, earlier.directory.typed
         say(
             f"the data of idempotencyKey {options.idempotency_key!r} was committed by job {job_id};"
             f" nothing was run, and nothing is added; see: s3commit show {uri}{earlier.warning}"

@@ -112,4 +112,4 @@ def summary(result: JobResult, rows: int, directory: JobDirectory) -> str:
     done = f"committed {written}"
     if result.replaced:
         done = f"replaced {many(result.replaced, 'file')} with {written}"
-    return f"{done}; see: s3commit show {directory.uri}"
+    return f"{done}; see: s3commit show {directory.typed}"

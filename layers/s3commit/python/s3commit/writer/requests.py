@@ -115,7 +115,7 @@ def request_abort(store: WriterStore, directory: JobDirectory, reason: str) -> A
     return AbortAnswer(
         False,
         f"job {job_id} is not aborted: its commit was requested first, and the pipeline decides;"
-        f" see: s3commit show {directory.uri}",
+        f" see: s3commit show {directory.typed}",
     )
 
 
@@ -151,7 +151,7 @@ def wait_for_result(
             if remind is not None and not over and patience.waited >= REMIND_AFTER:
                 remind(
                     f"job {directory.job_id} has no result after {REMIND_AFTER:g} s: waiting for"
-                    f" its outcome; see: s3commit show {directory.uri}"
+                    f" its outcome; see: s3commit show {directory.typed}"
                 )
                 remind = None
             if not over and patience.waited >= ask_again:
@@ -222,8 +222,9 @@ def require_committed(result: JobResult) -> JobResult:
 def _unknown(directory: JobDirectory, why: str) -> OutcomeUnknownError:
     job_id = directory.job_id
     return OutcomeUnknownError(
-        f"outcome of job {job_id} unknown: {why}; it may still be committed. Look it up with"
-        f" `s3commit show {directory.uri}`, or as execution {job_id} in the Step Functions console"
+        f"outcome of job {job_id} unknown: {why}; it may still be committed. Look it up"
+        f" with `s3commit show {directory.typed}`, or as execution {job_id} in the Step Functions"
+        " console"
     )
 
 

@@ -7,6 +7,7 @@ with ``_`` or ``.`` are hidden to Spark and Hive, so nothing of this is ever rea
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from typing import Self
 
@@ -165,6 +166,11 @@ class JobDirectory:
     def uri(self) -> str:
         """The directory as people name it: the id with the place where to look for it."""
         return f"s3://{self.bucket}/{self.prefix}"
+
+    @property
+    def typed(self) -> str:
+        """The URI as a shell takes it: others choose the names in it, and people copy commands."""
+        return shlex.quote(self.uri)
 
     @property
     def job(self) -> str:

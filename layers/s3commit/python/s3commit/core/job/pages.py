@@ -159,7 +159,7 @@ def _read(reader: ObjectReader, directory: JobDirectory, key: str, sha256: str, 
     if digest(body) != sha256:
         raise NeedsOperatorError(
             f"{key} is missing, or not what the pipeline wrote: restore it, then run"
-            f" `s3commit commit {directory.uri}`",
+            f" `s3commit commit {directory.typed}`",
             code=PAGE_CHANGED,
         )
     return body
