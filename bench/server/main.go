@@ -53,7 +53,7 @@ func main() {
 func answering(to string) (http.Handler, error) {
 	if to == "" {
 		quiet := gofakes3.WithLogger(gofakes3.DiscardLog())
-		return gofakes3.New(s3mem.New(), quiet).Server(), nil
+		return unnotified(gofakes3.New(s3mem.New(), quiet).Server()), nil
 	}
 	target, err := url.Parse(to)
 	transport := &http.Transport{
@@ -65,6 +65,20 @@ func answering(to string) (http.Handler, error) {
 		request.Out.Header.Del("Expect")   // It was answered here.
 	}
 	return &httputil.ReverseProxy{Rewrite: rewrite, Transport: transport}, err
+}
+
+// unnotified answers like S3 to a writer who may not read the bucket's notifications: gofakes3 has
+// none, and the writers would take that for a bucket without a pipeline.
+func unnotified(s3 http.Handler) http.Handler {
+	return http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		if !request.URL.Query().Has("notification") {
+			s3.ServeHTTP(response, request)
+			return
+		}
+		response.Header().Set("Content-Type", "application/xml")
+		response.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(response, "<Error><Code>AccessDenied</Code></Error>")
+	})
 }
 
 // bench is what all addresses share: the delay, and the counts by name and operation.

@@ -132,8 +132,3 @@ def test_a_channel_is_told_why_a_job_was_not_committed(
         f"ABORTED CONDITION_FAILED: {destination} has none of the job's files."
     )
     assert f"s3commit show {destination}__magic_job-" in said[0]
-
-
-def test_a_channel_is_not_told_of_a_rerun_whose_data_is_there() -> None:
-    """Without WEBHOOK: it would be a KeyError."""
-    tell_a_channel.handler({"detail": {"outcome": "ABORTED", "code": "ALREADY_COMMITTED"}}, None)
