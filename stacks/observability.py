@@ -131,7 +131,8 @@ class Observability(Construct):
         ):
             meaning = (
                 f"{what}: its job may have no result yet, and be in the way of others. `s3commit"
-                " show JOB` says in which state and why, `s3commit commit JOB` resumes it."
+                " status` marks it with !, `s3commit show JOB` says why, `s3commit commit JOB`"
+                " resumes it. docs/operations.md has the rest."
             )
             yield self._alarm(name, metric, meaning)
         yield self._alarm(

@@ -18,7 +18,7 @@ OPEN_PATIENCE = 86400  # an OPEN job waits for its tasks, which may take their t
 _JAR = "s3commit-native"  # the client of Spark's own writers
 
 MEANING: dict[str, str] = {
-    JobState.OPEN: "tasks are writing; neither commit nor abort was requested yet",
+    JobState.OPEN: "tasks are writing, or no execution has taken up its request yet",
     REQUESTED: "commit or abort was requested; the pipeline works on it",
     JobState.SEALED: "requested; being verified, nothing decided yet; waits an hour at most",
     JobState.COMMITTING: "decided: the files are being made visible; no abort any more",
