@@ -76,7 +76,7 @@ contract: setup ## The store and ledger suite on AWS: make contract ARGS="--buck
 .PHONY: jar
 jar: jdk ## Build and unit-test the jar for Spark's own file writers, for Scala 2.12 and 2.13
 	@for scala in 2.12 2.13; do mvn --batch-mode --quiet --file jvm/pom.xml -P scala-$$scala package; done
-	@rm -rf $(JARS) && mkdir $(JARS) && cp jvm/target/*/s3commit-spark_*[0-9].jar $(JARS)
+	@rm -rf $(JARS) && mkdir $(JARS) && cp jvm/target/*/s3commit-spark_*[0-9].jar $(JARS) && ls $(JARS)/*.jar
 
 .PHONY: test-jvm
 test-jvm: setup jar ## Test the jar, with the S3A that fits PySpark's Hadoop

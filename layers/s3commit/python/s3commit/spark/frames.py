@@ -66,9 +66,10 @@ def refused(why: str) -> InvalidInputError:
 def check_frame(frame: DataFrame) -> None:
     """Raise `InvalidInputError` if it is no DataFrame of Spark's, or a stream."""
     if not hasattr(frame, "mapInArrow"):
+        kind = type(frame)
         raise refused(
-            f"write takes a DataFrame of Spark, not a {type(frame).__name__}: make one of it,"
-            " spark.createDataFrame(...)"
+            f"write takes a DataFrame of Spark, not {kind.__module__}.{kind.__qualname__}: make one"
+            " with spark.createDataFrame(...)"
         )
     if frame.isStreaming:
         raise refused(
