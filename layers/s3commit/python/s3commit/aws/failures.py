@@ -67,7 +67,8 @@ _CODES: dict[str, _Kind] = {
     "RequestLimitExceeded": _TRANSIENT,
     "ProvisionedThroughputExceededException": _TRANSIENT,
     "LimitExceededException": _TRANSIENT,
-    # an event source mapping whose last change is under way
+    # an event source mapping whose last change is under way:
+    # https://docs.aws.amazon.com/lambda/latest/api/API_UpdateEventSourceMapping.html
     "ResourceInUseException": _TRANSIENT,
     # pynamodb drops the status, so DynamoDB's lasting 400s stand here
     "ValidationException": (InvalidInputError, None),
