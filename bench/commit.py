@@ -123,7 +123,8 @@ class _Bench:
     def __init__(self, front: Front, fleet: Fleet) -> None:
         self.front = front
         self.fleet = fleet
-        self._store = S3ObjectStore(make_client())
+        self._pipeline = make_pipeline(S3ObjectStore(make_client()))
+        self._store = self._pipeline.store
 
     def commit(self, files: int, delay: int) -> tuple[float, int]:
         """Seconds from the request to the end of the execution, TidyUp included; bytes of memory.
@@ -137,10 +138,9 @@ class _Bench:
         )
         attempts = self._in_tasks(_write, directory, files)
         request = encode_request(CommitRequest(directory.job_id, tuple(attempts)))
-        pipeline = make_pipeline(self._store)
         first = directory.prefix + attempts[0].manifest
         note_manifest(
-            pipeline, MemoryExecutions(), BUCKET, first
+            self._pipeline, MemoryExecutions(), BUCKET, first
         )  # as its event does, long before the request
         del attempts
         gc.collect()
@@ -148,7 +148,7 @@ class _Bench:
         self.front.delay(delay)
         start = time.perf_counter()
         self._store.put(BUCKET, directory.request, request)
-        run_execution(pipeline, directory, execution=directory.ref, complete=self.fleet)
+        run_execution(self._pipeline, directory, execution=directory.ref, complete=self.fleet)
         wall = time.perf_counter() - start
         memory = peak(os.getpid()) - held
         self.front.delay(0)

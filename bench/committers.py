@@ -23,6 +23,7 @@ from bench.spark import Bench, jvm_pid
 from bench.workloads import NAMES, Workload, workloads
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import make_client
+from s3commit.core.ports.bundle import Ports
 from s3commit.spark.native import PROTOCOL, configure
 from tests.native import s3a
 
@@ -140,7 +141,7 @@ def committers(bench: Bench, scale: Scale, say: Say) -> Iterator[Compared]:
         # Spark's workers inherit the environment that the JVM is started with.
         os.environ.update(bench.weed.environment(bench.weed.WRITER, front.cluster))
         spark = stack.enter_context(bench.session(_session_settings(bench, front)))
-        stage = _Stage(front, fleet, S3ObjectStore(client), spark)
+        stage = _Stage(front, fleet, make_pipeline(S3ObjectStore(client)), spark)
         for delay in scale.delays:
             for workload in workloads(scale.files, scale.rows):
                 if workload.name in scale.names:
@@ -153,7 +154,7 @@ class _Stage:
 
     front: Front
     fleet: Fleet
-    store: S3ObjectStore  # the functions'
+    pipeline: Ports
     spark: SparkSession
     delay: int = 0  # while tasks write
     last: int = 0  # from the end of the last task on
@@ -195,8 +196,9 @@ def _run(stage: _Stage, frame: DataFrame, workload: Workload, how: How) -> Run:
         return _write(stage, frame, workload, how, prefix)
     finally:
         stage.front.delay(0)
-        for found in stage.store.list(how.bucket, prefix):
-            stage.store.delete(how.bucket, found.key)
+        store = stage.pipeline.store
+        for found in store.list(how.bucket, prefix):
+            store.delete(how.bucket, found.key)
 
 
 def _write(stage: _Stage, frame: DataFrame, workload: Workload, how: How, prefix: str) -> Run:
@@ -205,7 +207,7 @@ def _write(stage: _Stage, frame: DataFrame, workload: Workload, how: How, prefix
         stack.enter_context(_set(spark, how.settings))
         spark.sparkContext.setJobGroup(group, how.name)
         if how.is_ours:
-            stack.enter_context(Committer(make_pipeline(stage.store), prefix, fleet))
+            stack.enter_context(Committer(stage.pipeline, prefix, fleet))
         stack.enter_context(_delayed_at_last(stage, group))
         save = _saver(frame, workload, how)
         _reset_heap(spark)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import traceback
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self
@@ -70,7 +71,10 @@ class BenchWeed(Weed):
 
 
 def make_pipeline(store: S3ObjectStore) -> Ports:
-    """The pipeline of a function in AWS, but for the ledger."""
+    """The pipeline of a function in AWS, but for the ledger: one for all jobs of a store.
+
+    A second one would find the first one's decisions, and heal itself for 15 minutes first.
+    """
     return Ports(store, MemoryLedger(), SystemClock(), ThreadMap(MAX_POOL_CONNECTIONS))
 
 
@@ -94,7 +98,7 @@ class Committer:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        traceback: TracebackType | None,
+        _traceback: TracebackType | None,
     ) -> None:
         # The result is there before the job is tidied up; that is part of no figure.
         if kind is not None:
@@ -111,6 +115,7 @@ class Committer:
                 name = directory.ref
                 run_execution(self._pipeline, directory, execution=name, complete=self._complete)
         except BaseException as error:
+            traceback.print_exc()  # the driver goes on waiting for a result
             self._error = error
 
     def _await_request(self) -> JobDirectory | None:

@@ -18,6 +18,7 @@ from bench.pipeline import BUCKET, DATA, BenchWeed, Committer, make_pipeline
 from bench.processes import Meter
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import make_client
+from s3commit.core.ports.bundle import Ports
 from tests.native import s3a
 from tests.servers import free_ports
 
@@ -51,10 +52,10 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The running store, a directory for Spark's own files, and the pipeline."""
+    """The running store, the pipeline there, and a directory for Spark's own files."""
 
     weed: BenchWeed
-    store: S3ObjectStore
+    pipeline: Ports
     local: Path
 
     @classmethod
@@ -74,7 +75,7 @@ class Bench:
             # Spark's workers inherit the environment that the JVM is started with.
             os.environ.update(weed.environment(weed.WRITER))
             os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
-            yield cls(weed, S3ObjectStore(client), directory)
+            yield cls(weed, make_pipeline(S3ObjectStore(client)), directory)
 
     @contextmanager
     def session(self, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
@@ -121,7 +122,7 @@ class Bench:
     def _committed(self, frame: DataFrame, save: Callable[[str], object]) -> Cost:
         with self._place() as prefix:
             with (
-                Committer(make_pipeline(self.store), prefix),
+                Committer(self.pipeline, prefix),
                 self.measured(frame.sparkSession) as costs,
             ):
                 save(f"s3://{BUCKET}/{prefix}")
@@ -133,7 +134,7 @@ class Bench:
         from s3commit.spark import write
 
         with self._place() as prefix:
-            with Committer(make_pipeline(self.store), prefix):
+            with Committer(self.pipeline, prefix):
                 result = write(frame, f"s3://{BUCKET}/{prefix}", mode="append", partition_by=by)
             yield result
 
@@ -141,8 +142,9 @@ class Bench:
     def _place(self) -> Iterator[str]:
         prefix = f"{DATA}{uuid.uuid4().hex}/"
         yield prefix
-        for found in self.store.list(BUCKET, prefix):
-            self.store.delete(BUCKET, found.key)
+        store = self.pipeline.store
+        for found in store.list(BUCKET, prefix):
+            store.delete(BUCKET, found.key)
 
     def nothing(self, frame: DataFrame) -> Cost:
         """The rows made and thrown away: what both writers pay before they write."""

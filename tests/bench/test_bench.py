@@ -59,7 +59,7 @@ def test_the_peak_of_a_child_starts_again_when_it_is_reset() -> None:
         parent.communicate(b"")
 
 
-def test_a_job_without_rights_on_the_bucket_is_committed_by_the_fleet(
+def test_jobs_without_rights_on_the_bucket_are_committed_one_after_the_other_by_the_fleet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with BenchWeed(tmp_path, free_ports(4)) as weed:
@@ -70,25 +70,25 @@ def test_a_job_without_rights_on_the_bucket_is_committed_by_the_fleet(
         store = S3ObjectStore(client)
         for name, value in weed.environment(weed.WRITER).items():
             monkeypatch.setenv(name, value)
-        with (
-            Fleet(weed.environment(weed.ADMIN)) as fleet,
-            Committer(make_pipeline(store), "data/one/", fleet),
-        ):
-            job = s3commit.open_job(f"s3://{BUCKET}/data/one/")
-            with job.task("0") as task, task.open("a.bin") as file:
-                file.write(b"bench")
-            result = job.commit([task.counted], timeout=20)
-        assert result.files == 1
-        assert fleet.cpu > 0
-        assert store.get(BUCKET, result_key(store), max_bytes=9).body == b"bench"
+        pipeline = make_pipeline(store)
+        with Fleet(weed.environment(weed.ADMIN)) as fleet:
+            for prefix in ("data/one/", "data/two/"):
+                with Committer(pipeline, prefix, fleet):
+                    job = s3commit.open_job(f"s3://{BUCKET}/{prefix}")
+                    with job.task("0") as task, task.open("a.bin") as file:
+                        file.write(b"bench")
+                    result = job.commit([task.counted], timeout=20)
+                assert result.files == 1
+                assert store.get(BUCKET, data_key(store, prefix), max_bytes=9).body == b"bench"
+            assert fleet.cpu > 0
     assert not [one for one in threading.enumerate() if one.name == "bench-committer"]
 
 
-def result_key(store: S3ObjectStore) -> str:
+def data_key(store: S3ObjectStore, prefix: str) -> str:
     [key] = [
         found.key
-        for found in store.list(BUCKET, "data/one/")
-        if not found.key.removeprefix("data/one/").startswith("_")
+        for found in store.list(BUCKET, prefix)
+        if not found.key.removeprefix(prefix).startswith("_")
     ]
     return key
 

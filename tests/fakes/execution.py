@@ -37,7 +37,6 @@ from s3commit.core.model.job import Failure
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import HeldError, LostRaceError
-from tests.fakes.clock import ManualClock
 
 RETRIES = 10
 SUPERSEDED = "Superseded"
@@ -116,9 +115,9 @@ def run_execution(
 ) -> list[str]:
     """Run the machine for the job until it ends; return the names of the states it entered.
 
-    ``pause`` stands for the machine's wait before a step comes again; without it a `ManualClock` is
-    moved on. ``complete`` is the machine's Map. `TransientError` is retried as the machine does;
-    `Crash` and what the machine would fail on come out of here.
+    ``pause`` stands for the machine's wait before a step comes again; without it the clock sleeps.
+    ``complete`` is the machine's Map. `TransientError` is retried as the machine does; `Crash` and
+    what the machine would fail on come out of here.
     """
     ticket = Ticket(directory.job_id, directory.bucket, directory.prefix, execution=execution)
     entered: list[str] = []
@@ -128,7 +127,7 @@ def run_execution(
         try:
             ticket = _attempt(ports, name, ticket, complete)
             if ticket.pause:
-                _pause(ports, ticket) if pause is None else pause()
+                ports.clock.sleep(ticket.pause) if pause is None else pause()
             name = ROUTES[name](ticket)
         except LostRaceError:
             entered.append(SUPERSEDED)
@@ -141,11 +140,6 @@ def run_execution(
             ticket = replace(ticket, refusal=Failure(error.code, error.message))
             name = "AbortJob"
     return entered
-
-
-def _pause(ports: Ports, ticket: Ticket) -> None:
-    if isinstance(ports.clock, ManualClock):
-        ports.clock.advance(ticket.pause)
 
 
 def _attempt(
