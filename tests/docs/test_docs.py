@@ -79,16 +79,11 @@ def test_every_decision_that_is_referred_to_has_its_page() -> None:
             assert int(number) in there, f"{file.relative_to(ROOT)} refers to ADR {number}"
 
 
-@pytest.mark.parametrize(
-    ("head", "least"),
-    [("threat | what stops it", 20), ("what was done | what shuts it", 15)],
-    ids=["threats", "tried"],
-)
-def test_i12_every_threat_has_something_that_stops_it_and_a_test(head: str, least: int) -> None:
+def test_i12_every_threat_has_something_that_stops_it_and_a_test() -> None:
     page = (ROOT / "docs" / "security.md").read_text()
-    _, table = page.split(f"| {head} | test |\n|---|---|---|\n")
+    _, table = page.split("| threat | what stops it | test |\n|---|---|---|\n")
     rows = [line.strip("|").split("|") for line in table.split("\n\n")[0].splitlines()]
-    assert len(rows) > least
+    assert len(rows) > 30
     for threat, control, test in rows:
         assert threat.strip()
         assert control.strip(), threat
