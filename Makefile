@@ -53,7 +53,8 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml
 	  echo "s3commit: needs Python 3.11 or newer with venv: install it, or name one with PYTHON=..." >&2; \
 	  exit 1; \
 	fi
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@echo "s3commit: installing Spark, the CDK and moto into $(VENV): 2.4 GiB, some minutes"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
 .PHONY: demo
