@@ -29,7 +29,8 @@ def asked(desk: Desk, directory: JobDirectory) -> bool:
 def test_i2_a_task_that_the_manifests_miss_needs_a_word(desk: Desk) -> None:
     directory = job(desk, 3, 3)
     line = desk.fails("commit", uri_of(directory), exit_code=3)
-    assert f"job {JOB} has manifests of 2 tasks, not 3" in line
+    assert f"job {JOB}: there are manifests of 2 tasks, not 3" in line
+    assert f"To give the job up: s3commit abort {directory.typed} [TASKS_MISSING]" in line
     assert not asked(desk, directory)
     told = desk.run("commit", uri_of(directory), "--partial")
     assert "1 task has no manifest: their files are not committed" in told.stderr
@@ -49,6 +50,7 @@ def test_i2_where_nobody_says_how_many_tasks_there_are_a_person_must(desk: Desk)
     line = desk.fails("commit", uri_of(directory), exit_code=3)
     assert "manifests of 2 tasks, and nothing says of how many" in line
     assert "--tasks 2" in line
+    assert f"s3commit abort {directory.typed}" in line
     for wrong in ("1", "3"):
         line = desk.fails("commit", uri_of(directory), "--tasks", wrong, exit_code=3)
         assert f"manifests of 2 tasks, not {wrong}" in line

@@ -123,6 +123,12 @@ class Counted:
             self.task_count = max(pending.task_count, self.task_count or 0)
 
 
+def refusal(job: Job, why: str, code: str) -> JobRefusedError:
+    """The error of a job that can't be committed, or not yet; to give it up is always open."""
+    line = f"job {job.job_id}: {why}. To give the job up: s3commit abort {job.name}"
+    return JobRefusedError(line, code=code)
+
+
 def count_everything(session: Session, job: Job) -> Counted:
     """Judge every manifest as the pipeline would, against the uploads that are open.
 
@@ -132,17 +138,12 @@ def count_everything(session: Session, job: Job) -> Counted:
     kept = job.record.job_sha256 if job.record is not None else None
     if job.spec is None or kept not in {None, job.spec.sha256}:
         why = job.problems.get(JOB_FILE, "job.json is gone, or not what it was")
-        raise JobRefusedError(
-            f"job {job.job_id}: {why}. A commit would end in an abort: bring it back as it was, or"
-            f" give the job up: s3commit abort {job.name}",
-            code=JOB_CHANGED,
-        )
+        why = f"{why}. A commit would end in an abort: bring it back as it was"
+        raise refusal(job, why, JOB_CHANGED)
     manifests = read_manifests(session, job)
     if not manifests:
-        raise JobRefusedError(
-            f"job {job.job_id} has no manifest: no task of it is done, there is nothing to commit",
-            code="NO_MANIFEST",
-        )
+        why = "it has no manifest, so no task of it is done, and there is nothing to commit"
+        raise refusal(job, why, "NO_MANIFEST")
     open_ids = {upload.upload_id for upload in own_uploads(session, job)[0]}
     counted, gone = Counted(), list[str]()
     for attempt, pending in session.parallel(partial(_read_manifest, session, job), manifests):
@@ -154,17 +155,13 @@ def count_everything(session: Session, job: Job) -> Counted:
     attempts = Counter(one.task_id for one in counted.attempts)
     counted.tasks = len(attempts)
     if twice := [task for task, count in attempts.items() if count > 1]:
-        raise JobRefusedError(
-            f"{many(len(twice), 'task has', 'tasks have')} two manifests, and only the driver"
-            f" knows which counts: {some(twice)}",
-            code="TWO_ATTEMPTS",
-        )
+        tasks = many(len(twice), "task has", "tasks have")
+        why = f"{tasks} two manifests, and only the driver knows which counts: {some(twice)}"
+        raise refusal(job, why, "TWO_ATTEMPTS")
     if gone:
-        raise JobRefusedError(
-            f"{many(len(gone), 'upload is', 'uploads are')} gone that the manifests name, so the"
-            f" commit would end in an abort: {some(gone)}",
-            code="UPLOAD_GONE",
-        )
+        uploads = many(len(gone), "upload is", "uploads are")
+        why = f"{uploads} gone that the manifests name, so a commit would end in an abort"
+        raise refusal(job, f"{why}: {some(gone)}", "UPLOAD_GONE")
     return counted
 
 
@@ -176,26 +173,29 @@ def refuse_incomplete(job: Job, counted: Counted, tasks: int | None) -> None:
     are not so many.
     """
     if counted.unfinished_uploads:
-        raise JobRefusedError(
-            f"{many(counted.unfinished_uploads, 'open upload is', 'open uploads are')} in no"
-            f" manifest of job {job.job_id}: of tasks that are not done, or of attempts that died."
-            " If every task is done, add --partial, and they are aborted",
-            code="UNFINISHED",
+        uploads = many(counted.unfinished_uploads, "open upload is", "open uploads are")
+        raise refusal(
+            job,
+            f"{uploads} in no manifest: of tasks that are not done, or of attempts that died. If"
+            " every task is done, add --partial, and they are aborted",
+            "UNFINISHED",
         )
-    has = f"job {job.job_id} has manifests of {many(counted.tasks, 'task')}"
+    has = f"there are manifests of {many(counted.tasks, 'task')}"
     expected = max(tasks or 0, counted.task_count or 0)
     if not expected:
-        raise JobRefusedError(
+        raise refusal(
+            job,
             f"{has}, and nothing says of how many: a task that never began leaves no trace. If they"
             f" are all, say so with --tasks {counted.tasks}; if you know that the others had no"
             " rows, or can do without them, with --partial",
-            code="TASKS_UNKNOWN",
+            "TASKS_UNKNOWN",
         )
     if counted.tasks != expected:
-        raise JobRefusedError(
+        raise refusal(
+            job,
             f"{has}, not {expected}: the others had no rows, or never ran, and nothing in S3"
             " tells which. If you know that they had none, or can do without them, add --partial",
-            code="TASKS_MISSING",
+            "TASKS_MISSING",
         )
 
 
