@@ -60,6 +60,8 @@ def test_what_failed_is_said_and_is_the_exit_code(desk: Desk, executions: Memory
     result = desk.run("sweep", "--table", TABLE, exit_code=1)
     assert "Error: 1 thing could not be swept, failed: job" in result.stderr
     assert "may not start it; run it again" in result.stderr
+    assert "nothing was changed" not in result.stderr  # the other job was aborted
+    assert desk.world.store.head("lake", job_directory(OTHER).request) is not None
     assert executions.started == {}
 
 
