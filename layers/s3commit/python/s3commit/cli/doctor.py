@@ -90,7 +90,10 @@ def functions_at_once(around: Surroundings) -> Finding:
     https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html
     """
     doing = "reading Lambda's account settings"
-    limit = around.ask(doing, "lambda", "get_account_settings")["AccountLimit"]
+    try:
+        limit = around.ask(doing, "lambda", "get_account_settings")["AccountLimit"]
+    except NotFoundError:
+        return skipped("not known here: the endpoint has no such settings, so it is not AWS's")
     free, quota = limit["UnreservedConcurrentExecutions"], limit["ConcurrentExecutions"]
     there_are = f"{free} functions at once are not reserved (the quota is {quota})"
     wanted = int((around.pipeline or {}).get(env.CONCURRENCY_OUTPUT, DEFAULT))
