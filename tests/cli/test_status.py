@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from s3commit.aws import env
 from s3commit.core.model.errors import AccessError
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.states import JobState
@@ -154,29 +151,3 @@ def test_of_the_ended_the_latest_come_first_with_the_reason(desk: Desk) -> None:
     assert header[-2:] == ["WHY", "NOT"]
     assert (first[0], first[2], first[-1]) == ("ABORTED", THIRD, "ABORTED_BY_CLIENT")
     assert second[0] == "COMMITTED"
-
-
-def test_the_deployments_stack_says_the_table(desk: Desk) -> None:
-    desk.open_job(JOB)
-    named: list[str | None] = []
-
-    def table_of(name: str | None) -> str:
-        named.append(name)
-        return TABLE
-
-    vars(desk.session)["table_of"] = table_of
-    for arguments in ([], ["--name", "prod"], ["--table", TABLE, "--name", "prod"]):
-        assert JOB in desk.run("status", *arguments).stdout
-    assert JOB in desk.run("show", JOB, "--name", "prod").stdout
-    assert named == [None, "prod", "prod"]
-
-
-def test_a_deployment_that_is_named_wins_over_the_environments_table(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Or else a sweep of a test's deployment would run on the one of every day."""
-    desk.open_job(JOB)
-    vars(desk.session)["table_of"] = {"dev": TABLE}.__getitem__
-    monkeypatch.setenv(env.TABLE, "of-every-day")
-    assert JOB in desk.run("status", "--name", "dev").stdout
-    assert JOB in desk.run("show", JOB, "--name", "dev").stdout

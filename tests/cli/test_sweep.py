@@ -68,8 +68,11 @@ def test_what_failed_is_said_and_is_the_exit_code(desk: Desk, executions: Memory
 def test_without_a_job_the_deployment_has_to_be_named(
     desk: Desk, executions: MemoryExecutions
 ) -> None:
-    assert "Missing option '--table'" in desk.fails("sweep", exit_code=2)
+    assert "there is no stack S3CommitStorage" in desk.fails("sweep", exit_code=1)
     assert "--state-machine" in desk.fails("sweep", "--table", TABLE, exit_code=2)
     named = ["--state-machine", MACHINE]
     assert desk.json("sweep", "--table", TABLE, *named)["looked"] == 0
+    desk.stacks.deploy()
+    for where in ([], ["--table", TABLE]):
+        assert desk.json("sweep", *where)["looked"] == 0
     assert executions.started == {}

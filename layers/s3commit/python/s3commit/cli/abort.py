@@ -46,7 +46,7 @@ def abort(
     requested = found.result is None and isinstance(found.request, AbortRequest)
     why_not = ""
     if requested and found.ledger:
-        why_not = resume(session, found, machine, dry_run=dry_run)
+        why_not = resume(session, found, table, machine, dry_run=dry_run)
         if not why_not:
             return
     of = f"abort of job {found.job_id}"

@@ -70,7 +70,7 @@ def commit(
     """
     found = read_job(session, job, table, destination)
     if found.result is None and found.ledger and isinstance(found.request, CommitRequest):
-        why_not = resume(session, found, machine, dry_run=dry_run)
+        why_not = resume(session, found, table, machine, dry_run=dry_run)
         if why_not:
             raise PreconditionError(why_not, code="OTHER_REQUEST")
         return

@@ -61,12 +61,11 @@ def show(
     """Show one job and what to do about it.
 
     Prints the job's state, its locks, the jobs that block it, its error, and the next step. JOB is
-    a job id or its first digits (with a table or --destination), or the s3:// URI of a job
-    directory. With a URI the
-    command needs S3 alone, but only the ledger knows which jobs a job waits for:
+    a job id or its first digits, or the s3:// URI of a job directory. With a URI the command needs
+    S3 alone, but only the ledger knows which jobs a job waits for:
 
     \b
-      s3commit show 7c9e6679-7425-40de-944b-e07fc1f90ae7 --table ledger
+      s3commit show 7c9e6679-7425-40de-944b-e07fc1f90ae7
       s3commit show s3://lake/sales/__magic_job-7c9e6679-7425-40de-944b-e07fc1f90ae7/
 
     --follow prints a line for each change of state and of what the tasks have written, and for

@@ -9,7 +9,7 @@ import click
 
 from s3commit.cli.advice import needs_attention
 from s3commit.cli.job import blockers, jobs_at
-from s3commit.cli.options import DESTINATION, table_option, with_session
+from s3commit.cli.options import DESTINATION, of_deployment, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
 from s3commit.core.model.amounts import many
@@ -35,7 +35,7 @@ _COLUMNS = {
 
 @click.command()
 @click.argument("destination", type=DESTINATION, required=False)
-@table_option(look_up=True)
+@table_option(of_deployment)
 @click.option("--all", "ended_too", is_flag=True, help="Also the jobs that have ended.")
 @click.option(
     "--state",

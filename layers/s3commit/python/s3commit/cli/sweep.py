@@ -10,6 +10,7 @@ from s3commit.aws.executions import machine_of
 from s3commit.cli.options import (
     age_option,
     dry_run_option,
+    of_deployment,
     state_machine_option,
     table_option,
     with_session,
@@ -27,7 +28,7 @@ LOOKED_AT = 100  # records of each state, to learn the state machine from
 
 
 @click.command()
-@table_option(required=True)
+@table_option(of_deployment)
 @state_machine_option
 @age_option("--stuck-after", "stuck", default="15m", about="As stuckMinutes deploys it.")
 @age_option("--abandoned-after", "abandoned", default="24h", about="As abandonedHours.")
@@ -43,7 +44,13 @@ def sweep(
     the rights of the caller and the limits of the deployment. Never aborts a job of which a task
     has ended lately.
     """
-    executions = session.executions(machine or _machine(session.ledger(table)))
+    machine = machine or _machine(session.ledger(table)) or session.machine(table)
+    if machine is None:
+        raise click.UsageError(
+            "neither the ledger nor a stack names the state machine: give --state-machine (the"
+            " stack's output StateMachineArn), or name the deployment with --name"
+        )
+    executions = session.executions(machine)
     report = run_sweep(Sweep(session.ports(table), executions, Limits(**limits), dry_run=dry_run))
     session.out.facts({"dryRun": dry_run, **encode_report(report)})
     if report.failed:
@@ -54,13 +61,8 @@ def sweep(
         )
 
 
-def _machine(ledger: Ledger) -> str:
+def _machine(ledger: Ledger) -> str | None:
     """The state machine, by the records of jobs."""
     found = (islice(ledger.jobs_in(state, before="9"), LOOKED_AT) for state in JobState)
-    for record in chain.from_iterable(found):
-        if machine := machine_of(record.execution):
-            return machine
-    raise click.UsageError(
-        "the ledger has no job that names the state machine: give --state-machine (the stack's"
-        " output StateMachineArn)"
-    )
+    machines = (machine_of(record.execution) for record in chain.from_iterable(found))
+    return next(filter(None, machines), None)
