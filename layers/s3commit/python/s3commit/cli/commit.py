@@ -8,15 +8,20 @@ from functools import partial
 
 import click
 
-from s3commit.cli.job import Job, own_uploads, read_job, read_manifests, refuse_second_request
+from s3commit.cli.job import (
+    Job,
+    own_uploads,
+    read_job,
+    read_manifest,
+    read_manifests,
+    refuse_second_request,
+)
 from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
 from s3commit.cli.render import fields, some
 from s3commit.cli.resume import report, resume
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JOB_FILE, JobDirectory
-from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, digest
 from s3commit.core.job.documents import JOB_CHANGED
-from s3commit.core.job.manifests import decode_manifest
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import JobRefusedError, PreconditionError
 from s3commit.core.model.job import CommitRequest, CountedAttempt, Destination, PendingSet
@@ -146,7 +151,7 @@ def count_everything(session: Session, job: Job) -> Counted:
         raise refusal(job, why, "NO_MANIFEST")
     open_ids = {upload.upload_id for upload in own_uploads(session, job)[0]}
     counted, gone = Counted(), list[str]()
-    for attempt, pending in session.parallel(partial(_read_manifest, session, job), manifests):
+    for attempt, pending in session.parallel(partial(_read, session, job), manifests):
         counted.add(attempt, pending)
         gone += [file.key for file in pending.files if file.upload_id not in open_ids]
         open_ids.difference_update(file.upload_id for file in pending.files)
@@ -199,10 +204,8 @@ def refuse_incomplete(job: Job, counted: Counted, tasks: int | None) -> None:
         )
 
 
-def _read_manifest(session: Session, job: Job, key: str) -> tuple[CountedAttempt, PendingSet]:
-    directory = job.directory
-    name = key[len(directory.prefix) :]
-    body = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
-    pending = decode_manifest(directory, name, body)
-    task, attempt, files = pending.task_id, pending.attempt_id, len(pending.files)
-    return CountedAttempt(task, attempt, name, digest(body), files, pending.bytes), pending
+def _read(session: Session, job: Job, key: str) -> tuple[CountedAttempt, PendingSet]:
+    pending, sha256 = read_manifest(session, job, key)
+    task, attempt, name = pending.task_id, pending.attempt_id, key[len(job.directory.prefix) :]
+    counted = CountedAttempt(task, attempt, name, sha256, len(pending.files), pending.bytes)
+    return counted, pending

@@ -22,7 +22,9 @@ from s3commit.core.formats.layout import (
     RESULT_FILE,
     JobDirectory,
 )
+from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, digest
 from s3commit.core.job.documents import read_request, read_result, read_spec
+from s3commit.core.job.manifests import decode_manifest
 from s3commit.core.job.uploads import uploads_of_job
 from s3commit.core.model.errors import (
     InvalidInputError,
@@ -37,6 +39,7 @@ from s3commit.core.model.job import (
     Failure,
     JobResult,
     JobSpec,
+    PendingSet,
 )
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
@@ -258,6 +261,13 @@ def read_manifests(session: Session, job: Job) -> list[str]:
     """The keys of the job's manifests."""
     listed = session.store.list(job.directory.bucket, job.directory.tasks)
     return [found.key for found in listed if found.key.endswith(PENDINGSET_SUFFIX)]
+
+
+def read_manifest(session: Session, job: Job, key: str) -> tuple[PendingSet, str]:
+    """What a manifest says, and the digest of its bytes. Raises `JobRefusedError`."""
+    directory = job.directory
+    body = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
+    return decode_manifest(directory, key[len(directory.prefix) :], body), digest(body)
 
 
 def own_uploads(

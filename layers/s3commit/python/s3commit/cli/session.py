@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from typing import cast
+from urllib.parse import urlsplit
 
 from s3commit.aws import env
 from s3commit.aws.clock import SystemClock
@@ -25,6 +26,7 @@ from s3commit.writer.connect import has_pipeline
 from s3commit.writer.environment import Environment, SystemEnvironment
 
 WORKERS = 16
+AWS_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
 class Session:
@@ -122,6 +124,14 @@ class Session:
             return (around.pipeline or {}).get(env.STATE_MACHINE_OUTPUT)
         except S3CommitError:
             return None
+
+    def has_console(self) -> bool:
+        """Whether executions are asked of AWS itself, whose console shows them: no emulator has."""
+        try:
+            url = self.deployment().connect("stepfunctions").meta.endpoint_url
+        except S3CommitError:
+            return False
+        return (urlsplit(url).hostname or "").endswith(AWS_HOSTS)
 
     def executions(self, machine: str) -> Executions:
         """The executions of the state machine with that ARN."""

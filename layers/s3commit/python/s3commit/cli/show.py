@@ -15,6 +15,7 @@ from s3commit.cli.job import (
     blockers,
     own_uploads,
     read_job,
+    read_manifest,
     read_manifests,
     whole_id,
 )
@@ -85,6 +86,7 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
     """All about the job: its record, its documents and counts. What is not known is null."""
     now, record, spec, failure = session.epoch(), job.record, job.spec, job.failure
     uploads, complete = own_uploads(session, job, SCANNED_UPLOADS)
+    manifests = read_manifests(session, job)
     locks = _locks(job, now)
     in_the_way = locks["inTheWay"] if locks else []
     at_work = job.result is None
@@ -112,7 +114,8 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         # The ledger does not keep them: job.json alone says.
         "conditions": encode_conditions(spec.conditions) if spec else None,
         "request": _request(job),
-        "manifests": len(read_manifests(session, job)),
+        "manifests": len(manifests),
+        "tasks": _tasks(session, job, manifests),
         "noted": _noted(job),
         "plan": record and record.plan and fields(record.plan, "units", *_COUNTS),
         "replaced": record and record.replaced and fields(record.replaced, "files", "bytes"),
@@ -128,10 +131,25 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         "execution": job.execution or None,
         "executionStatus": execution.status if execution else None,
         "executionError": stopped and _error(stopped, advice_on_execution(stopped.code)),
-        "console": console_url(job.execution),
+        "console": console_url(job.execution) if session.has_console() else None,
         "problems": [*job.problems.values(), *problems, *(() if complete else (_UNCOUNTED,))],
         "next": next_step(job, execution, in_the_way, now, _has_pipeline(session, job)),
     }
+
+
+def _tasks(session: Session, job: Job, manifests: list[str]) -> dict[str, int] | None:
+    """How many tasks of an OPEN job are done, of how many; None if the first manifest has no say.
+
+    Some may have no rows, and never get a manifest.
+    """
+    if job.state != JobState.OPEN or not manifests:
+        return None
+    try:
+        pending, _ = read_manifest(session, job, manifests[0])
+    except S3CommitError:
+        return None
+    done = {key[len(job.directory.tasks) :].partition("/")[0] for key in manifests}
+    return {"done": len(done), "of": pending.task_count} if pending.task_count else None
 
 
 def _has_pipeline(session: Session, job: Job) -> bool | None:
