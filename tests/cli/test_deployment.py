@@ -99,7 +99,7 @@ def test_a_caller_who_may_not_read_the_stack_is_told_what_to_name(desk: Desk) ->
     desk.stacks.refusal = ClientError(denied, "DescribeStacks")
     line = desk.fails("show", JOB, exit_code=1)
     assert line.startswith(
-        "Error: reading stack S3CommitStorage: not authorized (AccessDenied); or"
+        "Error: reading stack S3CommitStorage: not authorized (AccessDenied); name"
     )
     assert "--table or S3COMMIT_TABLE, or the job's place with --destination" in line
 

@@ -63,7 +63,7 @@ def test_the_table_is_found_by_the_deployments_stack(
     assert f"OPEN   {job.job_id}" in listed
     assert run("status", "--name", "desk").stderr == "no jobs\n"  # nothing was noted yet
     told = run("status", "--name", "other", exit_code=1).stderr
-    assert "there is no stack S3CommitStorage-other in this account and region: name the" in told
+    assert "no stack S3CommitStorage-other in this account and region names the" in told
 
 
 def test_a_stack_that_names_no_table_is_one_line(
@@ -76,7 +76,9 @@ def test_a_stack_that_names_no_table_is_one_line(
     monkeypatch.delenv(env.TABLE)
     told = run("status", "--name", "new", exit_code=1).stderr
     assert len(told.splitlines()) == 1
-    assert "stack S3CommitStorage-new names no table" in told
+    assert (
+        "no stack S3CommitStorage-new in this account and region names the ledger's table" in told
+    )
 
 
 def test_a_table_that_is_not_there_is_one_line(ports: Ports) -> None:

@@ -137,7 +137,7 @@ def test_an_unknown_id_is_one_line(desk: Desk, where: list[str], told: str) -> N
 @pytest.mark.parametrize("verb", ["show", "commit", "abort"])
 def test_an_id_alone_where_nothing_is_deployed_says_what_to_name(desk: Desk, verb: str) -> None:
     line = desk.fails(verb, JOB, exit_code=1)
-    assert "there is no stack S3CommitStorage in this account and region: name the" in line
+    assert "no stack S3CommitStorage in this account and region names the" in line
     assert "--table or S3COMMIT_TABLE, or the job's place with --destination" in line
     line = desk.fails(verb, JOB, "--table", "", exit_code=2)
     assert f"without a table job {JOB} is found by --destination alone" in line

@@ -15,6 +15,7 @@ from tests.fakes.executions import MemoryExecutions
 def executions(desk: Desk) -> MemoryExecutions:
     started = MemoryExecutions()
     desk.session.machines = {MACHINE: desk.world.plan.wrap(started)}
+    desk.stacks.deploy()
     return started
 
 
@@ -68,7 +69,8 @@ def test_what_failed_is_said_and_is_the_exit_code(desk: Desk, executions: Memory
 def test_without_a_job_the_deployment_has_to_be_named(
     desk: Desk, executions: MemoryExecutions
 ) -> None:
-    assert "there is no stack S3CommitStorage" in desk.fails("sweep", exit_code=1)
+    desk.stacks.outputs.clear()
+    assert "no stack S3CommitStorage" in desk.fails("sweep", exit_code=1)
     assert "--state-machine" in desk.fails("sweep", "--table", TABLE, exit_code=2)
     named = ["--state-machine", MACHINE]
     assert desk.json("sweep", "--table", TABLE, *named)["looked"] == 0

@@ -18,7 +18,7 @@ from s3commit.cli.job import (
 )
 from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
 from s3commit.cli.render import fields, some
-from s3commit.cli.resume import report, resume
+from s3commit.cli.resume import report_request, resume
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JOB_FILE, JobDirectory
 from s3commit.core.job.documents import JOB_CHANGED
@@ -91,10 +91,9 @@ def commit(
         request_commit(session.store, found.directory, request, patience)
     content = amount(counted.files, counted.bytes, counted.rows)
     of = f"commit of job {found.job_id}, {many(len(counted.attempts), 'manifest')} with {content}"
-    line = f"would request the {of}" if dry_run else f"requested the {of}"
     facts = fields(counted, "tasks", "task_count", "files", "bytes", "rows", "unfinished_uploads")
-    wrote = {"action": "commit", "written": not dry_run, "dryRun": dry_run}
-    report(session, found, line, manifests=len(counted.attempts), **wrote, **facts)
+    facts |= {"action": "commit", "manifests": len(counted.attempts)}
+    report_request(session, found, of, dry_run=dry_run, **facts)
     if counted.unfinished_uploads:
         uploads = many(counted.unfinished_uploads, "open upload")
         session.out.note(f"{uploads} in no manifest: to be aborted at the end")

@@ -53,6 +53,12 @@ def resume(
     return ""
 
 
+def report_request(session: Session, job: Job, of: str, *, dry_run: bool, **facts: Any) -> None:
+    """Print that the job's end was requested, or would be: ``of`` says which, and of what."""
+    line = f"would request the {of}" if dry_run else f"requested the {of}"
+    report(session, job, line, written=not dry_run, dryRun=dry_run, **facts)
+
+
 def report(session: Session, job: Job, line: str, **facts: Any) -> None:
     """Print what came of a verb that asks for a job's end; ``facts`` are added to those of all."""
     document = {

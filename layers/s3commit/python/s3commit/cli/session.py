@@ -54,9 +54,12 @@ class Session:
             return S3ObjectStore(make_client(connections=WORKERS), encryption=own_encryption())
 
     def has_pipeline(self, bucket: str) -> bool | None:
-        """See `s3commit.writer.connect.has_pipeline`."""
-        with translated("connecting to S3"):
-            return has_pipeline(make_client(), bucket)
+        """See `s3commit.writer.connect.has_pipeline`; None also if that can't be asked."""
+        try:
+            with translated("connecting to S3"):
+                return has_pipeline(make_client(), bucket)
+        except S3CommitError:
+            return None
 
     def ledger(self, table: str) -> Ledger:
         """The ledger in the table."""
@@ -78,24 +81,23 @@ class Session:
         (``NO_STACK``), and `AccessError` if the caller may not read the stack.
         """
         around = self.deployment()
-        stack, instead = around.stack(env.STORAGE_STACK), f"with --table or {env.TABLE}{otherwise}"
+        instead = (
+            f"name the deployment with --name, or the ledger's table with --table or {env.TABLE}"
+        )
         try:
-            outputs = around.storage
+            table = (around.storage or {}).get(env.TABLE_OUTPUT)
         except AccessError as error:
             if not answered(error):  # there are no credentials
                 raise
-            raise AccessError(f"{error.message}; or name the ledger's table {instead}") from error
-        if outputs is not None and env.TABLE_OUTPUT in outputs:
-            return outputs[env.TABLE_OUTPUT]
-        lacking = (
-            f"there is no stack {stack} in this account and region"
-            if outputs is None
-            else f"stack {stack} names no table, as while it is created, or if that failed"
-        )
-        raise NotFoundError(
-            f"{lacking}: name the deployment with --name, or the ledger's table {instead}",
-            code="NO_STACK",
-        )
+            raise AccessError(f"{error.message}; {instead}{otherwise}") from error
+        if table is None:
+            stack = around.stack(env.STORAGE_STACK)
+            raise NotFoundError(
+                f"no stack {stack} in this account and region names the ledger's table:"
+                f" {instead}{otherwise}",
+                code="NO_STACK",
+            )
+        return table
 
     def table_of(self, job: JobDirectory) -> str | None:
         """The ledger's table of the deployment, if the job's bucket is its own.

@@ -90,6 +90,8 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
     locks = _locks(job, now)
     in_the_way = locks["inTheWay"] if locks else []
     at_work = job.result is None
+    known = record is not None or not at_work or job.committed  # by a pipeline
+    has_pipeline = None if known else session.has_pipeline(job.directory.bucket)
     arns = [job.execution] * at_work + [one["execution"] for one in in_the_way]
     executions, problems = session.read_executions(arns)
     for one in in_the_way:
@@ -97,7 +99,6 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         one["executionStatus"] = other.status if other else None
         one["executionRuns"] = other.is_running if other else None
     execution = executions.get(job.execution)
-    stopped = execution.failure if execution else None
     return {
         "jobId": job.job_id,
         "destination": job.directory.destination.uri,
@@ -122,18 +123,14 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         "locks": locks,
         "result": job.result
         and fields(job.result, "outcome", *_COUNTS, "replaced", "decided_at", "finished_at"),
-        "error": failure
-        and {
-            **fields(failure, "code", "message"),
-            **fields(advice_on(failure.code), "means", "do"),
-        },
+        "error": _error(failure, advice_on),
         "openUploads": len(uploads),
         "execution": job.execution or None,
         "executionStatus": execution.status if execution else None,
-        "executionError": stopped and _error(stopped, advice_on_execution(stopped.code)),
+        "executionError": _error(execution.failure if execution else None, advice_on_execution),
         "console": console_url(job.execution) if session.has_console() else None,
         "problems": [*job.problems.values(), *problems, *(() if complete else (_UNCOUNTED,))],
-        "next": next_step(job, execution, in_the_way, now, _has_pipeline(session, job)),
+        "next": next_step(job, execution, in_the_way, now, has_pipeline),
     }
 
 
@@ -150,16 +147,6 @@ def _tasks(session: Session, job: Job, manifests: list[str]) -> dict[str, int] |
         return None
     done = {key[len(job.directory.tasks) :].partition("/")[0] for key in manifests}
     return {"done": len(done), "of": pending.task_count} if pending.task_count else None
-
-
-def _has_pipeline(session: Session, job: Job) -> bool | None:
-    """Whether the bucket has a pipeline; None if that is certain, or the caller may not know."""
-    if job.record is not None or job.result is not None or job.committed:
-        return None
-    try:
-        return session.has_pipeline(job.directory.bucket)
-    except S3CommitError:
-        return None
 
 
 def _request(job: Job) -> dict[str, Any] | None:
@@ -200,8 +187,10 @@ def _locks(job: Job, now: float) -> dict[str, Any] | None:
     }
 
 
-def _error(failure: Failure, advice: Advice) -> dict[str, str]:
-    return {**fields(failure, "code", "message"), **fields(advice, "means", "do")}
+def _error(failure: Failure | None, advice_of: Callable[[str], Advice]) -> dict[str, str] | None:
+    if failure is None:
+        return None
+    return {**fields(failure, "code", "message"), **fields(advice_of(failure.code), "means", "do")}
 
 
 def console_url(execution: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -19,7 +20,7 @@ from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Execution
-from s3commit.core.ports.objects import ListedObject, listed_at
+from s3commit.core.ports.objects import listed_at
 
 # Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.
 LOOKED_AT = 50
@@ -90,16 +91,8 @@ def status(
     executions, problems = _read_executions(session, records, waits)
     requests, unseen = _read_requests(session, records)
     problems += unseen
-    jobs = [
-        _document(
-            record,
-            waits[record.ref],
-            executions.get(record.execution),
-            requests.get(record.ref),
-            epoch_of(now),
-        )
-        for record in records
-    ]
+    found_out = waits, executions, requests
+    jobs = [_document(record, *found_out, epoch_of(now)) for record in records]
     jobs.sort(key=lambda job: job["updatedAt"], reverse=True)
     jobs.sort(key=lambda job: not job["attention"])  # stable: each part stays as it is
     counts = Counter(job["state"] for job in jobs)
@@ -126,37 +119,43 @@ def _read_executions(
     Those of the jobs that block others, and of those at work that were silent for the longest time.
     """
     blocking = [other for others in waits.values() for other in others]
-    at_work = [one for one in records if one.state not in {*ENDED, JobState.OPEN}]
-    at_work.sort(key=lambda one: one.updated_at)
-    return session.read_executions(one.execution for one in (*blocking, *at_work[:LOOKED_AT]))
+    at_work = _oldest(record for record in records if record.state not in {*ENDED, JobState.OPEN})
+    return session.read_executions(one.execution for one in (*blocking, *at_work))
 
 
-def _read_requests(session: Session, records: list[JobRecord]) -> tuple[dict[str, str], list[str]]:
+def _read_requests(
+    session: Session, records: list[JobRecord]
+) -> tuple[dict[str, str | None], list[str]]:
     """When the requests of OPEN jobs were put, by the jobs' refs, and what went wrong with asking.
 
     A listing each, of those that were silent for the longest time.
     """
 
-    def look(record: JobRecord) -> tuple[str, ListedObject | None]:
+    def look(record: JobRecord) -> tuple[str, str | None]:
         directory = JobDirectory.of(record)
-        return record.ref, listed_at(session.store, directory.bucket, directory.request)
+        request = listed_at(session.store, directory.bucket, directory.request)
+        return record.ref, request.modified if request else None
 
-    still_open = [one for one in records if one.state is JobState.OPEN]
-    still_open.sort(key=lambda one: one.updated_at)
+    still_open = _oldest(record for record in records if record.state is JobState.OPEN)
     try:
-        found = list(session.parallel(look, still_open[:LOOKED_AT]))
+        return dict(session.parallel(look, still_open)), []
     except S3CommitError as error:
         return {}, [f"requests can not be looked at: {error.message}"]
-    return {ref: request.modified for ref, request in found if request}, []
+
+
+def _oldest(records: Iterable[JobRecord]) -> list[JobRecord]:
+    return sorted(records, key=lambda one: one.updated_at)[:LOOKED_AT]
 
 
 def _document(
     record: JobRecord,
-    waits_for: list[JobRecord],
-    execution: Execution | None,
-    requested_at: str | None,
+    waits: dict[str, list[JobRecord]],
+    executions: dict[str, Execution],
+    requests: dict[str, str | None],
     now: float,
 ) -> dict[str, Any]:
+    waits_for, execution = waits[record.ref], executions.get(record.execution)
+    requested_at = requests.get(record.ref)
     failed = _failure_of(execution)
     requested = int(now - epoch_of(requested_at)) if requested_at else None
     lost = (requested or 0) > REQUEST_PATIENCE

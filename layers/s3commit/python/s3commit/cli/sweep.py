@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
-
 import click
 
-from s3commit.aws.executions import machine_of
 from s3commit.cli.options import (
     age_option,
     dry_run_option,
@@ -18,13 +15,9 @@ from s3commit.cli.options import (
 from s3commit.cli.render import Failure
 from s3commit.cli.session import Session
 from s3commit.core.model.amounts import many
-from s3commit.core.model.states import JobState
-from s3commit.core.ports.ledger import Ledger
 from s3commit.core.sweep.actions import encode_report
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
-
-LOOKED_AT = 100  # records of each state, to learn the state machine from
 
 
 @click.command()
@@ -44,11 +37,11 @@ def sweep(
     the rights of the caller and the limits of the deployment. Never aborts a job of which a task
     has ended lately.
     """
-    machine = machine or _machine(session.ledger(table)) or session.machine(table)
+    machine = machine or session.machine(table)
     if machine is None:
         raise click.UsageError(
-            "neither the ledger nor a stack names the state machine: give --state-machine (the"
-            " stack's output StateMachineArn), or name the deployment with --name"
+            "no stack names the state machine beside that table: give --state-machine (the stack's"
+            " output StateMachineArn), or name the deployment with --name"
         )
     executions = session.executions(machine)
     report = run_sweep(Sweep(session.ports(table), executions, Limits(**limits), dry_run=dry_run))
@@ -59,10 +52,3 @@ def sweep(
             f"{many(report.failed, 'thing')} could not be swept, {first}; run it again",
             1,
         )
-
-
-def _machine(ledger: Ledger) -> str | None:
-    """The state machine, by the records of jobs."""
-    found = (islice(ledger.jobs_in(state, before="9"), LOOKED_AT) for state in JobState)
-    machines = (machine_of(record.execution) for record in chain.from_iterable(found))
-    return next(filter(None, machines), None)
