@@ -91,8 +91,7 @@ def status(
     executions, problems = _read_executions(session, records, waits)
     requests, unseen = _read_requests(session, records)
     problems += unseen
-    found_out = waits, executions, requests
-    jobs = [_document(record, *found_out, epoch_of(now)) for record in records]
+    jobs = [_document(one, waits, executions, requests, epoch_of(now)) for one in records]
     jobs.sort(key=lambda job: job["updatedAt"], reverse=True)
     jobs.sort(key=lambda job: not job["attention"])  # stable: each part stays as it is
     counts = Counter(job["state"] for job in jobs)
