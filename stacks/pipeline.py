@@ -96,8 +96,8 @@ class S3CommitPipeline(cdk.Stack):
         )
         if config.spark_jars:
             SparkJars(self, "SparkJars")
-        cdk.CfnOutput(self, "StateMachineArn", value=workflow.machine.state_machine_arn)
-        # For `s3commit doctor`.
+        # For the command.
+        cdk.CfnOutput(self, env.STATE_MACHINE_OUTPUT, value=workflow.machine.state_machine_arn)
         cdk.CfnOutput(self, env.VERSION_OUTPUT, value=__version__)
         cdk.CfnOutput(self, env.CONCURRENCY_OUTPUT, value=str(config.lambda_concurrency))
 

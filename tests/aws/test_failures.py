@@ -101,6 +101,21 @@ def test_what_botocore_raises_itself_is_one_of_our_errors(
 
 
 @pytest.mark.parametrize(
+    "raised",
+    [
+        an_answer("404", 404, "\n<!doctype html>\n<h1>PAGE</h1>"),
+        an_answer("", 502, "<html>PAGE</html>"),
+        ResponseParserError("invalid XML received. Further retries may succeed:\n<html>PAGE"),
+    ],
+)
+def test_no_body_of_an_answer_is_part_of_the_line(raised: Exception) -> None:
+    message = translate(raised, "doing it").message
+    assert message.startswith("doing it: ")
+    assert "PAGE" not in message
+    assert len(message.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
     ("reasons", "expected"),
     [
         ((None, "ConditionalCheckFailed"), PreconditionError),

@@ -9,14 +9,16 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
+from s3commit.aws import env
 from s3commit.cli.app import app
 from s3commit.cli.render import epoch_of
 from s3commit.cli.session import Session
+from s3commit.cli.surroundings import Surroundings
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.errors import NotFoundError, S3CommitError
 from s3commit.core.ports.bundle import FORGOTTEN, Execution, Executions
-from tests.core.world import World, job_directory
+from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.clock import ManualClock
 from tests.fakes.execution import ROUTES, _attempt
 
@@ -86,6 +88,31 @@ class FakeExecutions:
         return arn
 
 
+class FakeStacks:
+    """CloudFormation: the outputs of the stacks that there are, or why they can't be read."""
+
+    def __init__(self) -> None:
+        self.outputs: dict[str, dict[str, str]] = {}
+        self.refusal: Exception | None = None
+
+    def describe_stacks(self, **asked: str) -> Any:
+        if self.refusal is not None:
+            raise self.refusal
+        if asked["StackName"] not in self.outputs:
+            raise NotFoundError("no such stack")
+        outputs = self.outputs[asked["StackName"]].items()
+        return {"Stacks": [{"Outputs": [{"OutputKey": k, "OutputValue": v} for k, v in outputs]}]}
+
+    def deployment(self, name: str | None) -> Surroundings:
+        return Surroundings("eu-central-1", lambda _service: self, name)
+
+    def deploy(self, name: str = "", *, table: str = TABLE) -> None:
+        """A deployment with that parameter name, for the world's bucket."""
+        stack, outputs = self.deployment(name).stack, self.outputs
+        outputs[stack(env.STORAGE_STACK)] = {env.TABLE_OUTPUT: table, env.BUCKET_OUTPUT: BUCKET}
+        outputs[stack(env.PIPELINE_STACK)] = {env.STATE_MACHINE_OUTPUT: MACHINE}
+
+
 class AnyMachine(dict[str, Executions]):
     """The executions of any state machine."""
 
@@ -107,14 +134,18 @@ class Desk:
 
     world: World = field(default_factory=World)
     executions: FakeExecutions = field(default_factory=FakeExecutions)
+    stacks: FakeStacks = field(default_factory=FakeStacks)
     has_pipeline: bool | None = None  # None: the caller may not know
+    has_console: bool = True
 
     def __post_init__(self) -> None:
         self.environment = WorldEnvironment(self.world.clock)
         self.session = Session()
         self.session.store = self.world.plan.wrap(self.world.store)
         self.session.machines = AnyMachine(self.executions)
+        vars(self.session)["deployment"] = lambda: self.stacks.deployment(self.session.name)
         vars(self.session)["has_pipeline"] = lambda _bucket: self.has_pipeline
+        vars(self.session)["has_console"] = lambda: self.has_console
         self.session.parallel = map
         self.session.clock = self.world.clock
         self.session.environment = self.environment

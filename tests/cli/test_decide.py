@@ -112,7 +112,8 @@ def test_uploads_without_a_manifest_need_a_word(desk: Desk) -> None:
     directory = desk.open_job()
     desk.world.upload(directory, f"part-9-{JOB}.parquet", b"half", task="9", attempt="a9")
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
-    assert f"1 open upload is in no manifest of job {JOB}" in line
+    assert f"job {JOB}: 1 open upload is in no manifest" in line
+    assert f"To give the job up: s3commit abort {JOB}" in line
     assert "--partial" in line
     result = desk.run("commit", JOB, "--table", TABLE, "--partial")
     assert "1 open upload in no manifest: to be aborted at the end" in result.stderr

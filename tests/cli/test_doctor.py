@@ -457,3 +457,15 @@ def test_as_it_is_run_it_finds_its_own_region_and_credentials(
     result = run("doctor", exit_code=1)
     assert "account            no AWS credentials" in result.stdout
     assert "skipped  notifications      not without region and credentials" in result.stdout
+
+
+def test_an_endpoint_that_does_not_know_lambdas_settings_is_one_clear_line(
+    moto_endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of the embedded runtime, which answers with a page of HTML."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+    monkeypatch.setenv("AWS_REGION", REGION)
+    told = run("doctor", "--name", "nobody").stdout
+    (line,) = (line for line in told.splitlines() if "functions at once" in line)
+    assert line.startswith("skipped  functions at once  not known here: the endpoint has no such")
+    assert "<" not in told

@@ -21,6 +21,7 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.ports.ledger import LostRaceError
+from s3commit.version import __version__
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
 from tests.core.world import BUCKET, job_directory
 
@@ -91,8 +92,8 @@ def test_without_click_it_says_what_to_install() -> None:
     )
     assert done.returncode == 1
     assert done.stderr == (
-        "error: the command needs click: pip install 'WHEEL[cli]', or '.[cli]' in a checkout"
-        " of s3commit\n"
+        f"error: the command needs click: pip install 's3commit-{__version__}-py3-none-any.whl"
+        "[cli]', or pip install '.[cli]' in a checkout of s3commit\n"
     )
 
 

@@ -58,13 +58,14 @@ def test_a_job_that_was_given_up_for_another_is_ended(desk: Desk) -> None:
     assert len(desk.world.open_uploads()) == 2
     shown = desk.json("show", JOB, "--table", TABLE)
     assert shown["error"]["code"] == "STALLED"
-    assert shown["next"] == [
-        f"no execution works on it: s3commit commit {JOB} --state-machine ARN ends it"
-    ]
+    assert shown["next"] == [f"no execution works on it: s3commit commit {JOB} ends it"]
     (listed,) = desk.json("status", "--table", TABLE)["jobs"]
     assert (listed["jobId"], listed["attention"]) == (JOB, True)
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
-    assert "name the state machine with --state-machine or S3COMMIT_STATE_MACHINE" in line
+    assert (
+        "name the state machine with --state-machine or S3COMMIT_STATE_MACHINE, or the deployment"
+        " with --name"
+    ) in line
     desk.run("commit", JOB, "--table", TABLE, "--state-machine", MACHINE)
     the_started(desk)
     error = desk.world.result(directory).error

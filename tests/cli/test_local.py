@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from s3commit.local import LocalRuntimeError
-from s3commit.local.running import FILE, announced
+from s3commit.local.running import FILE, announced, greeting
+from s3commit.version import __version__
 from tests.cli.support import Desk
 
 
@@ -71,9 +72,30 @@ def test_without_the_extra_it_says_what_to_install(
         lambda name: None if name == "moto" else known(name),
     )
     assert desk.fails("local", "up", exit_code=1) == (
-        "Error: the embedded runtime needs moto: pip install 'WHEEL[local]', or '.[local]' in a"
-        " checkout of s3commit"
+        f"Error: the embedded runtime needs moto: pip install 's3commit-{__version__}-py3-none-any"
+        ".whl[local]', or pip install '.[local]' in a checkout of s3commit"
     )
+
+
+@pytest.mark.parametrize("on_path", [True, False])
+def test_the_line_that_it_prints_when_it_is_up_works_in_any_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, on_path: bool
+) -> None:
+    """Without a checkout too; of one the command may stand in a virtual environment alone."""
+    project = tmp_path / "it's here"
+    project.mkdir()
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    if on_path:
+        (programs / "s3commit").write_text(f'#!/bin/sh\nexec {sys.executable} -m s3commit "$@"\n')
+        (programs / "s3commit").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    told = greeting("http://127.0.0.1:1", "lake", project)
+    command = told.partition("In another terminal: ")[2].partition(". Ctrl-C")[0]
+    assert ("-m s3commit" in command) is not on_path
+    with announced(project, {"BUCKET": "lake"}):
+        done = in_shell(f'{command}\nprintf "%s" "$BUCKET"', Path("/"))
+    assert (done.stdout, done.stderr) == ("lake", "")
 
 
 HOSTILE = "it's $(touch pwned) `touch pwned`; \\ \"\n!"

@@ -29,8 +29,14 @@ def asked(desk: Desk, directory: JobDirectory) -> bool:
 def test_i2_a_task_that_the_manifests_miss_needs_a_word(desk: Desk) -> None:
     directory = job(desk, 3, 3)
     line = desk.fails("commit", uri_of(directory), exit_code=3)
-    assert f"job {JOB} has manifests of 2 tasks, not 3" in line
+    assert f"job {JOB}: there are manifests of 2 tasks, not 3" in line
+    assert f"To give the job up: s3commit abort {directory.typed} [TASKS_MISSING]" in line
     assert not asked(desk, directory)
+    assert desk.json("show", uri_of(directory))["tasks"] == {"done": 2, "of": 3}
+    shown = [
+        " ".join(line.split()) for line in desk.run("show", uri_of(directory)).stdout.split("\n")
+    ]
+    assert "tasks done 2, of 3" in shown
     told = desk.run("commit", uri_of(directory), "--partial")
     assert "1 task has no manifest: their files are not committed" in told.stderr
     desk.world.run(directory)
@@ -46,9 +52,11 @@ def test_as_many_tasks_as_the_manifests_say_need_none(desk: Desk) -> None:
 
 def test_i2_where_nobody_says_how_many_tasks_there_are_a_person_must(desk: Desk) -> None:
     directory = job(desk, None, None)
+    assert desk.json("show", uri_of(directory))["tasks"] is None
     line = desk.fails("commit", uri_of(directory), exit_code=3)
     assert "manifests of 2 tasks, and nothing says of how many" in line
     assert "--tasks 2" in line
+    assert f"s3commit abort {directory.typed}" in line
     for wrong in ("1", "3"):
         line = desk.fails("commit", uri_of(directory), "--tasks", wrong, exit_code=3)
         assert f"manifests of 2 tasks, not {wrong}" in line

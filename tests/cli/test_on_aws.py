@@ -9,6 +9,7 @@ import boto3
 import pytest
 
 from s3commit.aws import env
+from s3commit.cli.session import Session
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.job import Job, open_job
 from tests.cli.support import run, uri_of
@@ -62,7 +63,7 @@ def test_the_table_is_found_by_the_deployments_stack(
     assert f"OPEN   {job.job_id}" in listed
     assert run("status", "--name", "desk").stderr == "no jobs\n"  # nothing was noted yet
     told = run("status", "--name", "other", exit_code=1).stderr
-    assert "there is no stack S3CommitStorage-other in this account and region: name the" in told
+    assert "no stack S3CommitStorage-other in this account and region names the" in told
 
 
 def test_a_stack_that_names_no_table_is_one_line(
@@ -75,7 +76,9 @@ def test_a_stack_that_names_no_table_is_one_line(
     monkeypatch.delenv(env.TABLE)
     told = run("status", "--name", "new", exit_code=1).stderr
     assert len(told.splitlines()) == 1
-    assert "stack S3CommitStorage-new names no table" in told
+    assert (
+        "no stack S3CommitStorage-new in this account and region names the ledger's table" in told
+    )
 
 
 def test_a_table_that_is_not_there_is_one_line(ports: Ports) -> None:
@@ -92,3 +95,17 @@ def test_a_profile_that_is_not_there_is_one_line(
         told = run(*arguments, exit_code=1).stderr
         assert len(told.splitlines()) == 1
         assert "nobody" in told
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "found"),
+    [("http://127.0.0.1:4566", False), ("https://amazonaws.com.evil.org", False), ("", True)],
+)
+def test_only_executions_of_aws_have_its_console(
+    monkeypatch: pytest.MonkeyPatch, endpoint: str, found: bool
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    if endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SFN", endpoint)
+    assert Session().has_console() is found

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from s3commit.core.model.errors import AccessError
 from tests.cli.left_behind import DAYS, data, dead, jobs_of, snapshot
 from tests.cli.support import JOB, OTHER, SALES, Desk, uri_of
 from tests.core.world import BUCKET, World, job_directory
@@ -296,3 +297,18 @@ def test_the_guide_shows_a_look_a_commit_and_an_abort() -> None:
     assert [" --" in one and one.split()[2] for one in COMMANDS] == [
         *(False, False, "--commit", "--abort")
     ]
+
+
+@pytest.mark.parametrize("verb", ["complete_upload", "abort_upload"])
+def test_what_stops_half_way_is_not_said_to_have_changed_nothing(desk: Desk, verb: str) -> None:
+    recorded = dead(desk)
+    uri, left = uri_of(recorded.directory), len(desk.world.open_uploads())
+    words = (
+        ["--commit"] if verb == "complete_upload" else ["--abort", look(desk, recorded)["shown"]]
+    )
+    desk.world.plan.fail(verb, AccessError("the token has expired"), nth=2)
+    line = desk.fails("rescue", uri, *words, exit_code=1)
+    assert len(desk.world.open_uploads()) == left - 1
+    assert "nothing was changed" not in line
+    assert line.startswith("Error: the token has expired; that stopped the command, and what it")
+    assert f"look again with s3commit rescue {uri} [HALF_DONE]" in line

@@ -38,7 +38,9 @@ def test_a_uri_in_the_job_directory_does_without_a_table(desk: Desk, deeper: str
     document = desk.json("show", uri_of(directory) + deeper)
     assert document["state"] == REQUESTED
     assert document["noted"] is None
-    assert document["next"] == ["the ledger knows how far it is: name it with --table"]
+    assert document["next"] == [
+        "the ledger knows how far it is: name its table with --table, or --name"
+    ]
 
 
 @pytest.mark.parametrize("asked_for", [True, False])
@@ -62,7 +64,7 @@ def test_counted_attempts_stand_beside_the_noted_ones(desk: Desk) -> None:
     assert document["noted"] == {"attempts": 3, "tasks": 3, "files": 3, "bytes": 12}
     assert document["manifests"] == 4
     assert document["openUploads"] == 4
-    assert f"start it: s3commit commit {JOB} --state-machine ARN" in document["next"][1]
+    assert f"start it: s3commit commit {JOB}" in document["next"][1]
 
 
 def test_a_committed_job_names_its_files(desk: Desk) -> None:
@@ -108,6 +110,8 @@ def test_a_job_at_work_that_is_silent_sends_to_its_execution(desk: Desk) -> None
     document = desk.json("show", JOB, "--table", TABLE)
     assert "it is silent for too long: if its execution failed" in document["next"][0]
     assert document["console"].endswith(f"/v2/executions/details/{ARN}")
+    desk.has_console = False
+    assert desk.json("show", JOB, "--table", TABLE)["console"] is None
     assert document["generation"] == desk.world.record(directory).generation
     assert document["directory"] == uri_of(directory)
 
@@ -130,9 +134,13 @@ def test_an_unknown_id_is_one_line(desk: Desk, where: list[str], told: str) -> N
     assert f"no job {OTHER} {told}" in desk.fails("show", OTHER, *where, exit_code=1)
 
 
-def test_an_id_alone_is_usage(desk: Desk) -> None:
-    line = desk.fails("show", JOB, exit_code=2)
+@pytest.mark.parametrize("verb", ["show", "commit", "abort"])
+def test_an_id_alone_where_nothing_is_deployed_says_what_to_name(desk: Desk, verb: str) -> None:
+    line = desk.fails(verb, JOB, exit_code=1)
+    assert "no stack S3CommitStorage in this account and region names the" in line
     assert "--table or S3COMMIT_TABLE, or the job's place with --destination" in line
+    line = desk.fails(verb, JOB, "--table", "", exit_code=2)
+    assert f"without a table job {JOB} is found by --destination alone" in line
 
 
 def test_a_job_id_that_the_ledger_has_elsewhere_is_not_mixed_up(desk: Desk) -> None:
@@ -168,7 +176,7 @@ def test_the_first_digits_of_an_id_are_enough_if_one_job_has_them(desk: Desk) ->
         assert "several jobs begin with 7c9e" in desk.fails("show", JOB[:6], *place, exit_code=2)
         line = desk.fails("show", "abcd", *place, exit_code=1)
         assert line.endswith("begins with abcd [NO_JOB]")
-    assert "name the ledger's table" in desk.fails("show", OTHER[:5], exit_code=2)
+    assert "or the ledger's table" in desk.fails("show", OTHER[:5], exit_code=1)
     assert "is no UUID" in desk.fails("abort", OTHER[:5], "--table", TABLE, exit_code=2)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.aws import env
 from s3commit.core.model.errors import AccessError
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.states import JobState
@@ -51,6 +50,39 @@ def test_an_open_job_has_a_day(desk: Desk) -> None:
     assert [job["attention"] for job in desk.json("status", "--table", TABLE)["jobs"]] == [False]
     desk.world.clock.advance(2 * HOUR)
     assert [job["attention"] for job in desk.json("status", "--table", TABLE)["jobs"]] == [True]
+
+
+def test_an_open_job_whose_request_nobody_took_up_is_marked(desk: Desk) -> None:
+    desk.open_job(OTHER)
+    desk.requested_job(JOB)
+    desk.world.clock.advance(60)
+    asked, other = desk.json("status", "--table", TABLE)["jobs"]
+    assert (asked["jobId"], asked["requestedSeconds"], asked["attention"]) == (JOB, 60, False)
+    assert (other["requestedSeconds"], other["attention"]) == (None, False)
+    desk.world.clock.advance(300)
+    header, first, second = desk.run("status", "--table", TABLE).stdout.splitlines()
+    assert header.split() == ["!", "STATE", "AGE", "JOB", "DESTINATION", "REQUESTED"]
+    assert (first.split()[0], first.split()[-2:]) == ("!", [SALES, "6m"])
+    assert second.split()[2] == OTHER
+
+
+def test_of_the_open_jobs_the_oldest_are_looked_at_and_only_so_many(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("s3commit.cli.status.LOOKED_AT", 1)
+    for job_id in (JOB, OTHER):
+        desk.requested_job(job_id)
+        desk.world.clock.advance(1)
+    jobs = desk.json("status", "--table", TABLE)["jobs"]
+    assert {one["jobId"]: one["requestedSeconds"] for one in jobs} == {JOB: 2, OTHER: None}
+
+
+def test_who_may_not_look_at_requests_is_told_so_beside_the_jobs(desk: Desk) -> None:
+    desk.requested_job(JOB)
+    desk.world.plan.fail("list", AccessError("not authorized"))
+    result = desk.run("status", "--table", TABLE)
+    assert JOB in result.stdout
+    assert "requests can not be looked at: not authorized" in result.stderr
 
 
 def test_a_job_that_waits_says_for_how_long_and_for_whom(desk: Desk) -> None:
@@ -117,6 +149,7 @@ def test_the_json_has_stable_keys(desk: Desk) -> None:
         "state",
         "attention",
         "ageSeconds",
+        "requestedSeconds",
         "waitsSeconds",
         "waitsFor",
         "createdAt",
@@ -154,29 +187,3 @@ def test_of_the_ended_the_latest_come_first_with_the_reason(desk: Desk) -> None:
     assert header[-2:] == ["WHY", "NOT"]
     assert (first[0], first[2], first[-1]) == ("ABORTED", THIRD, "ABORTED_BY_CLIENT")
     assert second[0] == "COMMITTED"
-
-
-def test_the_deployments_stack_says_the_table(desk: Desk) -> None:
-    desk.open_job(JOB)
-    named: list[str | None] = []
-
-    def table_of(name: str | None) -> str:
-        named.append(name)
-        return TABLE
-
-    vars(desk.session)["table_of"] = table_of
-    for arguments in ([], ["--name", "prod"], ["--table", TABLE, "--name", "prod"]):
-        assert JOB in desk.run("status", *arguments).stdout
-    assert JOB in desk.run("show", JOB, "--name", "prod").stdout
-    assert named == [None, "prod", "prod"]
-
-
-def test_a_deployment_that_is_named_wins_over_the_environments_table(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Or else a sweep of a test's deployment would run on the one of every day."""
-    desk.open_job(JOB)
-    vars(desk.session)["table_of"] = {"dev": TABLE}.__getitem__
-    monkeypatch.setenv(env.TABLE, "of-every-day")
-    assert JOB in desk.run("status", "--name", "dev").stdout
-    assert JOB in desk.run("show", JOB, "--name", "dev").stdout

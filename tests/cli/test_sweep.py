@@ -15,6 +15,7 @@ from tests.fakes.executions import MemoryExecutions
 def executions(desk: Desk) -> MemoryExecutions:
     started = MemoryExecutions()
     desk.session.machines = {MACHINE: desk.world.plan.wrap(started)}
+    desk.stacks.deploy()
     return started
 
 
@@ -60,14 +61,20 @@ def test_what_failed_is_said_and_is_the_exit_code(desk: Desk, executions: Memory
     result = desk.run("sweep", "--table", TABLE, exit_code=1)
     assert "Error: 1 thing could not be swept, failed: job" in result.stderr
     assert "may not start it; run it again" in result.stderr
+    assert "nothing was changed" not in result.stderr  # the other job was aborted
+    assert desk.world.store.head("lake", job_directory(OTHER).request) is not None
     assert executions.started == {}
 
 
 def test_without_a_job_the_deployment_has_to_be_named(
     desk: Desk, executions: MemoryExecutions
 ) -> None:
-    assert "Missing option '--table'" in desk.fails("sweep", exit_code=2)
+    desk.stacks.outputs.clear()
+    assert "no stack S3CommitStorage" in desk.fails("sweep", exit_code=1)
     assert "--state-machine" in desk.fails("sweep", "--table", TABLE, exit_code=2)
     named = ["--state-machine", MACHINE]
     assert desk.json("sweep", "--table", TABLE, *named)["looked"] == 0
+    desk.stacks.deploy()
+    for where in ([], ["--table", TABLE]):
+        assert desk.json("sweep", *where)["looked"] == 0
     assert executions.started == {}

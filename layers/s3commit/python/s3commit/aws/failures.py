@@ -132,7 +132,8 @@ def translate(error: Exception, what: str) -> S3CommitError:
     if isinstance(error, _NO_CREDENTIALS):
         return AccessError(f"{what}: {error}; check with `aws sts get-caller-identity`")
     if isinstance(error, _UNHEARD):
-        return TransientError(f"{what}: {error}")
+        line, *_body = str(error).splitlines() or [""]
+        return TransientError(f"{what}: {line}")
     if isinstance(error, BotoCoreError):  # a parameter or a setting that no retry mends
         return InvalidInputError(f"{what}: {error}")
     return S3CommitError(f"{what}: {error}")
@@ -179,7 +180,8 @@ def _from_answer(error: ClientError, what: str) -> S3CommitError:
     if kind is None:
         kind = (InvalidInputError, None) if 400 <= status < 500 else _TRANSIENT
     made, own_code = kind
-    return made(f"{what}: {message or 'no message'} ({code or status})", code=own_code)
+    said = "a page" if message.lstrip().startswith("<") else message  # as of a proxy
+    return made(f"{what}: {said or 'no message'} ({code or status})", code=own_code)
 
 
 def _kind_of_cancellation(error: ClientError) -> _Kind:

@@ -6,7 +6,7 @@ import click
 
 from s3commit.cli.job import read_job, refuse_second_request
 from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
-from s3commit.cli.resume import report, resume
+from s3commit.cli.resume import report, report_request, resume
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import PreconditionError
@@ -46,10 +46,9 @@ def abort(
     requested = found.result is None and isinstance(found.request, AbortRequest)
     why_not = ""
     if requested and found.ledger:
-        why_not = resume(session, found, machine, dry_run=dry_run)
+        why_not = resume(session, found, table, machine, dry_run=dry_run)
         if not why_not:
             return
-    of = f"abort of job {found.job_id}"
     if requested or found.state in {JobState.ABORTED, JobState.ROLLED_BACK}:
         line = f"nothing to do: the abort was requested before, and the job is {found.state}"
         report(session, found, why_not or line, action="abort")
@@ -59,5 +58,4 @@ def abort(
         answer = request_abort(session.store, found.directory, reason)
         if not answer.accepted:
             raise PreconditionError(answer.message, code="OTHER_REQUEST")
-    line = f"would request the {of}" if dry_run else f"requested the {of}"
-    report(session, found, line, action="abort", written=not dry_run, dryRun=dry_run)
+    report_request(session, found, f"abort of job {found.job_id}", dry_run=dry_run, action="abort")

@@ -15,6 +15,7 @@ from s3commit.core.ports.bundle import Execution
 
 PATIENCE = 3600  # seconds without a change; no step takes longer, with its retries
 OPEN_PATIENCE = 86400  # an OPEN job waits for its tasks, which may take their time
+REQUEST_PATIENCE = 300  # of an OPEN job's request, which an execution takes up in seconds
 _JAR = "s3commit-native"  # the client of Spark's own writers
 
 MEANING: dict[str, str] = {
@@ -87,19 +88,20 @@ def next_step(
             f"to give it up: s3commit abort {job.name}",
         ]
     if job.ledger is None:
-        return ["the ledger knows how far it is: name it with --table"]
+        return ["the ledger knows how far it is: name its table with --table, or --name"]
     if job.record is None or job.state == JobState.OPEN:
         return [
             "nothing, for some seconds; then look at RequestQueue (s3commit doctor says whether"
             " the bucket has a pipeline)",
-            f"to start it: {again} --state-machine ARN",
+            f"to start it: {again}",
         ]
     if is_orphan(job.record):
-        return [f"no execution works on it: {again} --state-machine ARN ends it"]
+        return [f"no execution works on it: {again} ends it"]
     if execution is not None and not execution.is_running:
         return [f"its execution is {execution.status}: {again} starts another, which continues"]
     if in_the_way:
-        return ["nothing while these jobs run, which go first", *map(_while_waiting, in_the_way)]
+        others = (_while_waiting(job, other) for other in in_the_way)
+        return ["nothing while these jobs run, which go first", *others]
     if needs_attention(job.record, now):
         return [f"it is silent for too long: if its execution failed, {again} starts another"]
     return ["nothing: its execution works on it"]
@@ -120,7 +122,8 @@ def _after_the_end(job: Job) -> list[str]:
     return lines
 
 
-def _while_waiting(other: dict[str, Any]) -> str:
+def _while_waiting(job: Job, other: dict[str, Any]) -> str:
     job_id, status = other["jobId"], other["executionStatus"] or "not known"
     verb = "show" if other["executionRuns"] is not False else "commit"
-    return f"job {job_id} is {other['state']}, its execution {status}: s3commit {verb} {job_id}"
+    command = f"s3commit {verb} {job_id}{job.where}"
+    return f"job {job_id} is {other['state']}, its execution {status}: {command}"

@@ -94,8 +94,9 @@ def app() -> None:
     """Inspect and manage jobs: all of a job's files appear in S3, or none do.
 
     Credentials, region and endpoint come from the standard AWS configuration (AWS_PROFILE,
-    AWS_REGION, AWS_ENDPOINT_URL and so on); the ledger's table comes from --table or
-    S3COMMIT_TABLE. Most commands work without it on an s3:// URI.
+    AWS_REGION, AWS_ENDPOINT_URL and so on); the ledger's table comes from --table, --name,
+    S3COMMIT_TABLE, or the stack of the deployment without a name. Most commands work without it on
+    an s3:// URI.
 
     \b
     Exit codes:

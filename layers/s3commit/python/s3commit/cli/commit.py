@@ -8,15 +8,20 @@ from functools import partial
 
 import click
 
-from s3commit.cli.job import Job, own_uploads, read_job, read_manifests, refuse_second_request
+from s3commit.cli.job import (
+    Job,
+    own_uploads,
+    read_job,
+    read_manifest,
+    read_manifests,
+    refuse_second_request,
+)
 from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
 from s3commit.cli.render import fields, some
-from s3commit.cli.resume import report, resume
+from s3commit.cli.resume import report_request, resume
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JOB_FILE, JobDirectory
-from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, digest
 from s3commit.core.job.documents import JOB_CHANGED
-from s3commit.core.job.manifests import decode_manifest
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import JobRefusedError, PreconditionError
 from s3commit.core.model.job import CommitRequest, CountedAttempt, Destination, PendingSet
@@ -70,7 +75,7 @@ def commit(
     """
     found = read_job(session, job, table, destination)
     if found.result is None and found.ledger and isinstance(found.request, CommitRequest):
-        why_not = resume(session, found, machine, dry_run=dry_run)
+        why_not = resume(session, found, table, machine, dry_run=dry_run)
         if why_not:
             raise PreconditionError(why_not, code="OTHER_REQUEST")
         return
@@ -86,10 +91,9 @@ def commit(
         request_commit(session.store, found.directory, request, patience)
     content = amount(counted.files, counted.bytes, counted.rows)
     of = f"commit of job {found.job_id}, {many(len(counted.attempts), 'manifest')} with {content}"
-    line = f"would request the {of}" if dry_run else f"requested the {of}"
     facts = fields(counted, "tasks", "task_count", "files", "bytes", "rows", "unfinished_uploads")
-    wrote = {"action": "commit", "written": not dry_run, "dryRun": dry_run}
-    report(session, found, line, manifests=len(counted.attempts), **wrote, **facts)
+    facts |= {"action": "commit", "manifests": len(counted.attempts)}
+    report_request(session, found, of, dry_run=dry_run, **facts)
     if counted.unfinished_uploads:
         uploads = many(counted.unfinished_uploads, "open upload")
         session.out.note(f"{uploads} in no manifest: to be aborted at the end")
@@ -123,6 +127,12 @@ class Counted:
             self.task_count = max(pending.task_count, self.task_count or 0)
 
 
+def refusal(job: Job, why: str, code: str) -> JobRefusedError:
+    """The error of a job that can't be committed, or not yet; to give it up is always open."""
+    line = f"job {job.job_id}: {why}. To give the job up: s3commit abort {job.name}"
+    return JobRefusedError(line, code=code)
+
+
 def count_everything(session: Session, job: Job) -> Counted:
     """Judge every manifest as the pipeline would, against the uploads that are open.
 
@@ -132,20 +142,15 @@ def count_everything(session: Session, job: Job) -> Counted:
     kept = job.record.job_sha256 if job.record is not None else None
     if job.spec is None or kept not in {None, job.spec.sha256}:
         why = job.problems.get(JOB_FILE, "job.json is gone, or not what it was")
-        raise JobRefusedError(
-            f"job {job.job_id}: {why}. A commit would end in an abort: bring it back as it was, or"
-            f" give the job up: s3commit abort {job.name}",
-            code=JOB_CHANGED,
-        )
+        why = f"{why}. A commit would end in an abort: bring it back as it was"
+        raise refusal(job, why, JOB_CHANGED)
     manifests = read_manifests(session, job)
     if not manifests:
-        raise JobRefusedError(
-            f"job {job.job_id} has no manifest: no task of it is done, there is nothing to commit",
-            code="NO_MANIFEST",
-        )
+        why = "it has no manifest, so no task of it is done, and there is nothing to commit"
+        raise refusal(job, why, "NO_MANIFEST")
     open_ids = {upload.upload_id for upload in own_uploads(session, job)[0]}
     counted, gone = Counted(), list[str]()
-    for attempt, pending in session.parallel(partial(_read_manifest, session, job), manifests):
+    for attempt, pending in session.parallel(partial(_read, session, job), manifests):
         counted.add(attempt, pending)
         gone += [file.key for file in pending.files if file.upload_id not in open_ids]
         open_ids.difference_update(file.upload_id for file in pending.files)
@@ -154,17 +159,13 @@ def count_everything(session: Session, job: Job) -> Counted:
     attempts = Counter(one.task_id for one in counted.attempts)
     counted.tasks = len(attempts)
     if twice := [task for task, count in attempts.items() if count > 1]:
-        raise JobRefusedError(
-            f"{many(len(twice), 'task has', 'tasks have')} two manifests, and only the driver"
-            f" knows which counts: {some(twice)}",
-            code="TWO_ATTEMPTS",
-        )
+        tasks = many(len(twice), "task has", "tasks have")
+        why = f"{tasks} two manifests, and only the driver knows which counts: {some(twice)}"
+        raise refusal(job, why, "TWO_ATTEMPTS")
     if gone:
-        raise JobRefusedError(
-            f"{many(len(gone), 'upload is', 'uploads are')} gone that the manifests name, so the"
-            f" commit would end in an abort: {some(gone)}",
-            code="UPLOAD_GONE",
-        )
+        uploads = many(len(gone), "upload is", "uploads are")
+        why = f"{uploads} gone that the manifests name, so a commit would end in an abort"
+        raise refusal(job, f"{why}: {some(gone)}", "UPLOAD_GONE")
     return counted
 
 
@@ -176,33 +177,34 @@ def refuse_incomplete(job: Job, counted: Counted, tasks: int | None) -> None:
     are not so many.
     """
     if counted.unfinished_uploads:
-        raise JobRefusedError(
-            f"{many(counted.unfinished_uploads, 'open upload is', 'open uploads are')} in no"
-            f" manifest of job {job.job_id}: of tasks that are not done, or of attempts that died."
-            " If every task is done, add --partial, and they are aborted",
-            code="UNFINISHED",
+        uploads = many(counted.unfinished_uploads, "open upload is", "open uploads are")
+        raise refusal(
+            job,
+            f"{uploads} in no manifest: of tasks that are not done, or of attempts that died. If"
+            " every task is done, add --partial, and they are aborted",
+            "UNFINISHED",
         )
-    has = f"job {job.job_id} has manifests of {many(counted.tasks, 'task')}"
+    has = f"there are manifests of {many(counted.tasks, 'task')}"
     expected = max(tasks or 0, counted.task_count or 0)
     if not expected:
-        raise JobRefusedError(
+        raise refusal(
+            job,
             f"{has}, and nothing says of how many: a task that never began leaves no trace. If they"
             f" are all, say so with --tasks {counted.tasks}; if you know that the others had no"
             " rows, or can do without them, with --partial",
-            code="TASKS_UNKNOWN",
+            "TASKS_UNKNOWN",
         )
     if counted.tasks != expected:
-        raise JobRefusedError(
+        raise refusal(
+            job,
             f"{has}, not {expected}: the others had no rows, or never ran, and nothing in S3"
             " tells which. If you know that they had none, or can do without them, add --partial",
-            code="TASKS_MISSING",
+            "TASKS_MISSING",
         )
 
 
-def _read_manifest(session: Session, job: Job, key: str) -> tuple[CountedAttempt, PendingSet]:
-    directory = job.directory
-    name = key[len(directory.prefix) :]
-    body = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
-    pending = decode_manifest(directory, name, body)
-    task, attempt, files = pending.task_id, pending.attempt_id, len(pending.files)
-    return CountedAttempt(task, attempt, name, digest(body), files, pending.bytes), pending
+def _read(session: Session, job: Job, key: str) -> tuple[CountedAttempt, PendingSet]:
+    pending, sha256 = read_manifest(session, job, key)
+    task, attempt, name = pending.task_id, pending.attempt_id, key[len(job.directory.prefix) :]
+    counted = CountedAttempt(task, attempt, name, sha256, len(pending.files), pending.bytes)
+    return counted, pending

@@ -12,7 +12,7 @@ from s3commit.aws import env
 from s3commit.aws.env import DEFAULT, LEAST
 from s3commit.aws.failures import NO_BUCKET, translated
 from s3commit.cli.bucket_checks import lifecycle, notifications, ownership, policy
-from s3commit.cli.options import with_session
+from s3commit.cli.options import name_option, with_session
 from s3commit.cli.render import Failure
 from s3commit.cli.session import Session
 from s3commit.cli.surroundings import (
@@ -47,7 +47,7 @@ ON_BUCKET = ("s3:GetBucketNotification", "s3:ListBucket")
 
 
 @click.command()
-@click.option("--name", metavar="NAME", help="The deployment's parameter name, if it has one.")
+@name_option
 @click.option("--bucket", metavar="BUCKET", help="The data bucket, if no stack is to say it.")
 @click.option("--role", metavar="ARN", help="A role of Spark jobs, whose rights are simulated.")
 @click.option("--prefix", metavar="PREFIX", default="", help="Where it writes, or else the caller.")
@@ -63,7 +63,7 @@ def doctor(session: Session, **options: Any) -> None:
     --prefix and no --role the caller's own rights there are tried, by calls for an upload that does
     not exist. Exit code 1 if there is something to do.
     """
-    found = examine(surroundings(**options))
+    found = examine(surroundings(name=session.name, **options))
     checks = [{"check": check, **finding._asdict()} for check, finding in found]
     wrong = [one["check"] for one in checks if one["verdict"] == "do"]
     columns = {"VERDICT": "verdict", "CHECK": "check", "WHAT IS SO, OR WHAT TO DO": "text"}
@@ -90,7 +90,10 @@ def functions_at_once(around: Surroundings) -> Finding:
     https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html
     """
     doing = "reading Lambda's account settings"
-    limit = around.ask(doing, "lambda", "get_account_settings")["AccountLimit"]
+    try:
+        limit = around.ask(doing, "lambda", "get_account_settings")["AccountLimit"]
+    except NotFoundError:
+        return skipped("not known here: the endpoint has no such settings, so it is not AWS's")
     free, quota = limit["UnreservedConcurrentExecutions"], limit["ConcurrentExecutions"]
     there_are = f"{free} functions at once are not reserved (the quota is {quota})"
     wanted = int((around.pipeline or {}).get(env.CONCURRENCY_OUTPUT, DEFAULT))

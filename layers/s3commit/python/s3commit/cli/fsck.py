@@ -6,24 +6,18 @@ from typing import Any
 
 import click
 
-from s3commit.cli.options import Parsed, table_option, with_session
+from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import fields
 from s3commit.cli.session import Session
 from s3commit.core.check import Report, check
-from s3commit.core.formats.layout import parse_destination
 from s3commit.core.model.job import Destination
 
 
 @click.command()
-@click.argument("destination", type=Parsed("destination", parse_destination))
+@click.argument("destination", type=DESTINATION)
 @table_option()
 @with_session
-def fsck(
-    session: Session,
-    *,
-    destination: Destination,
-    table: str | None,
-) -> None:
+def fsck(session: Session, *, destination: Destination, table: str | None) -> None:
     """Compare a table with what was committed to it.
 
     Reports the files of commit manifests that are gone or changed, and the jobs without a result,

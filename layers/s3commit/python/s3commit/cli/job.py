@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
@@ -9,7 +10,6 @@ from typing import TypeVar
 
 import click
 
-from s3commit.aws import env
 from s3commit.cli.render import some
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import (
@@ -22,7 +22,9 @@ from s3commit.core.formats.layout import (
     RESULT_FILE,
     JobDirectory,
 )
+from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, digest
 from s3commit.core.job.documents import read_request, read_result, read_spec
+from s3commit.core.job.manifests import decode_manifest
 from s3commit.core.job.uploads import uploads_of_job
 from s3commit.core.model.errors import (
     InvalidInputError,
@@ -37,6 +39,7 @@ from s3commit.core.model.job import (
     Failure,
     JobResult,
     JobSpec,
+    PendingSet,
 )
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
@@ -55,11 +58,13 @@ T = TypeVar("T")
 class Job:
     """One job as it stands. What is None is not there, can't be read, or only the ledger knows it.
 
-    ``name`` is what to type for the job in a next command; ``ledger`` is None without a table.
+    ``name`` is what to type for the job in a next command, with ``where``, which holds for others
+    of its deployment; ``ledger`` is None without a table.
     ``problems`` say which documents can't be read, and why.
     """
 
     name: str
+    where: str
     directory: JobDirectory
     ledger: Ledger | None
     record: JobRecord | None
@@ -129,6 +134,7 @@ def read_job(
     ledger = ports.ledger if table else None
     name, directory = _locate(ledger, job, table, destination)
     bucket, problems = directory.bucket, dict[str, str]()
+    where = f" --name {shlex.quote(session.name)}" if session.name else ""
 
     def stands(document: str) -> bool:
         return ports.store.head(bucket, directory.prefix + document) is not None
@@ -147,7 +153,8 @@ def read_job(
     request = read(REQUEST_FILE, lambda: read_request(ports, directory)) if with_request else None
     requested = request is not None or REQUEST_FILE in problems
     found = Job(
-        name=name,
+        name=name + where,
+        where=where,
         directory=directory,
         ledger=ledger,
         record=record,
@@ -207,10 +214,7 @@ def _locate(
     if isinstance(job, JobDirectory):
         return job.typed, job
     if ledger is None:
-        raise click.UsageError(
-            f"to find job {job} by its id name the ledger's table with --table or {env.TABLE}, or"
-            " the job's place with --destination"
-        )
+        raise click.UsageError(f"without a table job {job} is found by --destination alone")
     records = ledger.jobs_with_id(job)
     if len(records) > 1:
         places = some(record.destination.uri for record in records)
@@ -257,6 +261,13 @@ def read_manifests(session: Session, job: Job) -> list[str]:
     """The keys of the job's manifests."""
     listed = session.store.list(job.directory.bucket, job.directory.tasks)
     return [found.key for found in listed if found.key.endswith(PENDINGSET_SUFFIX)]
+
+
+def read_manifest(session: Session, job: Job, key: str) -> tuple[PendingSet, str]:
+    """What a manifest says, and the digest of its bytes. Raises `JobRefusedError`."""
+    directory = job.directory
+    body = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
+    return decode_manifest(directory, key[len(directory.prefix) :], body), digest(body)
 
 
 def own_uploads(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from s3commit.cli.extras import install
 from s3commit.cli.render import Failure
 
 NEEDED = ("moto", "flask", "awslambdaric")  # of the extra `local`
@@ -53,11 +54,7 @@ def up(
     """
     lacking = [name for name in NEEDED if find_spec(name) is None]
     if lacking:
-        raise Failure(
-            f"the embedded runtime needs {', '.join(lacking)}: pip install 'WHEEL[local]', or"
-            " '.[local]' in a checkout of s3commit",
-            1,
-        )
+        raise Failure(f"the embedded runtime needs {', '.join(lacking)}: {install('local')}", 1)
     from s3commit.local.running import run_foreground
     from s3commit.local.synth import assembly_for
 

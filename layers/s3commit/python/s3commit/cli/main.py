@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from s3commit.cli.extras import install
+
 
 def main() -> None:
     """Run the command; exits the process with its code."""
@@ -12,8 +14,5 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
-        sys.exit(
-            "error: the command needs click: pip install 'WHEEL[cli]', or '.[cli]' in a checkout"
-            " of s3commit"
-        )
+        sys.exit(f"error: the command needs click: {install('cli')}")
     app(prog_name="s3commit")

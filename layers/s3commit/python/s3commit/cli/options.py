@@ -83,30 +83,54 @@ def age_option(*names: str, default: str, about: str) -> Callable[[F], F]:
     return click.option(*names, type=age, default=default, show_default=True, help=about)
 
 
-def table_option(*, required: bool = False, look_up: bool = False) -> Callable[[F], F]:
+def _choose_name(ctx: click.Context, _parameter: click.Parameter, name: str | None) -> None:
+    ctx.ensure_object(Session).name = name
+
+
+name_option = click.option(
+    "--name",
+    metavar="NAME",
+    is_eager=True,
+    expose_value=False,
+    callback=_choose_name,
+    help="The deployment's parameter name, if it has one.",
+)
+
+LookUp = Callable[[Session, dict[str, Any]], str | None]
+
+
+def of_deployment(session: Session, _given: dict[str, Any]) -> str | None:
+    """The table of a verb that does nothing without it."""
+    return session.table()
+
+
+def of_job(session: Session, given: dict[str, Any]) -> str | None:
+    """The table of a verb that finds a job in it, or has the job's place and does without."""
+    job, destination = given["job"], given.get("destination")
+    if isinstance(job, str):
+        if destination is None:
+            return session.table(", or the job's place with --destination")
+        job = JobDirectory(destination, job)
+    return session.table_of(job)
+
+
+def table_option(look_up: LookUp | None = None) -> Callable[[F], F]:
     """The ledger's table, by its own name, or by the deployment's, whose stack is asked then.
 
-    What is typed wins over the environment. With ``look_up`` the stack of the deployment without a
-    name is asked if neither is given.
+    What is typed wins over the environment, and so does the deployment that is named. If neither
+    says a table, ``look_up`` asks the stack of the deployment without a name. Where a stack says
+    the table, it says the state machine too: that of the environment is another deployment's.
     """
 
-    def choose(ctx: click.Context, parameter: click.Parameter, table: str | None) -> str | None:
-        name = ctx.params.pop("deployment", None)
-        if name and ctx.get_parameter_source("table") is ParameterSource.ENVIRONMENT:
+    def choose(ctx: click.Context, _parameter: click.Parameter, table: str | None) -> str | None:
+        session = ctx.ensure_object(Session)
+        if session.name and ctx.get_parameter_source("table") is ParameterSource.ENVIRONMENT:
             table = None
-        if table is None and (name or look_up):
-            return ctx.ensure_object(Session).table_of(name)
-        if table is None and required:
-            raise click.MissingParameter(ctx=ctx, param=parameter)
-        return table
+        session.by_stack = table is None
+        if table is None and session.name:
+            return session.table()
+        return look_up(session, ctx.params) if table is None and look_up else table
 
-    name = click.option(
-        "--name",
-        "deployment",
-        metavar="NAME",
-        is_eager=True,
-        help="The deployment's parameter name, if it has one: its stack says the table.",
-    )
     table = click.option(
         "--table",
         envvar=env.TABLE,
@@ -115,16 +139,22 @@ def table_option(*, required: bool = False, look_up: bool = False) -> Callable[[
         callback=choose,
         help="The ledger's table, the stack's output TableName; '' for none.",
     )
-    return lambda function: name(table(function))
+    return lambda function: name_option(table(function))
 
 
-state_machine_option = click.option(
+def _choose_machine(ctx: click.Context, _parameter: click.Parameter, arn: str | None) -> str | None:
+    from_environment = ctx.get_parameter_source("machine") is ParameterSource.ENVIRONMENT
+    return None if from_environment and ctx.ensure_object(Session).by_stack else arn
+
+
+state_machine_option = click.option(  # below `table_option`
     "--state-machine",
     "machine",
     envvar=env.STATE_MACHINE,
     show_envvar=True,
     metavar="ARN",
-    help="The stack's output StateMachineArn, if the ledger names no execution of the job.",
+    callback=_choose_machine,
+    help="The stack's output StateMachineArn, where neither ledger nor stack says it.",
 )
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Check everything, print what would be done, and stop."
@@ -137,10 +167,10 @@ def job_options(kind: Parsed[JobDirectory | str] = JOB) -> Callable[[F], F]:
         "--destination",
         type=DESTINATION,
         metavar="URI",
-        help="The job's destination, if JOB is an id and there is no table.",
+        help="The job's destination, if JOB is an id and no table is known.",
     )
     argument = click.argument("job", type=kind)
-    return lambda function: argument(table_option()(destination(function)))
+    return lambda function: argument(table_option(of_job)(destination(function)))
 
 
 def with_session(function: Callable[..., None]) -> Callable[..., None]:

@@ -7,20 +7,16 @@ from typing import Any
 import click
 
 from s3commit.aws import env
-from s3commit.cli.options import with_session
+from s3commit.cli.options import name_option, with_session
 from s3commit.cli.session import Session
-from s3commit.cli.surroundings import Surroundings, surroundings
+from s3commit.cli.surroundings import Surroundings
 from s3commit.core.model.errors import NotFoundError, S3CommitError
-
-_name_option = click.option(
-    "--name", metavar="NAME", help="The deployment's parameter name, if it has one."
-)
 
 
 @click.command()
-@_name_option
+@name_option
 @with_session
-def pause(session: Session, *, name: str | None) -> None:
+def pause(session: Session) -> None:
     """Start nothing more: neither jobs nor sweeps.
 
     Disables the event sources of the deployment's two queues and the rule of its sweep, in a
@@ -28,19 +24,19 @@ def pause(session: Session, *, name: str | None) -> None:
     SweepsMissing rings until `s3commit resume`. Needs cloudformation:DescribeStacks,
     lambda:UpdateEventSourceMapping and events:DisableRule.
     """
-    session.out.facts(switch(surroundings(name=name), on=False))
+    session.out.facts(switch(session.deployment(), on=False))
 
 
 @click.command()
-@_name_option
+@name_option
 @with_session
-def resume(session: Session, *, name: str | None) -> None:
+def resume(session: Session) -> None:
     """Undo `s3commit pause`: what has waited is taken up now.
 
     After more than four days the next sweep finds the jobs whose messages are gone, at destinations
     that the ledger knows. Needs the rights of `s3commit pause`, with events:EnableRule.
     """
-    session.out.facts(switch(surroundings(name=name), on=True))
+    session.out.facts(switch(session.deployment(), on=True))
 
 
 def switch(around: Surroundings, *, on: bool) -> dict[str, Any]:

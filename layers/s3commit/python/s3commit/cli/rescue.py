@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 import click
@@ -76,7 +75,7 @@ def _refuse(job: S3AJob, *, shown: str | None, partial: bool, older_than: int) -
         )
     if shown is not None:
         if shown != job.shown:
-            again = f"look again: s3commit rescue {shlex.quote(job.uri)}"
+            again = f"look again: s3commit rescue {job.typed}"
             raise JobRefusedError(f"other uploads are open than were shown; {again}", code="SHOWN")
     elif job.problems:
         raise JobRefusedError(job.problems[0], code="CANNOT_COMMIT")
@@ -120,12 +119,9 @@ def _sum_up(session: Session, destination: Destination, found: list[S3AJob], roo
     if not found:
         session.out.note(f"no S3A job is left behind at {destination.uri}")
     elif not root:
-        session.out.note(f"see the uploads of a job: s3commit rescue {shlex.quote(found[0].uri)}")
+        session.out.note(f"see the uploads of a job: s3commit rescue {found[0].typed}")
     elif uploads := found[0].still_open:
-        command, count = (
-            f"s3commit rescue {shlex.quote(found[0].uri)}",
-            many(len(uploads), "upload"),
-        )
+        command, count = f"s3commit rescue {found[0].typed}", many(len(uploads), "upload")
         if not found[0].problems and found[0].counts[s3a.OPEN]:
             session.out.note(f"to complete its files: {command} --commit")
         session.out.note(f"to abort its {count}: {command} --abort {found[0].shown}")

@@ -15,22 +15,24 @@ from s3commit.cli.session import Session
 from s3commit.core.job.record import start_execution
 
 
-def resume(session: Session, job: Job, machine: str | None, *, dry_run: bool) -> str:
+def resume(
+    session: Session, job: Job, table: str | None, machine: str | None, *, dry_run: bool
+) -> str:
     """Start another execution of a job that was requested and has no result, and print it.
 
     Returns why none was started, in a line: an execution runs, or was started a moment ago, or
     the state machine (``machine`` is its ARN) is not known. Empty if one was started.
     """
     last = session.describe(job.execution)
-    machine = machine or machine_of(job.execution)
     before = f"job {job.job_id}: its {job.requested} was requested before"
     see = f"see: s3commit show {job.name}"
     if last is not None and last.is_running:
         return f"{before}, and its execution is {last.status}: it decides; {see}"
+    machine = machine or machine_of(job.execution) or session.machine(table)
     if machine is None:
         return (
             f"{before}, and decides; {see}. If no execution works on it, start one: name the state"
-            f" machine with --state-machine or {env.STATE_MACHINE}"
+            f" machine with --state-machine or {env.STATE_MACHINE}, or the deployment with --name"
         )
     stopped = (
         ", ".join([last.status, *([last.failure.code] if last.failure else [])]) if last else ""
@@ -49,6 +51,12 @@ def resume(session: Session, job: Job, machine: str | None, *, dry_run: bool) ->
     if last is not None and last.failure is not None:
         session.out.note(f"unless the cause was removed it fails again; {see}")
     return ""
+
+
+def report_request(session: Session, job: Job, of: str, *, dry_run: bool, **facts: Any) -> None:
+    """Print that the job's end was requested, or would be: ``of`` says which, and of what."""
+    line = f"would request the {of}" if dry_run else f"requested the {of}"
+    report(session, job, line, written=not dry_run, dryRun=dry_run, **facts)
 
 
 def report(session: Session, job: Job, line: str, **facts: Any) -> None:

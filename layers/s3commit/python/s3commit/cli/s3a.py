@@ -11,9 +11,11 @@ import functools
 import hashlib
 import itertools
 import re
+import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from s3commit.cli.render import epoch_of
 from s3commit.cli.session import Session
@@ -36,6 +38,8 @@ from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
     PreconditionError,
+    S3CommitError,
+    UnchangedError,
     UploadGoneError,
 )
 from s3commit.core.model.fields import Several, Text
@@ -102,6 +106,11 @@ class S3AJob:
     def uri(self) -> str:
         """The directory's URI."""
         return f"s3://{self.destination.bucket}/{self.root}"
+
+    @property
+    def typed(self) -> str:
+        """The URI as a shell takes it: others choose the names in it, and people copy commands."""
+        return shlex.quote(self.uri)
 
     @property
     def manifests(self) -> list[str]:
@@ -231,17 +240,31 @@ def complete(session: Session, job: S3AJob) -> None:
         return file, VISIBLE
 
     files = [file for file, state in job.files.values() if state == OPEN]
-    for file, state in session.parallel(finish, files):
+    for file, state in _change(session, job, finish, files):
         job.files[file.key, file.upload_id] = file, state
 
 
 def abort(session: Session, job: S3AJob) -> None:
     """Abort the uploads that are open, and nothing else."""
     bucket, uploads = job.destination.bucket, job.still_open
-    for _ in session.parallel(lambda one: session.store.abort_upload(bucket, *one), uploads):
+    for _ in _change(session, job, lambda one: session.store.abort_upload(bucket, *one), uploads):
         pass
     job.unfinished = []
     job.files |= {one: (job.files[one][0], GONE) for one in uploads if one in job.files}
+
+
+def _change(
+    session: Session, job: S3AJob, change: Callable[[Any], Any], items: Iterable[Any]
+) -> Iterator[Any]:
+    """Apply ``change`` to each; what stops it is no error that says that nothing was changed."""
+    try:
+        yield from session.parallel(change, items)
+    except UnchangedError as error:
+        raise S3CommitError(
+            f"{error.message}; that stopped the command, and what it had done by then stands: look"
+            f" again with s3commit rescue {job.typed}",
+            code="HALF_DONE",
+        ) from error
 
 
 def _read_all(session: Session, job: S3AJob) -> list[tuple[str, PendingFile]]:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
+from urllib.parse import urlsplit
 
 from s3commit.aws import env
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.executions import StateMachine, machine_of
-from s3commit.aws.failures import translated
+from s3commit.aws.failures import answered, translated
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client, make_session, own_encryption
-from s3commit.aws.settings import region
+from s3commit.aws.session import make_client, own_encryption
 from s3commit.cli.render import Output, epoch_of
-from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
+from s3commit.cli.surroundings import Surroundings, surroundings
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.errors import AccessError, NotFoundError, S3CommitError
 from s3commit.core.ports.bundle import Clock, Execution, Executions, ParallelMap, Ports
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectStore
@@ -25,6 +26,7 @@ from s3commit.writer.connect import has_pipeline
 from s3commit.writer.environment import Environment, SystemEnvironment
 
 WORKERS = 16
+AWS_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
 class Session:
@@ -41,6 +43,9 @@ class Session:
         self.parallel: ParallelMap = ThreadMap(WORKERS)  # results in any order
         self.ledgers: dict[str, Ledger] = {}
         self.machines: dict[str, Executions] = {}
+        self.name: str | None = None  # the deployment's parameter of that name
+        self.by_stack = False  # whether the table is that of the deployment, or would be
+        self._deployment: Surroundings | None = None
 
     @cached_property
     def store(self) -> ObjectStore:
@@ -49,9 +54,12 @@ class Session:
             return S3ObjectStore(make_client(connections=WORKERS), encryption=own_encryption())
 
     def has_pipeline(self, bucket: str) -> bool | None:
-        """See `s3commit.writer.connect.has_pipeline`."""
-        with translated("connecting to S3"):
-            return has_pipeline(make_client(), bucket)
+        """See `s3commit.writer.connect.has_pipeline`; None also if that can't be asked."""
+        try:
+            with translated("connecting to S3"):
+                return has_pipeline(make_client(), bucket)
+        except S3CommitError:
+            return None
 
     def ledger(self, table: str) -> Ledger:
         """The ledger in the table."""
@@ -60,27 +68,72 @@ class Session:
                 self.ledgers[table] = DynamoLedger(table)
         return self.ledgers[table]
 
-    def table_of(self, name: str | None) -> str:
-        """The ledger's table of the deployment with that name, as its stack says.
+    def deployment(self) -> Surroundings:
+        """The deployment with that name, by its stacks, each of which is read once."""
+        if self._deployment is None or self._deployment.name != self.name:
+            self._deployment = surroundings(name=self.name)
+        return self._deployment
 
-        Raises `NotFoundError` (``NO_STACK``).
+    def table(self, otherwise: str = "") -> str:
+        """The ledger's table of the deployment, as its stack says.
+
+        ``otherwise`` ends what an error says may be named instead. Raises `NotFoundError`
+        (``NO_STACK``), and `AccessError` if the caller may not read the stack.
         """
-        stack = f"{env.STORAGE_STACK}-{name}" if name else env.STORAGE_STACK
-        with translated("connecting to CloudFormation"):
-            client = make_session(region(os.environ)).create_client("cloudformation")
-        outputs = stack_outputs(client, stack)
-        if outputs is not None and env.TABLE_OUTPUT in outputs:
-            return outputs[env.TABLE_OUTPUT]
-        lacking = (
-            f"there is no stack {stack} in this account and region"
-            if outputs is None
-            else f"stack {stack} names no table, as while it is created, or if that failed"
+        around = self.deployment()
+        instead = (
+            f"name the deployment with --name, or the ledger's table with --table or {env.TABLE}"
         )
-        raise NotFoundError(
-            f"{lacking}: name the deployment with --name, or the ledger's table with --table or"
-            f" {env.TABLE}",
-            code="NO_STACK",
-        )
+        try:
+            table = (around.storage or {}).get(env.TABLE_OUTPUT)
+        except AccessError as error:
+            if not answered(error):  # there are no credentials
+                raise
+            raise AccessError(f"{error.message}; {instead}{otherwise}") from error
+        if table is None:
+            stack = around.stack(env.STORAGE_STACK)
+            raise NotFoundError(
+                f"no stack {stack} in this account and region names the ledger's table:"
+                f" {instead}{otherwise}",
+                code="NO_STACK",
+            )
+        return table
+
+    def table_of(self, job: JobDirectory) -> str | None:
+        """The ledger's table of the deployment, if the job's bucket is its own.
+
+        S3 alone tells of a job whose place is known, so whatever can't be read is no error.
+        """
+        try:
+            storage = self.deployment().storage or {}
+            if storage.get(env.BUCKET_OUTPUT) != job.bucket:
+                return None
+            table = self.table()
+            self.ledger(table).job(job.ref)
+        except S3CommitError:
+            return None
+        return table
+
+    def machine(self, table: str | None) -> str | None:
+        """The state machine of the deployment, if that table is its own and its stacks say so.
+
+        One that has another ledger would decide the job a second time.
+        """
+        try:
+            around = self.deployment()
+            if table is None or (around.storage or {}).get(env.TABLE_OUTPUT) != table:
+                return None
+            return (around.pipeline or {}).get(env.STATE_MACHINE_OUTPUT)
+        except S3CommitError:
+            return None
+
+    def has_console(self) -> bool:
+        """Whether executions are asked of AWS itself, whose console shows them: no emulator has."""
+        try:
+            url = self.deployment().connect("stepfunctions").meta.endpoint_url
+        except S3CommitError:
+            return False
+        return (urlsplit(url).hostname or "").endswith(AWS_HOSTS)
 
     def executions(self, machine: str) -> Executions:
         """The executions of the state machine with that ARN."""
@@ -116,21 +169,3 @@ class Session:
             except S3CommitError as error:
                 return found, [f"executions can not be looked at: {error.message}"]
         return found, []
-
-
-def stack_outputs(client: Any, stack: str) -> dict[str, str] | None:
-    """The outputs of a stack by name, from a client of CloudFormation; None if there is no stack.
-
-    Raises `AccessError` if the caller may not read it.
-    """
-    try:
-        with translated(f"reading stack {stack}"):
-            (found,) = client.describe_stacks(StackName=stack)["Stacks"]
-    except NotFoundError:
-        return None
-    except InvalidInputError as error:
-        # CloudFormation says ValidationError of a stack that is not there.
-        if "does not exist" not in error.message:
-            raise
-        return None
-    return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", [])}

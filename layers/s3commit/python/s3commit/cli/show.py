@@ -15,6 +15,7 @@ from s3commit.cli.job import (
     blockers,
     own_uploads,
     read_job,
+    read_manifest,
     read_manifests,
     whole_id,
 )
@@ -61,12 +62,11 @@ def show(
     """Show one job and what to do about it.
 
     Prints the job's state, its locks, the jobs that block it, its error, and the next step. JOB is
-    a job id or its first digits (with a table or --destination), or the s3:// URI of a job
-    directory. With a URI the
-    command needs S3 alone, but only the ledger knows which jobs a job waits for:
+    a job id or its first digits, or the s3:// URI of a job directory. With a URI the command needs
+    S3 alone, but only the ledger knows which jobs a job waits for:
 
     \b
-      s3commit show 7c9e6679-7425-40de-944b-e07fc1f90ae7 --table ledger
+      s3commit show 7c9e6679-7425-40de-944b-e07fc1f90ae7
       s3commit show s3://lake/sales/__magic_job-7c9e6679-7425-40de-944b-e07fc1f90ae7/
 
     --follow prints a line for each change of state and of what the tasks have written, and for
@@ -86,9 +86,12 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
     """All about the job: its record, its documents and counts. What is not known is null."""
     now, record, spec, failure = session.epoch(), job.record, job.spec, job.failure
     uploads, complete = own_uploads(session, job, SCANNED_UPLOADS)
+    manifests = read_manifests(session, job)
     locks = _locks(job, now)
     in_the_way = locks["inTheWay"] if locks else []
     at_work = job.result is None
+    known = record is not None or not at_work or job.committed  # by a pipeline
+    has_pipeline = None if known else session.has_pipeline(job.directory.bucket)
     arns = [job.execution] * at_work + [one["execution"] for one in in_the_way]
     executions, problems = session.read_executions(arns)
     for one in in_the_way:
@@ -96,7 +99,6 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         one["executionStatus"] = other.status if other else None
         one["executionRuns"] = other.is_running if other else None
     execution = executions.get(job.execution)
-    stopped = execution.failure if execution else None
     return {
         "jobId": job.job_id,
         "destination": job.directory.destination.uri,
@@ -113,36 +115,38 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         # The ledger does not keep them: job.json alone says.
         "conditions": encode_conditions(spec.conditions) if spec else None,
         "request": _request(job),
-        "manifests": len(read_manifests(session, job)),
+        "manifests": len(manifests),
+        "tasks": _tasks(session, job, manifests),
         "noted": _noted(job),
         "plan": record and record.plan and fields(record.plan, "units", *_COUNTS),
         "replaced": record and record.replaced and fields(record.replaced, "files", "bytes"),
         "locks": locks,
         "result": job.result
         and fields(job.result, "outcome", *_COUNTS, "replaced", "decided_at", "finished_at"),
-        "error": failure
-        and {
-            **fields(failure, "code", "message"),
-            **fields(advice_on(failure.code), "means", "do"),
-        },
+        "error": _error(failure, advice_on),
         "openUploads": len(uploads),
         "execution": job.execution or None,
         "executionStatus": execution.status if execution else None,
-        "executionError": stopped and _error(stopped, advice_on_execution(stopped.code)),
-        "console": console_url(job.execution),
+        "executionError": _error(execution.failure if execution else None, advice_on_execution),
+        "console": console_url(job.execution) if session.has_console() else None,
         "problems": [*job.problems.values(), *problems, *(() if complete else (_UNCOUNTED,))],
-        "next": next_step(job, execution, in_the_way, now, _has_pipeline(session, job)),
+        "next": next_step(job, execution, in_the_way, now, has_pipeline),
     }
 
 
-def _has_pipeline(session: Session, job: Job) -> bool | None:
-    """Whether the bucket has a pipeline; None if that is certain, or the caller may not know."""
-    if job.record is not None or job.result is not None or job.committed:
+def _tasks(session: Session, job: Job, manifests: list[str]) -> dict[str, int] | None:
+    """How many tasks of an OPEN job are done, of how many; None if the first manifest has no say.
+
+    Some may have no rows, and never get a manifest.
+    """
+    if job.state != JobState.OPEN or not manifests:
         return None
     try:
-        return session.has_pipeline(job.directory.bucket)
+        pending, _ = read_manifest(session, job, manifests[0])
     except S3CommitError:
         return None
+    done = {key[len(job.directory.tasks) :].partition("/")[0] for key in manifests}
+    return {"done": len(done), "of": pending.task_count} if pending.task_count else None
 
 
 def _request(job: Job) -> dict[str, Any] | None:
@@ -183,8 +187,10 @@ def _locks(job: Job, now: float) -> dict[str, Any] | None:
     }
 
 
-def _error(failure: Failure, advice: Advice) -> dict[str, str]:
-    return {**fields(failure, "code", "message"), **fields(advice, "means", "do")}
+def _error(failure: Failure | None, advice_of: Callable[[str], Advice]) -> dict[str, str] | None:
+    if failure is None:
+        return None
+    return {**fields(failure, "code", "message"), **fields(advice_of(failure.code), "means", "do")}
 
 
 def console_url(execution: str) -> str | None:

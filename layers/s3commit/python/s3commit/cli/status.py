@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import click
 
-from s3commit.cli.advice import needs_attention
+from s3commit.cli.advice import REQUEST_PATIENCE, needs_attention
 from s3commit.cli.job import blockers, jobs_at
-from s3commit.cli.options import DESTINATION, table_option, with_session
+from s3commit.cli.options import DESTINATION, of_deployment, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.amounts import many
+from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Execution
+from s3commit.core.ports.objects import listed_at
 
-LOOKED_AT = 50  # executions of jobs at work; Step Functions answers some ten a second for long
+# Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.
+LOOKED_AT = 50
 UNDER_WAY = tuple(state for state in JobState if state not in ENDED)
 _COLUMNS = {
     "!": "attention",
@@ -26,6 +31,7 @@ _COLUMNS = {
     "AGE": "ageSeconds",
     "JOB": "jobId",
     "DESTINATION": "destination",
+    "REQUESTED": "requestedSeconds",
     "EXECUTION FAILED": "executionFailed",
     "WAITS": "waitsSeconds",
     "FOR": "waitsFor",
@@ -35,7 +41,7 @@ _COLUMNS = {
 
 @click.command()
 @click.argument("destination", type=DESTINATION, required=False)
-@table_option(look_up=True)
+@table_option(of_deployment)
 @click.option("--all", "ended_too", is_flag=True, help="Also the jobs that have ended.")
 @click.option(
     "--state",
@@ -66,11 +72,12 @@ def status(
 
     Jobs that need attention come first, then the latest. AGE is the time since the job's last
     change of state, or since its last sign of life while it waits for its destination. WAITS has
-    the time it has waited FOR the jobs that block it. EXECUTION FAILED has the error code. A "!"
-    marks a job whose execution is dead, and a job that has been silent for too long: 40 minutes in
-    SEALED, an hour in later states, a day while its tasks write. WHY NOT is the code of a job that
-    was not committed. Run `s3commit show JOB` for the next step, `s3commit log DESTINATION` for
-    what has ended at a table.
+    the time it has waited FOR the jobs that block it. REQUESTED is how long ago the end of an OPEN
+    job was asked for. EXECUTION FAILED has the error code. A "!" marks a job whose execution is
+    dead or has not begun in five minutes, and a job that has been silent for too long: 40 minutes
+    in SEALED, an hour in later states, a day while its tasks write. WHY NOT is the code of a job
+    that was not committed. Run `s3commit show JOB` for the next step, `s3commit log DESTINATION`
+    for what has ended at a table.
     """
     ledger, now = session.ledger(table), session.clock.now()
     wanted = tuple(dict.fromkeys(states)) or (tuple(JobState) if ended_too else UNDER_WAY)
@@ -82,7 +89,9 @@ def status(
     complete = all(whole for _, whole in found)
     waits = dict(session.parallel(lambda record: (record.ref, blockers(ledger, record)), records))
     executions, problems = _read_executions(session, records, waits)
-    jobs = [_document(record, waits[record.ref], executions, epoch_of(now)) for record in records]
+    requests, unseen = _read_requests(session, records)
+    problems += unseen
+    jobs = [_document(one, waits, executions, requests, epoch_of(now)) for one in records]
     jobs.sort(key=lambda job: job["updatedAt"], reverse=True)
     jobs.sort(key=lambda job: not job["attention"])  # stable: each part stays as it is
     counts = Counter(job["state"] for job in jobs)
@@ -109,25 +118,53 @@ def _read_executions(
     Those of the jobs that block others, and of those at work that were silent for the longest time.
     """
     blocking = [other for others in waits.values() for other in others]
-    at_work = [one for one in records if one.state not in {*ENDED, JobState.OPEN}]
-    at_work.sort(key=lambda one: one.updated_at)
-    return session.read_executions(one.execution for one in (*blocking, *at_work[:LOOKED_AT]))
+    at_work = _oldest(record for record in records if record.state not in {*ENDED, JobState.OPEN})
+    return session.read_executions(one.execution for one in (*blocking, *at_work))
+
+
+def _read_requests(
+    session: Session, records: list[JobRecord]
+) -> tuple[dict[str, str | None], list[str]]:
+    """When the requests of OPEN jobs were put, by the jobs' refs, and what went wrong with asking.
+
+    A listing each, of those that were silent for the longest time.
+    """
+
+    def look(record: JobRecord) -> tuple[str, str | None]:
+        directory = JobDirectory.of(record)
+        request = listed_at(session.store, directory.bucket, directory.request)
+        return record.ref, request.modified if request else None
+
+    still_open = _oldest(record for record in records if record.state is JobState.OPEN)
+    try:
+        return dict(session.parallel(look, still_open)), []
+    except S3CommitError as error:
+        return {}, [f"requests can not be looked at: {error.message}"]
+
+
+def _oldest(records: Iterable[JobRecord]) -> list[JobRecord]:
+    return sorted(records, key=lambda one: one.updated_at)[:LOOKED_AT]
 
 
 def _document(
     record: JobRecord,
-    waits_for: list[JobRecord],
+    waits: dict[str, list[JobRecord]],
     executions: dict[str, Execution],
+    requests: dict[str, str | None],
     now: float,
 ) -> dict[str, Any]:
-    execution = executions.get(record.execution)
+    waits_for, execution = waits[record.ref], executions.get(record.execution)
+    requested_at = requests.get(record.ref)
     failed = _failure_of(execution)
+    requested = int(now - epoch_of(requested_at)) if requested_at else None
+    lost = (requested or 0) > REQUEST_PATIENCE
     silent = record.state not in ENDED and needs_attention(record, now)
     seconds = int(now - epoch_of(record.waits.since)) if record.waits and waits_for else None
     return {
         **fields(record, "job_id", "state", "created_at", "updated_at"),
-        "attention": silent or failed is not None,
+        "attention": silent or lost or failed is not None,
         "ageSeconds": int(now - epoch_of(record.updated_at)),
+        "requestedSeconds": requested,
         "waitsSeconds": seconds,
         "waitsFor": [other.job_id for other in waits_for],
         "destination": record.destination.uri,

@@ -1,4 +1,4 @@
-"""What the checks of `doctor` look at, and how they answer."""
+"""What the checks of `doctor` look at and how they answer; and the stacks of a deployment."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import boto3.session
+from botocore.config import Config
 
 from s3commit.aws import env
 from s3commit.aws.failures import translated
 from s3commit.aws.notifications import told
 from s3commit.aws.session import make_session
 from s3commit.aws.settings import region
-from s3commit.cli.session import stack_outputs
-from s3commit.core.model.errors import NotFoundError
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
 
 
 class Finding(NamedTuple):
@@ -26,6 +26,10 @@ class Finding(NamedTuple):
     verdict: str
     text: str
 
+
+# Few commands need more than S3 and the ledger, and where the network lets no more through they
+# must not wait for minutes.
+IMPATIENT = Config(connect_timeout=3, retries={"mode": "standard", "total_max_attempts": 3})
 
 ok = partial(Finding, "ok")  # all is well
 to_do = partial(Finding, "do")  # something has to be done, and the text says what
@@ -117,4 +121,28 @@ def surroundings(**options: Any) -> Surroundings:
     with translated("reading the AWS configuration"):
         where = region(os.environ) or boto3.session.Session().region_name
     session = cache(lambda: make_session(where))
-    return Surroundings(where, cache(lambda service: session().create_client(service)), **options)
+
+    @cache
+    def connect(service: str) -> Any:
+        with translated(f"connecting to {service}"):
+            return session().create_client(service, config=IMPATIENT)
+
+    return Surroundings(where, connect, **options)
+
+
+def stack_outputs(client: Any, stack: str) -> dict[str, str] | None:
+    """The outputs of a stack by name, from a client of CloudFormation; None if there is no stack.
+
+    Raises `AccessError` if the caller may not read it.
+    """
+    try:
+        with translated(f"reading stack {stack}"):
+            (found,) = client.describe_stacks(StackName=stack)["Stacks"]
+    except NotFoundError:
+        return None
+    except InvalidInputError as error:
+        # CloudFormation says ValidationError of a stack that is not there.
+        if "does not exist" not in error.message:
+            raise
+        return None
+    return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", [])}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
-
 import click
 
-from s3commit.aws.executions import machine_of
 from s3commit.cli.options import (
     age_option,
     dry_run_option,
+    of_deployment,
     state_machine_option,
     table_option,
     with_session,
@@ -17,17 +15,13 @@ from s3commit.cli.options import (
 from s3commit.cli.render import Failure
 from s3commit.cli.session import Session
 from s3commit.core.model.amounts import many
-from s3commit.core.model.states import JobState
-from s3commit.core.ports.ledger import Ledger
 from s3commit.core.sweep.actions import encode_report
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
 
-LOOKED_AT = 100  # records of each state, to learn the state machine from
-
 
 @click.command()
-@table_option(required=True)
+@table_option(of_deployment)
 @state_machine_option
 @age_option("--stuck-after", "stuck", default="15m", about="As stuckMinutes deploys it.")
 @age_option("--abandoned-after", "abandoned", default="24h", about="As abandonedHours.")
@@ -43,7 +37,13 @@ def sweep(
     the rights of the caller and the limits of the deployment. Never aborts a job of which a task
     has ended lately.
     """
-    executions = session.executions(machine or _machine(session.ledger(table)))
+    machine = machine or session.machine(table)
+    if machine is None:
+        raise click.UsageError(
+            "no stack names the state machine beside that table: give --state-machine (the stack's"
+            " output StateMachineArn), or name the deployment with --name"
+        )
+    executions = session.executions(machine)
     report = run_sweep(Sweep(session.ports(table), executions, Limits(**limits), dry_run=dry_run))
     session.out.facts({"dryRun": dry_run, **encode_report(report)})
     if report.failed:
@@ -52,15 +52,3 @@ def sweep(
             f"{many(report.failed, 'thing')} could not be swept, {first}; run it again",
             1,
         )
-
-
-def _machine(ledger: Ledger) -> str:
-    """The state machine, by the records of jobs."""
-    found = (islice(ledger.jobs_in(state, before="9"), LOOKED_AT) for state in JobState)
-    for record in chain.from_iterable(found):
-        if machine := machine_of(record.execution):
-            return machine
-    raise click.UsageError(
-        "the ledger has no job that names the state machine: give --state-machine (the stack's"
-        " output StateMachineArn)"
-    )

@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import shlex
+import shutil
 import signal
 import socket
 import sys
@@ -17,12 +18,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import Final, TextIO
 
 from s3commit.local import LocalRuntimeError
-
-if TYPE_CHECKING:
-    from s3commit.local.server import LocalRuntime
 
 FILE: Final = Path(".s3commit", "running.json")
 # Variables of a shell that was used with AWS, which would lead past the runtime.
@@ -91,7 +89,8 @@ def read_running(project: Path) -> dict[str, str]:
         pass
     raise LocalRuntimeError(
         f"no runtime of {project.absolute()} is up: start one with `s3commit local up` in another"
-        " terminal, and wait for its line of JSON (--project names another checkout)"
+        " terminal, and wait for its line of JSON (--project names the directory where it was"
+        " started, if that is another one)"
     )
 
 
@@ -102,11 +101,14 @@ def exports(environment: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _greeting(runtime: LocalRuntime, project: Path) -> str:
-    where = "" if project == Path() else f" --project {shlex.quote(str(project))}"
+def greeting(endpoint: str, bucket: str, project: Path) -> str:
+    """The line for people; its command works in any directory, on the PATH or not."""
+    on_path = shutil.which("s3commit") is not None
+    command = "s3commit" if on_path else f"{shlex.quote(sys.executable)} -m s3commit"
+    env = f"{command} local env --project {shlex.quote(str(project.absolute()))}"
     return (
-        f"s3commit: up at {runtime.endpoint}, its bucket is s3://{runtime.bucket}/. In another"
-        f' terminal: eval "$(s3commit local env{where})". Ctrl-C ends it, and what it holds.\n'
+        f"s3commit: up at {endpoint}, its bucket is s3://{bucket}/. In another terminal:"
+        f' eval "$({env})". Ctrl-C ends it, and what it holds.\n'
     )
 
 
@@ -124,7 +126,7 @@ def run_foreground(
 
     Raises `LocalRuntimeError` if it cannot start. To be called in the main thread.
     """
-    from s3commit.local.server import LocalRuntime as Runtime  # noqa: PLC0415 - `env` needs none
+    from s3commit.local.server import LocalRuntime  # noqa: PLC0415 - `env` needs none
 
     # A signal writes a byte here, whichever thread the kernel gave it to; a main thread that waits
     # for a lock may not hear of it.
@@ -139,10 +141,11 @@ def run_foreground(
     sys.stderr.write("s3commit: starting the pipeline on this machine, some 10 s ...\n")
     try:
         with (
-            Runtime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
+            LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
             announced(project, runtime.names()) as found,
         ):
-            sys.stderr.write(_greeting(runtime, project) if found else _NOT_FOUND)
+            told = greeting(runtime.endpoint, runtime.bucket, project)
+            sys.stderr.write(told if found else _NOT_FOUND)
             print(runtime.ready_line(), file=out, flush=True)
             woken.recv(1)
     finally:

@@ -236,7 +236,7 @@ final class Job implements Serializable {
   }
 
   private String lookUp() {
-    return "Look it up with `s3commit show " + directory.uri() + "`.";
+    return "Look it up with `s3commit show " + directory.typed() + "`.";
   }
 
   /**
@@ -291,6 +291,7 @@ final class Job implements Serializable {
 
   private String whatTheyBlock() {
     return "until they are deleted, Spark can't create a table there. When `s3commit show "
-        + directory.uri() + "` says ABORTED or ROLLED_BACK, delete what is below " + directory.uri();
+        + directory.typed() + "` says ABORTED or ROLLED_BACK, delete what is below "
+        + directory.uri();
   }
 }

@@ -15,6 +15,7 @@ record JobDirectory(String scheme, String bucket, String prefix, String jobId)
   static final int MAX_PREFIX_BYTES = 800;
   private static final Pattern BUCKET = Pattern.compile("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]");
   private static final Pattern UNSPEAKABLE = Pattern.compile("[\\x00-\\x1f\\x7f\\ufffe\\uffff]");
+  private static final Pattern UNSAFE = Pattern.compile("[^\\w@%+=:,./-]"); // in a shell
   private static final int SHOWN = 200;
 
   /** Raises {@link CommitException} for a destination that no pipeline reads. */
@@ -51,6 +52,11 @@ record JobDirectory(String scheme, String bucket, String prefix, String jobId)
   /** The job directory as {@code s3commit show} takes it. */
   String uri() {
     return destinationUri() + element() + "/";
+  }
+
+  /** The same as a shell takes it: others choose the names in it, and people copy commands. */
+  String typed() {
+    return UNSAFE.matcher(uri()).find() ? "'" + uri().replace("'", "'\"'\"'") + "'" : uri();
   }
 
   Path destination() {

@@ -1,0 +1,141 @@
+"""Which deployment a verb works on: what is typed, the environment, and the stacks' outputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from s3commit.aws import env
+from s3commit.cli.job import REQUESTED
+from s3commit.core.model.errors import AccessError, TransientError
+from s3commit.core.model.job import Conflict, Outcome
+from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, THIRD, Desk, uri_of
+
+ANOTHER = MACHINE.replace("Machine", "Another")
+
+
+@pytest.mark.parametrize(("name", "named"), [("", []), ("prod", ["--name", "prod"])])
+def test_the_stack_says_the_table_where_nothing_else_does(
+    desk: Desk, name: str, named: list[str]
+) -> None:
+    desk.stacks.deploy(name)
+    desk.open_job()
+    assert JOB in desk.run("status", *named).stdout
+    for job in (JOB, JOB[:8]):
+        assert desk.json("show", job, *named)["noted"]["tasks"] == 2
+    told = desk.run("commit", JOB, *named, "--tasks=2", "--dry-run").stdout
+    assert "would request the commit" in told
+    assert "requested the abort" in desk.run("abort", JOB, *named).stdout
+
+
+def test_a_table_that_is_typed_wins_over_every_stack(desk: Desk) -> None:
+    desk.stacks.deploy("prod", table="of-prod")
+    desk.open_job()
+    assert JOB in desk.run("show", JOB, "--table", TABLE, "--name", "prod").stdout
+
+
+@pytest.mark.parametrize("verb", ["status", "show"])
+def test_a_deployment_that_is_named_wins_over_the_environments_table(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    """Or else a sweep of a test's deployment would run on the one of every day."""
+    desk.stacks.deploy("dev")
+    desk.open_job()
+    monkeypatch.setenv(env.TABLE, "of-every-day")
+    assert JOB in desk.run(verb, *[JOB] * (verb == "show"), "--name", "dev").stdout
+
+
+def test_the_stack_is_not_asked_where_the_environment_says_the_table(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.stacks.refusal = AssertionError("it was asked")
+    desk.open_job()
+    monkeypatch.setenv(env.TABLE, TABLE)
+    assert JOB in desk.run("show", JOB).stdout
+
+
+@pytest.mark.parametrize("place", ["a URI", "--destination"])
+def test_a_job_whose_place_is_known_has_its_ledger_too(desk: Desk, place: str) -> None:
+    directory = desk.requested_job()
+    job = [uri_of(directory)] if place == "a URI" else [JOB, "--destination", SALES]
+    assert desk.json("show", *job)["state"] == REQUESTED
+    desk.stacks.deploy()
+    assert desk.json("show", *job)["noted"]["tasks"] == 2
+    assert desk.json("show", *job, "--table", "")["noted"] is None
+
+
+REFUSALS = [AccessError("not authorized"), TransientError("throttled")]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("of", ["stack", "table"])
+def test_where_stack_or_table_can_not_be_read_s3_alone_is_enough(
+    desk: Desk, refusal: AccessError | TransientError, of: str
+) -> None:
+    directory = desk.open_job()
+    desk.stacks.deploy()
+    if of == "stack":
+        desk.stacks.refusal = refusal
+    else:
+        desk.session.ledgers[TABLE] = desk.world.plan.wrap(desk.world.ledger)
+        desk.world.plan.fail("job", refusal, times=None)
+    assert desk.json("show", uri_of(directory))["noted"] is None
+    desk.run("commit", uri_of(directory), "--tasks", "2")
+    assert "was requested before" in desk.fails("abort", uri_of(directory), exit_code=3)
+
+
+def test_the_table_of_another_bucket_is_not_this_jobs(desk: Desk) -> None:
+    """It would know nothing of the job, and an execution there would decide it a second time."""
+    directory = desk.open_job()
+    desk.stacks.deploy()
+    desk.stacks.outputs[env.STORAGE_STACK][env.BUCKET_OUTPUT] = "another"
+    assert desk.json("show", uri_of(directory))["noted"] is None
+
+
+def test_a_caller_who_may_not_read_the_stack_is_told_what_to_name(desk: Desk) -> None:
+    denied: Any = {"Error": {"Code": "AccessDenied", "Message": "not authorized"}}
+    desk.stacks.refusal = ClientError(denied, "DescribeStacks")
+    line = desk.fails("show", JOB, exit_code=1)
+    assert line.startswith(
+        "Error: reading stack S3CommitStorage: not authorized (AccessDenied); name"
+    )
+    assert "--table or S3COMMIT_TABLE, or the job's place with --destination" in line
+
+
+def test_the_state_machine_is_that_beside_the_table(desk: Desk) -> None:
+    directory = desk.requested_job()
+    desk.stacks.deploy()
+    document = desk.json("commit", JOB)
+    assert document["started"].startswith(MACHINE.replace("stateMachine", "execution"))
+    desk.world.run(directory, document["started"])
+    assert desk.world.result(directory).outcome is Outcome.COMMITTED
+
+
+def test_no_execution_of_another_deployment_is_started(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ledger is another one, and would decide the job a second time."""
+    desk.requested_job()
+    desk.stacks.deploy(table="another")
+    told = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
+    assert "name the state machine" in told
+    desk.stacks.deploy("prod")
+    monkeypatch.setenv(env.STATE_MACHINE, ANOTHER)
+    document = desk.json("commit", JOB, "--name", "prod", "--dry-run")
+    assert document["dryRun"]
+    document = desk.json("commit", JOB, "--name", "prod")
+    assert document["started"].startswith(MACHINE.replace("stateMachine", "execution"))
+
+
+def test_the_next_command_names_the_deployment_too(desk: Desk) -> None:
+    desk.stacks.deploy("prod")
+    desk.open_job()
+    told = desk.json("show", JOB, "--name", "prod")["next"]
+    assert told[1].endswith(f"s3commit commit {JOB} --name prod --dry-run")
+    assert told[2] == f"to give it up: s3commit abort {JOB} --name prod"
+    desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
+    desk.job_at("AcquireDestination", THIRD, conflict=Conflict.REPLACE)
+    told = desk.json("show", THIRD, "--name", "prod")["next"]
+    assert told[1].endswith(f"s3commit show {OTHER} --name prod")
