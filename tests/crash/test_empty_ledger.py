@@ -11,7 +11,7 @@ import pytest
 
 from s3commit.core import lost_ledger
 from s3commit.core.commit.ingest_pendingsets import note_job
-from s3commit.core.formats.layout import JobDirectory, belongs_to_job
+from s3commit.core.formats.layout import JobDirectory, owner_of
 from s3commit.core.job.record import new_record
 from s3commit.core.lost_ledger import heal
 from s3commit.core.model.errors import NeedsOperatorError, S3CommitError, TransientError
@@ -91,7 +91,7 @@ def decided(prepare: Callable[[World], None] = two_replace) -> World:
 
 
 def own_files(world: World, job_id: str) -> set[str]:
-    return {key for key in world.visible() if belongs_to_job(key, job_id)}
+    return {key for key in world.visible() if owner_of(key) == job_id}
 
 
 def has_ended(world: World, job_id: str) -> bool:

@@ -218,7 +218,7 @@ MUTANTS = [
     Mutant(
         "every upload below the destination passes for the job's",
         "core/job/uploads.py",
-        "not belongs_to_job(upload.key, directory.job_id) or is_older",
+        "owner_of(upload.key) != directory.job_id or is_older",
         "is_older",
         "I5",
     ),

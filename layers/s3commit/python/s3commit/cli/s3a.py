@@ -20,9 +20,9 @@ from s3commit.cli.session import Session
 from s3commit.core.formats.codec import Codec, Form, each, text
 from s3commit.core.formats.layout import (
     JOB_ID,
+    UNSPEAKABLE,
     bad_element,
     directories_above,
-    has_unspeakable,
     is_hidden,
     owner_of,
     parse_destination,
@@ -288,5 +288,5 @@ def _read_uploads(body: bytes, destination: Destination, job_id: str) -> list[Pe
 def _check_contained(file: PendingFile, destination: Destination) -> None:
     relative = file.key.removeprefix(destination.prefix)
     inside = file.bucket == destination.bucket and file.key != relative
-    if not inside or bad_element(relative) or has_unspeakable(relative) or is_hidden(relative):
+    if not inside or bad_element(relative) or UNSPEAKABLE.search(relative) or is_hidden(relative):
         raise InvalidInputError(f"{file.key[:200]!r} is no data file there", code="NOT_CONTAINED")

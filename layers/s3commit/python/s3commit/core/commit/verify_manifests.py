@@ -60,7 +60,7 @@ class _Verified:
             self.uploads.add(short_digest(file.key, file.upload_id))
             if key[0] < SAMPLED:
                 self.sample.append(file.key)
-            partition = partition_of(directory.relative(file.key))
+            partition = partition_of(file.key[len(directory.destination.prefix) :])
             if partition not in self.partitions:
                 self.partitions.add(partition)
                 self.names += len(partition)

@@ -121,7 +121,12 @@ def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | Abor
         return _ABORT.read(document)
     request = _COMMIT.read(document)
     for attempt in request.attempts:
-        _check_attempt(attempt, directory)
+        task_id = check_id(attempt.task_id, "task id")
+        attempt_id = check_id(attempt.attempt_id, "attempt id")
+        if attempt.manifest != directory.manifest_name(task_id, attempt_id):
+            raise InvalidInputError(
+                f"manifest {attempt.manifest[:200]!r} is not where its ids put it", code="BAD_FIELD"
+            )
     refuse_two_attempts(request.attempts)
     return request
 
@@ -136,15 +141,6 @@ def refuse_two_attempts(attempts: Iterable[CountedAttempt]) -> None:
                 code="TWO_ATTEMPTS",
             )
         seen.add(one.task_id)
-
-
-def _check_attempt(attempt: CountedAttempt, directory: JobDirectory) -> None:
-    task_id = check_id(attempt.task_id, "task id")
-    attempt_id = check_id(attempt.attempt_id, "attempt id")
-    if attempt.manifest != directory.manifest_name(task_id, attempt_id):
-        raise InvalidInputError(
-            f"manifest {attempt.manifest[:200]!r} is not where its ids put it", code="BAD_FIELD"
-        )
 
 
 def encode_result(result: JobResult) -> bytes:

@@ -105,15 +105,14 @@ def decode_commit_manifest(body: bytes) -> tuple[CommitHeader, list[CommittedFil
     return header, files
 
 
-def encode_success(record: JobRecord, keys: Iterable[str], *, timestamp: int) -> bytes:
-    """``_SUCCESS``: Hadoop's SuccessData; ``timestamp`` in milliseconds since 1970."""
+def encode_success(record: JobRecord, keys: Iterable[str], now: str) -> bytes:
+    """``_SUCCESS``: Hadoop's SuccessData, put at ``now`` (RFC 3339), with the first keys."""
     header = header_of(record)
-    names = [f"/{key}" for _, key in zip(range(SUCCESS_FILES), keys, strict=False)]
     return dump(
         {
             "name": SUCCESS_NAME,
             "success": True,
-            "timestamp": timestamp,
+            "timestamp": round(datetime.fromisoformat(now).timestamp() * 1000),
             "date": header.decided_at,
             "hostname": "s3commit",
             "committer": "s3commit",
@@ -122,7 +121,7 @@ def encode_success(record: JobRecord, keys: Iterable[str], *, timestamp: int) ->
             "jobIdSource": "s3commit",
             "metrics": {"files": header.files, "bytes": header.bytes},
             "diagnostics": {},
-            "filenames": names,
+            "filenames": [f"/{key}" for key in keys],
             "iostatistics": {
                 "counters": {
                     "committer_files_committed": header.files,
@@ -137,11 +136,6 @@ def encode_success(record: JobRecord, keys: Iterable[str], *, timestamp: int) ->
             "stage": None,
         }
     )
-
-
-def millis_of(moment: str) -> int:
-    """An RFC 3339 moment as milliseconds since 1970, as Hadoop's formats have it."""
-    return round(datetime.fromisoformat(moment).timestamp() * 1000)
 
 
 def success_job_id(body: bytes) -> str:

@@ -74,12 +74,15 @@ def note_publishing(ports: Ports, record: JobRecord) -> None:
         ports.store.put(directory.bucket, directory.decision, body, if_match=stored.facts.etag)
 
 
-def note_end(ports: Ports, record: JobRecord) -> None:
-    """Note how a decided job has ended. The note stays as long as the job's documents do."""
-    if record.decided_at is None:
-        return
+def note_end(ports: Ports, record: JobRecord, state: JobState) -> None:
+    """Note how a decided job ends, before the ledger gives up what it holds.
+
+    Else a ledger that is lost in between would bring the job back, with its locks and key, beside
+    one that has them by then. The note stays as long as the job's documents do.
+    """
     directory = JobDirectory.of(record)
-    ports.store.put(directory.bucket, directory.decision, _encode(record, record.state))
+    body = _encode(replace(record, finished_at=ports.clock.now()), state)
+    ports.store.put(directory.bucket, directory.decision, body)
 
 
 def read_decision(ports: Ports, bucket: str, key: str) -> JobRecord | None:

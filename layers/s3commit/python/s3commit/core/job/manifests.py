@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
+from operator import attrgetter
 from typing import Final
 
 from s3commit.core.formats.layout import JobDirectory, parse_manifest_key
@@ -14,10 +16,9 @@ from s3commit.core.formats.manifest import (
 )
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.job.documents import refusing_unreadable
-from s3commit.core.job.pages import in_order
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
-from s3commit.core.model.job import CountedAttempt, PendingSet
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.model.job import CountedAttempt, PendingFile, PendingSet
+from s3commit.core.ports.bundle import Ports, together
 
 MANIFESTS_AT_ONCE: Final = 128  # are read side by side, and held until their turn
 FILES_AT_ONCE: Final = 4_096
@@ -43,8 +44,8 @@ def counted_manifests(
                 raise
             return None
 
-    for some in _at_once(sorted(attempts, key=lambda one: one.manifest)):
-        read = in_order(ports.parallel, read_small, some)
+    for some in _at_once(sorted(attempts, key=attrgetter("manifest"))):
+        read = together(ports.parallel, *[partial(read_small, one) for one in some])
         for attempt, pending in zip(some, read, strict=True):
             yield pending or _read(ports, directory, attempt, MAX_MANIFEST_BYTES)
 
@@ -97,14 +98,12 @@ def decode_manifest(directory: JobDirectory, name: str, body: bytes) -> PendingS
         _, task_id, attempt_id = parse_manifest_key(directory.bucket, directory.prefix + name)
     except InvalidInputError as error:
         raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
-    for said_task, said_attempt in [
-        (pending.task_id, pending.attempt_id),
-        *((file.task_id, file.attempt_id) for file in pending.files),
-    ]:
-        if said_task not in {"", task_id} or said_attempt not in {"", attempt_id}:
+    ones: tuple[PendingSet | PendingFile, ...] = (pending, *pending.files)
+    for one in ones:
+        if one.task_id not in {"", task_id} or one.attempt_id not in {"", attempt_id}:
             raise JobRefusedError(
                 f"the manifest of task {task_id}, attempt {attempt_id}, says that it is of"
-                f" {said_task[:80]!r}, {said_attempt[:80]!r}",
+                f" {one.task_id[:80]!r}, {one.attempt_id[:80]!r}",
                 code="WRONG_JOB",
             )
     return pending

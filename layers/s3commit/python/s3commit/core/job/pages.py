@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
-from operator import itemgetter
 from typing import Annotated, Any, Final, TypeVar
 
 from s3commit.core.formats.codec import Codec
@@ -26,7 +26,7 @@ from s3commit.core.model.errors import (
     NotFoundError,
 )
 from s3commit.core.model.fields import Several
-from s3commit.core.ports.bundle import ParallelMap, Ports
+from s3commit.core.ports.bundle import Ports, together
 from s3commit.core.ports.objects import ObjectReader
 
 T = TypeVar("T")
@@ -126,29 +126,17 @@ def read_list(
 
     `PAGES_AT_ONCE` pages are read side by side, and held.
     """
-
-    def read(page: Unit) -> list[T]:
-        return read_unit(ports.store, directory, page, decode)
-
-    pages = whole_pages(read_index(ports.store, directory, sha256))
-    for some in in_groups(pages, PAGES_AT_ONCE):
-        for items in in_order(ports.parallel, read, some):
+    read = partial(read_unit, ports.store, directory, decode=decode)
+    for some in in_groups(whole_pages(read_index(ports.store, directory, sha256)), PAGES_AT_ONCE):
+        for items in together(ports.parallel, *[partial(read, page) for page in some]):
             yield from items
 
 
 def in_groups(items: Iterable[T], most: int) -> Iterator[list[T]]:
     """The items in lists of ``most``; the last one may be shorter."""
     remaining = iter(items)
-    return iter(lambda: list(islice(remaining, most)), [])
-
-
-def in_order(parallel: ParallelMap, function: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
-    """``function`` of each item, side by side; the results in the order of the items."""
-
-    def numbered(item: tuple[int, Any]) -> tuple[int, T]:
-        return item[0], function(item[1])
-
-    return [result for _, result in sorted(parallel(numbered, enumerate(items)), key=itemgetter(0))]
+    while some := list(islice(remaining, most)):
+        yield some
 
 
 def _read(reader: ObjectReader, directory: JobDirectory, key: str, sha256: str, most: int) -> bytes:
