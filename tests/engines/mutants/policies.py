@@ -216,7 +216,7 @@ MUTANTS = [
     # The ledger forgets.
     Mutant(
         "a result is not remembered",
-        "core/lost_ledger.py",
+        "core/job/decision_record.py",
         "    if result is not None:\n",
         "    if False:\n",
         "I8",

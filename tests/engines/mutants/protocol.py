@@ -89,7 +89,7 @@ MUTANTS = [
     ),
     Mutant(
         "a manifest that has changed is acted on",
-        "core/job/manifests.py",
+        "core/job/documents.py",
         "    if digest(stored.body) != attempt.sha256:\n",
         "    if False:\n",
         "I2",

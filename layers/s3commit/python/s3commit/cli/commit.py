@@ -15,8 +15,7 @@ from s3commit.cli.resume import report, resume
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JOB_FILE, JobDirectory
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, digest
-from s3commit.core.job.documents import JOB_CHANGED
-from s3commit.core.job.manifests import decode_manifest
+from s3commit.core.job.documents import JOB_CHANGED, decode_manifest
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import JobRefusedError, PreconditionError
 from s3commit.core.model.job import CommitRequest, CountedAttempt, Destination, PendingSet

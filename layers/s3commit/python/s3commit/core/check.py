@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import cache, partial
 from typing import Final
 
+from s3commit.core.formats.documents import CommitHeader, CommittedFile
 from s3commit.core.formats.layout import (
     COMMITS,
     MAGIC_PREFIX,
@@ -22,7 +23,6 @@ from s3commit.core.formats.layout import (
     is_data,
     parse_directory,
 )
-from s3commit.core.formats.published import CommitHeader, CommittedFile
 from s3commit.core.job.documents import read_commit_header, read_commit_manifest, read_result
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination, Outcome

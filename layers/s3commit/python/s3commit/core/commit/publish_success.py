@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.published import (
+from s3commit.core.formats.documents import (
     MAX_SUCCESS_BYTES,
     encode_success,
     success_job_id,
 )
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import note_end, note_publishing
 from s3commit.core.job.idempotency_key import note_key

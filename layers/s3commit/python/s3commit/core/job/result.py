@@ -11,15 +11,15 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Final
 
-from s3commit.core.formats.documents import encode_result
-from s3commit.core.formats.layout import META_JOB, JobDirectory
-from s3commit.core.formats.manifest import expected_etag
-from s3commit.core.formats.published import (
+from s3commit.core.formats.documents import (
     SUCCESS_FILES,
     CommittedFile,
     commit_lines,
+    encode_result,
     header_of,
 )
+from s3commit.core.formats.layout import META_JOB, JobDirectory
+from s3commit.core.formats.manifest import expected_etag
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import OUTCOMES, OutcomeEvent, Ticket
 from s3commit.core.job.plan import planned_files
