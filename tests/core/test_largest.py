@@ -160,7 +160,7 @@ def test_an_attempt_at_the_longest_destination_fits_into_its_key() -> None:
         rows=1,
     )
 
-    ledger.record_attempts([attempt])
+    ledger.record_attempt(attempt)
 
     assert list(ledger.attempts(DIRECTORY.ref)) == [attempt]
     assert len(attempt.manifest.encode()) <= MAX_KEY_BYTES

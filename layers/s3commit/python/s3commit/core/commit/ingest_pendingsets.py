@@ -62,7 +62,7 @@ def note_manifest(
         bytes=pending.bytes,
         rows=pending.rows,
     )
-    ports.ledger.record_attempts([attempt])
+    ports.ledger.record_attempt(attempt)
     return True
 
 

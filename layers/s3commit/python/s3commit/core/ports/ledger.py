@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -246,11 +246,8 @@ class Ledger(Protocol):
         """
         ...
 
-    def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
-        """Note arrived manifests; repeated notes of the same attempt change nothing.
-
-        An attempt noted before with another digest keeps its first note.
-        """
+    def record_attempt(self, attempt: AttemptRecord) -> None:
+        """Note an arrived manifest; an attempt that was noted before keeps its first note."""
         ...
 
     def attempts(self, ref: str) -> Iterator[AttemptRecord]:
