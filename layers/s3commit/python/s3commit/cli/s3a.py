@@ -32,6 +32,7 @@ from s3commit.core.formats.manifest import (
     MAX_MANIFEST_VALUES,
     expected_etag,
 )
+from s3commit.core.formats.strict_json import parse
 from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
@@ -72,8 +73,6 @@ _FILE = Codec(PendingFile, "manifest", forms={"etags": _ETAGS})
 _SET = Codec(
     _Set,
     "manifest",
-    max_bytes=MAX_MANIFEST_BYTES,
-    most=MAX_MANIFEST_VALUES,
     forms={"commits": each(Form(_FILE.member), Several(MAX_FILES))},
 )
 
@@ -275,7 +274,7 @@ def _task_numbers(keys: Iterable[str]) -> set[int]:
 
 def _read_uploads(body: bytes, destination: Destination, job_id: str) -> list[PendingFile]:
     """The uploads of either document. Raises `InvalidInputError` if one is not acceptable."""
-    document = _SET.parse(body)
+    document = parse(body, what="manifest", max_bytes=MAX_MANIFEST_BYTES, most=MAX_MANIFEST_VALUES)
     found = _SET.read(document)
     files = [_FILE.read(document)] if found.commits is None else found.commits
     for named in {found.job_id, *(file.job_id for file in files)} - {"", job_id}:

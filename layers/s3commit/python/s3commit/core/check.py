@@ -15,6 +15,7 @@ from typing import Final
 from s3commit.core.formats.documents import CommitHeader, CommittedFile
 from s3commit.core.formats.layout import (
     COMMITS,
+    COMMITS_SUFFIX,
     MAGIC_PREFIX,
     PENDINGSET_SUFFIX,
     JobDirectory,
@@ -30,7 +31,6 @@ from s3commit.core.ports.bundle import ParallelMap
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ListedObject, ObjectReader
 
-LIST_SUFFIX: Final = ".jsonl"
 EXAMPLES: Final = 10  # of foreign files
 # What one document can bring about; the rest of the table is checked all the same (I12).
 _UNREADABLE: Final = (InvalidInputError, NotFoundError, AccessError)
@@ -130,7 +130,6 @@ class _Missing:
     directory: JobDirectory
     moment: tuple[str, str]
     file: CommittedFile
-    found: tuple[int, str] | None
 
 
 def _list(store: ObjectReader, destination: Destination) -> _Seen:
@@ -151,7 +150,7 @@ def _list(store: ObjectReader, destination: Destination) -> _Seen:
 def _commit_manifest(destination: Destination, listed: ListedObject) -> dict[JobDirectory, str]:
     name = listed.key[len(destination.prefix) + len(COMMITS) :]
     try:
-        job_id = check_job_id(name.removesuffix(LIST_SUFFIX)) if LIST_SUFFIX in name else ""
+        job_id = check_job_id(name.removesuffix(COMMITS_SUFFIX)) if COMMITS_SUFFIX in name else ""
     except InvalidInputError:
         return {}
     return {JobDirectory(destination, job_id): listed.modified} if job_id else {}
@@ -198,7 +197,7 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
                 report.files += 1
                 report.bytes += file.length
             else:
-                missing.append(_Missing(directory, (put, header.decided_at), file, found))
+                missing.append(_Missing(directory, (put, header.decided_at), file))
             named.add(file.key)
     foreign = sorted(seen.data.keys() - named)
     report.foreign, report.examples = len(foreign), foreign[:EXAMPLES]

@@ -39,7 +39,7 @@ def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
     except LostRaceError:
         return UnitResult(unit.number, files=0, lost=0)
     visible = sum(ports.parallel(partial(complete_file, ports), files))
-    return UnitResult(unit.number, files=visible, lost=unit.lines - visible)
+    return UnitResult(unit.number, files=visible, lost=len(files) - visible)
 
 
 def complete_file(ports: Ports, file: PendingFile) -> bool:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 from s3commit.core.formats.codec import Codec, Form, RefusedError, text
 from s3commit.core.formats.layout import JobDirectory, check_id, parse_destination
 from s3commit.core.formats.manifest import digest
-from s3commit.core.formats.strict_json import dump
+from s3commit.core.formats.strict_json import dump, parse
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import SPARSE, Text
 from s3commit.core.model.job import (
@@ -70,13 +70,16 @@ _JOB: Final = Codec(
 )
 _REQUEST: Final[Any] = {
     "what": "request.json",
-    "version": VERSION,
     "max_bytes": MAX_REQUEST_BYTES,
     "most": MAX_REQUEST_VALUES,
 }
-_HEAD: Final = Codec(_Head, **_REQUEST)
-_COMMIT: Final = Codec(CommitRequest, constants={"action": _Action.COMMIT}, **_REQUEST)
-_ABORT: Final = Codec(AbortRequest, constants={"action": _Action.ABORT}, **_REQUEST)
+_HEAD: Final = Codec(_Head, version=VERSION, **_REQUEST)
+_COMMIT: Final = Codec(
+    CommitRequest, version=VERSION, constants={"action": _Action.COMMIT}, **_REQUEST
+)
+_ABORT: Final = Codec(
+    AbortRequest, version=VERSION, constants={"action": _Action.ABORT}, **_REQUEST
+)
 _RESULT: Final = Codec(JobResult, "result.json", VERSION, max_bytes=MAX_RESULT_BYTES)
 
 
@@ -121,7 +124,7 @@ def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | Abor
     Two counted attempts of one task are refused (``TWO_ATTEMPTS``, I3), and a manifest that is
     not at the place which its ids give.
     """
-    document = _HEAD.parse(body)
+    document = parse(body, **_REQUEST)
     head = _HEAD.read(document)
     if head.job_id != directory.job_id:
         raise InvalidInputError("request.json is of another job", code="WRONG_JOB")

@@ -23,6 +23,7 @@ from s3commit.core.formats.layout import (
     is_hidden,
     owner_of,
 )
+from s3commit.core.formats.strict_json import bounded, dump
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import Several, Text
 from s3commit.core.model.job import MAX_ETAG, MAX_FILES, MAX_PARTS, PendingFile, PendingSet
@@ -86,12 +87,15 @@ def _file_json(file: PendingFile) -> dict[str, Any]:
     return found
 
 
+_LIMITS: Final[Any] = {
+    "what": "pendingset",
+    "max_bytes": MAX_MANIFEST_BYTES,
+    "most": MAX_MANIFEST_VALUES,
+}
 _SET: Final = Codec(
     PendingSet,
-    "pendingset",
-    SET_VERSION,
-    max_bytes=MAX_MANIFEST_BYTES,
-    most=MAX_MANIFEST_VALUES,
+    version=SET_VERSION,
+    **_LIMITS,
     constants=_HADOOPS,
     forms={"files": each(Form(_FILE.member, _file_json), Several(MAX_FILES))},
 )
@@ -118,7 +122,7 @@ def encode_pendingset(pending: PendingSet) -> bytes:
     """The manifest's bytes. Raises `InvalidInputError` for what a reader would refuse."""
     document = _SET.write(pending)
     _check_keys(_SET.read(document))
-    return _SET.dump(document)
+    return bounded(dump(document), **_LIMITS)
 
 
 def decode_pendingset(body: bytes, directory: JobDirectory) -> PendingSet:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, TypeVar
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import digest
-from s3commit.core.formats.strict_json import bounded
+from s3commit.core.formats.strict_json import bounded, dump, parse
 from s3commit.core.formats.ticket import Unit
 from s3commit.core.model.errors import (
     PAGE_CHANGED,
@@ -48,7 +48,12 @@ class _Index:
 
 
 _UNIT: Final = Codec(Unit, "unit")
-_INDEX: Final = Codec(_Index, "index", max_bytes=MAX_INDEX_BYTES, most=5 * MAX_UNITS_READ)
+_LIMITS: Final[Any] = {
+    "what": "index",
+    "max_bytes": MAX_INDEX_BYTES,
+    "most": 5 * MAX_UNITS_READ,
+}
+_INDEX: Final = Codec(_Index, **_LIMITS)
 
 
 def write_list(
@@ -86,7 +91,7 @@ def write_list(
 
 def encode_index(units: Iterable[Unit]) -> bytes:
     """The index that names these units."""
-    return _INDEX.dump(_INDEX.write(_Index(tuple(units)))["units"])
+    return bounded(dump(list(map(_UNIT.write, units))), **_LIMITS)
 
 
 def decode_unit(value: object) -> Unit:
@@ -97,7 +102,7 @@ def decode_unit(value: object) -> Unit:
 def read_index(reader: ObjectReader, directory: JobDirectory, sha256: str) -> list[Unit]:
     """The units of the list with that digest. Raises `NeedsOperatorError` (``PAGE_CHANGED``)."""
     body = _read(reader, directory, directory.index(sha256), sha256, MAX_INDEX_BYTES)
-    return list(_INDEX.read({"units": _INDEX.parse(body)}).units)
+    return list(_INDEX.read({"units": parse(body, **_LIMITS)}).units)
 
 
 def whole_pages(units: Iterable[Unit]) -> list[Unit]:

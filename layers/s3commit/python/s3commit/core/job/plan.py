@@ -177,17 +177,18 @@ def write_replaced(
     ports: Ports, directory: JobDirectory, files: Iterable[ListedObject]
 ) -> ReplacedFacts:
     """Put the replace list, of which a page is one DeleteObjects call. Raises as `write_list`."""
-    size = 0
+    count = size = 0
 
     def counted() -> Iterator[ListedObject]:
-        nonlocal size
+        nonlocal count, size
         for one in files:
+            count += 1
             size += one.length
             yield one
 
     pages = ([unit] for unit in in_groups(counted(), DELETE_AT_ONCE))
-    sha256, units = write_list(ports, directory, pages, _REPLACED.encode)
-    return ReplacedFacts(sha256, sum(unit.lines for unit in units), size)
+    sha256, _ = write_list(ports, directory, pages, _REPLACED.encode)
+    return ReplacedFacts(sha256, count, size)
 
 
 def decode_replaced(line: bytes, directory: JobDirectory) -> ListedObject:
