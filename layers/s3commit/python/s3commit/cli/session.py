@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, cast
@@ -67,7 +66,7 @@ class Session:
         """
         stack = f"{env.STORAGE_STACK}-{name}" if name else env.STORAGE_STACK
         with translated("connecting to CloudFormation"):
-            client = make_session(region(os.environ)).create_client("cloudformation")
+            client = make_session(region()).create_client("cloudformation")
         outputs = stack_outputs(client, stack)
         if outputs is not None and env.TABLE_OUTPUT in outputs:
             return outputs[env.TABLE_OUTPUT]

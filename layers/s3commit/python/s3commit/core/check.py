@@ -6,13 +6,13 @@ gives the ledger's state. To run a job's steps again is the repair of what they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, partial
 from typing import Final
 
-from s3commit.core.formats.documents import CommitHeader, CommittedFile
+from s3commit.core.formats.documents import CommittedFile
 from s3commit.core.formats.layout import (
     COMMITS,
     COMMITS_SUFFIX,
@@ -256,18 +256,13 @@ class _Replacements:
         """When the last job of that destination that replaced files was published."""
         last = "", ""
         destination = Destination(self._bucket, directory)
-        for put, header in self._headers(destination):
-            if header.replaced is not None and header.replaced.files:
-                last = max(last, (put, header.decided_at))
-        return last
-
-    def _headers(self, destination: Destination) -> Iterator[tuple[str, CommitHeader]]:
         for listed in self._store.list(self._bucket, destination.prefix + COMMITS):
-            for directory, put in _commit_manifest(destination, listed).items():
-                try:
-                    yield put, read_commit_header(self._store, directory)
-                except _UNREADABLE:
-                    continue
+            for of, put in _commit_manifest(destination, listed).items():
+                with suppress(*_UNREADABLE):
+                    header = read_commit_header(self._store, of)
+                    if header.replaced is not None and header.replaced.files:
+                        last = max(last, (put, header.decided_at))
+        return last
 
 
 def _without_list(store: ObjectReader, seen: _Seen, directory: JobDirectory) -> Finding | None:

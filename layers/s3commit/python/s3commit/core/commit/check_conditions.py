@@ -54,9 +54,16 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
             raise JobRefusedError(failed, code="CONDITION_FAILED")
         _refuse_taken_names(ports, directory, record, units)
         if record.conflict is Conflict.FAIL:
-            _refuse_files(ports, directory, record)
+            found = next(existing_files(ports, directory, record), None)
+            if found is not None:
+                raise JobRefusedError(
+                    f"conflict 'fail': {found.key} is there already", code="DESTINATION_NOT_EMPTY"
+                )
         if record.conflict is Conflict.REPLACE:
-            record = _note_replaced(ports, directory, record)
+            facts = write_replaced(ports, directory, _replaced(ports, directory, record))
+            record = ports.ledger.note(
+                record.ref, generation=record.generation, now=ports.clock.now(), replaced=facts
+            )
     return ticket.after(record)
 
 
@@ -111,21 +118,6 @@ def _planned(ports: Ports, directory: JobDirectory, page: Unit) -> list[str]:
         unseen = keys[bisect_right(keys, listed[-1]) :]
         taken.update([key for key in unseen if listed_at(ports.store, directory.bucket, key)])
     return sorted(taken)
-
-
-def _refuse_files(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
-    found = next(existing_files(ports, directory, record), None)
-    if found is not None:
-        raise JobRefusedError(
-            f"conflict 'fail': {found.key} is there already", code="DESTINATION_NOT_EMPTY"
-        )
-
-
-def _note_replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobRecord:
-    facts = write_replaced(ports, directory, _replaced(ports, directory, record))
-    return ports.ledger.note(
-        record.ref, generation=record.generation, now=ports.clock.now(), replaced=facts
-    )
 
 
 def _replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[ListedObject]:

@@ -17,7 +17,6 @@ plan there before it is decided. docs/adr/0032 has the reasons.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -43,7 +42,7 @@ from s3commit.core.model.locks import seconds
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import CallTime, Ports
-from s3commit.core.ports.objects import ListedObject, listed_at
+from s3commit.core.ports.objects import listed_at
 
 # It repeats job.json's columns and key, and has up to 90 locks of a kilobyte each.
 MAX_DECISION_BYTES = MAX_JOB_BYTES + 128 * 1024
@@ -168,7 +167,9 @@ def heal(ports: Ports, bucket: str) -> int:
         return min(too_early, LONGEST_WAIT)
     time = CallTime(ports.clock)
     while some:
-        _bring_back(ports, bucket, some)
+        decisions = [one.key for one in some if one.key.endswith("/" + DECISION_FILE)]
+        for _done in ports.parallel(partial(_bring_back, ports, bucket), decisions):
+            pass
         ports.ledger.note_healing(bucket, replace(healing, until=some[-1].key))
         if time.is_over():
             return SHORTEST_WAIT
@@ -177,13 +178,7 @@ def heal(ports: Ports, bucket: str) -> int:
     return 0
 
 
-def _bring_back(ports: Ports, bucket: str, objects: Iterable[ListedObject]) -> None:
-    decisions = (one.key for one in objects if one.key.endswith("/" + DECISION_FILE))
-    for _ in ports.parallel(partial(_bring_back_one, ports, bucket), decisions):
-        pass
-
-
-def _bring_back_one(ports: Ports, bucket: str, key: str) -> None:
+def _bring_back(ports: Ports, bucket: str, key: str) -> None:
     decided = read_decision(ports, bucket, key)
     if decided is None:
         return  # its documents were deleted meanwhile, or it is another bucket's

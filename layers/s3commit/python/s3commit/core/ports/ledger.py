@@ -74,14 +74,10 @@ class Expected:
         if self.plan is not None:
             if found.plan is None or found.plan.sha256 != self.plan.sha256:
                 raise LostRaceError(f"job {ref}: its plan is another one by now", found)
-            if (found.replaced and found.replaced.sha256) != self.list_digest:
+            stands = found.replaced and found.replaced.sha256
+            if stands != (self.replaced and self.replaced.sha256):
                 raise LostRaceError(f"job {ref}: its replace list is another one by now", found)
         return found
-
-    @property
-    def list_digest(self) -> str | None:
-        """The digest of the replace list; None: there is none."""
-        return self.replaced.sha256 if self.replaced else None
 
 
 class Ledger(Protocol):
