@@ -1,8 +1,4 @@
-"""The documents that client, pipeline and readers exchange, beside the manifests of tasks.
-
-The client's are job and request. Its answer is the result; a committed job leaves to readers its
-commit manifest in ``_commits/``, and ``_SUCCESS``.
-"""
+"""Job and request of a client, its result, and the list and ``_SUCCESS`` that readers find."""
 
 from __future__ import annotations
 
