@@ -20,7 +20,7 @@ from bench.figures import Figure, Sample
 from bench.reading import DIRECTORY, JOB
 from s3commit.core.formats import documents as job_documents
 from s3commit.core.formats import manifest
-from s3commit.core.formats.published import MAX_SUCCESS_BYTES
+from s3commit.core.formats.documents import MAX_SUCCESS_BYTES
 from s3commit.core.formats.strict_json import MAX_VALUES
 from stacks.functions import FUNCTIONS
 from stacks.layers import ROOT

@@ -25,6 +25,7 @@ from s3commit.core.formats.documents import (
     decode_result,
     encode_job,
     encode_request,
+    success_job_id,
 )
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import (
@@ -32,9 +33,8 @@ from s3commit.core.formats.manifest import (
     digest,
     encode_pendingset,
 )
-from s3commit.core.formats.published import success_job_id
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.manifests import counted_manifests
+from s3commit.core.job.documents import counted_manifests
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import (
     CommitRequest,

@@ -66,7 +66,7 @@ JOB_LISTINGS: Final = 3
 UPLOADS_LISTED: Final = 2  # times, a thousand a request
 JOB_RECORD_WRITES: Final = 7  # each is two more in the index
 JOB_TRANSACTIONS: Final = 2  # of them, each with the append that is listed beside the record
-TRANSACTED: Final = 2  # times the units of a write by itself; so is each note of an attempt
+TRANSACTED: Final = 2  # times the units of a write by itself, as the note of an attempt is
 MESSAGE_REQUESTS: Final = 3  # sent, received, deleted
 ONE_MB, JOB_MB = 1024, 3008
 INGEST_SECONDS: Final = 0.3  # assumed, of one manifest
@@ -123,7 +123,7 @@ def job(files: int, *, units: int, unit: float, steps: float) -> list[Line]:
     own += UPLOADS_LISTED * files // 1000
     reads = tasks * MANIFEST_READS + pages(files) * PAGE_READS + units + JOB_READS
     work = (tasks * INGEST_SECONDS + units * unit) * ONE_MB / 1024 + steps * JOB_MB / 1024
-    written = TRANSACTED * (tasks + JOB_TRANSACTIONS)
+    written = tasks + TRANSACTED * JOB_TRANSACTIONS
     written += 3 * JOB_RECORD_WRITES + (TRANSACTED - 1) * JOB_TRANSACTIONS
     return [
         Line(

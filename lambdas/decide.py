@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from s3commit.core.commit.decide_commit import decide_commit
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
 
-ports = replace(make_ports(), replace_below=replace_below(os.environ), workers=workers(os.environ))
+ports = replace(make_ports(), replace_below=replace_below(), workers=workers())
 
 STEPS = {
     "SealJob": seal_job,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from s3commit.aws.events import Announced, each_message, partial_failure
@@ -12,8 +11,8 @@ from s3commit.aws.telemetry import document_refused, logger
 from s3commit.core.formats.layout import parse_directory
 from s3commit.core.model.errors import InvalidInputError
 
-machine = StateMachine(state_machine(os.environ))
-bucket = data_bucket(os.environ)
+machine = StateMachine(state_machine())
+bucket = data_bucket()
 
 
 def dispatch(announced: list[Announced]) -> None:

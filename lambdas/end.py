@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +18,8 @@ from s3commit.core.commit.roll_back import roll_back
 from s3commit.core.commit.tidy_up import tidy_up
 from s3commit.core.model.errors import DOCUMENT_CODES
 
-ports = replace(make_ports(), workers=workers(os.environ))
-watched = fresh_tables(os.environ)
+ports = replace(make_ports(), workers=workers())
+watched = fresh_tables()
 
 STEPS = {
     "BeginPublish": begin_publish,

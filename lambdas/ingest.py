@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from s3commit.aws import env
@@ -16,8 +15,8 @@ from s3commit.core.formats.layout import PENDINGSET_SUFFIX
 from s3commit.core.model.errors import InvalidInputError
 
 ports = make_ports()
-machine = StateMachine(state_machine(os.environ))
-bucket = data_bucket(os.environ)
+machine = StateMachine(state_machine())
+bucket = data_bucket()
 
 
 def ingest(announced: list[Announced]) -> None:

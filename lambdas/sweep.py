@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from s3commit.aws import env
+from s3commit.aws.executions import StateMachine
 from s3commit.aws.notifications import unheard
 from s3commit.aws.session import make_client
-from s3commit.aws.settings import data_bucket
+from s3commit.aws.settings import data_bucket, state_machine
 from s3commit.aws.telemetry import count, logger
-from s3commit.aws.wiring import make_sweeper
-from s3commit.core.lost_ledger import heal
+from s3commit.aws.wiring import make_ports
+from s3commit.core.job.decision_record import heal
 from s3commit.core.model.errors import NeedsOperatorError, TransientError
 from s3commit.core.sweep.actions import encode_report
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import DAY, HOUR, Limits, Sweep
 
 client = make_client()
-sweeper = make_sweeper(client)
-bucket = data_bucket(os.environ)
+ports = make_ports(client)
+machine = StateMachine(state_machine())
+bucket = data_bucket()
 
 
 @logger.inject_lambda_context(clear_state=True)
@@ -30,8 +31,8 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         abandoned=event["abandonedHours"] * HOUR,
         retention=event["retentionDays"] * DAY,
     )
-    heal(sweeper.ports, bucket)  # in an empty ledger there is nothing to be found before
-    report = run_sweep(Sweep(sweeper.ports, sweeper.executions, limits))
+    heal(ports, bucket)  # in an empty ledger there is nothing to be found before
+    report = run_sweep(Sweep(ports, machine, limits))
     document = encode_report(report)
     logger.info("swept", **document)
     count(env.JOBS_ABANDONED, report.aborted)

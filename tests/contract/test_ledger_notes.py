@@ -139,39 +139,20 @@ def test_of_decisions_and_aborts_at_once_one_is_taken(ledger: Ledger) -> None:
 
 def test_attempts_are_read_as_they_were_noted(ledger: Ledger) -> None:
     noted = {an_attempt(task, attempt) for task in range(5) for attempt in range(2)}
-    ledger.record_attempts(noted)
-    ledger.record_attempts([])
-    ledger.record_attempts([an_attempt(0, job_id="job-10")])
+    for attempt in (*noted, an_attempt(0, job_id="job-10")):
+        ledger.record_attempt(attempt)
 
     assert sorted(ledger.attempts(ref_of("job-1")), key=repr) == sorted(noted, key=repr)
     assert list(ledger.attempts(ref_of("job-10"))) == [an_attempt(0, job_id="job-10")]
 
 
 def test_an_attempt_keeps_its_first_note(ledger: Ledger) -> None:
-    ledger.record_attempts([an_attempt(1), an_attempt(2)])
-
     changed = replace(an_attempt(1), sha256="d" * 64, files=7)
-    ledger.record_attempts([an_attempt(3), changed, an_attempt(2), an_attempt(4)])
-    ledger.record_attempts([changed])
+    for attempt in (an_attempt(1), an_attempt(2), changed, an_attempt(2)):
+        ledger.record_attempt(attempt)
 
     found = sorted(ledger.attempts(ref_of("job-1")), key=lambda attempt: attempt.task_id)
-    assert found == [an_attempt(task) for task in (1, 2, 3, 4)]
-
-
-def test_of_two_notes_of_an_attempt_in_one_batch_the_first_stands(ledger: Ledger) -> None:
-    ledger.record_attempts([an_attempt(1), replace(an_attempt(1), sha256="d" * 64)])
-
-    assert list(ledger.attempts(ref_of("job-1"))) == [an_attempt(1)]
-
-
-def test_more_attempts_than_a_transaction_takes_are_noted_in_one_call(ledger: Ledger) -> None:
-    attempts = [an_attempt(task) for task in range(130)]  # a transaction takes 100
-
-    ledger.record_attempts(attempts[90:120])
-    ledger.record_attempts(iter(attempts))
-
-    found = sorted(ledger.attempts(ref_of("job-1")), key=lambda attempt: attempt.files)
-    assert found == attempts
+    assert found == [an_attempt(1), an_attempt(2)]
 
 
 def test_jobs_are_listed_by_state_oldest_first(ledger: Ledger) -> None:
@@ -180,7 +161,7 @@ def test_jobs_are_listed_by_state_oldest_first(ledger: Ledger) -> None:
         bring_to(ledger, JobState.SEALED, f"job-{number}", now)
     bring_to(ledger, JobState.OPEN, "open", times[3])
     bring_to(ledger, JobState.ABORTED, "ended", times[3])
-    ledger.record_attempts([an_attempt(1, job_id="job-0")])
+    ledger.record_attempt(an_attempt(1, job_id="job-0"))
 
     found = list(ledger.jobs_in(JobState.SEALED, before=times[4]))
 

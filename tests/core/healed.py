@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from s3commit.core.lost_ledger import heal
+from s3commit.core.job.decision_record import heal
 from tests.core.world import BUCKET, World
 
 

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import s3commit.core
+from s3commit.core.formats.documents import success_job_id
 from s3commit.core.formats.layout import parse_destination, parse_manifest_key
-from s3commit.core.formats.published import success_job_id
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NeedsOperatorError
 from tests.core.world import BUCKET

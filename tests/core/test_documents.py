@@ -9,17 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3commit.core.formats.documents import (
+    CommittedFile,
+    commit_lines,
+    decode_commit_manifest,
     decode_job,
     decode_request,
     decode_result,
     encode_job,
     encode_request,
     encode_result,
-)
-from s3commit.core.formats.published import (
-    CommittedFile,
-    commit_lines,
-    decode_commit_manifest,
     success_job_id,
 )
 from s3commit.core.model.errors import InvalidInputError

@@ -10,7 +10,10 @@ import pytest
 
 from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
+    commit_lines,
+    decode_commit_header,
     decode_job,
+    header_of,
 )
 from s3commit.core.formats.layout import (
     MAX_KEY_BYTES,
@@ -18,7 +21,6 @@ from s3commit.core.formats.layout import (
     JobDirectory,
     parse_destination,
 )
-from s3commit.core.formats.published import commit_lines, decode_commit_header, header_of
 from s3commit.core.formats.strict_json import LONGEST_LINE
 from s3commit.core.job.decision_record import put_decision, read_decision
 from s3commit.core.job.record import new_record
@@ -158,7 +160,7 @@ def test_an_attempt_at_the_longest_destination_fits_into_its_key() -> None:
         rows=1,
     )
 
-    ledger.record_attempts([attempt])
+    ledger.record_attempt(attempt)
 
     assert list(ledger.attempts(DIRECTORY.ref)) == [attempt]
     assert len(attempt.manifest.encode()) <= MAX_KEY_BYTES

@@ -53,7 +53,12 @@ def locked(prefix: str, *partitions: str, whole: bool = False, **fields: Any) ->
 
 
 def test_an_append_locks_nothing_and_the_others_lock_what_they_replace_or_need_empty() -> None:
-    assert locked("t/", conflict=Conflict.APPEND) == ()
+    for conflict, nodes in ((Conflict.APPEND, ()), (Conflict.REPLACE, ("lake/sales/",))):
+        world, directory = World(), job_directory()
+        world.open(directory, conflict=conflict)
+        world.request(directory, world.attempt(directory, "t0"))
+        world.run(directory)
+        assert world.record(directory).locks == nodes
     for conflict in (Conflict.REPLACE, Conflict.FAIL):
         assert locked("t/", conflict=conflict) == ("lake/t/",)
         assert locked("t/", "b=2/", "a=1/", "", conflict=conflict) == (

@@ -95,7 +95,7 @@ def test_a_plan_comes_back_and_is_the_same_each_time() -> None:
     assert [file for one in units for file in files_of_unit(world.store, directory, one)] == files
     pages = whole_pages(units)
     assert len(world.all_keys(PIPELINE)) == len(pages) + 1 < len(units)
-    assert all(page.lines <= PAGE_FILES for page in pages)
+    assert all(page.stop - page.start <= PAGE_FILES for page in pages)
 
 
 def test_a_page_of_the_longest_and_strangest_keys_can_be_read_again() -> None:

@@ -9,11 +9,11 @@ from functools import partial
 
 import pytest
 
-from s3commit.core import lost_ledger
 from s3commit.core.commit.ingest_pendingsets import note_job
-from s3commit.core.formats.layout import JobDirectory, belongs_to_job
+from s3commit.core.formats.layout import JobDirectory, owner_of
+from s3commit.core.job import decision_record
+from s3commit.core.job.decision_record import heal
 from s3commit.core.job.record import new_record
-from s3commit.core.lost_ledger import heal
 from s3commit.core.model.errors import NeedsOperatorError, S3CommitError, TransientError
 from s3commit.core.model.job import Conflict, Destination, JobSpec, Outcome, Scope
 from s3commit.core.model.limits import LONGEST_CALL
@@ -91,7 +91,7 @@ def decided(prepare: Callable[[World], None] = two_replace) -> World:
 
 
 def own_files(world: World, job_id: str) -> set[str]:
-    return {key for key in world.visible() if belongs_to_job(key, job_id)}
+    return {key for key in world.visible() if owner_of(key) == job_id}
 
 
 def has_ended(world: World, job_id: str) -> bool:
@@ -260,7 +260,7 @@ def test_a_new_bucket_is_not_waited_for() -> None:
 
 
 def test_i8_a_long_walk_is_continued_by_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lost_ledger, "HEALED_AT_ONCE", 1)
+    monkeypatch.setattr(decision_record, "HEALED_AT_ONCE", 1)
     monkeypatch.setattr(bundle, "CALL_SECONDS", 0)
     world = decided()
     heal(world.ports, BUCKET)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from s3commit.core.formats.layout import belongs_to_job
+from s3commit.core.formats.layout import owner_of
 from s3commit.core.model.job import Conflict, Outcome, Scope
 from s3commit.core.model.states import JobState
 from tests.core.enumerated import every_point
@@ -76,7 +76,7 @@ def test_i2_i10_a_job_that_is_refused_when_it_is_brought_back_has_removed_nothin
         for upload in list(world.store.list_uploads(BUCKET, "sales/"))[-1:]:
             world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
         world.run(job_directory(), "execution-2")
-        own = {key for key in world.visible() if belongs_to_job(key, JOB)}
+        own = {key for key in world.visible() if owner_of(key) == JOB}
         if world.result(job_directory()).outcome is Outcome.COMMITTED:
             assert len(own) == 2
         else:

@@ -60,7 +60,7 @@ def test_what_the_page_says_in_words_is_what_the_tables_say() -> None:
 def test_the_calls_of_a_job_are_counted() -> None:
     counts = [_committed(tasks) for tasks in (6, 16)]
     more = {verb: counts[1][verb] - counts[0].get(verb, 0) for verb in counts[1]}
-    assert (more["get"], more["record_attempts"]) == (10 * costs.MANIFEST_READS, 10)
+    assert (more["get"], more["record_attempt"]) == (10 * costs.MANIFEST_READS, 10)
     assert more["complete_upload"] == 10
     few = counts[0]
     # All six files are in one page, and in one unit.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -156,15 +156,12 @@ class MemoryLedger(Ledger):
         elif one.kind is Kind.KEY:
             self._keys.pop((destination_node(record.destination), one.name), None)
 
-    def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
-        """See `Ledger.record_attempts`."""
-        attempts = list(attempts)
-        for attempt in attempts:
-            check_item(attempt_item(attempt))
+    def record_attempt(self, attempt: AttemptRecord) -> None:
+        """See `Ledger.record_attempt`."""
+        check_item(attempt_item(attempt))
         with self._lock:
-            for attempt in attempts:
-                noted = self._attempts.setdefault(attempt.ref, {})
-                noted.setdefault((attempt.task_id, attempt.attempt_id), attempt)
+            noted = self._attempts.setdefault(attempt.ref, {})
+            noted.setdefault((attempt.task_id, attempt.attempt_id), attempt)
 
     def attempts(self, ref: str) -> Iterator[AttemptRecord]:
         """See `Ledger.attempts`."""

@@ -169,7 +169,7 @@ def test_a_ledger_that_fails_fails_one_message_and_nothing_is_lost(
 ) -> None:
     attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(2)]
     event = {"Records": [message(a.task_id, DIRECTORY.prefix + a.manifest) for a in attempts]}
-    world.plan.fail("record_attempts", TransientError("throttled"))
+    world.plan.fail("record_attempt", TransientError("throttled"))
     assert failed(call("ingest", event)) == ["t0"]
     assert failed(call("ingest", event)) == []
     assert len(list(world.ledger.attempts(DIRECTORY.ref))) == 2

@@ -11,7 +11,6 @@ import pytest
 
 from s3commit.aws.notifications import EVENT_BRIDGE, SUFFIXES
 from s3commit.core.model.errors import NeedsOperatorError, TransientError
-from s3commit.core.ports.bundle import Sweeper
 from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.core.world import OTHER_JOB, World, job_directory
 from tests.fakes.executions import MemoryExecutions
@@ -57,7 +56,8 @@ def sweep(
 
     def call(**limits: int) -> dict[str, Any]:
         loaded = module("sweep")
-        monkeypatch.setattr(loaded, "sweeper", Sweeper(world.ports, MemoryExecutions()))
+        monkeypatch.setattr(loaded, "ports", world.ports)
+        monkeypatch.setattr(loaded, "machine", MemoryExecutions())
         monkeypatch.setattr(loaded, "client", notified)
         answer: dict[str, Any] = json.loads(json.dumps(loaded.handler(LIMITS | limits, Context())))
         return answer

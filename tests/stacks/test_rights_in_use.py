@@ -35,7 +35,7 @@ from s3commit.core.formats.ticket import execution_input
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Conditions, Conflict, CountedAttempt, Scope
 from s3commit.core.model.limits import SMALLEST_UNIT
-from s3commit.core.ports.bundle import Sweeper, Workers
+from s3commit.core.ports.bundle import Workers
 from stacks.access import ACCESS
 from stacks.definition import STEPS
 from tests.core.world import BUCKET, World, job_directory
@@ -150,7 +150,7 @@ class Server(World):
         self.store = S3ObjectStore(self.client)  # type: ignore[assignment]
         self.ledger = DynamoLedger(table)  # type: ignore[assignment]
         self.clock = SystemClock()  # type: ignore[assignment]
-        self._sweeper = Sweeper(self._real, MemoryExecutions())
+        self._executions = MemoryExecutions()
 
     def sweep(self, **limits: int) -> dict[str, Any]:
         """With limits of nothing: whatever is there is old enough."""
@@ -163,13 +163,11 @@ class Server(World):
         module = importlib.import_module(f"lambdas.{name}")
         with pytest.MonkeyPatch.context() as patch, self._recorder.as_function(name):
             patch.setattr(ledger_notes, "REMEMBERED", 0.0)
+            patch.setattr(module, "ports", self._real)
             if name == "sweep":
-                patch.setattr(module, "sweeper", self._sweeper)
                 patch.setattr(module, "client", self.client)
-            else:
-                patch.setattr(module, "ports", self._real)
-            if name == "ingest":
-                patch.setattr(module, "machine", self._sweeper.executions)
+            if name in {"sweep", "ingest"}:
+                patch.setattr(module, "machine", self._executions)
             answer: dict[str, Any] = module.handler(json.loads(json.dumps(event)), _Context())
         return answer
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_hidden
+from s3commit.core.formats.layout import JobDirectory, is_hidden, owner_of
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination
 from s3commit.writer.task import file_key
@@ -78,5 +78,5 @@ def test_i7_what_is_accepted_is_visible_data_of_the_job(path: str) -> None:
         return
     assert key.startswith("t/")
     assert len(key.encode()) <= 1024
-    assert belongs_to_job(key, JOB)
+    assert owner_of(key) == JOB
     assert not is_hidden(key.removeprefix("t/"))

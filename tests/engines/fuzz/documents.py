@@ -14,25 +14,23 @@ from typing import Any
 
 from s3commit.aws.events import announced_objects
 from s3commit.core.formats.documents import (
+    CommitHeader,
+    CommittedFile,
+    commit_lines,
+    decode_commit_header,
+    decode_commit_manifest,
     decode_job,
     decode_request,
     decode_result,
     encode_job,
     encode_request,
     encode_result,
+    success_job_id,
 )
 from s3commit.core.formats.manifest import (
     decode_pendingset,
     digest,
     encode_pendingset,
-)
-from s3commit.core.formats.published import (
-    CommitHeader,
-    CommittedFile,
-    commit_lines,
-    decode_commit_header,
-    decode_commit_manifest,
-    success_job_id,
 )
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.formats.ticket import Unit

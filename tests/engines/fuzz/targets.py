@@ -6,7 +6,7 @@ import random
 from contextlib import suppress
 
 from s3commit.core.formats.documents import encode_request
-from s3commit.core.formats.layout import has_unspeakable, is_hidden
+from s3commit.core.formats.layout import UNSPEAKABLE, is_hidden
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import (
     InvalidInputError,
@@ -45,8 +45,8 @@ def read(kind: str, body: bytes) -> bool:
     for file in (*files, *([found] if isinstance(found, PendingFile) else ())):
         assert file.bucket == BUCKET
         assert file.key.startswith(DIRECTORY.destination.prefix)
-        assert not is_hidden(DIRECTORY.relative(file.key))
-        assert not has_unspeakable(file.key)
+        assert not is_hidden(file.key[len(DIRECTORY.destination.prefix) :])
+        assert not UNSPEAKABLE.search(file.key)
     return True
 
 

@@ -15,7 +15,7 @@ MUTANTS = [
     ),
     Mutant(
         "a list in _commits/ passes for a decision",
-        "core/lost_ledger.py",
+        "core/job/decision_record.py",
         "        state=JobState.ABORTED,\n",
         "        state=JobState.PUBLISHING,\n",
         "I12",

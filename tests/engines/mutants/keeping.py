@@ -139,7 +139,7 @@ MUTANTS = [
     # A ledger that was lost.
     Mutant(
         "an empty ledger is taken for whole",
-        "core/lost_ledger.py",
+        "core/job/decision_record.py",
         "    if healing.whole:\n        return 0\n",
         "    return 0\n",
         "I6",
@@ -147,7 +147,7 @@ MUTANTS = [
     ),
     Mutant(
         "functions that asked the lost table are not waited for",
-        "core/lost_ledger.py",
+        "core/job/decision_record.py",
         "    if some and too_early > 0:\n",
         "    if False:\n",
         "I8",
@@ -155,7 +155,7 @@ MUTANTS = [
     ),
     Mutant(
         "a healed job has no locks",
-        "core/lost_ledger.py",
+        "core/job/decision_record.py",
         "    ports.ledger.open_job(found)\n",
         "    ports.ledger.open_job(replace(found, locks=()))\n",
         "I6",
@@ -163,7 +163,7 @@ MUTANTS = [
     ),
     Mutant(
         "a record of a late handler keeps its place",
-        "core/lost_ledger.py",
+        "core/job/decision_record.py",
         "    ports.ledger.open_job(found)\n",
         "    _ = ports.ledger.job(found.ref) or ports.ledger.open_job(found)\n",
         "I8",
@@ -171,7 +171,7 @@ MUTANTS = [
     ),
     Mutant(
         "a walk is not noted",
-        "core/lost_ledger.py",
+        "core/job/decision_record.py",
         "        ports.ledger.note_healing(bucket, replace(healing, until=some[-1].key))\n",
         "        pass\n",
         "I8",
@@ -195,7 +195,7 @@ MUTANTS = [
     ),
     Mutant(
         "a decision is not remembered",
-        "core/lost_ledger.py",
+        "core/job/decision_record.py",
         "    if decided is not None:\n        return decided\n",
         "    if False:\n        return decided\n",
         "I8",

@@ -26,7 +26,7 @@ MUTANTS = [
     Mutant(
         "the job's own files are in its replace list",
         "core/job/plan.py",
-        "if not is_data(relative) or belongs_to_job(listed.key, directory.job_id):",
+        "if not is_data(relative) or owner_of(listed.key) == directory.job_id:",
         "if not is_data(relative):",
         "I2",
         by="tests/core/test_remove.py",
@@ -41,8 +41,8 @@ MUTANTS = [
     Mutant(
         "hidden files are replaced as well",
         "core/job/plan.py",
-        "if not is_data(relative) or belongs_to_job(",
-        "if belongs_to_job(",
+        "if not is_data(relative) or owner_of(",
+        "if owner_of(",
         "I5",
     ),
     Mutant(
@@ -208,15 +208,15 @@ MUTANTS = [
         also=(
             (
                 "core/formats/manifest.py",
-                "    if not belongs_to_job(",
-                "    if False and not belongs_to_job(",
+                "    if owner_of(",
+                "    if False and owner_of(",
             ),
         ),
     ),
     # The ledger forgets.
     Mutant(
         "a result is not remembered",
-        "core/lost_ledger.py",
+        "core/job/decision_record.py",
         "    if result is not None:\n",
         "    if False:\n",
         "I8",

@@ -89,7 +89,7 @@ MUTANTS = [
     ),
     Mutant(
         "a manifest that has changed is acted on",
-        "core/job/manifests.py",
+        "core/job/documents.py",
         "    if digest(stored.body) != attempt.sha256:\n",
         "    if False:\n",
         "I2",
@@ -218,7 +218,7 @@ MUTANTS = [
     Mutant(
         "every upload below the destination passes for the job's",
         "core/job/uploads.py",
-        "not belongs_to_job(upload.key, directory.job_id) or is_older",
+        "owner_of(upload.key) != directory.job_id or is_older",
         "is_older",
         "I5",
     ),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_data, owner_of
+from s3commit.core.formats.layout import JobDirectory, is_data, owner_of
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -126,9 +126,7 @@ class Decisions:
             key: version.etag
             for key in sorted(self._bucket.objects)
             if job.claims(key) and is_data(job.relative(key)) and key not in job.planned
-            if not belongs_to_job(
-                key, job.directory.job_id
-            )  # put there before, to look like its own
+            if owner_of(key) != job.directory.job_id  # put there before, to look like its own
             if (version := self._bucket.current(key)) is not None
         }
         # Who has a right, and no lock; and who appends and had not ended when this job began.

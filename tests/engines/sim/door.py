@@ -108,7 +108,7 @@ class Door:
             with suppress(S3CommitError):
                 perform()
             self.scheduler.pause()
-        if kind == "answer lost" and verb in {"delete_seen", "record_attempts"}:
+        if kind == "answer lost" and verb == "delete_seen":
             self.faults.strike("half done")
             many = list(args[-1])
             perform = partial(

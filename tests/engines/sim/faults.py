@@ -15,7 +15,7 @@ READS = frozenset(
 RESENT = frozenset(
     {"put", "delete", "complete_upload", "create_upload", "abort_upload", "delete_seen",
      "take_over", "advance", "note", "lock", "unlock", "release", "open_job",
-     "record_attempts"}
+     "record_attempt"}
 )  # fmt: skip
 
 KINDS = (

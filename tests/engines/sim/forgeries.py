@@ -12,13 +12,13 @@ from dataclasses import replace
 from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     MAX_RESULT_BYTES,
+    MAX_SUCCESS_BYTES,
     encode_job,
     encode_request,
     encode_result,
 )
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import encode_pendingset
-from s3commit.core.formats.published import MAX_SUCCESS_BYTES
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import (

@@ -8,7 +8,7 @@ from functools import partial
 
 from s3commit.core.check import Report as CheckReport
 from s3commit.core.check import check
-from s3commit.core.lost_ledger import heal
+from s3commit.core.job.decision_record import heal
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Destination
 from s3commit.core.ports.bundle import Executions, Ports

@@ -21,7 +21,7 @@ STORE_VERBS = (
 )  # fmt: skip
 LEDGER_VERBS = (
     "job", "open_job", "take_over", "advance", "decide", "note",
-    "record_attempts", "attempts", "jobs_with_id", "lock", "locks", "unlock", "release",
+    "record_attempt", "attempts", "jobs_with_id", "lock", "locks", "unlock", "release",
     "key_holder",
     "unlist", "healing", "note_healing",
 )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 from s3commit.core.commit import acquire_destination as acquire
 from s3commit.core.commit import check_conditions as conditions
 from s3commit.core.commit import tidy_up
-from s3commit.core.job import listings, manifests, pages, plan, result, uploads
+from s3commit.core.job import documents, listings, pages, plan, result, uploads
 from s3commit.core.model import locks
 from s3commit.core.ports import bundle
 from s3commit.core.ports.bundle import Ports
@@ -42,8 +42,8 @@ _SCALED: list[tuple[tuple[Any, ...], str, list[Any]]] = [
     ((plan,), "UNIT_FILES", [1, 2]),
     ((plan,), "PAGE_FILES", [1, 3]),
     ((pages,), "PAGES_AT_ONCE", [1, 32]),
-    ((manifests,), "MANIFESTS_AT_ONCE", [1, 128]),
-    ((manifests,), "SMALL_MANIFEST_BYTES", [10, 512 * 1024]),
+    ((documents,), "MANIFESTS_AT_ONCE", [1, 128]),
+    ((documents,), "SMALL_MANIFEST_BYTES", [10, 512 * 1024]),
     ((listings, conditions), "PAGE", [1, 2, 1000]),
     ((conditions,), "FILES_LOOKED_AT", [1, 20_000]),
     ((conditions,), "LISTED_AT_ONCE", [1, 10_000]),

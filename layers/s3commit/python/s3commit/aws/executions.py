@@ -31,7 +31,11 @@ class StateMachine:
 
     def __init__(self, arn: str, client: SFNClient | None = None) -> None:
         self._arn = arn
-        self._client = client or _make_client(arn.split(":")[3] or None)
+        if client is None:
+            config = Config(retries={"mode": "standard", "total_max_attempts": 5})
+            session: Any = make_session(arn.split(":")[3] or None)
+            client = cast("SFNClient", session.create_client("stepfunctions", config=config))
+        self._client = client
 
     def describe(self, execution: str) -> Execution:
         """See `Executions.describe`; `FORGOTTEN` where Step Functions has none any more.
@@ -63,9 +67,3 @@ class StateMachine:
 
     def _execution(self, name: str) -> str:
         return f"{self._arn.replace(':stateMachine:', ':execution:', 1)}:{name}"
-
-
-def _make_client(region: str | None) -> SFNClient:
-    config = Config(retries={"mode": "standard", "total_max_attempts": 5})
-    client: Any = make_session(region).create_client("stepfunctions", config=config)
-    return cast("SFNClient", client)

@@ -9,7 +9,6 @@ write leaves a ``token`` of its own in the item: a loser that finds its token ha
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import reduce
@@ -72,7 +71,7 @@ class DynamoLedger(DynamoNotes, Ledger):
         page: int | None = None,
         job_days: int = JOB_DAYS,
     ) -> None:
-        where = region or settings.region(os.environ)
+        where = region or settings.region()
         items = bind(table, region=where, host=host)
         connect(items, where)
         super().__init__(items, clock or SystemClock(), page)

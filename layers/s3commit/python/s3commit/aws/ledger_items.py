@@ -52,6 +52,7 @@ from s3commit.core.model.states import JobState
 SHARDS = 10
 SHELVES = 16  # of jobs in one state, in the index
 BY_STATE = "by-state"
+HEALING = "HEALING"  # the partition key of what is known of the buckets
 TEN_MINUTES = len("2026-11-21T22:0")  # of a moment, RFC 3339
 
 CONNECT_TIMEOUT = 3  # seconds
@@ -217,11 +218,6 @@ def translated(what: str) -> Iterator[None]:
         yield
     except PynamoDBException as error:
         raise translate(error.cause or error, what) from error
-
-
-def healing_key(bucket: str) -> tuple[str, str]:
-    """The keys of a bucket's item."""
-    return "HEALING", bucket
 
 
 def job_key(ref: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -14,6 +14,7 @@ from pynamodb.transactions import TransactWrite
 
 from s3commit.aws import failures
 from s3commit.aws.ledger_items import (
+    HEALING,
     SHARDS,
     AppendItem,
     AttemptItem,
@@ -21,26 +22,21 @@ from s3commit.aws.ledger_items import (
     Items,
     LockItem,
     append_key,
-    attempt_key,
     ended_key,
-    healing_key,
     key_key,
     lock_key,
     shard_key,
     translated,
 )
 from s3commit.aws.ledger_records import (
-    append_record,
     attempt_item,
     attempt_record,
     healing_item,
     healing_record,
-    key_record,
-    lock_record,
 )
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.job import Destination
-from s3commit.core.model.limits import APPEND_SECONDS, MAX_ITEMS
+from s3commit.core.model.limits import APPEND_SECONDS
 from s3commit.core.model.locks import Append, KeyHolder, Lock, destination_node
 from s3commit.core.model.record import AttemptRecord, Healing
 from s3commit.core.ports.bundle import Clock
@@ -77,7 +73,7 @@ class DynamoNotes:
         """See `Ledger.locks`."""
         with translated("reading locks"):
             found = self._items.lock.batch_get(map(lock_key, nodes), consistent_read=True)
-            return [lock_record(item) for item in found]
+            return [Lock(item.sk, item.ref) for item in found]
 
     def locks_below(self, node: str) -> Iterator[Lock]:
         """See `Ledger.locks_below`."""
@@ -87,7 +83,7 @@ class DynamoNotes:
                 pk, LockItem.sk.startswith(own), consistent_read=True, page_size=self._page
             ):
                 if item.sk != own:
-                    yield lock_record(item)
+                    yield Lock(item.sk, item.ref)
 
     def unlock(self, lock: Lock) -> None:
         """See `Ledger.unlock`."""
@@ -101,9 +97,11 @@ class DynamoNotes:
         with translated(f"reading an idempotency key of {destination.uri}"):
             try:
                 keys = key_key(destination_node(destination), digest)
-                return key_record(kind.get(*keys, consistent_read=True))
+                found = kind.get(*keys, consistent_read=True)
             except kind.DoesNotExist:
                 return None
+        rows = None if found.rows is None else int(found.rows)
+        return KeyHolder(found.job_id, int(found.files), rows)
 
     def appends(self, node: str, *, below: bool) -> Iterator[Append]:
         """See `Ledger.appends`."""
@@ -118,23 +116,15 @@ class DynamoNotes:
                 for item in self._items.append.query(
                     pk, under, consistent_read=True, page_size=self._page
                 ):
-                    yield append_record(item)
+                    at, _, ref = item.sk.rpartition("/")
+                    yield Append(at, ref, ended=pk != under_way)
 
-    def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
-        """See `Ledger.record_attempts`.
-
-        One transaction for up to 100 attempts: twice the write units of single puts, and one
-        request for a whole batch of events, where single puts would take a thread each. A batch
-        with repeated attempts is cancelled as a whole, names them, and is sent again without.
-        """
-        first_notes: dict[tuple[str, str], AttemptRecord] = {}
-        for attempt in attempts:
-            first_notes.setdefault(attempt_key(attempt), attempt)
-        waiting = list(first_notes.values())
-        while waiting:
-            group, waiting = waiting[:MAX_ITEMS], waiting[MAX_ITEMS:]
-            while group:
-                group = self._note_together(group)
+    def record_attempt(self, attempt: AttemptRecord) -> None:
+        """See `Ledger.record_attempt`."""
+        nobody_noted_it = AttemptItem.pk.does_not_exist()
+        item = attempt_item(self._items.attempt, attempt, self._expiry(NOTE_DAYS))
+        with suppress(PreconditionError), translated(f"noting an attempt of job {attempt.ref}"):
+            item.save(nobody_noted_it)
 
     def attempts(self, ref: str) -> Iterator[AttemptRecord]:
         """See `Ledger.attempts`."""
@@ -144,26 +134,6 @@ class DynamoNotes:
                     shard_key(ref, shard), consistent_read=True, page_size=self._page
                 ):
                     yield attempt_record(item)
-
-    def _note_together(self, group: list[AttemptRecord]) -> list[AttemptRecord]:
-        """Note all of ``group`` in one transaction; return those to try again."""
-        nobody_noted_it = AttemptItem.pk.does_not_exist()
-        expires_at = self._expiry(NOTE_DAYS)
-        try:
-            with (
-                translated(f"noting {len(group)} attempts of job {group[0].ref}"),
-                self._transaction() as transaction,
-            ):
-                for attempt in group:
-                    item = attempt_item(self._items.attempt, attempt, expires_at)
-                    transaction.save(item, nobody_noted_it)
-        except PreconditionError as error:
-            return [
-                attempt
-                for attempt, noted in zip(group, refused_items(error), strict=True)
-                if not noted
-            ]
-        return []
 
     def healing(self, bucket: str, *, now: str) -> Healing:
         """See `Ledger.healing`."""
@@ -190,7 +160,7 @@ class DynamoNotes:
         kind = self._items.healing
         with translated(f"reading what the ledger knows of {bucket}"):
             try:
-                return healing_record(kind.get(*healing_key(bucket), consistent_read=True))
+                return healing_record(kind.get(HEALING, bucket, consistent_read=True))
             except kind.DoesNotExist:
                 return None
 

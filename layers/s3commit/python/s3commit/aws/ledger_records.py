@@ -9,21 +9,17 @@ from typing import Any, Final
 from pynamodb.attributes import MapAttribute
 
 from s3commit.aws.ledger_items import (
-    AppendItem,
+    HEALING,
     AttemptItem,
     HealingItem,
     JobItem,
-    KeyItem,
     LedgerItem,
-    LockItem,
     attempt_key,
-    healing_key,
     job_key,
     shelf_of,
 )
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.locks import Append, KeyHolder, Lock
 from s3commit.core.model.record import AttemptRecord, Healing, JobRecord
 
 _JOB: Final = Codec(JobRecord, "the job's item", spell=str)
@@ -70,25 +66,9 @@ def job_record(item: JobItem) -> JobRecord:
     return _JOB.read({**_plain(item), "destination": destination})
 
 
-def lock_record(item: LockItem) -> Lock:
-    """The record of an item."""
-    return Lock(item.sk, item.ref)
-
-
-def append_record(item: AppendItem) -> Append:
-    """The record of an item."""
-    node, _, ref = item.sk.rpartition("/")
-    return Append(node, ref, item.pk.startswith("ENDED#"))
-
-
-def key_record(item: KeyItem) -> KeyHolder:
-    """The record of an item."""
-    return KeyHolder(item.job_id, int(item.files), None if item.rows is None else int(item.rows))
-
-
 def healing_item(kind: type[HealingItem], bucket: str, healing: Healing) -> HealingItem:
     """The item of a bucket."""
-    return kind(*healing_key(bucket), **stored(healing))
+    return kind(HEALING, bucket, **stored(healing))
 
 
 def healing_record(item: HealingItem) -> Healing:

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s3commit.aws.failures import answered, translated
-from s3commit.aws.s3_requests import delete_together, fits_xml, open_uploads, rfc3339, settle
+from s3commit.aws.s3_requests import delete_together, fits_xml, open_uploads, rfc3339
 from s3commit.aws.session import Encryption, make_client
 from s3commit.core.model.errors import (
     CONFLICT,
@@ -276,7 +276,18 @@ class S3ObjectStore:
         return ObjectFacts(key, answer["ETag"], length)
 
     def _settle(self, attempt: Callable[[], T]) -> T:
-        return settle(attempt, tries=CONFLICT_TRIES, pause=CONFLICT_PAUSE, sleep=self._sleep)
+        """What ``attempt`` returns; repeated while S3 answers that another request was under way.
+
+        Such an answer, a 409, says that nothing has happened.
+        """
+        for number in range(CONFLICT_TRIES - 1):
+            try:
+                return attempt()
+            except TransientError as error:
+                if error.code != CONFLICT:
+                    raise
+            self._sleep(CONFLICT_PAUSE * 2**number)
+        return attempt()
 
 
 def _facts(key: str, answer: Any) -> ObjectFacts:

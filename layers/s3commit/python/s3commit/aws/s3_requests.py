@@ -1,22 +1,21 @@
 """Requests to S3 that take more than one call of the client.
 
-A listing of open uploads, page by page; a delete of many objects, each only if it is the one that
-was seen; and the repetition of a request that met another one for its object.
+A listing of open uploads, page by page, and a delete of many objects, each only if it is the one
+that was seen.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
 from botocore.exceptions import ClientError
 
 from s3commit.aws.failures import translate, translated
 from s3commit.core.model.errors import (
-    CONFLICT,
     NeedsOperatorError,
     NotFoundError,
     PreconditionError,
@@ -27,8 +26,6 @@ from s3commit.core.ports.objects import ListedObject, OpenUpload
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-T = TypeVar("T")
 
 # What XML 1.0 can not carry, not even as a character reference (https://www.w3.org/TR/xml/#charsets)
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -105,21 +102,3 @@ def _error_of_key(bucket: str, refused: Any) -> S3CommitError:
     answer: Any = {"Error": {"Code": refused["Code"], "Message": refused.get("Message", "")}}
     what = f"deleting s3://{bucket}/{refused.get('Key', '')}"
     return translate(ClientError(answer, "DeleteObjects"), what)
-
-
-def settle(
-    attempt: Callable[[], T], *, tries: int, pause: float, sleep: Callable[[float], None]
-) -> T:
-    """What ``attempt`` returns; repeated while AWS answers that another request was under way.
-
-    Such an answer, a 409 of S3, says that nothing has happened. ``pause`` is in seconds and doubles
-    each time.
-    """
-    for number in range(tries - 1):
-        try:
-            return attempt()
-        except TransientError as error:
-            if error.code != CONFLICT:
-                raise
-        sleep(pause * 2**number)
-    return attempt()

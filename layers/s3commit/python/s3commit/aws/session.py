@@ -75,7 +75,7 @@ def make_session(
     with translated("looking for AWS credentials"):
         if region:
             core.set_config_variable("region", region)
-        asked = not settings.metadata_disabled(os.environ)
+        asked = not settings.metadata_disabled()
         again = asked and core.get_config_variable(_ATTEMPTS_NAME) == ATTEMPTS
         began, pause = clock(), FIRST_PAUSE
         while core.get_credentials() is None:
@@ -125,7 +125,7 @@ class Encryption:
 
 def own_encryption() -> Encryption | None:
     """That of the puts of the pipeline and of the command, as the environment says."""
-    given = settings.own_encryption(os.environ)
+    given = settings.own_encryption()
     return Encryption(*given) if given else None
 
 
@@ -156,5 +156,5 @@ def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = F
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
-    client: Any = make_session(settings.region(os.environ)).create_client("s3", config=config)
+    client: Any = make_session(settings.region()).create_client("s3", config=config)
     return cast("S3Client", client)

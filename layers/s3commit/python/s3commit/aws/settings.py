@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
 
 from s3commit.aws import env
 from s3commit.core.model.errors import S3CommitError
@@ -16,75 +16,75 @@ class SettingsError(S3CommitError):
     code = "BAD_SETTINGS"
 
 
-def ledger(environ: Mapping[str, str]) -> tuple[str, int]:
+def ledger() -> tuple[str, int]:
     """The ledger's table, and how many days it keeps a job. Raises as `data_bucket`."""
-    table, days = _values(environ, env.TABLE, env.LEDGER_TTL_DAYS)
+    table, days = _values(env.TABLE, env.LEDGER_TTL_DAYS)
     return table, int(days)
 
 
-def replace_below(environ: Mapping[str, str]) -> tuple[str, ...]:
+def replace_below() -> tuple[str, ...]:
     """The prefixes below which jobs may replace, a JSON list; only the deciding function reads it.
 
     Raises `SettingsError` where there is none: that must never mean "everywhere".
     """
     try:
-        return tuple(str(prefix) for prefix in json.loads(environ[env.REPLACE_BELOW]))
+        return tuple(str(prefix) for prefix in json.loads(os.environ[env.REPLACE_BELOW]))
     except (KeyError, ValueError, TypeError):
         raise SettingsError(
             f"environment lacks {env.REPLACE_BELOW}, a JSON list of prefixes"
         ) from None
 
 
-def fresh_tables(environ: Mapping[str, str]) -> tuple[str, ...]:
+def fresh_tables() -> tuple[str, ...]:
     """The prefixes whose commits have a metric of their own, a JSON list; perhaps none."""
-    return tuple(json.loads(environ.get(env.FRESH_TABLES, "[]")))
+    return tuple(json.loads(os.environ.get(env.FRESH_TABLES, "[]")))
 
 
-def workers(environ: Mapping[str, str]) -> Workers:
+def workers() -> Workers:
     """How many workers jobs may have: two numbers, of all jobs and of one. Raises as `ledger`."""
-    (value,) = _values(environ, env.WORKERS)
+    (value,) = _values(env.WORKERS)
     return Workers(*json.loads(value))
 
 
-def own_encryption(environ: Mapping[str, str]) -> tuple[str, str | None] | None:
+def own_encryption() -> tuple[str, str | None] | None:
     """Algorithm and key of the header of the pipeline's own puts; None: they have none.
 
     A policy that demands the header is judged before the bucket's default encryption applies.
     """
-    algorithm = environ.get(env.ENCRYPTION)
-    return (algorithm, environ.get(env.ENCRYPTION_KEY)) if algorithm else None
+    algorithm = os.environ.get(env.ENCRYPTION)
+    return (algorithm, os.environ.get(env.ENCRYPTION_KEY)) if algorithm else None
 
 
-def data_bucket(environ: Mapping[str, str]) -> str:
+def data_bucket() -> str:
     """The bucket whose events are taken.
 
     Raises `SettingsError` (``BAD_SETTINGS``) that names what the environment lacks.
     """
-    (bucket,) = _values(environ, env.BUCKET)
+    (bucket,) = _values(env.BUCKET)
     return bucket
 
 
-def state_machine(environ: Mapping[str, str]) -> str:
+def state_machine() -> str:
     """The ARN of the state machine, for dispatcher and sweep. Raises as `data_bucket`."""
-    (arn,) = _values(environ, env.STATE_MACHINE)
+    (arn,) = _values(env.STATE_MACHINE)
     return arn
 
 
-def region(environ: Mapping[str, str]) -> str | None:
+def region() -> str | None:
     """The region of AWS_REGION, which boto3 does not read; None: what boto3 finds by itself.
 
     The other SDKs and the AWS CLI read it: https://docs.aws.amazon.com/sdkref/latest/guide/feature-region.html
     """
-    return environ.get("AWS_REGION") or None
+    return os.environ.get("AWS_REGION") or None
 
 
-def metadata_disabled(environ: Mapping[str, str]) -> bool:
+def metadata_disabled() -> bool:
     """Whether the user has forbidden to ask a machine's metadata service for credentials."""
-    return environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
+    return os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
 
 
-def _values(environ: Mapping[str, str], *names: str) -> list[str]:
-    missing = [name for name in names if not environ.get(name)]
+def _values(*names: str) -> list[str]:
+    missing = [name for name in names if not os.environ.get(name)]
     if missing:
         raise SettingsError(f"environment lacks {', '.join(missing)}")
-    return [environ[name] for name in names]
+    return [os.environ[name] for name in names]

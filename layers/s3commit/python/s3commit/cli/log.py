@@ -14,6 +14,7 @@ from s3commit.cli.job import LOOKED_AT, Job, jobs_at, read_job
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields, one_line
 from s3commit.cli.session import Session
+from s3commit.core.formats.documents import MAX_LINE_BYTES, CommitHeader, decode_commit_header
 from s3commit.core.formats.layout import (
     COMMITS,
     COMMITS_SUFFIX,
@@ -22,7 +23,6 @@ from s3commit.core.formats.layout import (
     TASKS,
     JobDirectory,
 )
-from s3commit.core.formats.published import MAX_LINE_BYTES, CommitHeader, decode_commit_header
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination, Who
 from s3commit.core.model.locks import key_digest

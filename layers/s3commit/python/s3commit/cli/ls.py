@@ -10,13 +10,13 @@ import click
 from s3commit.cli.options import DESTINATION, JOB, with_session
 from s3commit.cli.render import fields
 from s3commit.cli.session import Session
-from s3commit.core.formats.layout import COMMITS, COMMITS_SUFFIX, JobDirectory
-from s3commit.core.formats.published import (
+from s3commit.core.formats.documents import (
     MAX_LINE_BYTES,
     CommitHeader,
     CommittedFile,
     decode_commit_header,
 )
+from s3commit.core.formats.layout import COMMITS, COMMITS_SUFFIX, JobDirectory
 from s3commit.core.job.documents import read_commit_manifest
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import InvalidInputError, NotFoundError

@@ -22,9 +22,9 @@ from s3commit.cli.session import Session
 from s3commit.core.formats.codec import Codec, Form, each, text
 from s3commit.core.formats.layout import (
     JOB_ID,
+    UNSPEAKABLE,
     bad_element,
     directories_above,
-    has_unspeakable,
     is_hidden,
     owner_of,
     parse_destination,
@@ -34,6 +34,7 @@ from s3commit.core.formats.manifest import (
     MAX_MANIFEST_VALUES,
     expected_etag,
 )
+from s3commit.core.formats.strict_json import parse
 from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
@@ -76,8 +77,6 @@ _FILE = Codec(PendingFile, "manifest", forms={"etags": _ETAGS})
 _SET = Codec(
     _Set,
     "manifest",
-    max_bytes=MAX_MANIFEST_BYTES,
-    most=MAX_MANIFEST_VALUES,
     forms={"commits": each(Form(_FILE.member), Several(MAX_FILES))},
 )
 
@@ -298,7 +297,7 @@ def _task_numbers(keys: Iterable[str]) -> set[int]:
 
 def _read_uploads(body: bytes, destination: Destination, job_id: str) -> list[PendingFile]:
     """The uploads of either document. Raises `InvalidInputError` if one is not acceptable."""
-    document = _SET.parse(body)
+    document = parse(body, what="manifest", max_bytes=MAX_MANIFEST_BYTES, most=MAX_MANIFEST_VALUES)
     found = _SET.read(document)
     files = [_FILE.read(document)] if found.commits is None else found.commits
     for named in {found.job_id, *(file.job_id for file in files)} - {"", job_id}:
@@ -311,5 +310,5 @@ def _read_uploads(body: bytes, destination: Destination, job_id: str) -> list[Pe
 def _check_contained(file: PendingFile, destination: Destination) -> None:
     relative = file.key.removeprefix(destination.prefix)
     inside = file.bucket == destination.bucket and file.key != relative
-    if not inside or bad_element(relative) or has_unspeakable(relative) or is_hidden(relative):
+    if not inside or bad_element(relative) or UNSPEAKABLE.search(relative) or is_hidden(relative):
         raise InvalidInputError(f"{file.key[:200]!r} is no data file there", code="NOT_CONTAINED")

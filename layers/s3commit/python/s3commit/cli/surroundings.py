@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -119,7 +118,7 @@ class Surroundings:
 def surroundings(**options: Any) -> Surroundings:
     """What the standard AWS configuration leads to, with the options of `Surroundings`."""
     with translated("reading the AWS configuration"):
-        where = region(os.environ) or boto3.session.Session().region_name
+        where = region() or boto3.session.Session().region_name
     session = cache(lambda: make_session(where))
 
     @cache

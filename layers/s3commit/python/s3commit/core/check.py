@@ -6,14 +6,16 @@ gives the ledger's state. To run a job's steps again is the repair of what they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, partial
 from typing import Final
 
+from s3commit.core.formats.documents import CommittedFile
 from s3commit.core.formats.layout import (
     COMMITS,
+    COMMITS_SUFFIX,
     MAGIC_PREFIX,
     PENDINGSET_SUFFIX,
     JobDirectory,
@@ -22,7 +24,6 @@ from s3commit.core.formats.layout import (
     is_data,
     parse_directory,
 )
-from s3commit.core.formats.published import CommitHeader, CommittedFile
 from s3commit.core.job.documents import read_commit_header, read_commit_manifest, read_result
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination, Outcome
@@ -30,7 +31,6 @@ from s3commit.core.ports.bundle import ParallelMap
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ListedObject, ObjectReader
 
-LIST_SUFFIX: Final = ".jsonl"
 EXAMPLES: Final = 10  # of foreign files
 # What one document can bring about; the rest of the table is checked all the same (I12).
 _UNREADABLE: Final = (InvalidInputError, NotFoundError, AccessError)
@@ -130,7 +130,6 @@ class _Missing:
     directory: JobDirectory
     moment: tuple[str, str]
     file: CommittedFile
-    found: tuple[int, str] | None
 
 
 def _list(store: ObjectReader, destination: Destination) -> _Seen:
@@ -151,7 +150,7 @@ def _list(store: ObjectReader, destination: Destination) -> _Seen:
 def _commit_manifest(destination: Destination, listed: ListedObject) -> dict[JobDirectory, str]:
     name = listed.key[len(destination.prefix) + len(COMMITS) :]
     try:
-        job_id = check_job_id(name.removesuffix(LIST_SUFFIX)) if LIST_SUFFIX in name else ""
+        job_id = check_job_id(name.removesuffix(COMMITS_SUFFIX)) if COMMITS_SUFFIX in name else ""
     except InvalidInputError:
         return {}
     return {JobDirectory(destination, job_id): listed.modified} if job_id else {}
@@ -198,7 +197,7 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
                 report.files += 1
                 report.bytes += file.length
             else:
-                missing.append(_Missing(directory, (put, header.decided_at), file, found))
+                missing.append(_Missing(directory, (put, header.decided_at), file))
             named.add(file.key)
     foreign = sorted(seen.data.keys() - named)
     report.foreign, report.examples = len(foreign), foreign[:EXAMPLES]
@@ -257,18 +256,13 @@ class _Replacements:
         """When the last job of that destination that replaced files was published."""
         last = "", ""
         destination = Destination(self._bucket, directory)
-        for put, header in self._headers(destination):
-            if header.replaced is not None and header.replaced.files:
-                last = max(last, (put, header.decided_at))
-        return last
-
-    def _headers(self, destination: Destination) -> Iterator[tuple[str, CommitHeader]]:
         for listed in self._store.list(self._bucket, destination.prefix + COMMITS):
-            for directory, put in _commit_manifest(destination, listed).items():
-                try:
-                    yield put, read_commit_header(self._store, directory)
-                except _UNREADABLE:
-                    continue
+            for of, put in _commit_manifest(destination, listed).items():
+                with suppress(*_UNREADABLE):
+                    header = read_commit_header(self._store, of)
+                    if header.replaced is not None and header.replaced.files:
+                        last = max(last, (put, header.decided_at))
+        return last
 
 
 def _without_list(store: ObjectReader, seen: _Seen, directory: JobDirectory) -> Finding | None:

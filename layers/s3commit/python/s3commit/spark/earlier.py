@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.formats.documents import CommittedFile
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.published import CommittedFile
 from s3commit.core.job.documents import read_commit_manifest
 from s3commit.core.job.idempotency_key import hinted_job
 from s3commit.core.model.amounts import many

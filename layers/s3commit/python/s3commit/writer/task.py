@@ -13,9 +13,9 @@ from s3commit.aws.session import Encryption
 from s3commit.core.formats.layout import (
     MAX_KEY_BYTES,
     JobDirectory,
-    belongs_to_job,
     check_id,
     is_hidden,
+    owner_of,
 )
 from s3commit.core.formats.manifest import digest, encode_pendingset
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
@@ -266,7 +266,7 @@ def file_key(directory: JobDirectory, relative_path: str) -> str:
 
 
 def _unique(name: str, job_id: str) -> str:
-    if belongs_to_job(name, job_id):
+    if owner_of(name) == job_id:
         return name
     stem, dot, suffix = name.partition(".")
     return f"{stem}-{job_id}{dot}{suffix}"

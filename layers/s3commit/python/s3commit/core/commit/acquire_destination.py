@@ -52,25 +52,27 @@ def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
     long, and as `other_holder`.
     """
     record = planned_record(ports, ticket, JobState.SEALED)
-    holder = other_holder(ports, record)
-    in_the_way = [holder] if holder else _lock(ports, record, _nodes(ports, ticket, record))
+    key = record.idempotency_key
+    holder = other_holder(ports, record, key) if key is not None else None
+    in_the_way = [holder] if holder else []
+    if not in_the_way and record.conflict is not Conflict.APPEND:
+        in_the_way = _lock(ports, record, _nodes(ports, ticket, record))
     if in_the_way:
         return _wait(ports, ticket, record, in_the_way)
     return replace(ticket, acquired=True, pause=0)
 
 
 def _nodes(ports: Ports, ticket: Ticket, record: JobRecord) -> tuple[str, ...]:
-    by_partition = record.scope is Scope.PARTITION and record.conflict is not Conflict.APPEND
-    with unless_overtaken(ports, ticket, JobState.SEALED):
-        partitions = read_partitions(ports, ticket.directory, record) if by_partition else ()
+    partitions: list[str] = []
+    if record.scope is Scope.PARTITION:
+        with unless_overtaken(ports, ticket, JobState.SEALED):
+            partitions = read_partitions(ports, ticket.directory, record)
     whole = not record.locks and _waited(ports, record) >= WHOLE_AFTER_SECONDS
     return nodes_to_lock(record, partitions, whole=whole)
 
 
 def _lock(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRecord]:
     """Lock the nodes; return some of the jobs that are in the way, none if the job may go on."""
-    if not nodes:
-        return []
     if record.locks and not covers(record.locks, nodes):
         raise JobRefusedError(
             "the job writes to other partitions than when it locked them: its request has changed",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain, islice
 from typing import Final
 
-from s3commit.core.formats.layout import JobDirectory, belongs_to_job, owner_of
+from s3commit.core.formats.layout import JobDirectory, owner_of
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.appends import Appends
 from s3commit.core.job.documents import read_spec_of, refusing_unreadable
@@ -21,7 +23,7 @@ from s3commit.core.job.plan import (
 )
 from s3commit.core.job.record import planned_record, unless_overtaken
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, JobSpec
+from s3commit.core.model.job import Conflict
 from s3commit.core.model.limits import FILES_LOOKED_AT
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -46,20 +48,23 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
                 lambda: read_spec_of(ports, directory, record),
                 lambda: read_plan(ports, directory, record),
             )
-        _judge_counts(record, spec)
+        plan = record.plan
+        failed = plan and spec.conditions.failed(plan.files, plan.rows)
+        if failed:
+            raise JobRefusedError(failed, code="CONDITION_FAILED")
         _refuse_taken_names(ports, directory, record, units)
         if record.conflict is Conflict.FAIL:
-            _refuse_files(ports, directory, record)
+            found = next(existing_files(ports, directory, record), None)
+            if found is not None:
+                raise JobRefusedError(
+                    f"conflict 'fail': {found.key} is there already", code="DESTINATION_NOT_EMPTY"
+                )
         if record.conflict is Conflict.REPLACE:
-            record = _note_replaced(ports, directory, record)
+            facts = write_replaced(ports, directory, _replaced(ports, directory, record))
+            record = ports.ledger.note(
+                record.ref, generation=record.generation, now=ports.clock.now(), replaced=facts
+            )
     return ticket.after(record)
-
-
-def _judge_counts(record: JobRecord, spec: JobSpec) -> None:
-    plan = record.plan
-    failed = plan and spec.conditions.failed(plan.files, plan.rows)
-    if failed:
-        raise JobRefusedError(failed, code="CONDITION_FAILED")
 
 
 def _refuse_taken_names(
@@ -70,7 +75,13 @@ def _refuse_taken_names(
     So whatever lies there after the decision is the job's, and a roll back may delete it.
     """
     is_large = record.plan is not None and record.plan.files > FILES_LOOKED_AT
-    taken = _listed(ports, directory, record) if is_large else _planned(ports, directory, units)
+    taken = (
+        _listed(ports, directory, record)
+        if is_large
+        else chain.from_iterable(
+            ports.parallel(partial(_planned, ports, directory), whole_pages(units))
+        )
+    )
     key = next(taken, None)
     if key is not None:
         raise JobRefusedError(
@@ -81,49 +92,32 @@ def _refuse_taken_names(
 
 
 def _listed(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
-    """As `_planned`, by one listing of the destination: few keys there carry the job's id."""
+    """As `_planned`, of all pages: few keys of a listing of the destination carry the job's id."""
     prefixes = (directory.destination.prefix,)
     named = {
         listed.key
         for _, listed in list_objects(ports, directory.bucket, prefixes)
-        if belongs_to_job(listed.key, directory.job_id)
+        if owner_of(listed.key) == directory.job_id
     }
     files = planned_files(ports, directory, record) if named else ()
     return (file.key for file in files if file.key in named)
 
 
-def _planned(ports: Ports, directory: JobDirectory, units: list[Unit]) -> Iterator[str]:
-    """The keys of the plan at which something lies.
+def _planned(ports: Ports, directory: JobDirectory, page: Unit) -> list[str]:
+    """The keys of a page of the plan at which something lies.
 
-    Requests: a GET and a listing for each page of the plan; where a page of the listing does not
-    reach as far as the files, a listing for each of the others.
+    Requests: a GET for the page and a listing; where a page of the listing does not reach as far as
+    the files, a listing for each of the others.
     """
-
-    def taken(page: Unit) -> set[str]:
-        keys = sorted(file.key for file in files_of_unit(ports.store, directory, page))
-        prefix = directory.destination.prefix
-        listing = ports.store.list(directory.bucket, prefix, after=keys[0][:-1])
-        listed = [one.key for one in islice(listing, PAGE)]
-        unseen = (key for key in keys if len(listed) == PAGE and key > listed[-1])
-        there = {key for key in unseen if listed_at(ports.store, directory.bucket, key)}
-        return there.union(set(keys).intersection(listed))
-
-    return chain.from_iterable(ports.parallel(taken, whole_pages(units)))
-
-
-def _refuse_files(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
-    found = next(existing_files(ports, directory, record), None)
-    if found is not None:
-        raise JobRefusedError(
-            f"conflict 'fail': {found.key} is there already", code="DESTINATION_NOT_EMPTY"
-        )
-
-
-def _note_replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobRecord:
-    facts = write_replaced(ports, directory, _replaced(ports, directory, record))
-    return ports.ledger.note(
-        record.ref, generation=record.generation, now=ports.clock.now(), replaced=facts
-    )
+    keys = sorted([file.key for file in files_of_unit(ports.store, directory, page)])
+    prefix = directory.destination.prefix
+    listing = ports.store.list(directory.bucket, prefix, after=keys[0][:-1])
+    listed = [one.key for one in islice(listing, PAGE)]
+    taken = set(keys).intersection(listed)
+    if len(listed) == PAGE:
+        unseen = keys[bisect_right(keys, listed[-1]) :]
+        taken.update([key for key in unseen if listed_at(ports.store, directory.bucket, key)])
+    return sorted(taken)
 
 
 def _replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[ListedObject]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from s3commit.core.formats.ticket import Ticket, Unit, UnitResult
 from s3commit.core.job.plan import files_of_unit
 from s3commit.core.job.record import own_record, unless_overtaken
@@ -36,8 +38,8 @@ def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
             files = files_of_unit(ports.store, ticket.directory, unit)
     except LostRaceError:
         return UnitResult(unit.number, files=0, lost=0)
-    visible = sum(ports.parallel(lambda file: complete_file(ports, file), files))
-    return UnitResult(unit.number, files=visible, lost=unit.lines - visible)
+    visible = sum(ports.parallel(partial(complete_file, ports), files))
+    return UnitResult(unit.number, files=visible, lost=len(files) - visible)
 
 
 def complete_file(ports: Ports, file: PendingFile) -> bool:

@@ -7,9 +7,9 @@ from datetime import datetime
 from s3commit.core.formats.layout import JobDirectory, parse_directory, parse_manifest_key
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
 from s3commit.core.formats.strict_json import TOO_LARGE
+from s3commit.core.job.decision_record import heal, record_from_s3
 from s3commit.core.job.documents import read_spec
 from s3commit.core.job.record import start_execution
-from s3commit.core.lost_ledger import heal, record_from_s3
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, TransientError
 from s3commit.core.model.record import AttemptRecord, JobRecord
 from s3commit.core.model.states import ENDED
@@ -62,7 +62,7 @@ def note_manifest(
         bytes=pending.bytes,
         rows=pending.rows,
     )
-    ports.ledger.record_attempts([attempt])
+    ports.ledger.record_attempt(attempt)
     return True
 
 

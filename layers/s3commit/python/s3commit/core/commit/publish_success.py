@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.published import (
+from s3commit.core.formats.documents import (
     MAX_SUCCESS_BYTES,
     encode_success,
-    millis_of,
     success_job_id,
 )
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.decision_record import note_publishing
+from s3commit.core.job.decision_record import note_end, note_publishing
 from s3commit.core.job.idempotency_key import note_key
-from s3commit.core.job.record import own_record, unless_overtaken
-from s3commit.core.job.result import conclude, end_decided, first_keys, publish_manifest
+from s3commit.core.job.record import move, own_record, unless_overtaken
+from s3commit.core.job.result import conclude, first_keys, publish_manifest
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -41,9 +40,11 @@ def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
             lambda: note_publishing(ports, record),
             lambda: _marker(ports, ticket.directory),
         )
-        note_key(ports, record)
+        if record.idempotency_key is not None:
+            note_key(ports, record, record.idempotency_key)
         _put_marker(ports, ticket, record, names, seen)
-        record = end_decided(ports, record, JobState.COMMITTED)
+        note_end(ports, record, JobState.COMMITTED)
+        record = move(ports, record, JobState.COMMITTED)
     return conclude(ports, ticket, record)
 
 
@@ -64,7 +65,7 @@ def _put_marker(
     loses there, and one that stalls after that loses the condition.
     """
     directory = ticket.directory
-    body = encode_success(record, names, timestamp=millis_of(ports.clock.now()))
+    body = encode_success(record, names, ports.clock.now())
     for lost in range(MARKER_ROUNDS):
         etag, job_id = _marker(ports, directory) if lost else seen
         if job_id == record.job_id:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from s3commit.core.formats.ticket import Ticket, Unit
+from s3commit.core.job.decision_record import note_end
 from s3commit.core.job.pages import whole_pages
 from s3commit.core.job.plan import files_of_unit, is_file, read_plan
-from s3commit.core.job.record import coming_again, own_record, unless_overtaken
-from s3commit.core.job.result import conclude, end_decided, note_ending
+from s3commit.core.job.record import coming_again, move, own_record, unless_overtaken
+from s3commit.core.job.result import conclude
 from s3commit.core.job.uploads import abort, abort_uploads
 from s3commit.core.model.errors import AccessError, PreconditionError
 from s3commit.core.model.job import PendingFile
@@ -36,11 +37,12 @@ def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
             reached = _undo_pages(ports, ticket, pages, time)
         if reached == len(pages) and record.locks:
             # All is undone: from here on the locks protect nothing, and uploads may be opened on.
-            note_ending(ports, record, JobState.ROLLED_BACK)
+            note_end(ports, record, JobState.ROLLED_BACK)
             record = ports.ledger.release(record.ref, generation=record.generation)
         if reached < len(pages) or not abort_uploads(ports, ticket.directory, time):
             return coming_again(ports, ticket, record, time, reached)
-        record = end_decided(ports, record, JobState.ROLLED_BACK)
+        note_end(ports, record, JobState.ROLLED_BACK)
+        record = move(ports, record, JobState.ROLLED_BACK)
     return conclude(ports, ticket, record)
 
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.decision_record import put_decision, read_decision
+from s3commit.core.job.decision_record import heal, put_decision, read_decision, record_from_s3
 from s3commit.core.job.documents import read_request, read_spec, refusing_unreadable
 from s3commit.core.job.record import move, new_record, record_of
 from s3commit.core.job.uploads import is_further_up
-from s3commit.core.lost_ledger import heal, record_from_s3
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import AbortRequest, Failure, JobSpec
 from s3commit.core.model.record import JobRecord

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.pages import in_groups
 from s3commit.core.job.record import own_record
@@ -13,7 +12,6 @@ from s3commit.core.job.uploads import abort_uploads
 from s3commit.core.model.limits import DELETE_AT_ONCE
 from s3commit.core.model.states import ENDED
 from s3commit.core.ports.bundle import CallTime, Ports
-from s3commit.core.ports.objects import ListedObject
 
 
 def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
@@ -34,20 +32,11 @@ def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
     seen = pages + list(store.list(directory.bucket, directory.tasks))
     if not abort_uploads(ports, directory, time):
         return replace(ticket, page=int(time.is_cut))
-    # What the client has put goes last: by that a sweep sees that something is left.
+    # What the client has put goes last: by that a sweep sees that something is left. Many go with
+    # one request: a hundred thousand manifests, one by one, take longer than a call has time for.
     for some in (seen[:DELETE_AT_ONCE], seen[DELETE_AT_ONCE:]):
-        _delete(ports, directory, some)
+        for _done in ports.parallel(
+            partial(store.delete_seen, directory.bucket), in_groups(some, DELETE_AT_ONCE)
+        ):
+            pass
     return replace(ticket, page=0)
-
-
-def _delete(ports: Ports, directory: JobDirectory, seen: Iterable[ListedObject]) -> None:
-    """Delete the objects, many with one request, unless others have taken their places since.
-
-    A hundred thousand manifests, one by one, take longer than a call has time for.
-    """
-
-    def delete(some: list[ListedObject]) -> None:
-        ports.store.delete_seen(directory.bucket, some)
-
-    for _done in ports.parallel(delete, in_groups(seen, DELETE_AT_ONCE)):
-        pass

@@ -12,12 +12,12 @@ from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.documents import (
     commit_request,
+    counted_manifests,
     read_request,
     read_spec_of,
     refusing_unreadable,
 )
 from s3commit.core.job.listings import PAGE, list_uploads
-from s3commit.core.job.manifests import counted_manifests
 from s3commit.core.job.pages import whole_pages
 from s3commit.core.job.plan import MAX_NAMES, files_of_unit, write_partitions, write_plan
 from s3commit.core.job.record import own_record, unless_overtaken
@@ -60,7 +60,7 @@ class _Verified:
             self.uploads.add(short_digest(file.key, file.upload_id))
             if key[0] < SAMPLED:
                 self.sample.append(file.key)
-            partition = partition_of(directory.relative(file.key))
+            partition = partition_of(file.key[len(directory.destination.prefix) :])
             if partition not in self.partitions:
                 self.partitions.add(partition)
                 self.names += len(partition)

@@ -69,19 +69,12 @@ class Codec(Generic[R]):
 
     def decode(self, body: bytes) -> R:
         """Read strict JSON within the limits of the kind."""
-        return self.read(self.parse(body))
-
-    def parse(self, body: bytes) -> Any:
-        """What strict JSON within the limits says."""
-        return parse(body, what=self.what, max_bytes=self.max_bytes, most=self.most)
+        limits = {"max_bytes": self.max_bytes, "most": self.most}
+        return self.read(parse(body, what=self.what, **limits))
 
     def encode(self, record: R) -> bytes:
         """The bytes of a document that `decode` does not refuse for its size."""
-        return self.dump(self.write(record))
-
-    def dump(self, document: dict[str, Any]) -> bytes:
-        """The bytes of what `write` gave, within the limits."""
-        body = dump(document)
+        body = dump(self.write(record))
         return bounded(body, what=self.what, max_bytes=self.max_bytes, most=self.most)
 
     def read(self, value: Any) -> R:
@@ -97,7 +90,13 @@ class Codec(Generic[R]):
         if type(value) is not dict:
             raise RefusedError("must be an object")
         if self.version is not None:
-            _check_version(value.get("version"), self.version)
+            said = value.get("version")
+            is_number = type(said) is int  # True is 1 to Python, not to us
+            if not is_number or said != self.version:
+                # Only a number is shown: what else stands there may be too deep for a text.
+                shown = f", not {str(said)[:20]}" if is_number else ""
+                refused = RefusedError(f"must be {self.version}{shown}", "BAD_VERSION")
+                raise refused.below(".version")
         reading, names, *_ = self._plan
         unknown = value.keys() - {"version", *names} if self.closed else ()
         if unknown:
@@ -237,12 +236,11 @@ def _choice(kind: type[StrEnum]) -> Form:
 
 
 def _unwrapped(hint: Any) -> tuple[Any, dict[Any, Any]]:
-    """A type without its limits and without None, and the limits by their kind."""
-    limits: dict[Any, Any] = {}
-    while get_origin(hint) is Annotated:
-        hint, *more = get_args(hint)
-        limits.update(zip(map(type, more), more, strict=True))
-    return hint, limits
+    """A type without its limits, and the limits by their kind."""
+    if get_origin(hint) is not Annotated:
+        return hint, {}
+    kind, *limits = get_args(hint)
+    return kind, {type(limit): limit for limit in limits}
 
 
 def _form(hint: Any, limits: Mapping[Any, Any], spell: Callable[[str], str]) -> Form:
@@ -266,11 +264,3 @@ def _form(hint: Any, limits: Mapping[Any, Any], spell: Callable[[str], str]) -> 
     if issubclass(hint, StrEnum):
         return _choice(hint)
     raise TypeError(f"no form for {hint}")
-
-
-def _check_version(found: Any, expected: int) -> None:
-    is_number = type(found) is int  # True is 1 to Python, not to us
-    if not is_number or found != expected:
-        # Only a number is shown: what else stands there may be too deep to be made a text of.
-        shown = f", not {str(found)[:20]}" if is_number else ""
-        raise RefusedError(f"must be {expected}{shown}", "BAD_VERSION").below(".version")

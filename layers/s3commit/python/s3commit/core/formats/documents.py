@@ -1,20 +1,23 @@
-"""The small documents that client and pipeline exchange: job, request and result."""
+"""Job and request of a client, its result, and the list and ``_SUCCESS`` that readers find."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from s3commit.core.formats.codec import Codec, Form, RefusedError, text
 from s3commit.core.formats.layout import JobDirectory, check_id, parse_destination
 from s3commit.core.formats.manifest import digest
+from s3commit.core.formats.strict_json import dump, parse
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.fields import Text
+from s3commit.core.model.fields import SPARSE, Text
 from s3commit.core.model.job import (
     MAX_TEXT,
     AbortRequest,
+    Columns,
     CommitRequest,
     CountedAttempt,
     JobId,
@@ -23,6 +26,7 @@ from s3commit.core.model.job import (
     decode_conditions,
     encode_conditions,
 )
+from s3commit.core.model.record import JobRecord, ReplacedFacts
 
 VERSION = 1
 MAX_JOB_BYTES = 256 * 1024
@@ -62,13 +66,16 @@ _JOB: Final = Codec(
 )
 _REQUEST: Final[Any] = {
     "what": "request.json",
-    "version": VERSION,
     "max_bytes": MAX_REQUEST_BYTES,
     "most": MAX_REQUEST_VALUES,
 }
-_HEAD: Final = Codec(_Head, **_REQUEST)
-_COMMIT: Final = Codec(CommitRequest, constants={"action": _Action.COMMIT}, **_REQUEST)
-_ABORT: Final = Codec(AbortRequest, constants={"action": _Action.ABORT}, **_REQUEST)
+_HEAD: Final = Codec(_Head, version=VERSION, **_REQUEST)
+_COMMIT: Final = Codec(
+    CommitRequest, version=VERSION, constants={"action": _Action.COMMIT}, **_REQUEST
+)
+_ABORT: Final = Codec(
+    AbortRequest, version=VERSION, constants={"action": _Action.ABORT}, **_REQUEST
+)
 _RESULT: Final = Codec(JobResult, "result.json", VERSION, max_bytes=MAX_RESULT_BYTES)
 
 
@@ -113,7 +120,7 @@ def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | Abor
     Two counted attempts of one task are refused (``TWO_ATTEMPTS``, I3), and a manifest that is
     not at the place which its ids give.
     """
-    document = _HEAD.parse(body)
+    document = parse(body, **_REQUEST)
     head = _HEAD.read(document)
     if head.job_id != directory.job_id:
         raise InvalidInputError("request.json is of another job", code="WRONG_JOB")
@@ -121,7 +128,12 @@ def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | Abor
         return _ABORT.read(document)
     request = _COMMIT.read(document)
     for attempt in request.attempts:
-        _check_attempt(attempt, directory)
+        task_id = check_id(attempt.task_id, "task id")
+        attempt_id = check_id(attempt.attempt_id, "attempt id")
+        if attempt.manifest != directory.manifest_name(task_id, attempt_id):
+            raise InvalidInputError(
+                f"manifest {attempt.manifest[:200]!r} is not where its ids put it", code="BAD_FIELD"
+            )
     refuse_two_attempts(request.attempts)
     return request
 
@@ -136,15 +148,6 @@ def refuse_two_attempts(attempts: Iterable[CountedAttempt]) -> None:
                 code="TWO_ATTEMPTS",
             )
         seen.add(one.task_id)
-
-
-def _check_attempt(attempt: CountedAttempt, directory: JobDirectory) -> None:
-    task_id = check_id(attempt.task_id, "task id")
-    attempt_id = check_id(attempt.attempt_id, "attempt id")
-    if attempt.manifest != directory.manifest_name(task_id, attempt_id):
-        raise InvalidInputError(
-            f"manifest {attempt.manifest[:200]!r} is not where its ids put it", code="BAD_FIELD"
-        )
 
 
 def encode_result(result: JobResult) -> bytes:
@@ -163,3 +166,134 @@ def decode_result(body: bytes, directory: JobDirectory | None = None) -> JobResu
             f"result.json in {directory.uri} is of another job", code="WRONG_JOB"
         )
     return result
+
+
+SUCCESS_NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
+SUCCESS_FILES = 100  # Hadoop's SUCCESS_MARKER_FILE_LIMIT
+MAX_LINE_BYTES = MAX_JOB_BYTES  # the first one repeats job.json's columns and key
+MAX_SUCCESS_BYTES = 1024 * 1024
+MAX_COMMITS_BYTES = 1024 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CommitHeader:
+    """The first line of a commit manifest: the job, and what its files add up to."""
+
+    job_id: JobId
+    destination: str
+    decided_at: str
+    files: int
+    bytes: int
+    rows: int | None
+    partition_by: Columns = ()
+    idempotency_key: str | None = None
+    replaced: Annotated[ReplacedFacts | None, SPARSE] = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedFile:
+    """A further line: one file. ``etag`` is the one expected of the object (empty: unknown)."""
+
+    key: str
+    length: int
+    etag: str = ""
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Marker:
+    """What is read of a ``_SUCCESS``: Hadoop's is of 0 bytes, or of a job of its own."""
+
+    job_id: Annotated[str, Text(200)] = ""
+
+
+_HEADER: Final = Codec(CommitHeader, "commit manifest", VERSION, max_bytes=MAX_LINE_BYTES)
+_FILE: Final = Codec(CommittedFile, "commit manifest", max_bytes=MAX_LINE_BYTES)
+_MARKER: Final = Codec(_Marker, "_SUCCESS", max_bytes=MAX_SUCCESS_BYTES)
+
+
+def header_of(record: JobRecord) -> CommitHeader:
+    """The header for a decided job."""
+    if record.plan is None or record.decided_at is None:
+        raise InvalidInputError(f"job {record.job_id} is not decided", code="NOT_DECIDED")
+    return CommitHeader(
+        job_id=record.job_id,
+        destination=record.destination.uri,
+        decided_at=record.decided_at,
+        files=record.plan.files,
+        bytes=record.plan.bytes,
+        rows=record.plan.rows,
+        partition_by=record.partition_by,
+        idempotency_key=record.idempotency_key,
+        replaced=record.replaced,
+    )
+
+
+def commit_lines(header: CommitHeader, files: Iterable[CommittedFile]) -> Iterator[bytes]:
+    """The commit manifest, line by line, each with its newline; the same input, the same bytes."""
+    yield dump(_HEADER.write(header)) + b"\n"
+    for file in files:
+        yield dump(_FILE.write(file)) + b"\n"
+
+
+def decode_commit_header(start: bytes) -> CommitHeader:
+    """Read the first line of the first `MAX_LINE_BYTES` or more. Raises `InvalidInputError`."""
+    return _HEADER.decode(start.split(b"\n", 1)[0])
+
+
+def decode_commit_manifest(body: bytes) -> tuple[CommitHeader, list[CommittedFile]]:
+    """Read a whole commit manifest.
+
+    Raises `InvalidInputError` with code ``TRUNCATED`` if it has fewer or more files than it says.
+    """
+    lines = body.splitlines()
+    if not lines:
+        raise InvalidInputError("commit manifest is empty", code="TRUNCATED")
+    header = decode_commit_header(lines[0])
+    files = [_FILE.decode(line) for line in lines[1:]]
+    if len(files) != header.files:
+        raise InvalidInputError(
+            f"commit manifest has {len(files)} files and says {header.files}", code="TRUNCATED"
+        )
+    return header, files
+
+
+def encode_success(record: JobRecord, keys: Iterable[str], now: str) -> bytes:
+    """``_SUCCESS``: Hadoop's SuccessData, put at ``now`` (RFC 3339), with the first keys."""
+    header = header_of(record)
+    return dump(
+        {
+            "name": SUCCESS_NAME,
+            "success": True,
+            "timestamp": round(datetime.fromisoformat(now).timestamp() * 1000),
+            "date": header.decided_at,
+            "hostname": "s3commit",
+            "committer": "s3commit",
+            "description": f"{header.files} files, {header.bytes} bytes",
+            "jobId": header.job_id,
+            "jobIdSource": "s3commit",
+            "metrics": {"files": header.files, "bytes": header.bytes},
+            "diagnostics": {},
+            "filenames": [f"/{key}" for key in keys],
+            "iostatistics": {
+                "counters": {
+                    "committer_files_committed": header.files,
+                    "committer_bytes_committed": header.bytes,
+                },
+                "gauges": {},
+                "minimums": {},
+                "maximums": {},
+                "meanstatistics": {},
+            },
+            "state": None,
+            "stage": None,
+        }
+    )
+
+
+def success_job_id(body: bytes) -> str:
+    """The job whose marker this is; empty for a marker of another kind (Hadoop's is 0 bytes)."""
+    try:
+        return _MARKER.decode(body).job_id
+    except InvalidInputError:
+        return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 from s3commit.core.model.errors import InvalidInputError
@@ -61,7 +61,7 @@ _NO_NAMES = frozenset({"", ".", ".."})
 _RESERVED = frozenset({COMMITS[:-1], SUCCESS, PIPELINE[:-1], _MAGIC})
 
 # What S3's answers, which are XML 1.0, can't carry.
-_UNSPEAKABLE = re.compile("[\\x00-\\x1f\\x7f\\ud800-\\udfff\\ufffe\\uffff]")
+UNSPEAKABLE = re.compile("[\\x00-\\x1f\\x7f\\ud800-\\udfff\\ufffe\\uffff]")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 _DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{JOB_ID.pattern})/")
 
@@ -100,7 +100,7 @@ def parse_destination(uri: str) -> Destination:
             f"path {uri!r} has no prefix: a job owns a directory, never a whole bucket",
             code="BAD_PATH",
         )
-    if _UNSPEAKABLE.search(prefix):
+    if UNSPEAKABLE.search(prefix):
         raise InvalidInputError(
             f"path {uri[:200]!r} has a control character, which S3's answers can't carry",
             code="BAD_PATH",
@@ -130,37 +130,54 @@ def bad_element(path: str) -> str | None:
     return None
 
 
-def has_unspeakable(text: str) -> bool:
-    """Whether S3's answers can't carry a key with that text in it."""
-    return _UNSPEAKABLE.search(text) is not None
-
-
 @dataclass(frozen=True, slots=True)
 class JobDirectory:
-    """Where a job's own objects lie, and the keys in it."""
+    """Where a job's own objects lie, and their keys.
+
+    ``ref`` is the job for the ledger, and an execution's name (`job_ref`). Prefixes, each with its
+    ``/``: ``prefix`` of the directory itself, ``tasks`` of the manifests, which an ended job needs
+    no more, ``pipeline_prefix`` of what the pipeline writes for itself (docs/adr/0004). The others
+    are keys: ``commits`` of the job's full manifest, once it is committed, ``success`` of the
+    destination's ``_SUCCESS``.
+    """
 
     destination: Destination
     job_id: str
+    bucket: str = field(init=False, repr=False, compare=False)
+    ref: str = field(init=False, repr=False, compare=False)
+    prefix: str = field(init=False, repr=False, compare=False)
+    job: str = field(init=False, repr=False, compare=False)
+    request: str = field(init=False, repr=False, compare=False)
+    result: str = field(init=False, repr=False, compare=False)
+    tasks: str = field(init=False, repr=False, compare=False)
+    commits: str = field(init=False, repr=False, compare=False)
+    success: str = field(init=False, repr=False, compare=False)
+    pipeline_prefix: str = field(init=False, repr=False, compare=False)
+    decision: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        place, ref = self.destination, job_ref(self.job_id, self.destination)
+        own = f"{place.prefix}{MAGIC_PREFIX}{self.job_id}/"
+        pipelines = f"{PIPELINE}{ref}/"
+        for name, value in {
+            "bucket": place.bucket,
+            "ref": ref,
+            "prefix": own,
+            "job": own + JOB_FILE,
+            "request": own + REQUEST_FILE,
+            "result": own + RESULT_FILE,
+            "tasks": own + TASKS,
+            "commits": f"{place.prefix}{COMMITS}{self.job_id}{COMMITS_SUFFIX}",
+            "success": place.prefix + SUCCESS,
+            "pipeline_prefix": pipelines,
+            "decision": pipelines + DECISION_FILE,
+        }.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of(cls, record: JobRecord) -> Self:
         """The directory of a job in the ledger."""
         return cls(record.destination, record.job_id)
-
-    @property
-    def bucket(self) -> str:
-        """The bucket of the destination."""
-        return self.destination.bucket
-
-    @property
-    def ref(self) -> str:
-        """The job, for the ledger and as an execution's name; see `job_ref`."""
-        return job_ref(self.job_id, self.destination)
-
-    @property
-    def prefix(self) -> str:
-        """The directory's key prefix, with its ``/``."""
-        return f"{self.destination.prefix}{MAGIC_PREFIX}{self.job_id}/"
 
     @property
     def uri(self) -> str:
@@ -171,46 +188,6 @@ class JobDirectory:
     def typed(self) -> str:
         """The URI as a shell takes it: others choose the names in it, and people copy commands."""
         return shlex.quote(self.uri)
-
-    @property
-    def job(self) -> str:
-        """The key of ``job.json``."""
-        return self.prefix + JOB_FILE
-
-    @property
-    def request(self) -> str:
-        """The key of ``request.json``."""
-        return self.prefix + REQUEST_FILE
-
-    @property
-    def result(self) -> str:
-        """The key of ``result.json``."""
-        return self.prefix + RESULT_FILE
-
-    @property
-    def pipeline_prefix(self) -> str:
-        """The prefix of what the pipeline writes about the job for itself (docs/adr/0004)."""
-        return f"{PIPELINE}{self.ref}/"
-
-    @property
-    def decision(self) -> str:
-        """The key of the decision record."""
-        return self.pipeline_prefix + DECISION_FILE
-
-    @property
-    def tasks(self) -> str:
-        """The prefix under which the manifests lie: a job that has ended needs them no more."""
-        return self.prefix + TASKS
-
-    @property
-    def commits(self) -> str:
-        """The key of the job's full manifest, once it is committed."""
-        return f"{self.destination.prefix}{COMMITS}{self.job_id}{COMMITS_SUFFIX}"
-
-    @property
-    def success(self) -> str:
-        """The key of the destination's ``_SUCCESS``."""
-        return self.destination.prefix + SUCCESS
 
     def index(self, sha256: str) -> str:
         """The key of the index with that digest: none can be put over another (docs/adr/0007)."""
@@ -228,10 +205,6 @@ class JobDirectory:
         """The key of the pipeline's own note that says which job has an idempotency key."""
         where = self.ref.rpartition("-")[2]
         return f"{PIPELINE}{KEYS}{where}/{digest}.json"
-
-    def relative(self, key: str) -> str:
-        """The key relative to the destination, in which it must lie."""
-        return key[len(self.destination.prefix) :]
 
     def manifest_name(self, task_id: str, attempt_id: str) -> str:
         """The manifest's key relative to the directory."""
@@ -273,11 +246,6 @@ def owner_of(key: str) -> str | None:
     """
     found = _OWNER.search(key.rsplit("/", 1)[-1].split(".", 1)[0])
     return found["id"] if found else None
-
-
-def belongs_to_job(key: str, job_id: str) -> bool:
-    """Whether the file name says by itself that the job made it."""
-    return owner_of(key) == job_id
 
 
 def is_hidden(relative_key: str) -> bool:

@@ -17,12 +17,13 @@ from typing import Any, Final, NoReturn
 from s3commit.core.formats.codec import Codec, Form, RefusedError, each, text
 from s3commit.core.formats.layout import (
     MAX_KEY_BYTES,
+    UNSPEAKABLE,
     JobDirectory,
     bad_element,
-    belongs_to_job,
-    has_unspeakable,
     is_hidden,
+    owner_of,
 )
+from s3commit.core.formats.strict_json import bounded, dump
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import Several, Text
 from s3commit.core.model.job import MAX_ETAG, MAX_FILES, MAX_PARTS, PendingFile, PendingSet
@@ -86,12 +87,15 @@ def _file_json(file: PendingFile) -> dict[str, Any]:
     return found
 
 
+_LIMITS: Final[Any] = {
+    "what": "pendingset",
+    "max_bytes": MAX_MANIFEST_BYTES,
+    "most": MAX_MANIFEST_VALUES,
+}
 _SET: Final = Codec(
     PendingSet,
-    "pendingset",
-    SET_VERSION,
-    max_bytes=MAX_MANIFEST_BYTES,
-    most=MAX_MANIFEST_VALUES,
+    version=SET_VERSION,
+    **_LIMITS,
     constants=_HADOOPS,
     forms={"files": each(Form(_FILE.member, _file_json), Several(MAX_FILES))},
 )
@@ -118,7 +122,7 @@ def encode_pendingset(pending: PendingSet) -> bytes:
     """The manifest's bytes. Raises `InvalidInputError` for what a reader would refuse."""
     document = _SET.write(pending)
     _check_keys(_SET.read(document))
-    return _SET.dump(document)
+    return bounded(dump(document), **_LIMITS)
 
 
 def decode_pendingset(body: bytes, directory: JobDirectory) -> PendingSet:
@@ -130,7 +134,15 @@ def decode_pendingset(body: bytes, directory: JobDirectory) -> PendingSet:
     """
     pending = _SET.decode(body)
     _check_keys(pending)
-    _check_job(pending, directory)
+    tasks: set[str] = set()
+    ones: tuple[PendingSet | PendingFile, ...] = (pending, *pending.files)
+    for one in ones:
+        if one.job_id not in ("", directory.job_id):
+            message = f"manifest of job {one.job_id[:80]!r} in that of {directory.job_id}"
+            _refuse("WRONG_JOB", message)
+        tasks.add(one.task_id)
+    if len(tasks - {""}) > 1:
+        _refuse("WRONG_JOB", "manifest names more than one task")
     for file in pending.files:
         _check_contained(file, directory)
     return pending
@@ -142,18 +154,6 @@ def _check_keys(pending: PendingSet) -> None:
         if file.key in seen:
             _refuse("DUPLICATE_KEY", f"key {file.key[:200]!r} is written twice by one task")
         seen.add(file.key)
-
-
-def _check_job(pending: PendingSet, directory: JobDirectory) -> None:
-    tasks: set[str] = set()
-    ones: tuple[PendingSet | PendingFile, ...] = (pending, *pending.files)
-    for one in ones:
-        if one.job_id not in ("", directory.job_id):
-            message = f"manifest of job {one.job_id[:80]!r} in that of {directory.job_id}"
-            _refuse("WRONG_JOB", message)
-        tasks.add(one.task_id)
-    if len(tasks - {""}) > 1:
-        _refuse("WRONG_JOB", "manifest names more than one task")
 
 
 def _check_contained(file: PendingFile, directory: JobDirectory) -> None:
@@ -169,11 +169,11 @@ def _check_contained(file: PendingFile, directory: JobDirectory) -> None:
     bad = bad_element(relative)
     if bad is not None:
         _refuse("NOT_CONTAINED", f"{where} has the element {bad[:200]!r}, which no file may have")
-    if has_unspeakable(relative):
+    if UNSPEAKABLE.search(relative):
         _refuse("NOT_CONTAINED", f"{where} has a control character, which S3's answers can't carry")
     if is_hidden(relative):
         _refuse("NOT_CONTAINED", f"{where} has a hidden name, which is no data")
-    if not belongs_to_job(file.key, directory.job_id):
+    if owner_of(file.key) != directory.job_id:
         _refuse("NAME_NOT_UNIQUE", f"{where} does not end with the job id before the first dot")
 
 

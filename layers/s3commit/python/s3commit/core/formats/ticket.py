@@ -42,11 +42,6 @@ class Unit:
     start: Annotated[int, Name("from")]
     stop: Annotated[int, Name("to")]
 
-    @property
-    def lines(self) -> int:
-        """How many items the unit has."""
-        return self.stop - self.start
-
 
 @dataclass(frozen=True, slots=True)
 class OutcomeEvent:

@@ -33,15 +33,12 @@ MAX_NOTE_BYTES: Final = 16 * 1024
 _NOTE: Final = Codec(KeyHolder, "note of a key", VERSION, max_bytes=MAX_NOTE_BYTES)
 
 
-def other_holder(ports: Ports, record: JobRecord) -> JobRecord | None:
-    """The other job that has the key and has not ended; None if this job may go on.
+def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
+    """The other job that has the job's key and has not ended; None if this job may go on.
 
     Raises `JobRefusedError` if the key's data is committed: ``ALREADY_COMMITTED``, or
     ``KEY_TAKEN`` if the counts show that it was other data.
     """
-    key = record.idempotency_key
-    if key is None:
-        return None
     directory, digest = JobDirectory.of(record), key_digest(key)
     holder = ports.ledger.key_holder(record.destination, digest)
     if holder is None:
@@ -57,8 +54,7 @@ def other_holder(ports: Ports, record: JobRecord) -> JobRecord | None:
 
 def _refusal(record: JobRecord, holder: KeyHolder) -> JobRefusedError:
     """A key says what the data is: where the counts differ it was used for other data."""
-    plan = record.plan
-    ours = KeyHolder(record.job_id, plan.files if plan else 0, plan.rows if plan else None)
+    ours = _holder(record)
     name = f"idempotencyKey {record.idempotency_key!r}"[:200]
     if _is_same(ours, holder):
         return JobRefusedError(
@@ -82,17 +78,20 @@ def _counts(one: KeyHolder) -> str:
     return f"{one.files} files" if one.rows is None else f"{one.rows} rows"
 
 
-def note_key(ports: Ports, record: JobRecord) -> None:
+def note_key(ports: Ports, record: JobRecord, key: str) -> None:
     """Note the key of a job that is about to be committed; repeatable.
 
     Whatever lies there, by an earlier try or by a stranger, is written over (I12).
     """
-    if record.idempotency_key is None or record.plan is None:
-        return
-    directory, digest = JobDirectory.of(record), key_digest(record.idempotency_key)
-    body = _NOTE.encode(KeyHolder(record.job_id, record.plan.files, record.plan.rows))
-    for key in (directory.key_note(digest), directory.once(digest)):
-        ports.store.put(directory.bucket, key, body)
+    directory, digest = JobDirectory.of(record), key_digest(key)
+    body = _NOTE.encode(_holder(record))
+    for name in (directory.key_note(digest), directory.once(digest)):
+        ports.store.put(directory.bucket, name, body)
+
+
+def _holder(record: JobRecord) -> KeyHolder:
+    plan = record.plan
+    return KeyHolder(record.job_id, plan.files if plan else 0, plan.rows if plan else None)
 
 
 def _remembered(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyHolder | None:

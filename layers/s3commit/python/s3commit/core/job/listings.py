@@ -79,7 +79,8 @@ def _in_ranges(
         unfinished: list[_Range[T]] = []
         for number, one in enumerate(ranges):
             found = pages[number]
-            yield from ((one.prefix, item) for item in found)
+            for item in found:
+                yield one.prefix, item
             if len(found) == PAGE:
                 one.pages += 1
                 unfinished.append(one)

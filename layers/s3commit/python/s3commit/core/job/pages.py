@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
-from operator import itemgetter
 from typing import Annotated, Any, Final, TypeVar
 
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import digest
-from s3commit.core.formats.strict_json import bounded
+from s3commit.core.formats.strict_json import bounded, dump, parse
 from s3commit.core.formats.ticket import Unit
 from s3commit.core.model.errors import (
     PAGE_CHANGED,
@@ -26,7 +26,7 @@ from s3commit.core.model.errors import (
     NotFoundError,
 )
 from s3commit.core.model.fields import Several
-from s3commit.core.ports.bundle import ParallelMap, Ports
+from s3commit.core.ports.bundle import Ports, together
 from s3commit.core.ports.objects import ObjectReader
 
 T = TypeVar("T")
@@ -48,7 +48,12 @@ class _Index:
 
 
 _UNIT: Final = Codec(Unit, "unit")
-_INDEX: Final = Codec(_Index, "index", max_bytes=MAX_INDEX_BYTES, most=5 * MAX_UNITS_READ)
+_LIMITS: Final[Any] = {
+    "what": "index",
+    "max_bytes": MAX_INDEX_BYTES,
+    "most": 5 * MAX_UNITS_READ,
+}
+_INDEX: Final = Codec(_Index, **_LIMITS)
 
 
 def write_list(
@@ -86,7 +91,7 @@ def write_list(
 
 def encode_index(units: Iterable[Unit]) -> bytes:
     """The index that names these units."""
-    return _INDEX.dump(_INDEX.write(_Index(tuple(units)))["units"])
+    return bounded(dump(list(map(_UNIT.write, units))), **_LIMITS)
 
 
 def decode_unit(value: object) -> Unit:
@@ -97,7 +102,7 @@ def decode_unit(value: object) -> Unit:
 def read_index(reader: ObjectReader, directory: JobDirectory, sha256: str) -> list[Unit]:
     """The units of the list with that digest. Raises `NeedsOperatorError` (``PAGE_CHANGED``)."""
     body = _read(reader, directory, directory.index(sha256), sha256, MAX_INDEX_BYTES)
-    return list(_INDEX.read({"units": _INDEX.parse(body)}).units)
+    return list(_INDEX.read({"units": parse(body, **_LIMITS)}).units)
 
 
 def whole_pages(units: Iterable[Unit]) -> list[Unit]:
@@ -126,29 +131,17 @@ def read_list(
 
     `PAGES_AT_ONCE` pages are read side by side, and held.
     """
-
-    def read(page: Unit) -> list[T]:
-        return read_unit(ports.store, directory, page, decode)
-
-    pages = whole_pages(read_index(ports.store, directory, sha256))
-    for some in in_groups(pages, PAGES_AT_ONCE):
-        for items in in_order(ports.parallel, read, some):
+    read = partial(read_unit, ports.store, directory, decode=decode)
+    for some in in_groups(whole_pages(read_index(ports.store, directory, sha256)), PAGES_AT_ONCE):
+        for items in together(ports.parallel, *[partial(read, page) for page in some]):
             yield from items
 
 
 def in_groups(items: Iterable[T], most: int) -> Iterator[list[T]]:
     """The items in lists of ``most``; the last one may be shorter."""
     remaining = iter(items)
-    return iter(lambda: list(islice(remaining, most)), [])
-
-
-def in_order(parallel: ParallelMap, function: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
-    """``function`` of each item, side by side; the results in the order of the items."""
-
-    def numbered(item: tuple[int, Any]) -> tuple[int, T]:
-        return item[0], function(item[1])
-
-    return [result for _, result in sorted(parallel(numbered, enumerate(items)), key=itemgetter(0))]
+    while some := list(islice(remaining, most)):
+        yield some
 
 
 def _read(reader: ObjectReader, directory: JobDirectory, key: str, sha256: str, most: int) -> bytes:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from s3commit.core.formats.codec import Codec
-from s3commit.core.formats.layout import JobDirectory, belongs_to_job, is_data, partition_of
+from s3commit.core.formats.layout import JobDirectory, is_data, owner_of, partition_of
 from s3commit.core.formats.manifest import expected_etag
 from s3commit.core.formats.ticket import Unit
 from s3commit.core.job.listings import list_objects
@@ -157,8 +157,8 @@ def existing_files(
     is_deep = record.scope is Scope.DIRECTORY
     prefixes: Iterable[str] = (root,) if is_deep else _partitions(ports, directory, record)
     for prefix, listed in list_objects(ports, directory.bucket, prefixes):
-        relative = directory.relative(listed.key)
-        if not is_data(relative) or belongs_to_job(listed.key, directory.job_id):
+        relative = listed.key[len(directory.destination.prefix) :]
+        if not is_data(relative) or owner_of(listed.key) == directory.job_id:
             continue
         if is_deep or prefix != root or not partition_of(relative):
             yield listed
@@ -177,24 +177,25 @@ def write_replaced(
     ports: Ports, directory: JobDirectory, files: Iterable[ListedObject]
 ) -> ReplacedFacts:
     """Put the replace list, of which a page is one DeleteObjects call. Raises as `write_list`."""
-    size = 0
+    count = size = 0
 
     def counted() -> Iterator[ListedObject]:
-        nonlocal size
+        nonlocal count, size
         for one in files:
+            count += 1
             size += one.length
             yield one
 
     pages = ([unit] for unit in in_groups(counted(), DELETE_AT_ONCE))
-    sha256, units = write_list(ports, directory, pages, _REPLACED.encode)
-    return ReplacedFacts(sha256, sum(unit.lines for unit in units), size)
+    sha256, _ = write_list(ports, directory, pages, _REPLACED.encode)
+    return ReplacedFacts(sha256, count, size)
 
 
 def decode_replaced(line: bytes, directory: JobDirectory) -> ListedObject:
     """Read a line of the replace list. Raises `InvalidInputError` for what is no data (I7)."""
     listed = _REPLACED.decode(line)
     is_inside = listed.key.startswith(directory.destination.prefix)
-    if not is_inside or not is_data(directory.relative(listed.key)):
+    if not is_inside or not is_data(listed.key[len(directory.destination.prefix) :]):
         raise InvalidInputError(
             f"the replace list names {listed.key[:200]!r}, which is no data of"
             f" {directory.destination.uri}",

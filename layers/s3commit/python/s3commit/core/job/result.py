@@ -11,27 +11,24 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Final
 
-from s3commit.core.formats.documents import encode_result
-from s3commit.core.formats.layout import META_JOB, JobDirectory
-from s3commit.core.formats.manifest import expected_etag
-from s3commit.core.formats.published import (
+from s3commit.core.formats.documents import (
     SUCCESS_FILES,
     CommittedFile,
     commit_lines,
+    encode_result,
     header_of,
 )
+from s3commit.core.formats.layout import META_JOB, JobDirectory
+from s3commit.core.formats.manifest import expected_etag
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import OUTCOMES, OutcomeEvent, Ticket
-from s3commit.core.job.decision_record import note_end
 from s3commit.core.job.plan import planned_files
-from s3commit.core.job.record import move
 from s3commit.core.model.errors import PreconditionError, TransientError, UploadGoneError
 from s3commit.core.model.job import Failure, JobResult, Outcome
 from s3commit.core.model.limits import PUT_BYTES
 from s3commit.core.model.record import JobRecord
-from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import ObjectStore, listed_at
+from s3commit.core.ports.objects import listed_at
 
 _TYPE: Final = "application/x-ndjson"
 
@@ -59,21 +56,6 @@ def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
     return replace(ticket.after(record), event=event)
 
 
-def end_decided(ports: Ports, record: JobRecord, target: JobState) -> JobRecord:
-    """End a decided job, whose files are all visible or all undone. Raises `LostRaceError`."""
-    note_ending(ports, record, target)
-    return move(ports, record, target)
-
-
-def note_ending(ports: Ports, record: JobRecord, target: JobState) -> None:
-    """Note a decided job's end in its decision record, before the ledger gives up what it holds.
-
-    Else a ledger that is lost in between would bring the job back, with its locks and key, beside
-    one that has them by then.
-    """
-    note_end(ports, replace(record, state=target, finished_at=ports.clock.now()))
-
-
 def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobResult:
     """Put ``result.json`` of an ended job; one that is there stays.
 
@@ -84,10 +66,11 @@ def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> Jo
     """
     committed = OUTCOMES[record.state] is Outcome.COMMITTED
     plan = record.plan if committed else None
+    failure = record.failure
     result = JobResult(
         job_id=record.job_id,
         outcome=OUTCOMES[record.state],
-        error=_short(record.failure),
+        error=failure and Failure(one_line(failure.code, 100), one_line(failure.message)),
         files=plan.files if plan else 0,
         bytes=plan.bytes if plan else 0,
         rows=plan.rows if plan else None,
@@ -112,10 +95,6 @@ def _is_awaited(ports: Ports, directory: JobDirectory) -> bool:
     """Whether a document of the client's is there."""
     own = (directory.job, directory.request)
     return any(listed_at(ports.store, directory.bucket, key) is not None for key in own)
-
-
-def _short(failure: Failure | None) -> Failure | None:
-    return failure and Failure(one_line(failure.code, 100), one_line(failure.message))
 
 
 def publish_manifest(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[str]:
@@ -152,9 +131,15 @@ def put_lines(ports: Ports, directory: JobDirectory, key: str, lines: Iterable[b
     if len(first) < PUT_BYTES:
         ports.store.put(directory.bucket, key, first, content_type=_TYPE)
         return
-    metadata = {META_JOB: directory.job_id}
     try:
-        _send(ports.store, directory.bucket, key, metadata, chain([first], parts))
+        upload_id = ports.store.create_upload(
+            directory.bucket, key, metadata={META_JOB: directory.job_id}, content_type=_TYPE
+        )
+        etags, length = [], 0
+        for number, part in enumerate(chain([first], parts), start=1):
+            etags.append(ports.store.upload_part(directory.bucket, key, upload_id, number, part))
+            length += len(part)
+        ports.store.complete_upload(directory.bucket, key, upload_id, etags, length=length)
     except UploadGoneError as error:
         raise TransientError(error.message) from error
 
@@ -169,14 +154,3 @@ def _parts(lines: Iterable[bytes]) -> Iterator[bytes]:
             buffer.clear()
     if buffer:
         yield bytes(buffer)
-
-
-def _send(
-    store: ObjectStore, bucket: str, key: str, metadata: dict[str, str], parts: Iterable[bytes]
-) -> None:
-    upload_id = store.create_upload(bucket, key, metadata=metadata, content_type=_TYPE)
-    etags, length = [], 0
-    for number, part in enumerate(parts, start=1):
-        etags.append(store.upload_part(bucket, key, upload_id, number, part))
-        length += len(part)
-    store.complete_upload(bucket, key, upload_id, etags, length=length)

@@ -13,8 +13,8 @@ from itertools import chain
 
 from s3commit.core.formats.layout import (
     JobDirectory,
-    belongs_to_job,
     directories_above,
+    owner_of,
 )
 from s3commit.core.job.documents import opened_at
 from s3commit.core.job.listings import list_uploads
@@ -32,19 +32,16 @@ def is_further_up(
 
     Two listings for each directory above.
     """
-    above = directories_above(directory.destination.prefix)
-    jobs = (JobDirectory(Destination(directory.bucket, one), directory.job_id) for one in above)
-    prefixes = (prefix for job in jobs for prefix in _traces(job))
-    return any(parallel(partial(_has_objects, store, directory.bucket), prefixes))
+    traces: list[str] = []
+    for above in directories_above(directory.destination.prefix):
+        job = JobDirectory(Destination(directory.bucket, above), directory.job_id)
+        traces += job.prefix, job.commits
+    return any(parallel(partial(_has_objects, store, directory.bucket), traces))
 
 
 def _has_objects(store: ObjectReader, bucket: str, prefix: str) -> bool:
     """Whether there is any, by a listing: a HEAD takes more rights."""
     return next(iter(store.list(bucket, prefix)), None) is not None
-
-
-def _traces(directory: JobDirectory) -> tuple[str, str]:
-    return directory.prefix, directory.commits
 
 
 def is_older(upload: OpenUpload, opened_at: str) -> bool:
@@ -68,7 +65,7 @@ def uploads_of_job(
         return
     of_outer: bool | None = None
     for upload in uploads:
-        if not belongs_to_job(upload.key, directory.job_id) or is_older(upload, opened_at):
+        if owner_of(upload.key) != directory.job_id or is_older(upload, opened_at):
             continue
         if of_outer is None:
             of_outer = is_further_up(ports.store, directory)
@@ -95,25 +92,17 @@ def abort_uploads(ports: Ports, directory: JobDirectory, time: CallTime | None =
         known, is_cut = set(left), time is not None and time.is_cut
         listed = () if is_cut else own_uploads(ports, directory)
         new = (one for one in (time.take(listed) if time else listed) if one not in known)
-        found, left = _abort_each(ports, directory, chain(left, new))
+        again, left, found = left, [], False
+        for upload, is_gone in ports.parallel(
+            lambda one: (one, abort(ports.store, directory.bucket, one.key, one.upload_id)),
+            chain(again, new),
+        ):
+            found = True
+            if not is_gone:  # S3 still holds parts of it
+                left.append(upload)
         if not found:
             return not is_cut
     return False
-
-
-def _abort_each(
-    ports: Ports, directory: JobDirectory, uploads: Iterable[OpenUpload]
-) -> tuple[int, list[OpenUpload]]:
-    """Abort each; how many they were, and those of which S3 still holds parts."""
-    found = 0
-    left = []
-    for upload, is_gone in ports.parallel(
-        lambda one: (one, abort(ports.store, directory.bucket, one.key, one.upload_id)), uploads
-    ):
-        found += 1
-        if not is_gone:
-            left.append(upload)
-    return found, left
 
 
 def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:

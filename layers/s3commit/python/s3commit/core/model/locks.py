@@ -91,15 +91,13 @@ def changed_items(before: JobRecord, after: JobRecord) -> tuple[list[Item], list
 
 
 def nodes_to_lock(record: JobRecord, partitions: Iterable[str], *, whole: bool) -> tuple[str, ...]:
-    """The nodes that a job has to lock before its decision, in order; none if it appends.
+    """The nodes that a job which does not append has to lock before its decision, in order.
 
     ``partitions`` are relative to the destination and end with ``/``; the root's is empty, and
     means the files directly in it, a node of its own. ``whole`` asks for the whole destination in
     place of the partitions; so do too many of them. No job locks a whole bucket. Raises
     `JobRefusedError` (``TOO_DEEP``) if the nodes above are too many for one transaction.
     """
-    if record.conflict is Conflict.APPEND:
-        return ()
     node = destination_node(record.destination)
     if len(nodes_above([node])) + 2 > MAX_ITEMS:
         raise JobRefusedError(

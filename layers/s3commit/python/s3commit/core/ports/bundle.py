@@ -153,11 +153,3 @@ class Ports:
     parallel: ParallelMap = field(default=map)
     replace_below: tuple[str, ...] = ("",)
     workers: Workers = Workers()
-
-
-@dataclass(frozen=True, slots=True)
-class Sweeper:
-    """The ports that a sweep works on."""
-
-    ports: Ports
-    executions: Executions

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -74,14 +74,10 @@ class Expected:
         if self.plan is not None:
             if found.plan is None or found.plan.sha256 != self.plan.sha256:
                 raise LostRaceError(f"job {ref}: its plan is another one by now", found)
-            if (found.replaced and found.replaced.sha256) != self.list_digest:
+            stands = found.replaced and found.replaced.sha256
+            if stands != (self.replaced and self.replaced.sha256):
                 raise LostRaceError(f"job {ref}: its replace list is another one by now", found)
         return found
-
-    @property
-    def list_digest(self) -> str | None:
-        """The digest of the replace list; None: there is none."""
-        return self.replaced.sha256 if self.replaced else None
 
 
 class Ledger(Protocol):
@@ -246,11 +242,8 @@ class Ledger(Protocol):
         """
         ...
 
-    def record_attempts(self, attempts: Iterable[AttemptRecord]) -> None:
-        """Note arrived manifests; repeated notes of the same attempt change nothing.
-
-        An attempt noted before with another digest keeps its first note.
-        """
+    def record_attempt(self, attempt: AttemptRecord) -> None:
+        """Note an arrived manifest; an attempt that was noted before keeps its first note."""
         ...
 
     def attempts(self, ref: str) -> Iterator[AttemptRecord]:

@@ -17,14 +17,16 @@ from typing import Final
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, owner_of, parse_directory
 from s3commit.core.job.documents import opened_at, read_spec
 from s3commit.core.job.uploads import is_older
+from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.core.model.job import Destination
+from s3commit.core.model.locks import seconds
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import shifted
 from s3commit.core.ports.objects import ListedObject, listed_at
 from s3commit.core.sweep.actions import Abort, Action, Retire, Start, SweepReport
-from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, Visit, ask, seconds_between
+from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, Visit, ask
 
 LISTED: Final = 100_000  # objects of one directory: a hundred requests
 LONGEST_PAUSE: Final = DAY  # between two executions of a job that fails again and again
@@ -78,24 +80,21 @@ def stuck_jobs(sweep: Sweep) -> Iterator[Visit]:
     """Jobs that an execution should work on, and none does: one is started."""
     for state in AT_WORK:
         for record in sweep.jobs_in(state, before=sweep.ago(sweep.limits.stuck)):
-            yield _job_visit(record, partial(start, sweep, record.updated_at, record, record.state))
+            find = partial(start, sweep, record.updated_at, record, record.state)
+            yield Visit(f"job {record.job_id}", find)
 
 
 def open_jobs(sweep: Sweep) -> Iterator[Visit]:
     """Jobs in OPEN: those with a request are started, and those that are abandoned given up."""
     for record in sweep.jobs_in(JobState.OPEN, before=sweep.ago(sweep.limits.stuck)):
-        yield _job_visit(record, partial(_start_or_abort, sweep, record))
+        yield Visit(f"job {record.job_id}", partial(_start_or_abort, sweep, record))
 
 
 def past_jobs(sweep: Sweep) -> Iterator[Visit]:
     """Ended jobs whose documents are past their time: these go."""
     for state in ENDED:
         for record in sweep.jobs_in(state, before=sweep.ago(sweep.limits.retention)):
-            yield _job_visit(record, partial(_retire, sweep, record))
-
-
-def _job_visit(record: JobRecord, find: partial[Iterator[Action]]) -> Visit:
-    return Visit(f"job {record.job_id}", find)
+            yield Visit(f"job {record.job_id}", partial(_retire, sweep, record))
 
 
 def _start_or_abort(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
@@ -129,7 +128,7 @@ def start(sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str) -> 
     due = try_due(since, sweep.now, sweep.limits.stuck)
     execution = (record and record.execution) or directory.ref
     if due and not sweep.executions.describe(execution).is_running:
-        silent = spelled(seconds_between(since, sweep.now))
+        silent = spelled(int(seconds(since, sweep.now)))
         tidies = why in {LEFT_OBJECTS, LEFT_UPLOADS}
         yield Start(directory, due, f"{why}, silent for {silent}", tidies)
 
@@ -138,7 +137,7 @@ def try_due(since: str, now: str, pause: int) -> str:
     """The moment at which the last try fell due; empty: none has."""
     due, pause = 0, max(1, pause)
     longest = max(pause, LONGEST_PAUSE)
-    while due + pause <= seconds_between(since, now):
+    while due + pause <= seconds(since, now):
         due, pause = due + pause, min(2 * pause, longest)
     return shifted(since, due) if due else ""
 
@@ -154,7 +153,7 @@ def abort_if_silent(
     last = max(found.newest, last_known)
     if not found.is_all or last >= sweep.ago(sweep.limits.abandoned):
         return
-    silent = spelled(seconds_between(last, sweep.now))
+    silent = spelled(int(seconds(last, sweep.now)))
     reason = (
         f"abandoned: no task has ended since {last}, for {silent}, and the sweep gave the job up;"
         " run it again. If its tasks take so long, raise abandonedHours first: it is"
@@ -188,12 +187,12 @@ def contents(directory: JobDirectory, listing: Iterable[ListedObject]) -> Conten
     return found
 
 
-def spelled(seconds: int) -> str:
-    """A duration for people, in its largest whole unit up to hours."""
+def spelled(duration: int) -> str:
+    """A duration in seconds for people, in its largest whole unit up to hours."""
     for unit, name in ((HOUR, "hour"), (60, "minute")):
-        if seconds >= unit:
-            return f"{seconds // unit} {name}{'s' * (seconds // unit != 1)}"
-    return f"{seconds} second{'s' * (seconds != 1)}"
+        if duration >= unit:
+            return many(duration // unit, name)
+    return many(duration, "second")
 
 
 def known_destinations(sweep: Sweep) -> Iterator[Visit]:

@@ -12,7 +12,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from heapq import nsmallest
 from typing import Final, TypeVar
 
@@ -137,8 +136,3 @@ def _take(report: SweepReport, planned: set[Action], answer: _Answer) -> None:
             planned.add(action)
             action.count(report)
             report.note(action.line)
-
-
-def seconds_between(earlier: str, later: str) -> int:
-    """Whole seconds."""
-    return int((datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds())
