@@ -9,19 +9,14 @@ import pytest
 from tests.engines.chaos.driver.deployment import local_up
 from tests.engines.chaos.driver.gate import How, Point
 from tests.engines.chaos.driver.program import Client
-from tests.engines.chaos.driver.spark import CASES, LAST_WORDS, Drivers, Stage
+from tests.engines.chaos.driver.spark import CASES, LAST_WORDS, Stage
 from tests.engines.chaos.driver.trial import Trial
-
-DRIVERS = 1  # that start while another one is at work
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with (
-        local_up() as deployed,
-        Drivers(deployed, DRIVERS, Client.WRITE) as drivers,
-    ):
-        yield Stage(deployed, drivers, tmp_path_factory.mktemp("streams"))
+    with local_up() as deployed:
+        yield Stage(deployed, Client.WRITE, tmp_path_factory.mktemp("streams"))
 
 
 def killed(stage: Stage, case: str, name: str, how: How) -> Trial:
@@ -34,14 +29,6 @@ def outcomes(trial: Trial) -> list[str]:
 
 def test_i2_i11_a_driver_killed_after_its_request_is_not_missed(stage: Stage) -> None:
     assert set(outcomes(killed(stage, "once", "request.json", How.AFTER))) == {"COMMITTED"}
-
-
-def test_i3_i4_of_a_task_whose_worker_is_killed_one_attempt_counts(stage: Stage) -> None:
-    trial = killed(stage, "append", "part 1", How.WORKER)
-    assert outcomes(trial) == ["COMMITTED"]
-    (gate,) = trial.gates
-    begun = [seen for seen in gate.requests if seen.name == "start upload"]
-    assert len(begun) > 4  # the files of one attempt of each task
 
 
 @pytest.mark.long

@@ -154,7 +154,6 @@ class Observer:
         result = perform()
         if not was_open or process.role == "saboteur":
             return result
-        process.effects["aborted"] += 1
         file = self.files.get(upload_id)
         if process.role in KEEPERS:  # what they find, an execution aborts that they start
             fail("sweep", f"{process.name} aborted {key}")

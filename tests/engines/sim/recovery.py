@@ -36,7 +36,6 @@ def recover(world: World) -> None:
         unfinished = [job for job in world.observer.jobs.values() if needs_help(world, job)]
         if not unfinished and not world.unsettled():
             return
-        world.rounds += 1
         world.scheduler.seconds += pause
         if number == LAST_RESORT:
             _command(world)

@@ -1,8 +1,6 @@
 """A PySpark driver as anyone would write it, to be killed.
 
-Run as ``python -m tests.engines.chaos.driver.program CLIENT``. It makes its session, says
-``ready``, and does the task that it then reads from its standard input, so that one driver can
-start up while another one is judged.
+Run as ``python -m tests.engines.chaos.driver.program CLIENT TASK``.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import s3commit.spark
 
@@ -50,7 +48,7 @@ class Task:
     survives: bool = False
 
     def encode(self) -> str:
-        """One line."""
+        """As an argument of the program."""
         return json.dumps(asdict(self))
 
 
@@ -126,19 +124,15 @@ def _leave_a_helper() -> None:
 
 
 def main() -> None:
-    """Say that the driver is ready, then do the task that it reads."""
-    client = Client(sys.argv[1])
+    """Do the task."""
+    client, task = Client(sys.argv[1]), Task(**json.loads(sys.argv[2]))
     spark = make_session(native=client is Client.NATIVE)
-    print("ready", flush=True)
-    read: dict[str, Any] = json.loads(sys.stdin.readline())
-    task = Task(**read)
     if task.survives:
         _leave_a_helper()
     if task.stream:
         write_stream(spark, task)
     else:
         write(spark, task, client)
-    print("done", flush=True)
 
 
 if __name__ == "__main__":

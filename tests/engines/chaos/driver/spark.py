@@ -10,17 +10,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pyarrow.parquet as pq
 
 from tests.e2e.conftest import ROOT, Deployed
 from tests.engines.chaos.driver.deployment import until
 from tests.engines.chaos.driver.gate import Gate, How, Point, Seen
-from tests.engines.chaos.driver.processes import kill, kill_session, process_at, session
+from tests.engines.chaos.driver.processes import kill, kill_session, session
 from tests.engines.chaos.driver.program import BATCH_ROWS, ROWS, Client, Task, partition_of, text_of
 from tests.engines.chaos.driver.trial import Trial, settle, watched
 
@@ -61,9 +61,6 @@ CASES = {
 }
 
 
-NATIVE_CASES = {name: case for name, case in CASES.items() if not case.stream}
-
-
 def check(files: Mapping[str, bytes]) -> None:
     """What is visible is the source, row for row."""
     found = sorted(_rows(files, "text"))
@@ -90,18 +87,18 @@ def _rows(files: Mapping[str, bytes], *more: str) -> list[tuple[Any, ...]]:
 
 
 class Driver:
-    """A driver's processes behind a gate; killed, all of them, at the end."""
+    """A driver's processes behind a gate."""
 
-    def __init__(self, deployed: Deployed, client: Client) -> None:
+    def __init__(self, deployed: Deployed, client: Client, task: Task, point: Point | None) -> None:
         self._client = client
         self._stack = ExitStack()
-        self.gate = self._stack.enter_context(Gate(deployed.endpoint, self._strike))
+        self.gate = self._stack.enter_context(Gate(deployed.endpoint, self._strike, point))
         directory = self._stack.enter_context(tempfile.TemporaryDirectory())
         self._log = Path(directory, "log")
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", PROGRAM, client],
+                [sys.executable, "-m", PROGRAM, client, task.encode()],
                 env={
                     **os.environ,
                     **deployed.environment,
@@ -110,21 +107,11 @@ class Driver:
                     "PYTHONPATH": path,
                 },
                 cwd=ROOT,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
                 stderr=log,
-                text=True,
                 start_new_session=True,
             )
-
-    def begin(self, task: Task, point: Point | None) -> None:
-        """Wait until it is ready, and tell it what to do."""
-        assert self._process.stdout is not None
-        assert self._process.stdin is not None
-        assert self._process.stdout.readline() == "ready\n", self.log()
-        self.gate.point = point
-        self._process.stdin.write(task.encode() + "\n")
-        self._process.stdin.flush()
 
     def end(self) -> None:
         """Wait until it has done all and is gone. It must be well."""
@@ -165,65 +152,18 @@ class Driver:
 
     def close(self) -> None:
         """Nothing of it is left."""
-        kill_session(self._process.pid)
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with suppress(BrokenPipeError):
-                    stream.close()
-        self._process.wait(WAIT_SECONDS)
+        self.kill()
         self._stack.close()
 
     def log(self) -> str:
         """The end of what it said."""
         return self._log.read_text()[-4000:]
 
-    def _strike(self, how: How, port: int) -> None:
-        leader = self._process.pid
-        if how is How.WORKER:
-            kill(process_at(port, int(self.gate.url.rsplit(":", 1)[1]), leader))
-        elif how in {How.ORPHAN, How.ZOMBIE}:
-            kill(leader)
+    def _strike(self, how: How) -> None:
+        if how in {How.ORPHAN, How.ZOMBIE}:
+            kill(self._process.pid)
         else:
-            kill_session(leader)
-
-
-class Drivers:
-    """Gives out drivers, and has the next one start up meanwhile."""
-
-    def __init__(self, deployed: Deployed, count: int, client: Client = Client.WRITE) -> None:
-        self._deployed = deployed
-        self.client = client
-        self._left = count
-        self._spare: Driver | None = None
-        self._given: list[Driver] = []
-        self._prepare()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close_given()
-        if self._spare is not None:
-            self._spare.close()
-
-    def begin(self, task: Task, point: Point | None) -> Driver:
-        """The next driver, at work."""
-        driver = self._spare or Driver(self._deployed, self.client)
-        self._spare = None
-        self._given.append(driver)
-        driver.begin(task, point)
-        self._prepare()
-        return driver
-
-    def close_given(self) -> None:
-        """Nothing is left of those that were given out."""
-        while self._given:
-            self._given.pop().close()
-
-    def _prepare(self) -> None:
-        if self._left > 0:
-            self._left -= 1
-            self._spare = Driver(self._deployed, self.client)
+            kill_session(self._process.pid)
 
 
 @dataclass
@@ -231,70 +171,55 @@ class Stage:
     """What all trials share."""
 
     deployed: Deployed
-    drivers: Drivers
+    client: Client
     work: Path
-
-    def trial(self, case: Case, what: str) -> Trial:
-        """A new destination with old files, read all the time."""
-        name = f"{self.drivers.client}-{case.name}-{what}".replace(" ", "-")
-        commits = BATCHES if case.stream else (1 if case.again else None)
-        judge: Callable[[Mapping[str, bytes]], None] = check_stream if case.stream else check
-        return Trial(self.deployed, name, judge, OLD, frozenset(case.replaced), commits)
-
-    def begin(self, trial: Trial, case: Case, point: Point | None) -> Driver:
-        """A driver at work there."""
-        directory = self.work / trial.name if case.stream else None
-        if directory is not None and not directory.exists():
-            _fill(directory / "in")
-        task = Task(
-            trial.uri,
-            case.mode,
-            case.options,
-            str(directory or ""),
-            survives=point is not None and point.how is How.ZOMBIE,
-        )
-        driver = self.drivers.begin(task, point)
-        trial.gates.append(driver.gate)
-        return driver
 
     def record(self, case: Case) -> list[Seen]:
         """The requests of a driver that nothing happens to."""
-        trial = self.trial(case, "in peace")
-        with self._ending(trial):
-            driver = self.begin(trial, case, None)
+        with self._trial(case, "in peace") as trial, self._driver(trial, case) as driver:
             driver.end()
         return list(driver.gate.requests)
 
     def kill_at(self, case: Case, point: Point) -> Trial:
         """One dies, others come after it if the case says so; then the sweep, and the verdict."""
-        trial = self.trial(case, str(point))
-        with self._ending(trial):
-            driver = self.begin(trial, case, point)
+        with self._trial(case, str(point)) as trial, self._driver(trial, case, point) as driver:
             driver.await_strike()
-            if point.how is How.WORKER:
-                driver.end()
-            elif point.how is How.ORPHAN:
+            if point.how is How.ORPHAN:
                 driver.await_jvm()
             elif point.how is not How.ZOMBIE:
                 driver.kill()
             if case.again:
-                self.begin(trial, case, None).end()
+                with self._driver(trial, case) as another:
+                    another.end()
             settle(trial)
             driver.gate.release()
             if point.how is How.ZOMBIE:
                 driver.await_quiet()
-                driver.kill()
         return trial
 
     @contextmanager
-    def _ending(self, trial: Trial) -> Iterator[None]:
-        try:
-            with watched(trial):
-                yield
-                settle(trial)
-            trial.verdict()
-        finally:
-            self.drivers.close_given()
+    def _trial(self, case: Case, what: str) -> Iterator[Trial]:
+        """A new destination with old files, read all the time, and judged at the end."""
+        name = f"{self.client}-{case.name}-{what}".replace(" ", "-")
+        commits = BATCHES if case.stream else (1 if case.again else None)
+        judge: Callable[[Mapping[str, bytes]], None] = check_stream if case.stream else check
+        trial = Trial(self.deployed, name, judge, OLD, frozenset(case.replaced), commits)
+        with watched(trial):
+            yield trial
+            settle(trial)
+        trial.verdict()
+
+    @contextmanager
+    def _driver(self, trial: Trial, case: Case, point: Point | None = None) -> Iterator[Driver]:
+        """A driver at work there."""
+        directory = self.work / trial.name if case.stream else None
+        if directory is not None and not directory.exists():
+            _fill(directory / "in")
+        survives = point is not None and point.how is How.ZOMBIE
+        task = Task(trial.uri, case.mode, case.options, str(directory or ""), survives)
+        with closing(Driver(self.deployed, self.client, task, point)) as driver:
+            trial.gates.append(driver.gate)
+            yield driver
 
 
 def _fill(directory: Path) -> None:
