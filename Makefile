@@ -110,7 +110,7 @@ soak: setup ## Simulate until stopped: make soak ARGS="--minutes 10", or ARGS="-
 	$(BIN)/python -m tests.engines.sim $(ARGS)
 
 .PHONY: fuzz
-fuzz: setup ## Change documents by chance: make fuzz ARGS="--minutes 10 --jobs", or ARGS="--seed 17"
+fuzz: setup ## Change documents by chance: make fuzz ARGS="--minutes 10 --jobs"
 	$(BIN)/python -m tests.engines.fuzz $(ARGS)
 
 .PHONY: chaos

@@ -36,6 +36,12 @@ class Scenario:
     def name(self) -> str:
         return self.prepare.__name__
 
+    def begin(self, world: World) -> World:
+        """The world with the job, and a stranger's upload beside it."""
+        world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
+        self.prepare(world)
+        return world
+
 
 def part(task: str, directory: str = "") -> str:
     return f"{directory}part-{task}-{JOB}.parquet"

@@ -206,8 +206,7 @@ def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
     def check(point: int) -> bool:
         plan = FaultPlan()
         world = World(plan=plan)
-        world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
-        scenario.prepare(world)
+        scenario.begin(world)
         fired: list[int] = []
 
         def lose_it() -> None:

@@ -11,12 +11,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.engines.chaos.driver.deployment import local_up
-from tests.engines.chaos.driver.gate import REQUEST, RESULT, THE_RESULT, How, Point, Seen
+from tests.engines.chaos.driver.gate import REQUEST, THE_RESULT, How, Point, Seen
 from tests.engines.chaos.driver.program import Client
 from tests.engines.chaos.driver.spark import CASES, Case, Stage
 
-# Requests that change nothing, so it is the same when they arrive.
-LOOKS = ("probe", RESULT, THE_RESULT, "GET ", "HEAD ")
 DECISIVE = {"part 1", "manifest", REQUEST, THE_RESULT}
 AT_ONCE = (How.BEFORE, How.AFTER)
 
@@ -52,20 +50,16 @@ def points(case: Case, requests: Sequence[Seen]) -> list[Point]:
         return list(dict.fromkeys((*_of_each_kind(requests, tuple(How)), *last)))
     killed = list(_of_each_kind(requests, AT_ONCE))
     if case.stream:
-        late = _of_each_kind(requests, (How.LATE,))
-        return [one for one in killed if one.how is How.AFTER or one.name == REQUEST] + [*late]
+        return [one for one in killed if one.how is How.AFTER or one.name == REQUEST]
     return [one for one in killed if one.how is How.AFTER and one.name in DECISIVE] + [
-        Point(REQUEST, 1, how) for how in (How.BEFORE, How.LATE, How.ZOMBIE)
+        Point(REQUEST, 1, how) for how in (How.BEFORE, How.ZOMBIE)
     ]
 
 
 def _of_each_kind(requests: Sequence[Seen], hows: Sequence[How]) -> Iterator[Point]:
-    """Of each kind of request the first, in each way that says something there."""
+    """Of each kind of request the first, in each way."""
     first = {seen.name: seen.nth for seen in reversed(requests)}
-    for name, nth in first.items():
-        for how in hows:
-            if not (how is How.LATE and name.startswith(LOOKS)):
-                yield Point(name, nth, how)
+    return (Point(name, nth, how) for name, nth in first.items() for how in hows)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import io
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
 from urllib.parse import parse_qs
@@ -32,9 +32,7 @@ class How(StrEnum):
 
     BEFORE = "before"  # all of the client dies; the request is never executed
     AFTER = "after"  # all of the client dies; the request was executed, its answer is lost
-    LATE = "late"  # all of the client dies; the request arrives when all else is over
-    ORPHAN = "orphan"  # the driver's Python dies; its JVM notices and ends
-    ZOMBIE = "zombie"  # the driver's Python dies, all else stalls here until all else is over
+    ZOMBIE = "zombie"  # the driver's Python dies, the rest stalls here until all else is over
 
 
 @dataclass(frozen=True, order=True)
@@ -90,7 +88,6 @@ class _Call:
     environ: dict[str, Any]
     seen: Seen
     answer: Response | None  # of a look
-    released: threading.Event = field(default_factory=threading.Event)
 
 
 class Gate:
@@ -111,7 +108,7 @@ class Gate:
         self._proxy = ProxyMiddleware(_nowhere, {}, timeout=TIMEOUT_SECONDS)
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
-        self._kept: _Call | None = None
+        self._released = threading.Event()
         self._dead = False
         self._idle = threading.Condition()
         self._active = 0
@@ -125,8 +122,7 @@ class Gate:
 
     def __exit__(self, *_: object) -> None:
         self._dead = True
-        if self._kept is not None:
-            self._kept.released.set()
+        self.release()
         self._server.shutdown()
         self._server.server_close()
 
@@ -143,13 +139,8 @@ class Gate:
             return {one.job for one in self.requests if (one.name, one.status) == (REQUEST, 200)}
 
     def release(self) -> None:
-        """Execute the request that was kept, or let it go on."""
-        call = self._kept
-        if call is None:
-            return
-        if self.point is not None and self.point.how is How.LATE:
-            self._execute(call)
-        call.released.set()
+        """Let a zombie go on."""
+        self._released.set()
 
     def settled(self, seconds: float = TIMEOUT_SECONDS) -> None:
         """Wait until no request is on its way: what a dead client sent may still be executed."""
@@ -188,19 +179,16 @@ class Gate:
     def _hit(self, how: How, call: _Call) -> Response:
         if how is How.AFTER:
             self._execute(call)
-        if how in {How.LATE, How.ZOMBIE}:
-            self._kept = call
-        self._dead = how in {How.BEFORE, How.AFTER, How.LATE}
+        self._dead = how is not How.ZOMBIE
         self._strike(how)
         self.struck.set()
-        if how is How.ZOMBIE:  # its request waits here
-            with self._idle:  # it stands still: nobody waits for it
-                self._active -= 1
-            call.released.wait()
-            with self._idle:
-                self._active += 1
         if self._dead:
             return Response(status=503)
+        with self._idle:  # it stands still: nobody waits for it
+            self._active -= 1
+        self._released.wait()
+        with self._idle:
+            self._active += 1
         return self._execute(call)
 
     def _execute(self, call: _Call) -> Response:

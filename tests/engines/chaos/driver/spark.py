@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from tests.e2e.conftest import ROOT, Deployed
 from tests.engines.chaos.driver.deployment import until
 from tests.engines.chaos.driver.gate import Gate, How, Point, Seen
-from tests.engines.chaos.driver.processes import kill, kill_session, session
+from tests.engines.chaos.driver.processes import kill, kill_session
 from tests.engines.chaos.driver.program import BATCH_ROWS, ROWS, Client, Task, partition_of, text_of
 from tests.engines.chaos.driver.trial import Trial, settle, watched
 
@@ -126,12 +126,6 @@ class Driver:
         )
         assert self.gate.struck.is_set(), f"{self.gate.point} is not on its way"
 
-    def await_jvm(self) -> None:
-        """Wait until what its Python has left behind has ended by itself."""
-        leader = self._process.pid
-        until(lambda: not session(leader), f"processes {session(leader)} to end", WAIT_SECONDS)
-        self.gate.settled()
-
     def await_quiet(self) -> None:
         """Wait until a zombie has said its last word on the job, and has nothing more to ask."""
         if self._client is not Client.WRITE:  # whose JVM knows nothing of the job
@@ -160,7 +154,7 @@ class Driver:
         return self._log.read_text()[-4000:]
 
     def _strike(self, how: How) -> None:
-        if how in {How.ORPHAN, How.ZOMBIE}:
+        if how is How.ZOMBIE:
             kill(self._process.pid)
         else:
             kill_session(self._process.pid)
@@ -184,9 +178,7 @@ class Stage:
         """One dies, others come after it if the case says so; then the sweep, and the verdict."""
         with self._trial(case, str(point)) as trial, self._driver(trial, case, point) as driver:
             driver.await_strike()
-            if point.how is How.ORPHAN:
-                driver.await_jvm()
-            elif point.how is not How.ZOMBIE:
+            if point.how is not How.ZOMBIE:
                 driver.kill()
             if case.again:
                 with self._driver(trial, case) as another:
