@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from s3commit.core.commit import acquire_destination as acquire
 from s3commit.core.commit import check_conditions as conditions
 from s3commit.core.commit import tidy_up
@@ -57,18 +59,12 @@ _SCALED: list[tuple[tuple[Any, ...], str, list[Any]]] = [
 @contextmanager
 def scaled(rng: random.Random) -> Iterator[None]:
     """The numbers of the protocol, made small for one run."""
-    before = [
-        (module, name, getattr(module, name)) for modules, name, _ in _SCALED for module in modules
-    ]
-    for modules, name, values in _SCALED:
-        chosen = rng.choice(values)
-        for module in modules:
-            setattr(module, name, chosen)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        for modules, name, values in _SCALED:
+            chosen = rng.choice(values)
+            for module in modules:
+                patch.setattr(module, name, chosen)
         yield
-    finally:
-        for module, name, value in before:
-            setattr(module, name, value)
 
 
 class World:
