@@ -103,7 +103,7 @@ test-long: setup java ## What the tests search for longer than one waits every d
 
 .PHONY: quick
 quick: lint ## Lint, and the tests of core, writer, functions and documents: for every day
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) $(addprefix tests/,core writer lambdas fakes docs fuzz)
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) $(addprefix tests/,core writer lambdas docs fuzz)
 
 .PHONY: soak
 soak: setup ## Simulate until stopped: make soak ARGS="--minutes 10", or ARGS="--seed 17"

@@ -30,7 +30,6 @@ from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.memory import MemoryLedger
 
 DIRECTORY, OTHER = job_directory(), job_directory(OTHER_JOB)
-FAULTS = ["before", "after", "answer lost"]
 
 
 def two_replace(world: World) -> None:
@@ -144,7 +143,7 @@ def test_i6_i8_i11_nothing_is_decided_beside_a_job_that_was_decided_before_the_l
     assert bool(waited) == (prepare is not append_and_replace)
 
 
-@pytest.mark.parametrize("when", FAULTS)
+@pytest.mark.parametrize("when", ["before", "answer lost"])
 @each_pair
 def test_i6_i8_a_healing_that_dies_anywhere_is_continued(
     when: str, prepare: Callable[[World], None]
@@ -154,12 +153,7 @@ def test_i6_i8_a_healing_that_dies_anywhere_is_continued(
         heal(world.ports, BUCKET)
         world.clock.advance(LONGEST_CALL)
         plan = FaultPlan()
-        strike = {
-            "before": plan.crash_before,
-            "after": plan.crash_after,
-            "answer lost": plan.lose_response,
-        }
-        strike[when](nth=point)
+        {"before": plan.crash_before, "answer lost": plan.lose_response}[when](nth=point)
         with contextlib.suppress(Crash, TransientError):
             heal(Ports(plan.wrap(world.store), plan.wrap(world.ledger), world.clock), BUCKET)
         heal_now(world)

@@ -30,9 +30,9 @@ if hadoop() >= (3, 4, 2):  # an older S3A puts a late request over the abort tha
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage() -> Iterator[Stage]:
     with local_up() as deployed:
-        yield Stage(deployed, Client.NATIVE, tmp_path_factory.mktemp("streams"))
+        yield Stage(deployed, Client.NATIVE)
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from tests.engines.chaos.driver.deployment import local_up
 from tests.engines.chaos.driver.gate import REQUEST, THE_RESULT, How, Point, Seen
@@ -25,11 +23,9 @@ def main() -> int:
     parser.add_argument("--client", type=Client, choices=list(Client), default=Client.WRITE)
     client = parser.parse_args().client
     kills, failed = 0, []
-    with local_up() as deployed, tempfile.TemporaryDirectory() as work:
-        stage = Stage(deployed, client, Path(work))
+    with local_up() as deployed:
+        stage = Stage(deployed, client)
         for case in CASES.values():
-            if case.stream and client is Client.NATIVE:
-                continue
             for point in points(case, stage.record(case)):
                 what, since = f"{client} {case.name} {point}", time.monotonic()
                 kills += 1
@@ -48,12 +44,8 @@ def points(case: Case, requests: Sequence[Seen]) -> list[Point]:
     if case.name == "append":
         last = _of_each_kind(requests[::-1], AT_ONCE)
         return list(dict.fromkeys((*_of_each_kind(requests, tuple(How)), *last)))
-    killed = list(_of_each_kind(requests, AT_ONCE))
-    if case.stream:
-        return [one for one in killed if one.how is How.AFTER or one.name == REQUEST]
-    return [one for one in killed if one.how is How.AFTER and one.name in DECISIVE] + [
-        Point(REQUEST, 1, how) for how in (How.BEFORE, How.ZOMBIE)
-    ]
+    killed = [one for one in _of_each_kind(requests, (How.AFTER,)) if one.name in DECISIVE]
+    return [*killed, *(Point(REQUEST, 1, how) for how in (How.BEFORE, How.ZOMBIE))]
 
 
 def _of_each_kind(requests: Sequence[Seen], hows: Sequence[How]) -> Iterator[Point]:

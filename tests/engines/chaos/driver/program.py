@@ -24,27 +24,22 @@ if TYPE_CHECKING:
 TASKS = 2
 ROWS = 3_600  # of some 4 KB: four files, two of which take two parts
 REPEATED = 64
-BATCH_ROWS = 40  # of a stream's micro-batch
 
 
 class Client(StrEnum):
     """What the driver writes with."""
 
-    WRITE = "write"  # the function `write`; a stream with `batch_writer`
+    WRITE = "write"  # the function `write`
     NATIVE = "native"  # Spark's own writer, with the jar
 
 
 @dataclass(frozen=True)
 class Task:
-    """What the driver is to do. ``stream`` is the directory of its source and its checkpoint.
-
-    ``survives``: its JVM lives on without it.
-    """
+    """What the driver is to do. ``survives``: its JVM lives on without it."""
 
     uri: str
     mode: str = "append"
     options: Mapping[str, str] = field(default_factory=dict)
-    stream: str = ""
     survives: bool = False
 
     def encode(self) -> str:
@@ -105,16 +100,6 @@ def write(spark: SparkSession, task: Task, client: Client) -> None:
     s3commit.spark.write(rows(spark), task.uri, mode=task.mode, **options)
 
 
-def write_stream(spark: SparkSession, task: Task) -> None:
-    """The stream: a micro-batch for each file of the source, until there are no more."""
-    source = spark.readStream.schema("id bigint, k int").option("maxFilesPerTrigger", 1)
-    writer = source.json(f"{task.stream}/in").repartition(TASKS).writeStream
-    options = {"commitTimeout": "120s", "partitionBy": "k", **task.options}
-    writer = writer.foreachBatch(s3commit.spark.batch_writer(task.uri, **options))
-    writer = writer.option("checkpointLocation", f"{task.stream}/checkpoint")
-    writer.trigger(availableNow=True).start().awaitTermination()
-
-
 def _leave_a_helper() -> None:
     """A child that holds the pipe by whose end the JVM learns of our death."""
     if os.fork() == 0:
@@ -129,10 +114,7 @@ def main() -> None:
     spark = make_session(native=client is Client.NATIVE)
     if task.survives:
         _leave_a_helper()
-    if task.stream:
-        write_stream(spark, task)
-    else:
-        write(spark, task, client)
+    write(spark, task, client)
 
 
 if __name__ == "__main__":

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -21,13 +19,12 @@ from tests.e2e.conftest import ROOT, Deployed
 from tests.engines.chaos.driver.deployment import until
 from tests.engines.chaos.driver.gate import Gate, How, Point, Seen
 from tests.engines.chaos.driver.processes import kill, kill_session
-from tests.engines.chaos.driver.program import BATCH_ROWS, ROWS, Client, Task, partition_of, text_of
+from tests.engines.chaos.driver.program import ROWS, Client, Task, partition_of, text_of
 from tests.engines.chaos.driver.trial import Trial, settle, watched
 
 PROGRAM = "tests.engines.chaos.driver.program"
 WAIT_SECONDS = 180
 QUIET_SECONDS = 3.0  # a zombie that asks nothing for so long has come to its end
-BATCHES = 2
 OLD = {f"table/k={number}/old.bin": b"old" for number in range(3)}
 LAST_WORDS = {"request.json", "abort request"}
 
@@ -41,7 +38,6 @@ class Case:
     options: Mapping[str, str] = field(default_factory=dict)
     replaced: tuple[str, ...] = ()
     again: bool = False  # another driver comes after the dead one
-    stream: bool = False
 
 
 CASES = {
@@ -56,34 +52,22 @@ CASES = {
             ("table/k=0/old.bin", "table/k=1/old.bin"),
         ),
         Case("once", options={"idempotencyKey": "the day"}, again=True),
-        Case("stream", again=True, stream=True),
     )
 }
 
 
 def check(files: Mapping[str, bytes]) -> None:
     """What is visible is the source, row for row."""
-    found = sorted(_rows(files, "text"))
-    wanted = [(number, partition_of(number), text_of(number)) for number in range(ROWS)]
-    assert len(found) == len(wanted), f"{len(found)} rows instead of {len(wanted)}"
-    assert found == wanted
-
-
-def check_stream(files: Mapping[str, bytes]) -> None:
-    """Each row of the stream's source is there once."""
-    found = sorted(_rows(files))
-    assert found == [(number, number % 2) for number in range(BATCHES * BATCH_ROWS)], found
-
-
-def _rows(files: Mapping[str, bytes], *more: str) -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = []
+    found: list[tuple[int, int, str]] = []
     for key, body in files.items():
         partition = int(key.split("/k=")[1].split("/")[0])
         # A file object: by a path pyarrow would take a partition column from it.
         columns = pq.read_table(io.BytesIO(body)).to_pydict()
-        rows = zip(columns["id"], *(columns[name] for name in more), strict=True)
-        found += [(row[0], partition, *row[1:]) for row in rows]
-    return found
+        rows = zip(columns["id"], columns["text"], strict=True)
+        found += [(number, partition, text) for number, text in rows]
+    wanted = [(number, partition_of(number), text_of(number)) for number in range(ROWS)]
+    assert len(found) == len(wanted), f"{len(found)} rows instead of {len(wanted)}"
+    assert sorted(found) == wanted
 
 
 class Driver:
@@ -166,7 +150,6 @@ class Stage:
 
     deployed: Deployed
     client: Client
-    work: Path
 
     def record(self, case: Case) -> list[Seen]:
         """The requests of a driver that nothing happens to."""
@@ -193,9 +176,7 @@ class Stage:
     def _trial(self, case: Case, what: str) -> Iterator[Trial]:
         """A new destination with old files, read all the time, and judged at the end."""
         name = f"{self.client}-{case.name}-{what}".replace(" ", "-")
-        commits = BATCHES if case.stream else (1 if case.again else None)
-        judge: Callable[[Mapping[str, bytes]], None] = check_stream if case.stream else check
-        trial = Trial(self.deployed, name, judge, OLD, frozenset(case.replaced), commits)
+        trial = Trial(self.deployed, name, check, OLD, frozenset(case.replaced), case.again)
         with watched(trial):
             yield trial
             settle(trial)
@@ -204,21 +185,8 @@ class Stage:
     @contextmanager
     def _driver(self, trial: Trial, case: Case, point: Point | None = None) -> Iterator[Driver]:
         """A driver at work there."""
-        directory = self.work / trial.name if case.stream else None
-        if directory is not None and not directory.exists():
-            _fill(directory / "in")
         survives = point is not None and point.how is How.ZOMBIE
-        task = Task(trial.uri, case.mode, case.options, str(directory or ""), survives)
+        task = Task(trial.uri, case.mode, case.options, survives)
         with closing(Driver(self.deployed, self.client, task, point)) as driver:
             trial.gates.append(driver.gate)
             yield driver
-
-
-def _fill(directory: Path) -> None:
-    """A file for each micro-batch; Spark takes the older one first."""
-    directory.mkdir(parents=True)
-    for batch in range(BATCHES):
-        ids = range(batch * BATCH_ROWS, (batch + 1) * BATCH_ROWS)
-        path = directory / f"{batch:03d}.json"
-        path.write_text("\n".join(json.dumps({"id": n, "k": n % 2}) for n in ids))
-        os.utime(path, (1_700_000_000 + batch,) * 2)

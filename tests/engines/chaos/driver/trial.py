@@ -43,16 +43,16 @@ class Look:
 class Trial:
     """A table, with files ``old`` (relative key → body) in it of which a commit replaces some.
 
-    ``check`` judges the files of the committed jobs by their relative keys. ``commits`` is how
-    many jobs must be committed at the end; None: one if its commit was asked for, else none.
+    ``check`` judges the files of the committed job by their relative keys. With ``again`` one job
+    must be committed at the end; without, those whose commit was asked for.
     """
 
     deployed: Deployed
     name: str
     check: Check
-    old: Mapping[str, bytes] = field(default_factory=dict)
-    replaced: frozenset[str] = frozenset()
-    commits: int | None = None
+    old: Mapping[str, bytes]
+    replaced: frozenset[str]
+    again: bool
     gates: list[Gate] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
     seen_too_early: list[str] = field(default_factory=list)
@@ -157,10 +157,9 @@ class Trial:
         final = self.looks[-1]
         outcomes, asked = self.outcomes(), self.asked
         committed = {job for job, outcome in outcomes.items() if outcome == "COMMITTED"}
-        expected = self.commits if self.commits is not None else len(asked)
         facts = f"{self.name}: {outcomes}, asked for {asked}"
         assert committed <= asked, facts
-        assert len(committed) == expected, facts
+        assert len(committed) == (1 if self.again else len(asked)), facts
         assert all(outcomes.values()), facts
         states = {job: str(self.state(job)) for job in outcomes}
         assert states == outcomes, facts
@@ -183,8 +182,6 @@ class Trial:
 
     def _judge_looks(self, new: frozenset[str]) -> None:
         assert not self.seen_too_early, f"{self.name}: I1: {self.seen_too_early}"
-        if self.commits is not None and self.commits > 1:
-            return  # whose the marker was is not known
         for look in self.looks:
             if not self.replaced <= look.data:
                 assert new <= look.data, f"{self.name}: I10: {look}"
