@@ -121,7 +121,8 @@ def test_i3_i8_a_job_that_has_ended_stays_so_whatever_becomes_of_its_job_json() 
 
 def test_i8_a_job_whose_marker_was_seen_is_never_undone_even_if_ledger_and_files_are_lost() -> None:
     """A reader may act on the marker at once, as one does that makes one file of many."""
-    world, directory = World(plan=FaultPlan().crash_before("advance", nth=3)), job_directory()
+    world, directory = World(), job_directory()
+    world.plan.crash_after("put", where=lambda call: call.key == directory.success)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
     with pytest.raises(Crash):
         world.run(directory)
