@@ -24,7 +24,7 @@ from s3commit.core.ports.bundle import Ports
 from tests.core.enumerated import every_point
 from tests.core.healed import heal_now
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
-from tests.crash.scenarios import KEY, POLICIES, SCENARIOS, Scenario, check_ended, fill
+from tests.crash.scenarios import KEY, POLICIES, SCENARIOS, Scenario, check_ended, fill, lose
 from tests.fakes.execution import run_execution
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.memory import MemoryLedger
@@ -71,13 +71,6 @@ each_pair = pytest.mark.parametrize("prepare", PAIRS, ids=lambda one: one.__name
 def dies(world: World) -> None:
     with contextlib.suppress(Crash):
         world.run(DIRECTORY)
-
-
-def lose(world: World) -> None:
-    """The table is empty, and nothing fails any more."""
-    world.ledger.lose()
-    world.plan = FaultPlan()
-    world.ports = world.unplanned
 
 
 def decided(prepare: Callable[[World], None] = two_replace) -> World:
