@@ -104,14 +104,14 @@ test-long: setup java ## What the tests search for longer than one waits every d
 
 .PHONY: quick
 quick: lint ## Lint, and the tests of core, writer, functions and documents: for every day
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) $(addprefix tests/,core writer lambdas fakes docs fuzz)
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) $(addprefix tests/,core writer lambdas docs fuzz)
 
 .PHONY: soak
 soak: setup ## Simulate until stopped: make soak ARGS="--minutes 10", or ARGS="--seed 17"
 	$(BIN)/python -m tests.engines.sim $(ARGS)
 
 .PHONY: fuzz
-fuzz: setup ## Change documents by chance: make fuzz ARGS="--minutes 10 --jobs", or ARGS="--seed 17"
+fuzz: setup ## Change documents by chance: make fuzz ARGS="--minutes 10 --jobs"
 	$(BIN)/python -m tests.engines.fuzz $(ARGS)
 
 .PHONY: chaos

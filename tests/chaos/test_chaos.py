@@ -14,13 +14,13 @@ from tests.engines.chaos.programs import KINDS, draw
 from tests.engines.chaos.world import PROJECT
 
 # A seed whose few jobs are of all kinds, and whose adversary does not let any function go free.
-SEED = 24
+SEED = 22
 JOBS = 24
 FAULTS = (
     "killed before a request", "killed after a request", "ingest killed", "dispatch killed",
     "complete killed", "end killed", "client killed", "execution stopped",
-    "execution started by mistake", "message lost", "message late", "message twice", "redelivered",
-    "S3 500", "S3 503", "S3 connection reset", "DynamoDB",
+    "execution started by mistake", "message lost", "message late", "message twice",
+    "message redelivered", "s3 500", "s3 503", "s3 reset", "dynamodb",
 )  # fmt: skip
 MINUTES = 10  # of a machine that has much else to do
 
@@ -38,7 +38,7 @@ def run() -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    report: dict[str, Any] = json.loads(done.stdout)
     return report
 
 

@@ -205,13 +205,14 @@ def test_i12_whoever_has_many_jobs_keeps_no_other_job_from_its_turn_for_long(
     monkeypatch.setattr(sweeping, "MOST_RECORDS", 10)
     for job_id in ids(50):
         announced(world, job_directory(job_id, "theirs/"))
-    ours = job_directory(OTHER_JOB, "ours/")
-    announced(world, ours)
-    theirs = [one.ref for one in world.ledger._jobs.values() if one.ref != ours.ref]
+    theirs = list(world.ledger._jobs)
+    ours = [job_directory(OTHER_JOB, f"ours/{number}/") for number in range(3)]
+    for directory in ours:
+        announced(world, directory)
     world.later(LIMITS.abandoned + HOUR)
     for _ in range(60):
         world.sweep()
-        if abandoned_at(world, ours):
+        if all(abandoned_at(world, directory) for directory in ours):
             break
         for ref in theirs:  # they come again and again
             record = world.ledger._jobs[ref]

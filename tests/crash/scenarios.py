@@ -10,6 +10,7 @@ from s3commit.core.model.locks import key_digest
 from s3commit.core.ports.bundle import Ports
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 from tests.fakes.execution import run_execution
+from tests.fakes.faults import FaultPlan
 
 KEY = "2026-11-21"
 BEFORE = {
@@ -35,6 +36,12 @@ class Scenario:
     @property
     def name(self) -> str:
         return self.prepare.__name__
+
+    def begin(self, world: World) -> World:
+        """The world with the job, and a stranger's upload beside it."""
+        world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
+        self.prepare(world)
+        return world
 
 
 def part(task: str, directory: str = "") -> str:
@@ -138,6 +145,13 @@ def keyed_again(world: World) -> None:
     world.request(other, world.attempt(other, "t0"))
     run_execution(Ports(world.store, world.ledger, world.clock), other)
     keyed(world)
+
+
+def lose(world: World) -> None:
+    """The table is empty, and nothing fails any more."""
+    world.ledger.lose()
+    world.plan = FaultPlan()
+    world.ports = world.unplanned
 
 
 SCENARIOS = [

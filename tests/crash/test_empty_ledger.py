@@ -24,13 +24,12 @@ from s3commit.core.ports.bundle import Ports
 from tests.core.enumerated import every_point
 from tests.core.healed import heal_now
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
-from tests.crash.scenarios import KEY, POLICIES, SCENARIOS, Scenario, check_ended, fill
+from tests.crash.scenarios import KEY, POLICIES, SCENARIOS, Scenario, check_ended, fill, lose
 from tests.fakes.execution import run_execution
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.memory import MemoryLedger
 
 DIRECTORY, OTHER = job_directory(), job_directory(OTHER_JOB)
-FAULTS = ["before", "after", "answer lost"]
 
 
 def two_replace(world: World) -> None:
@@ -72,13 +71,6 @@ each_pair = pytest.mark.parametrize("prepare", PAIRS, ids=lambda one: one.__name
 def dies(world: World) -> None:
     with contextlib.suppress(Crash):
         world.run(DIRECTORY)
-
-
-def lose(world: World) -> None:
-    """The table is empty, and nothing fails any more."""
-    world.ledger.lose()
-    world.plan = FaultPlan()
-    world.ports = world.unplanned
 
 
 def decided(prepare: Callable[[World], None] = two_replace) -> World:
@@ -144,7 +136,7 @@ def test_i6_i8_i11_nothing_is_decided_beside_a_job_that_was_decided_before_the_l
     assert bool(waited) == (prepare is not append_and_replace)
 
 
-@pytest.mark.parametrize("when", FAULTS)
+@pytest.mark.parametrize("when", ["before", "answer lost"])
 @each_pair
 def test_i6_i8_a_healing_that_dies_anywhere_is_continued(
     when: str, prepare: Callable[[World], None]
@@ -154,12 +146,7 @@ def test_i6_i8_a_healing_that_dies_anywhere_is_continued(
         heal(world.ports, BUCKET)
         world.clock.advance(LONGEST_CALL)
         plan = FaultPlan()
-        strike = {
-            "before": plan.crash_before,
-            "after": plan.crash_after,
-            "answer lost": plan.lose_response,
-        }
-        strike[when](nth=point)
+        {"before": plan.crash_before, "answer lost": plan.lose_response}[when](nth=point)
         with contextlib.suppress(Crash, TransientError):
             heal(Ports(plan.wrap(world.store), plan.wrap(world.ledger), world.clock), BUCKET)
         heal_now(world)
@@ -206,8 +193,7 @@ def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
     def check(point: int) -> bool:
         plan = FaultPlan()
         world = World(plan=plan)
-        world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
-        scenario.prepare(world)
+        scenario.begin(world)
         fired: list[int] = []
 
         def lose_it() -> None:

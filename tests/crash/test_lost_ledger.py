@@ -16,7 +16,7 @@ from s3commit.core.model.states import JobState
 from tests.core.enumerated import every_point
 from tests.core.healed import heal_now
 from tests.core.world import BUCKET, JOB, World, job_directory
-from tests.crash.scenarios import BEFORE, POLICIES, SCENARIOS, Scenario, check_ended, fill
+from tests.crash.scenarios import BEFORE, POLICIES, SCENARIOS, Scenario, check_ended, fill, lose
 from tests.fakes.execution import run_execution
 from tests.fakes.faults import Crash, FaultPlan
 
@@ -25,25 +25,17 @@ COMMITTED = [
 ]
 
 
-def forget(world: World) -> None:
-    """What runs from now on has an empty ledger, and dies no more."""
-    world.ledger.lose()
-    world.plan = FaultPlan()
-    world.ports = world.unplanned
-
-
-def at_every_call(check: Callable[[World], None], prepare: Callable[[World], None]) -> None:
+def at_every_call(check: Callable[[World], None], prepare: Callable[[World], object]) -> None:
     """``check`` a world in which the job of ``prepare`` died, with the ledger, after each call."""
 
     def check_after(point: int) -> FaultPlan:
         plan = FaultPlan().crash_after(nth=point)
         world = World(plan=plan)
-        world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
         prepare(world)
         try:
             world.run(job_directory())
         except Crash:
-            forget(world)
+            lose(world)
             check(world)
         return plan
 
@@ -56,7 +48,7 @@ def test_i2_i4_i8_i10_i11_a_job_that_would_be_committed_is(scenario: Scenario) -
         world.run(job_directory(), "execution-2")
         check_ended(world, scenario)
 
-    at_every_call(check, scenario.prepare)
+    at_every_call(check, scenario.begin)
 
 
 @pytest.mark.parametrize("scope", Scope)
@@ -121,7 +113,8 @@ def test_i3_i8_a_job_that_has_ended_stays_so_whatever_becomes_of_its_job_json() 
 
 def test_i8_a_job_whose_marker_was_seen_is_never_undone_even_if_ledger_and_files_are_lost() -> None:
     """A reader may act on the marker at once, as one does that makes one file of many."""
-    world, directory = World(plan=FaultPlan().crash_before("advance", nth=3)), job_directory()
+    world, directory = World(), job_directory()
+    world.plan.crash_after("put", where=lambda call: call.key == directory.success)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
     with pytest.raises(Crash):
         world.run(directory)

@@ -15,7 +15,7 @@ from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.ports.bundle import Ports
 from tests.core.enumerated import every_point
-from tests.core.world import BUCKET, World, job_directory
+from tests.core.world import World, job_directory
 from tests.crash.scenarios import POLICIES, SCENARIOS, Scenario, check_ended
 from tests.fakes import execution
 from tests.fakes.execution import SUPERSEDED, CompleteUnits
@@ -45,8 +45,7 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_an_execution_that_was_overtaken_at_any_call_d
             check_ended(world, scenario)
 
         world.plan.run_before(None, second, nth=point)
-        world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
-        scenario.prepare(world)
+        scenario.begin(world)
         world.run(job_directory(), "execution-1")
         check_ended(world, scenario)
         return world.plan
@@ -84,8 +83,7 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
 
         strike = {"before": world.plan.run_before, "after": world.plan.run_after}[when]
         strike(None, twin, nth=point)
-        world.store.create_upload(BUCKET, "sales2/theirs", metadata={}, content_type="x")
-        scenario.prepare(world)
+        scenario.begin(world)
         entered = world.run(job_directory(), "execution-1")
         assert SUPERSEDED not in entered, (point, entered)
         check_ended(world, scenario)

@@ -6,17 +6,11 @@ import pytest
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Conflict, Outcome
-from s3commit.core.model.limits import (
-    HOLDER_SECONDS,
-    LONGEST_WAIT,
-    MAX_WAIT_SECONDS,
-)
+from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.states import JobState
 from tests.core.world import JOB, OTHER_JOB, World, job_directory
 from tests.fakes.execution import SUPERSEDED, run_execution
 from tests.fakes.faults import Crash, FaultPlan
-
-# Two jobs, each moment chosen.
 
 
 def asked(world: World, job_id: str, conflict: Conflict) -> JobDirectory:
@@ -32,35 +26,11 @@ def outcome(world: World, directory: JobDirectory) -> tuple[Outcome, str]:
     return world.result(directory).outcome, error.code if error else ""
 
 
-def test_waiting_has_a_limit_and_the_message_names_the_holder() -> None:
-    world = World(plan=FaultPlan().crash_after("decide"))
-    holder = asked(world, JOB, Conflict.REPLACE)
-    with pytest.raises(Crash):
-        world.run(holder)
-    waiting = asked(world, OTHER_JOB, Conflict.REPLACE)
-    pauses: list[str] = []
-
-    def pause() -> None:
-        pauses.append(world.clock.now())
-        world.clock.advance(LONGEST_WAIT)
-
-    run_execution(world.ports, waiting, pause=pause)
-    assert len(pauses) == MAX_WAIT_SECONDS // LONGEST_WAIT
-    assert outcome(world, waiting) == (Outcome.ABORTED, "DESTINATION_BUSY")
-    error = world.result(waiting).error
-    assert error is not None
-    assert JOB in error.message
-    assert {lock.ref for lock in world.ledger._locks.values()} == {holder.ref}
-    world.run(holder, "execution-2")
-    assert outcome(world, holder) == (Outcome.COMMITTED, "")
-
-
-@pytest.mark.parametrize("verb", ["lock", "put"])
+@pytest.mark.parametrize("verb", ["lock", "decide"])
 def test_i6_a_holder_that_died_before_its_decision_blocks_for_a_limited_time(verb: str) -> None:
     """After 40 minutes it is made unable to be decided, and only then is its lock taken."""
-    dies_at = {"lock": FaultPlan().crash_after("lock")}
-    plan = dies_at.get(verb) or FaultPlan().crash_before("decide")
-    world = World(plan=plan)
+    crash = FaultPlan().crash_after if verb == "lock" else FaultPlan().crash_before
+    world = World(plan=crash(verb))
     dead = asked(world, JOB, Conflict.REPLACE)
     with pytest.raises(Crash):
         world.run(dead)

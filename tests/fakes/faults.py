@@ -18,7 +18,6 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Any, Self, TypedDict, TypeVar, Unpack, cast
 
 from s3commit.core.model.errors import TransientError
@@ -37,6 +36,9 @@ class Call:
     number: int
     verb: str
     arguments: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"call {self.number}, {self.verb} {self.key}"
 
     @property
     def key(self) -> str:
@@ -58,24 +60,17 @@ class When(TypedDict, total=False):
     where: Predicate | None
 
 
-class _Effect(Enum):
-    FAIL = auto()
-    CRASH_BEFORE = auto()
-    CRASH_AFTER = auto()
-    LOSE_RESPONSE = auto()
-    RUN_BEFORE = auto()
-    RUN_AFTER = auto()
+Action = Callable[[Call], object]
 
 
 @dataclass(slots=True)
 class _Rule:
-    effect: _Effect
     verb: str | None
+    before: Action | None = None
+    after: Action | None = None
     nth: int = 1
     times: int | None = 1
     where: Predicate | None = None
-    error: Exception | None = None
-    action: Callable[[], object] | None = None
     seen: int = 0
 
     def strikes(self, call: Call) -> bool:
@@ -101,31 +96,32 @@ class FaultPlan:
 
     def fail(self, verb: str | None, error: Exception, **when: Unpack[When]) -> Self:
         """Raise ``error`` instead of the call."""
-        return self._add(_Effect.FAIL, verb, when, error=error)
+        return self._add(verb, when, before=_raising(lambda _: error))
 
     def crash_before(self, verb: str | None = None, **when: Unpack[When]) -> Self:
         """Die before the call."""
-        return self._add(_Effect.CRASH_BEFORE, verb, when)
+        return self._add(verb, when, before=_raising(lambda call: Crash(f"before {call}")))
 
     def crash_after(self, verb: str | None = None, **when: Unpack[When]) -> Self:
         """Die when the call has been performed."""
-        return self._add(_Effect.CRASH_AFTER, verb, when)
+        return self._add(verb, when, after=_raising(lambda call: Crash(f"after {call}")))
 
     def lose_response(self, verb: str | None = None, **when: Unpack[When]) -> Self:
         """Perform the call, then raise `TransientError` as if the answer had been lost."""
-        return self._add(_Effect.LOSE_RESPONSE, verb, when)
+        lost = _raising(lambda call: TransientError(f"the answer to {call} was lost"))
+        return self._add(verb, when, after=lost)
 
     def run_before(
         self, verb: str | None, action: Callable[[], object], **when: Unpack[When]
     ) -> Self:
         """Run ``action`` before the call: another process that gets in between."""
-        return self._add(_Effect.RUN_BEFORE, verb, when, action=action)
+        return self._add(verb, when, before=lambda _: action())
 
     def run_after(
         self, verb: str | None, action: Callable[[], object], **when: Unpack[When]
     ) -> Self:
         """Run ``action`` when the call has been performed, before its caller continues."""
-        return self._add(_Effect.RUN_AFTER, verb, when, action=action)
+        return self._add(verb, when, after=lambda _: action())
 
     def wrap(self, target: T) -> T:
         """``target`` under this plan: the same methods, recorded and struck."""
@@ -167,17 +163,25 @@ class FaultPlan:
             if struck:
                 self._fired.append(record)
         for rule in struck:
-            _before(rule, record)
+            if rule.before is not None:
+                rule.before(record)
         result = call()
         if isinstance(result, Iterator):  # a lazy listing has not happened yet
             result = iter(list(result))
         for rule in struck:
-            _after(rule, record)
+            if rule.after is not None:
+                rule.after(record)
         return result
 
-    def _add(self, effect: _Effect, verb: str | None, when: When, **does: Any) -> Self:
+    def _add(
+        self,
+        verb: str | None,
+        when: When,
+        before: Action | None = None,
+        after: Action | None = None,
+    ) -> Self:
         with self._lock:
-            self._rules.append(_Rule(effect, verb, **when, **does))
+            self._rules.append(_Rule(verb, before, after, **when))
         return self
 
 
@@ -206,19 +210,8 @@ def _names(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
 
 
-def _before(rule: _Rule, call: Call) -> None:
-    if rule.effect is _Effect.FAIL and rule.error is not None:
-        raise rule.error
-    if rule.effect is _Effect.CRASH_BEFORE:
-        raise Crash(f"before call {call.number}, {call.verb} {call.key}")
-    if rule.effect is _Effect.RUN_BEFORE and rule.action is not None:
-        rule.action()
+def _raising(make: Callable[[Call], BaseException]) -> Action:
+    def act(call: Call) -> None:
+        raise make(call)
 
-
-def _after(rule: _Rule, call: Call) -> None:
-    if rule.effect is _Effect.CRASH_AFTER:
-        raise Crash(f"after call {call.number}, {call.verb} {call.key}")
-    if rule.effect is _Effect.LOSE_RESPONSE:
-        raise TransientError(f"the answer to {call.verb} {call.key} was lost")
-    if rule.effect is _Effect.RUN_AFTER and rule.action is not None:
-        rule.action()
+    return act

@@ -25,7 +25,7 @@ from s3commit.core.model.locks import (
 from s3commit.core.model.record import AttemptRecord, Healing, JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Expected, HeldError, Ledger
-from tests.fakes.item_limits import attempt_item, beside_item, check_item, job_item
+from tests.fakes.item_limits import check_beside, check_record
 
 OPEN = JobState.OPEN
 
@@ -158,7 +158,7 @@ class MemoryLedger(Ledger):
 
     def record_attempt(self, attempt: AttemptRecord) -> None:
         """See `Ledger.record_attempt`."""
-        check_item(attempt_item(attempt))
+        check_record(attempt)
         with self._lock:
             noted = self._attempts.setdefault(attempt.ref, {})
             noted.setdefault((attempt.task_id, attempt.attempt_id), attempt)
@@ -230,8 +230,8 @@ class MemoryLedger(Ledger):
 
 def _check_size(record: JobRecord, put: Collection[Item], others: int) -> None:
     """Raise `InvalidInputError` for a transaction with ``others`` that DynamoDB would refuse."""
-    check_item(job_item(record))
+    check_record(record)
     for one in put:
-        check_item(beside_item(record, one))
+        check_beside(record, one)
     if 1 + others > MAX_ITEMS:
         raise InvalidInputError(f"a transaction of more than {MAX_ITEMS} items")

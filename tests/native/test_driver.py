@@ -9,7 +9,7 @@ import pytest
 from tests.engines.chaos.driver.deployment import local_up
 from tests.engines.chaos.driver.gate import How, Point
 from tests.engines.chaos.driver.program import Client
-from tests.engines.chaos.driver.spark import NATIVE_CASES, Drivers, Stage
+from tests.engines.chaos.driver.spark import CASES, Stage
 from tests.native.s3a import hadoop
 
 # A driver is a JVM, and costs 20 times what a statement does: the rest has time.
@@ -19,24 +19,20 @@ FEW: list[tuple[str, str, How, set[str] | None]] = [
 ]
 MORE: list[tuple[str, str, How, set[str] | None]] = [
     ("append", "job.json", How.AFTER, {"ABORTED"}),
-    ("append", "start upload", How.LATE, {"ABORTED"}),
-    ("append", "manifest", How.ORPHAN, None),
+    ("append", "start upload", How.ZOMBIE, {"ABORTED"}),
     ("append", "request.json", How.AFTER, {"COMMITTED"}),
     ("directory", "request.json", How.AFTER, {"COMMITTED"}),
     ("directory", "request.json", How.BEFORE, {"ABORTED"}),
     ("partition", "request.json", How.AFTER, {"COMMITTED"}),
 ]
 if hadoop() >= (3, 4, 2):  # an older S3A puts a late request over the abort that came first
-    MORE.append(("partition", "request.json", How.LATE, None))
+    MORE.append(("partition", "request.json", How.ZOMBIE, None))
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with (
-        local_up() as deployed,
-        Drivers(deployed, len([*FEW, *MORE]) + 1, Client.NATIVE) as drivers,
-    ):
-        yield Stage(deployed, drivers, tmp_path_factory.mktemp("streams"))
+def stage() -> Iterator[Stage]:
+    with local_up() as deployed:
+        yield Stage(deployed, Client.NATIVE)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +42,6 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 def test_i1_i2_i4_i10_i11_a_driver_killed_at_a_request(
     stage: Stage, case: str, name: str, how: How, outcomes: set[str] | None
 ) -> None:
-    trial = stage.kill_at(NATIVE_CASES[case], Point(name, 1, how))
+    trial = stage.kill_at(CASES[case], Point(name, 1, how))
     if outcomes is not None:
         assert set(trial.outcomes().values()) == outcomes, trial.outcomes()

@@ -7,7 +7,7 @@ import pytest
 from s3commit.core.commit import acquire_destination, decide_commit
 from s3commit.core.job.appends import Appends
 from tests.engines.explorer.explorer import Explorer
-from tests.engines.explorer.worlds import EVERYDAY, LONG, explore, units_of_one_file
+from tests.engines.explorer.worlds import EVERYDAY, LONG
 from tests.engines.sim.scheduler import Violation
 
 
@@ -15,7 +15,8 @@ from tests.engines.sim.scheduler import Violation
     "name", [*EVERYDAY, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)]
 )
 def test_i1_to_i6_i9_to_i11_in_every_state_of_a_small_world(name: str) -> None:
-    explorer = explore({**EVERYDAY, **LONG}[name])
+    explorer = Explorer({**EVERYDAY, **LONG}[name])
+    explorer.run()
     print(f"{name}: {explorer.states} states, {explorer.moves} moves, {explorer.ends}")
     assert explorer.states > 500
     assert all(set(end.split()) <= {"COMMITTED", "ABORTED", "ROLLED_BACK"} for end in explorer.ends)
@@ -35,5 +36,5 @@ def test_the_explorer_sees_what_is_broken(
     monkeypatch.setattr(acquire_destination, "nodes_to_lock", lambda *_args, **_whole: ())
     monkeypatch.setattr(decide_commit, "bool", lambda _: True, raising=False)
     monkeypatch.setattr(Appends, "to_leave", lambda _self: {})
-    with units_of_one_file(), pytest.raises(Violation, match=found):
+    with pytest.raises(Violation, match=found):
         Explorer({**EVERYDAY, **LONG}[world]).run()

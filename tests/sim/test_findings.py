@@ -1,4 +1,4 @@
-"""What the simulation found, each as one interleaving of its own."""
+"""Interleavings that once broke a guarantee, one by one; the enumerations can't reach them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.formats.ticket import Ticket, UnitResult
 from s3commit.core.job.record import new_record
-from s3commit.core.model.job import JobSpec, Outcome, PendingFile, PendingSet
+from s3commit.core.model.job import (
+    Conflict,
+    CountedAttempt,
+    JobSpec,
+    Outcome,
+    PendingFile,
+    PendingSet,
+)
 from s3commit.core.model.states import JobState
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
@@ -130,3 +137,39 @@ def test_i4_a_tidy_up_that_has_lost_the_ledger_leaves_the_manifests() -> None:
     assert world.run(directory)[-1] == "Superseded"
     assert len(world.all_keys(directory.tasks)) == 2
     assert world.open_uploads() == ["sales/part-t0-" + JOB + ".parquet"]
+
+
+def test_i3_i4_i8_a_late_manifest_of_a_job_that_the_ledger_forgot_does_not_open_it_again() -> None:
+    world, directory = World(), job_directory()
+    world.open(directory)
+    gone = CountedAttempt("t0", "a1", directory.manifest_name("t0", "a1"), "0" * 64, 1, 5)
+    world.request(directory, gone)
+    world.run(directory)
+    assert world.result(directory).outcome is Outcome.ABORTED
+    world.ledger._jobs.clear()  # its item has expired
+    late = world.attempt(directory, "t0", "a1")
+    world.announce(directory, late)
+    assert world.open_uploads() == []
+    assert world.record(directory).state is JobState.ABORTED
+
+
+def test_i2_a_roll_back_behind_kms_removes_files_that_no_etag_proves() -> None:
+    """The name is the proof (ADR 4)."""
+    world, directory = World(opaque=True), job_directory()
+    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
+    world.lose_after_decision("sales/", slice(1, 2))
+    assert world.run(directory)[-2:] == ["RollBack", "TidyUp"]
+    assert world.result(directory).outcome is Outcome.ROLLED_BACK
+    assert world.visible() == {}
+
+
+def test_i6_a_late_waker_of_an_ended_job_locks_nothing() -> None:
+    world, directory, other = World(), job_directory(), job_directory(OTHER_JOB)
+    for one in (directory, other):
+        world.open(one, conflict=Conflict.REPLACE)
+        world.request(one, world.attempt(one, "t0"))
+    world.plan.run_before("lock", lambda: world.run(directory, "execution-2"))
+    assert world.run(directory, "execution-1")[-1] == "Superseded"
+    assert world.ledger.holders == set()
+    assert world.run(other).count("AcquireDestination") == 1
+    assert world.result(other).outcome is Outcome.COMMITTED

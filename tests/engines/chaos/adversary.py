@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 from s3commit.core.formats.ticket import execution_input
+from s3commit.local.server import ACCOUNT, REGION
 from tests.engines.chaos.wire import Call, Fault
 from tests.engines.sim.model import Job
 
@@ -32,7 +33,7 @@ ERRORS = 0.02  # of the requests of workers and clients
 THROTTLED = 0.01  # of the state machine's calls of functions
 PULSE = 0.1  # seconds between two looks around
 # How many requests of workers go by, on average, between two deeds of a kind.
-DEEDS = {"kill": 400, "stop": 130, "twin": 200}
+DEEDS = {"stop": 130, "twin": 200}
 
 
 class Adversary:
@@ -42,20 +43,15 @@ class Adversary:
         self._seed = seed
         self._trace = trace
         self._awake = threading.Event()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._streams: dict[str, Random] = {}
         self._left: dict[str, int] = {}
-        self._mistakes = 0
+        self._calls: Counter[str] = Counter()  # of workers, by their functions
         self.done: Counter[str] = Counter()
-        self.met: Counter[str] = Counter()
-        self._thread: threading.Thread | None = None
-        self.runtime: Any = None
-        self._machines: Any = None
-        self._jobs: Callable[[], list[Job]] = list
 
     def begin(self, runtime: Any, jobs: Callable[[], list[Job]]) -> None:
         """Be awake from now on; ``jobs`` gives those that were requested."""
-        self.runtime, self._jobs = runtime, jobs
+        self._runtime, self._jobs = runtime, jobs
         self._machines = runtime.client("stepfunctions")
         self._awake.set()
         self._thread = threading.Thread(target=self._prowl, name="adversary", daemon=True)
@@ -63,107 +59,90 @@ class Adversary:
 
     def stop(self) -> None:
         """Do nothing any more."""
-        self._awake.clear()
-        if self._thread is not None:
+        if self._awake.is_set():
+            self._awake.clear()
             self._thread.join()
 
-    def draw(self, stream: str) -> Random:
-        """A stream of its own for each use. To be used under the lock, or in one thread."""
-        return self._streams.setdefault(stream, Random(f"{self._seed} {stream}"))
-
-    def does(self, deed: str, what: str) -> None:
-        """Note a deed."""
+    def strikes(self, deed: str, share: float, what: str) -> bool:
+        """The next of its kind is hit; then it is noted."""
         with self._lock:
-            self.done[deed] += 1
-        self._trace("ADVERSARY", f"{deed}: {what}")
-
-    def strikes(self, stream: str, share: float) -> bool:
-        """The next of its kind is hit."""
-        if not self._awake.is_set():
-            return False
-        with self._lock:
-            return self.draw(stream).random() < share
-
-    def pick(self, stream: str, low: int, high: int) -> int:
-        """A number of a stream."""
-        with self._lock:
-            return self.draw(stream).randint(low, high)
+            hit = self._awake.is_set() and self._draw(deed).random() < share
+        if hit:
+            self._does(deed, what)
+        return hit
 
     def fault(self, call: Call) -> Fault | None:
         """What happens to a request, if anything."""
         if not self._awake.is_set():
             return None
         with self._lock:
-            if call.function:
-                self.met[call.function] += 1
             fault = self._drawn(call)
-            if fault is not None:
-                self.done[_named(call, fault)] += 1
         if fault is not None:
-            what = f"{call.who[:12]} {call.operation} {call.key}"
-            self._trace("ADVERSARY", f"{_named(call, fault)}: {what}")
+            self._does(_named(call, fault), f"{call.who[:12]} {call.operation} {call.key}")
         return fault
+
+    def kill(self, call: Call) -> None:
+        """End the worker that sent it."""
+        for worker in self._runtime.workers():
+            if worker.id == call.who:
+                worker.kill()
+
+    def _draw(self, stream: str) -> Random:
+        """A stream of its own for each use."""
+        return self._streams.setdefault(stream, Random(f"{self._seed} {stream}"))
+
+    def _is_due(self, stream: str, now: int, mean: int) -> bool:
+        """Whether so many have gone by as lie between two deeds."""
+        random = self._draw(stream)
+        due = self._left.setdefault(stream, random.randint(1, mean))
+        if now >= due:
+            self._left[stream] = now + random.randint(mean // 2, mean * 3 // 2)
+        return now >= due
+
+    def _does(self, deed: str, what: str) -> None:
+        with self._lock:
+            self.done[deed] += 1
+        self._trace("ADVERSARY", f"{deed}: {what}")
 
     def _drawn(self, call: Call) -> Fault | None:
         if call.function:
-            random = self.draw(f"kill {call.function}")
-            mean = KILLS[call.function]
-            left = self._left.setdefault(call.function, random.randint(1, mean)) - 1
-            self._left[call.function] = left
-            if left <= 0:
-                self._left[call.function] = random.randint(mean // 2, mean * 3 // 2)
-                return Fault("kill", executed=random.random() < 0.5)
+            self._calls[call.function] += 1
+            kills = f"kill {call.function}"
+            if self._is_due(kills, self._calls[call.function], KILLS[call.function]):
+                return Fault("kill", executed=self._draw(kills).random() < 0.5)
         if call.function or call.who == "client":
-            random = self.draw(f"errors {call.function}")
+            random = self._draw(f"errors {call.function}")
             if call.service in {"s3", "dynamodb", "states"} and random.random() < ERRORS:
                 kind = random.choice(("500", "503", "reset"))
                 # A request that is answered with 'slow down' was not served.
                 return Fault(kind, executed=kind != "503" and random.random() < 0.5)
-        if call.service == "lambda" and "/invocations" in call.operation:
-            random = self.draw("throttle")
-            if random.random() < THROTTLED:
-                return Fault("503", executed=False)
+        is_invocation = call.service == "lambda" and "/invocations" in call.operation
+        if is_invocation and self._draw("throttle").random() < THROTTLED:
+            return Fault("503", executed=False)
         return None
-
-    def kill(self, call: Call) -> None:
-        """End the worker that sent it."""
-        for worker in self.runtime.workers():
-            if worker.id == call.who:
-                worker.kill()
 
     def _prowl(self) -> None:
         while self._awake.is_set():
             for deed, mean in DEEDS.items():
-                random = self.draw(deed)
-                due = self._left.setdefault(deed, random.randint(1, mean))
-                if self.met.total() >= due:
-                    self._left[deed] = due + random.randint(mean // 2, mean * 3 // 2)
-                    getattr(self, f"_{deed}")(random)
+                if self._is_due(deed, self._calls.total(), mean):
+                    getattr(self, f"_{deed}")(self._draw(deed))
             time.sleep(PULSE)
-
-    def _kill(self, random: Random) -> None:
-        workers = self.runtime.workers()
-        if workers:
-            worker = random.choice(workers)
-            self.does("kill at any moment", f"{worker.spec.handler} {worker.id[:12]}")
-            worker.kill()
 
     def _stop(self, random: Random) -> None:
         running = [one for one in executions() if one.status == "RUNNING"]
         if running:
             chosen = random.choice(running)
-            self.does("execution stopped", chosen.name)
+            self._does("execution stopped", chosen.name)
             self._machines.stop_execution(executionArn=chosen.execution_arn)
 
     def _twin(self, random: Random) -> None:
         jobs = self._jobs()
         if jobs:
             job = random.choice(jobs)
-            self._mistakes += 1
-            self.does("execution started by mistake", job.name)
+            self._does("execution started by mistake", job.name)
             self._machines.start_execution(
-                stateMachineArn=self.runtime.state_machine_arn,
-                name=f"{job.directory.job_id}-mistake-{self._mistakes}",
+                stateMachineArn=self._runtime.state_machine_arn,
+                name=f"{job.directory.job_id}-mistake-{self._calls.total()}",
                 input=json.dumps(execution_input(job.directory)),
             )
 
@@ -171,8 +150,6 @@ class Adversary:
 def executions() -> list[Any]:
     """Moto's executions of all machines of this process."""
     from moto.stepfunctions.parser.models import stepfunctions_parser_backends
-
-    from s3commit.local.server import ACCOUNT, REGION
 
     machines = stepfunctions_parser_backends[ACCOUNT][REGION].state_machines
     return [one for machine in machines for one in list(machine.executions)]
@@ -182,8 +159,4 @@ def _named(call: Call, fault: Fault) -> str:
     when = "after" if fault.executed else "before"
     if fault.kind == "kill":
         return f"{call.function} killed {when} a request"
-    kind = {"500": "500", "503": "503 or throttled", "reset": "connection reset"}[fault.kind]
-    service = {"s3": "S3", "dynamodb": "DynamoDB", "states": "Step Functions"}.get(
-        call.service, "Lambda"
-    )
-    return f"{service} {kind} {when} it was executed"
+    return f"{call.service} {fault.kind} {when} it was executed"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
-from urllib.parse import unquote_plus
 
 from s3commit.local.moto_patches import Patcher
+from s3commit.local.server import ACCOUNT, REGION
 from tests.engines.chaos.adversary import Adversary
 
 LOST, TWICE, LATE, KEPT = 0.10, 0.11, 0.13, 0.05
@@ -20,11 +19,8 @@ def meddle_with_mail(patcher: Patcher, adversary: Adversary) -> None:
 
     def make_send(original: Any) -> Any:
         def send_message(self: Any, queue_name: str, message_body: str, **more: Any) -> Any:
-            what = ", ".join(_keys_of(message_body))
-            delays = _fate(adversary, what)
             sent = [Message("lost", message_body)]
-            for delay in delays:
-                wait = {"delay_seconds": delay} if delay else {}
+            for wait in _fate(adversary, message_body):
                 sent.append(original(self, queue_name, message_body, **{**more, **wait}))
             return sent[-1]
 
@@ -32,10 +28,8 @@ def meddle_with_mail(patcher: Patcher, adversary: Adversary) -> None:
 
     def make_delete(original: Any) -> Any:
         def delete_message(self: Any, queue_name: str, receipt_handle: str) -> None:
-            if adversary.strikes("delete lost", KEPT):
-                adversary.does("message redelivered though it was handled", queue_name[:40])
-                return
-            original(self, queue_name, receipt_handle)
+            if not adversary.strikes("message redelivered", KEPT, queue_name[:40]):
+                original(self, queue_name, receipt_handle)
 
         return delete_message
 
@@ -43,52 +37,31 @@ def meddle_with_mail(patcher: Patcher, adversary: Adversary) -> None:
     patcher.replace(SQSBackend, "delete_message", make_delete)
 
 
-def _fate(adversary: Adversary, what: str) -> list[int]:
-    """The delay, in seconds, of each copy that arrives."""
-    if adversary.strikes("mail lost", LOST):
-        adversary.does("message lost", what)
+def _fate(adversary: Adversary, body: str) -> list[dict[str, int]]:
+    """Of each copy that arrives how it is delayed."""
+    if adversary.strikes("message lost", LOST, body):
         return []
-    delays = [0]
-    if adversary.strikes("mail twice", TWICE):
-        adversary.does("message twice", what)
-        delays = [0, 0]
-    if adversary.strikes("mail late", LATE):
-        delays[0] = adversary.pick("mail how late", 1, LATEST)
-        adversary.does("message late", f"{what} by {delays[0]} s")
-    return delays
+    copies: list[dict[str, int]] = [{}]
+    if adversary.strikes("message twice", TWICE, body):
+        copies.append({})
+    if adversary.strikes("message late", LATE, body):
+        copies[0] = {"delay_seconds": LATEST}
+    return copies
 
 
-def _keys_of(body: str) -> list[str]:
-    """The keys that an S3 notification announces."""
-    records = json.loads(body).get("Records", [])
-    return [unquote_plus(record["s3"]["object"]["key"]) for record in records]
-
-
-def queues() -> dict[str, Any]:
-    """Moto's queues of this process by name."""
+def queues() -> list[Any]:
+    """Moto's queues of this process, without those that take what was given up."""
     from moto.sqs.models import sqs_backends
 
-    from s3commit.local.server import ACCOUNT, REGION
-
-    return dict(sqs_backends[ACCOUNT][REGION].queues)
+    return [one for one in sqs_backends[ACCOUNT][REGION].queues.values() if one.redrive_policy]
 
 
 def hurry() -> None:
     """Let messages that nobody deleted come back in seconds."""
-    for queue in queues().values():
+    for queue in queues():
         queue.visibility_timeout = VISIBILITY
 
 
 def waiting() -> int:
     """Messages that are still to be handled."""
-    return sum(len(queue._messages) for queue in queues().values() if not is_dead_letters(queue))
-
-
-def dead_letters() -> int:
-    """Messages that were given up."""
-    return sum(len(queue._messages) for queue in queues().values() if is_dead_letters(queue))
-
-
-def is_dead_letters(queue: Any) -> bool:
-    """It is where another queue's failures go."""
-    return not queue.redrive_policy
+    return sum(len(queue._messages) for queue in queues())

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from random import Random
 from typing import Any, cast
 
-from s3commit.core.formats.layout import (
-    META_ATTEMPT,
-    META_JOB,
-    META_TASK,
-    JobDirectory,
-)
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import Conditions, Conflict, Destination, JobSpec, Scope
+from s3commit.core.model.job import Destination
 from s3commit.core.ports.objects import ObjectStore
 from tests.engines.chaos.adversary import Adversary
-from tests.engines.sim.clients import BUCKET, Clients
+from tests.engines.sim.clients import ATTEMPTS, BUCKET, Clients
+from tests.engines.sim.furnish import draw_spec, file_names
 from tests.engines.sim.model import File, Job
 from tests.engines.sim.observer import body_of
 from tests.engines.sim.scheduler import Process, Scheduler
 from tests.fakes.faults import Crash
 
 JOBS_A_TABLE = 4  # those that replace go one after the other, five seconds apart
-KEYED = "keyed/"
 # A client of the simulation sleeps for minutes where nothing takes time.
 FASTER, LONGEST_SLEEP = 60, 5.0
 CRASHES = 0.004  # of the calls of programs
-KINDS = {"plain": 58, "keyed": 12, "unmet": 4, "gives up": 8, "dies": 6, "loses an upload": 12}
+KINDS = {"plain": 74, "gives up": 8, "dies": 6, "loses an upload": 12}
 
 
 @dataclass(frozen=True)
@@ -42,46 +38,34 @@ class Program:
     tasks: list[list[str]]
     start: float
 
+    def files(self) -> Iterator[File]:
+        """What each of its attempts may write."""
+        name, prefix = self.job.name, self.job.prefix
+        for number, names in enumerate(self.tasks):
+            for task, attempt, path in product([f"t{number}"], ATTEMPTS, names):
+                body = body_of(name, task, attempt, prefix + path)
+                yield File(name, task, attempt, prefix + path, "", body, 0)
+
 
 def draw(seed: int, jobs: int) -> list[Program]:
-    """The programs of a run, the same for the same seed and number."""
+    """The programs of a run, the same for the same seed and number, in the order of their start."""
     rng = Random(f"programs {seed}")
     tables = [f"t{number}/" for number in range(1, max(2, jobs // JOBS_A_TABLE) + 1)]
-    return [_program(rng, number, tables) for number in range(jobs)]
+    drawn = [_program(rng, number, tables) for number in range(1, jobs + 1)]
+    return sorted(drawn, key=lambda program: program.start)
 
 
 def _program(rng: Random, number: int, tables: list[str]) -> Program:
-    kind = _weighted(rng, KINDS)
-    prefix, below = rng.choice(tables), "dt"
+    (kind,) = rng.choices(list(KINDS), list(KINDS.values()))
+    prefix = rng.choice(tables)
     if rng.random() < 0.25:  # a destination in another's
-        prefix, below = f"{prefix}dt={rng.randint(1, 4)}/", "h"
-    conflict = _weighted(rng, {Conflict.APPEND: 50, Conflict.REPLACE: 38, Conflict.FAIL: 12})
-    scope = _weighted(rng, {Scope.PARTITION: 60, Scope.DIRECTORY: 40})
-    key, conditions = None, Conditions()
-    if kind == "keyed":
-        prefix, below, key = KEYED, "dt", f"day {rng.randint(1, 3)}"
-    elif kind == "unmet":
-        conditions = Conditions(min_files=1000)
-    if kind in {"keyed", "loses an upload"} and conflict is Conflict.FAIL:
-        conflict = Conflict.APPEND  # or it would not come to its decision
-    job_id = f"{number + 1:08d}-0000-4000-8000-{number + 1:012d}"
+        prefix += "dt=1/"
+    job_id = f"{number:08d}-0000-4000-8000-{number:012d}"
     directory = JobDirectory(Destination(BUCKET, prefix), job_id)
-    spec = JobSpec(
-        job_id, directory.destination, conflict=conflict, scope=scope, idempotency_key=key,
-        conditions=conditions,
-    )  # fmt: skip
-    tasks = [
-        [
-            f"{below}={value}/part-t{task}-{job_id}.csv"
-            for value in sorted(rng.sample(range(1, 6), rng.randint(1, 2)))
-        ]
-        for task in range(rng.randint(1, 2))
-    ]
-    return Program(Job(f"job{number + 1}", directory, spec), kind, tasks, rng.random())
-
-
-def _weighted(rng: Random, weights: dict[Any, int]) -> Any:
-    return rng.choices(list(weights), list(weights.values()))[0]
+    tasks = [file_names(rng, directory, f"t{task}") for task in range(rng.randint(1, 2))]
+    return Program(
+        Job(f"job{number}", directory, draw_spec(rng, directory)), kind, tasks, rng.random()
+    )
 
 
 class Threads:
@@ -123,11 +107,10 @@ class Threads:
 
 
 class Programs:
-    """Runs programs. ``files`` has what their attempts wrote, by key and bytes."""
+    """Runs programs."""
 
     def __init__(self, store: ObjectStore, adversary: Adversary, seed: int) -> None:
         self.threads = Threads()
-        self.files: dict[tuple[str, bytes], File] = {}
         self._store = store
         self._adversary = adversary
         self._seed = seed
@@ -148,8 +131,7 @@ class Programs:
 
     def crash(self, job: Job, verb: str) -> None:
         """Raise `Crash` if the adversary lets the caller die now."""
-        if self._adversary.strikes("client killed", CRASHES):
-            self._adversary.does("client killed", f"{job.name} at {verb}")
+        if self._adversary.strikes("client killed", CRASHES, f"{job.name} at {verb}"):
             raise Crash(verb)
 
 
@@ -161,17 +143,9 @@ class _Mortal:
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if verb == "create_upload":
-                self._note(args[1], kwargs["metadata"])
             self._programs.crash(self._job, f"{verb}, before")
             result = getattr(self._store, verb)(*args, **kwargs)
             self._programs.crash(self._job, f"{verb}, after")
             return result
 
         return call
-
-    def _note(self, key: str, metadata: dict[str, str]) -> None:
-        assert metadata[META_JOB] == self._job.directory.job_id
-        task, attempt = metadata[META_TASK], metadata[META_ATTEMPT]
-        body = body_of(self._job.name, task, attempt, key)
-        self._programs.files[key, body] = File(self._job.name, task, attempt, key, "", body, 0)

@@ -10,24 +10,27 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 from urllib.parse import parse_qs, unquote
+
+from werkzeug.wrappers import Response
 
 from s3commit.local.worker import Worker
 
 _CREDENTIAL = re.compile(r"Credential=([^/]+)/[^/]+/[^/]+/([^/]+)/")
 _READING = frozenset({"GET", "HEAD"})
 _LEDGER_READS = ("Get", "BatchGet", "Query", "Scan", "Describe")
-_ANSWERS: dict[tuple[str, int], tuple[str, str]] = {
-    ("s3", 500): ("500 Internal Server Error", "InternalError"),
-    ("s3", 503): ("503 Slow Down", "SlowDown"),
-    ("dynamodb", 500): ("500 Internal Server Error", "InternalServerError"),
-    ("dynamodb", 503): ("400 Bad Request", "ProvisionedThroughputExceededException"),
-    ("states", 500): ("500 Internal Server Error", "InternalFailure"),
-    ("states", 503): ("400 Bad Request", "ThrottlingException"),
-    ("lambda", 503): ("429 Too Many Requests", "TooManyRequestsException"),
+_ANSWERS: dict[tuple[str, str], tuple[str, str]] = {
+    ("s3", "500"): ("500 Internal Server Error", "InternalError"),
+    ("s3", "503"): ("503 Slow Down", "SlowDown"),
+    ("dynamodb", "500"): ("500 Internal Server Error", "InternalServerError"),
+    ("dynamodb", "503"): ("400 Bad Request", "ProvisionedThroughputExceededException"),
+    ("states", "500"): ("500 Internal Server Error", "InternalFailure"),
+    ("states", "503"): ("400 Bad Request", "ThrottlingException"),
+    ("lambda", "503"): ("429 Too Many Requests", "TooManyRequestsException"),
 }
 
 
@@ -88,9 +91,7 @@ class Wire:
         call = self._call(environ)
         fault = self._fault(call)
         if fault is None:
-            status, headers, body = self._execute(call, environ)
-            start_response(status, headers)
-            return body
+            return self._execute(call, environ)(environ, start_response)
         if fault.executed:
             self._execute(call, environ)
         if fault.kind == "kill":
@@ -98,28 +99,14 @@ class Wire:
         if fault.kind in {"kill", "reset"}:
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             raise ConnectionResetError
-        return _refused(call, int(fault.kind), start_response)
+        return _refusal(call, fault.kind)(environ, start_response)
 
-    def _execute(
-        self, call: Call, environ: dict[str, Any]
-    ) -> tuple[str, list[tuple[str, str]], list[bytes]]:
-        if not call.changes:
-            return self._run(environ)
-        with self.turn:
-            answer = self._run(environ)
-            self._notice(call, int(answer[0].split()[0]))
+    def _execute(self, call: Call, environ: dict[str, Any]) -> Response:
+        with self.turn if call.changes else nullcontext():
+            answer = Response.from_app(self._application, environ, buffered=True)
+            if call.changes:
+                self._notice(call, answer.status_code)
             return answer
-
-    def _run(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], list[bytes]]:
-        said: list[Any] = []
-        answer = self._application(environ, lambda *head: said.append(head))
-        try:
-            body = list(answer)
-        finally:
-            if hasattr(answer, "close"):
-                answer.close()
-        status, headers = said[0][:2]
-        return status, headers, body
 
     def _call(self, environ: dict[str, Any]) -> Call:
         found = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
@@ -153,14 +140,10 @@ def _s3_operation(method: str, query: dict[str, list[str]]) -> str:
     return " ".join([method, *(one for one in kinds if one in query)])
 
 
-def _refused(call: Call, status: int, start_response: Any) -> list[bytes]:
-    line, code = _ANSWERS[call.service, status]
+def _refusal(call: Call, kind: str) -> Response:
+    status, code = _ANSWERS[call.service, kind]
     if call.service == "s3":
         text = f"<Error><Code>{code}</Code><Message>chaos</Message></Error>"
-        headers = [("Content-Type", "application/xml")]
-    else:
-        text = f'{{"__type":"{code}","message":"chaos"}}'
-        headers = [("Content-Type", "application/json"), ("x-amzn-errortype", code)]
-    body = b"" if call.operation.startswith("HEAD") else text.encode()
-    start_response(line, [*headers, ("Content-Length", str(len(body)))])
-    return [body]
+        return Response(text, status, content_type="application/xml")
+    text = f'{{"__type":"{code}","message":"chaos"}}'
+    return Response(text, status, {"x-amzn-errortype": code}, content_type="application/json")

@@ -18,11 +18,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.formats.documents import encode_job, encode_request
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.formats.manifest import digest, encode_pendingset
 from s3commit.core.formats.ticket import Ticket, Unit
+from s3commit.core.job import plan
 from s3commit.core.job.pages import MAX_INDEX_BYTES, decode_unit
 from s3commit.core.job.record import beside_twins
 from s3commit.core.model.errors import (
@@ -68,6 +71,11 @@ class Explorer:
 
     def run(self, *, most: int = 10**9) -> None:
         """Explore. Raises `Violation` with the way there as its last word."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(plan, "UNIT_FILES", 1)  # two files are two units
+            self._explore(most)
+
+    def _explore(self, most: int) -> None:
         first = self._first()
         seen = {self._digest(first)}
         waiting = deque([first])

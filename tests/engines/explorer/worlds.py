@@ -5,16 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-from s3commit.core.job import plan
 from s3commit.core.model.job import Conflict
 from tests.engines.explorer.explorer import Explorer
 from tests.engines.explorer.small import Rules, spec
 from tests.engines.sim.scheduler import Violation
 
-NAME = "UNIT_FILES"
 APPEND, FAIL, REPLACE = Conflict.APPEND, Conflict.FAIL, Conflict.REPLACE
 
 # Two tasks each, of which each has two attempts: one that counts, and a zombie. Those of EVERYDAY
@@ -56,25 +52,6 @@ LONG: dict[str, Rules] = {
 }
 
 
-@contextmanager
-def units_of_one_file() -> Iterator[None]:
-    """Two files are two units."""
-    before = getattr(plan, NAME)
-    setattr(plan, NAME, 1)
-    try:
-        yield
-    finally:
-        setattr(plan, NAME, before)
-
-
-def explore(rules: Rules) -> Explorer:
-    """Visit every state of the world. Raises `Violation`."""
-    explorer = Explorer(rules)
-    with units_of_one_file():
-        explorer.run()
-    return explorer
-
-
 def main() -> int:
     """Explore all, or those that are named in part; print the counts."""
     parser = argparse.ArgumentParser(
@@ -86,8 +63,9 @@ def main() -> int:
         if parser.parse_args().only not in name:
             continue
         started = time.monotonic()
+        explorer = Explorer(rules)
         try:
-            explorer = explore(rules)
+            explorer.run()
         except Violation as violation:
             print(f"{name}: {violation}")
             return 1

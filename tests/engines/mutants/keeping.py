@@ -17,14 +17,12 @@ MUTANTS = [
         "core/sweep/actions.py",
         "directory.request, body, if_absent=True)",
         "directory.request, body)",
-        "I2",
     ),
     Mutant(
         "the sweep gives up whoever has not spoken yet",
         "core/sweep/questions.py",
         "    if not found.is_all or last >= sweep.ago(sweep.limits.abandoned):\n",
         "    if not found.is_all:\n",
-        "sweep",
         also=(
             (
                 "core/sweep/questions.py",
@@ -38,7 +36,6 @@ MUTANTS = [
         "core/sweep/questions.py",
         "    if not found.is_all or last >= sweep.ago(sweep.limits.abandoned):\n",
         "    if last >= sweep.ago(sweep.limits.abandoned):\n",
-        "I5",
         by=SILENT,
     ),
     Mutant(
@@ -46,7 +43,6 @@ MUTANTS = [
         "core/sweep/questions.py",
         "    JobState.COMMITTING,\n",
         "",
-        "progress",
         by=FINDINGS,
     ),
     Mutant(
@@ -54,7 +50,6 @@ MUTANTS = [
         "core/sweep/questions.py",
         '        yield from start(sweep, since, record, "its request was not answered")\n',
         "        return\n",
-        "progress",
         by=SILENT,
     ),
     Mutant(
@@ -62,7 +57,6 @@ MUTANTS = [
         "core/sweep/questions.py",
         "    if found.scratch:\n        yield from start(sweep, since, record,",
         "    if False:\n        yield from start(sweep, since, record,",
-        "progress",
         by=DESTINATIONS,
     ),
     Mutant(
@@ -70,7 +64,6 @@ MUTANTS = [
         "core/sweep/questions.py",
         "        if opened[job_id] and not is_older(upload, opened[job_id]):\n",
         "        if False:\n",
-        "I4",
         by=DESTINATIONS,
     ),
     Mutant(
@@ -78,7 +71,6 @@ MUTANTS = [
         "core/sweep/questions.py",
         "before=sweep.ago(sweep.limits.retention)):\n",
         "before=sweep.now):\n",
-        "sweep",
         also=(
             (
                 "core/sweep/questions.py",
@@ -93,7 +85,6 @@ MUTANTS = [
         "core/sweep/actions.py",
         "one.key, if_match=one.etag)\n",
         "one.key)\n",
-        "I5",
         by=DESTINATIONS,
     ),
     Mutant(
@@ -101,7 +92,6 @@ MUTANTS = [
         "core/sweep/sweep.py",
         "                if sweep.dry_run or action.carry_out(sweep.ports, sweep.executions):\n",
         "                if action.carry_out(sweep.ports, sweep.executions):\n",
-        "sweep",
         by=SWEEP,
     ),
     Mutant(
@@ -109,7 +99,6 @@ MUTANTS = [
         "core/sweep/sweep.py",
         "        answer.failures.append((what, error.message))\n",
         "        raise\n",
-        "I12",
         by=SWEEP,
     ),
     Mutant(
@@ -117,7 +106,6 @@ MUTANTS = [
         "core/sweep/sweep.py",
         'f"{self.now} {name}".encode()',
         'f"{name}".encode()',
-        "I12",
         by=SWEEP,
     ),
     Mutant(
@@ -125,7 +113,6 @@ MUTANTS = [
         "core/sweep/sweep.py",
         "CALL_SECONDS * number / len(questions)",
         "CALL_SECONDS",
-        "I12",
         by=SWEEP,
     ),
     Mutant(
@@ -133,7 +120,6 @@ MUTANTS = [
         "core/sweep/actions.py",
         "            ports.ledger.unlist(self.record.ref)\n",
         "            pass\n",
-        "I12",
         by=SWEEP,
     ),
     # A ledger that was lost.
@@ -142,7 +128,6 @@ MUTANTS = [
         "core/job/decision_record.py",
         "    if healing.whole:\n        return 0\n",
         "    return 0\n",
-        "I6",
         by=EMPTY_LEDGER,
     ),
     Mutant(
@@ -150,7 +135,6 @@ MUTANTS = [
         "core/job/decision_record.py",
         "    if some and too_early > 0:\n",
         "    if False:\n",
-        "I8",
         by=EMPTY_LEDGER,
     ),
     Mutant(
@@ -158,7 +142,6 @@ MUTANTS = [
         "core/job/decision_record.py",
         "    ports.ledger.open_job(found)\n",
         "    ports.ledger.open_job(replace(found, locks=()))\n",
-        "I6",
         by=EMPTY_LEDGER,
     ),
     Mutant(
@@ -166,7 +149,6 @@ MUTANTS = [
         "core/job/decision_record.py",
         "    ports.ledger.open_job(found)\n",
         "    _ = ports.ledger.job(found.ref) or ports.ledger.open_job(found)\n",
-        "I8",
         by=EMPTY_LEDGER,
     ),
     Mutant(
@@ -174,7 +156,6 @@ MUTANTS = [
         "core/job/decision_record.py",
         "        ports.ledger.note_healing(bucket, replace(healing, until=some[-1].key))\n",
         "        pass\n",
-        "I8",
         by=EMPTY_LEDGER,
     ),
     Mutant(
@@ -182,7 +163,6 @@ MUTANTS = [
         "core/model/record.py",
         "        if table != self.table:\n",
         "        if False:\n",
-        "I6",
         by=EMPTY_LEDGER,
     ),
     Mutant(
@@ -190,7 +170,6 @@ MUTANTS = [
         "core/commit/decide_commit.py",
         "    ports.ledger.healing(ticket.bucket, now=ports.clock.now())\n",
         "",
-        "I6",
         by=EMPTY_LEDGER,
     ),
     Mutant(
@@ -198,7 +177,6 @@ MUTANTS = [
         "core/job/decision_record.py",
         "    if decided is not None:\n        return decided\n",
         "    if False:\n        return decided\n",
-        "I8",
     ),
     Mutant(
         "a ledger that lost the job says that it has no uploads",
@@ -206,7 +184,6 @@ MUTANTS = [
         '        raise LostRaceError(f"job {directory.job_id} is not in the ledger '
         'any more", None)\n',
         "        return\n",
-        "I4",
         by=FINDINGS,
     ),
     Mutant(
@@ -214,7 +191,6 @@ MUTANTS = [
         "core/job/listings.py",
         "if item.key <= one.last]",
         "if item.key[:-1] < one.last[:-1]]",
-        "I4",
         by="tests/core/test_listings.py",
     ),
 ]

@@ -13,7 +13,6 @@ class Mutant:
     file: str
     old: str
     new: str
-    invariant: str
     by: str = "sim"
     also: tuple[tuple[str, str, str], ...] = ()
 

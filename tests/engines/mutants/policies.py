@@ -13,14 +13,12 @@ MUTANTS = [
         "core/commit/check_conditions.py",
         "    if record.conflict is Conflict.FAIL:\n",
         "    if False:\n",
-        "I6",
     ),
     Mutant(
         "a job replaces where the deployment allows none to",
         "core/commit/verify_manifests.py",
         "    if record.conflict is Conflict.REPLACE:\n        _refuse_to_replace(",
         "    if False:\n        _refuse_to_replace(",
-        "I12",
         by="tests/core/test_replace_prefixes.py",
     ),
     Mutant(
@@ -28,7 +26,6 @@ MUTANTS = [
         "core/job/plan.py",
         "if not is_data(relative) or owner_of(listed.key) == directory.job_id:",
         "if not is_data(relative):",
-        "I2",
         by="tests/core/test_remove.py",
     ),
     Mutant(
@@ -36,28 +33,24 @@ MUTANTS = [
         "core/formats/ticket.py",
         "            replaces=record.replaced is not None and record.replaced.files > 0,\n",
         "            replaces=False,\n",
-        "I10",
     ),
     Mutant(
         "hidden files are replaced as well",
         "core/job/plan.py",
         "if not is_data(relative) or owner_of(",
         "if owner_of(",
-        "I5",
     ),
     Mutant(
         "the root as a partition reaches down to every depth",
         "core/job/plan.py",
         "        if is_deep or prefix != root or not partition_of(relative):\n",
         "        if True:\n",
-        "I5",
     ),
     Mutant(
         "the job's conditions are not judged",
         "core/commit/check_conditions.py",
         "    if failed:\n",
         "    if False:\n",
-        "conditions",
     ),
     # Locks and appends.
     Mutant(
@@ -65,7 +58,6 @@ MUTANTS = [
         "core/ports/ledger.py",
         "unlocked=nodes_above(nodes))",
         "unlocked=())",
-        "I6",
         by=LOCKS,
         also=(
             (
@@ -80,14 +72,12 @@ MUTANTS = [
         "core/commit/acquire_destination.py",
         "    return list(islice(_holders(ports, record, meet), MAX_NAMED + 1))\n",
         "    return []\n",
-        "I6",
     ),
     Mutant(
         "a node that another job has locked is locked",
         "tests/fakes/ledger.py",
         "one.name not in self._locks or self._locks[one.name].ref == record.ref",
         "True",
-        "I6",
         by="tests/contract/test_locks.py tests/contract/test_ledger.py",
     ),
     Mutant(
@@ -95,21 +85,18 @@ MUTANTS = [
         "core/model/locks.py",
         "    if record.state not in HARMLESS:\n",
         "    if record.state is JobState.SEALED:\n",
-        "I6",
     ),
     Mutant(
         "the locks of an ended job stay",
         "core/model/locks.py",
         "    if record.state not in HARMLESS:\n",
         "    if True:\n",
-        "I6",
     ),
     Mutant(
         "a stalled holder's lock is taken while it can still be decided",
         "core/commit/acquire_destination.py",
         "    try:\n        move(ports, other, JobState.ABORTING, failure)",
         "    return True\n    try:\n        move(ports, other, JobState.ABORTING, failure)",
-        "I6",
         by="tests/core tests/crash",
     ),
     Mutant(
@@ -117,7 +104,6 @@ MUTANTS = [
         "core/commit/acquire_destination.py",
         "    return replace(ticket, acquired=False, pause=pause)\n",
         "    return replace(ticket, acquired=True, pause=pause)\n",
-        "progress",
         by=LOCKS,
     ),
     Mutant(
@@ -125,21 +111,18 @@ MUTANTS = [
         "core/commit/check_conditions.py",
         "        leave = appends.to_leave()\n",
         "        leave: dict[str, tuple[str, ...]] = {}\n",
-        "I6",
     ),
     Mutant(
         "an append that has ended stays",
         "core/job/appends.py",
         "            if one.ref not in self._ended:\n",
         "            if True:\n",
-        "I6",
     ),
     Mutant(
         "files that carry the id of an append elsewhere stay",
         "core/commit/check_conditions.py",
         '            if not f"{directory.bucket}/{one.key}".startswith(nodes):\n',
         "            if not nodes:\n",
-        "I12",
         by=LOCKS,
     ),
     Mutant(
@@ -147,7 +130,6 @@ MUTANTS = [
         "core/job/appends.py",
         "            if ended <= before:\n",
         "            if True:\n",
-        "I6",
         by=LOCKS,
     ),
     Mutant(
@@ -155,7 +137,6 @@ MUTANTS = [
         "core/job/appends.py",
         "        self._nodes = [node, *nodes_above([node])]\n",
         "        self._nodes = [node]\n",
-        "I6",
         by=LOCKS,
     ),
     # Once.
@@ -164,14 +145,12 @@ MUTANTS = [
         "core/model/locks.py",
         "            found.add(Item(Kind.KEY, ",
         "            (Item(Kind.KEY, ",
-        "I11",
     ),
     Mutant(
         "a rolled back job keeps its key",
         "core/model/locks.py",
         "record.idempotency_key is not None and record.state is not JobState.ROLLED_BACK:",
         "record.idempotency_key is not None:",
-        "I11",
         by="tests/core/test_once.py",
     ),
     Mutant(
@@ -179,7 +158,6 @@ MUTANTS = [
         "core/job/idempotency_key.py",
         "        holder = _remembered(ports.store, directory, digest)\n",
         "        return None\n",
-        "I11",
         by="tests/core/test_once.py",
     ),
     Mutant(
@@ -187,7 +165,6 @@ MUTANTS = [
         "core/job/idempotency_key.py",
         "    if _is_same(ours, holder):\n",
         "    if True:\n",
-        "I11",
         by="tests/core/test_once.py",
     ),
     Mutant(
@@ -195,7 +172,6 @@ MUTANTS = [
         "core/commit/publish_success.py",
         "            lambda: note_publishing(ports, record),\n",
         "            lambda: None,\n",
-        "I8",
         by="tests/crash/test_lost_ledger.py",
     ),
     # Hostile input.
@@ -204,7 +180,6 @@ MUTANTS = [
         "core/formats/manifest.py",
         "    if not file.key.startswith(directory.destination.prefix):\n",
         "    if False:\n",
-        "I7",
         also=(
             (
                 "core/formats/manifest.py",
@@ -219,6 +194,5 @@ MUTANTS = [
         "core/job/decision_record.py",
         "    if result is not None:\n",
         "    if False:\n",
-        "I8",
     ),
 ]

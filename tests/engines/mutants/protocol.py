@@ -1,8 +1,7 @@
 """Deliberate bugs in the protocol: each is caught, by the simulation or by the tests it names.
 
-``old`` occurs exactly once in ``file`` (a test sees to it); ``invariant`` is what should break.
-``by`` is ``sim``, ``adversary`` (the same with one), or the tests that catch a bug which needs more
-than the clients of the simulation do.
+``old`` occurs exactly once in ``file`` (a test sees to it). ``by`` is ``sim``, ``adversary`` (the
+same with one), or the tests that catch a bug which needs more than the clients of the simulation.
 """
 
 from __future__ import annotations
@@ -17,14 +16,12 @@ MUTANTS = [
         "    if record is None or record.generation != ticket.generation"
         " or record.state not in expected:\n",
         "    if record is None:\n",
-        "I2",
     ),
     Mutant(
         "no generation is raised, and no step looks at the state",
         "core/commit/seal_job.py",
         "    if not has_it_already:\n",
         "    if False:\n",
-        "I2",
         also=(
             (
                 "core/job/record.py",
@@ -38,7 +35,6 @@ MUTANTS = [
         "core/commit/publish_success.py",
         "        own_record(ports, ticket, JobState.PUBLISHING)\n        try:\n",
         "        try:\n",
-        "I9",
         by="tests/sim/test_findings.py",
     ),
     Mutant(
@@ -46,7 +42,6 @@ MUTANTS = [
         "core/commit/publish_success.py",
         "directory.bucket, directory.success, body, if_absent=etag is None, if_match=etag\n",
         "directory.bucket, directory.success, body\n",
-        "I9",
     ),
     # Completing.
     Mutant(
@@ -56,7 +51,6 @@ MUTANTS = [
         "        return ticket.after(record)\n",
         "    from dataclasses import replace\n\n"
         "    if True:\n        return replace(ticket.after(record), state=JobState.COMMITTING)\n",
-        "I1",
         also=(
             (
                 "core/commit/complete_unit.py",
@@ -70,14 +64,12 @@ MUTANTS = [
         "core/commit/complete_unit.py",
         "        return facts is not None and facts.length == file.length\n",
         "        return True\n",
-        "I2",
     ),
     Mutant(
         "units that nobody counted are not missed",
         "core/commit/begin_publish.py",
         "    if plan and (counted != ",
         "    if False and (counted != ",
-        "I2",
         by="tests/sim/test_findings.py",
     ),
     Mutant(
@@ -85,14 +77,12 @@ MUTANTS = [
         "core/commit/begin_publish.py",
         "    if lost:\n",
         "    if False:\n",
-        "progress",
     ),
     Mutant(
         "a manifest that has changed is acted on",
         "core/job/documents.py",
         "    if digest(stored.body) != attempt.sha256:\n",
         "    if False:\n",
-        "I2",
     ),
     # Order.
     Mutant(
@@ -101,7 +91,6 @@ MUTANTS = [
         "        return publish_manifest(ports, ticket.directory, record)\n",
         "        _put_marker(ports, ticket, record, [], _marker(ports, ticket.directory))\n"
         "        return publish_manifest(ports, ticket.directory, record)\n",
-        "I9",
     ),
     Mutant(
         "the old files are removed as soon as the job is decided",
@@ -111,7 +100,6 @@ MUTANTS = [
         "    if decided.replaced:\n"
         "        _remove(ports, ticket.directory, decided.replaced, first=0)\n"
         "    return ticket.after(decided)\n",
-        "I10",
     ),
     Mutant(
         "the conditions are judged before the locks are held",
@@ -126,7 +114,6 @@ MUTANTS = [
         '        "DecideCommit" if ticket.acquired else "AcquireDestination"\n'
         "    ),\n"
         '    "CheckConditions": lambda _: "AcquireDestination",\n',
-        "I6",
     ),
     Mutant(
         "a roll back deletes a file before its upload is gone",
@@ -135,14 +122,12 @@ MUTANTS = [
         " for _ in range(ABORT_ROUNDS)):\n"
         "        return False\n",
         "",
-        "I2",
     ),
     Mutant(
         "a roll back does not look again",
         "core/commit/roll_back.py",
         "            pages = 2 * whole_pages(",
         "            pages = whole_pages(",
-        "I2",
         by="tests/crash/test_lost_ledger.py",
     ),
     Mutant(
@@ -150,7 +135,6 @@ MUTANTS = [
         "core/commit/roll_back.py",
         "    if facts is not None and is_file(file, facts):\n",
         "    if facts is not None:\n",
-        "I5",
         by="tests/crash/test_roll_back.py",
     ),
     Mutant(
@@ -158,21 +142,18 @@ MUTANTS = [
         "core/commit/roll_back.py",
         "    if facts is not None and is_file(file, facts):\n",
         "    if False:\n",
-        "I2",
     ),
     Mutant(
         "a roll back leaves the uploads that nobody counts",
         "core/commit/roll_back.py",
         "        if reached < len(pages) or not abort_uploads(ports, ticket.directory, time):\n",
         "        if reached < len(pages):\n",
-        "I4",
     ),
     Mutant(
         "nobody looks whether something lies at the names of the job's files",
         "core/commit/check_conditions.py",
         "        _refuse_taken_names(ports, directory, record, units)\n",
         "",
-        "I5",
         by="tests/core/test_same_id.py",
     ),
     Mutant(
@@ -180,7 +161,6 @@ MUTANTS = [
         "core/job/pages.py",
         "    if digest(body) != sha256:\n",
         "    if not body:\n",
-        "I5",
         by="tests/core/test_pages.py",
     ),
     Mutant(
@@ -190,21 +170,18 @@ MUTANTS = [
         "        time = CallTime(ports.clock)\n"
         "        if not abort_uploads(ports, ticket.directory, time):\n",
         "    if record.state is JobState.ABORTING:\n        if False:\n",
-        "I4",
     ),
     Mutant(
         "the uploads of losers stay open",
         "core/commit/tidy_up.py",
         "    if not abort_uploads(ports, directory, time):\n",
         "    if False:\n",
-        "I4",
     ),
     Mutant(
         "a late manifest leads nobody to its uploads",
         "core/commit/ingest_pendingsets.py",
         "        start_execution(executions, directory, this_hour.isoformat())\n",
         "",
-        "I4",
         by="tests/core/test_attempts.py",
     ),
     Mutant(
@@ -212,7 +189,6 @@ MUTANTS = [
         "core/commit/ingest_pendingsets.py",
         ".replace(minute=0, second=0)",
         "",
-        "I12",
         by="tests/core/test_attempts.py",
     ),
     Mutant(
@@ -220,13 +196,11 @@ MUTANTS = [
         "core/job/uploads.py",
         "owner_of(upload.key) != directory.job_id or is_older",
         "is_older",
-        "I5",
     ),
     Mutant(
         "an abort is taken for a commit",
         "core/commit/seal_job.py",
         "        if isinstance(request, AbortRequest):\n",
         "        if False:\n",
-        "refusal",
     ),
 ]

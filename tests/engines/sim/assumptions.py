@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from s3commit.core.model.locks import Item
@@ -45,27 +46,17 @@ class StaleStore(MemoryObjectStore):
         with self._then(bucket):
             return super().list_uploads(bucket, *prefix, **after)
 
-    def _then(self, bucket: str) -> _Then:
+    @contextmanager
+    def _then(self, bucket: str) -> Iterator[None]:
         holder = self._buckets[bucket]
+        present = holder.objects, holder.uploads
         self._past = [*self._past[-PAST:], (dict(holder.objects), dict(holder.uploads))]
-        stale = self._random.random() < STALE
-        return _Then(holder, self._random.choice(self._past) if stale else None)
-
-
-class _Then:
-    """The bucket as it was, for one read."""
-
-    def __init__(self, holder: Bucket, past: tuple[dict[str, Any], dict[str, Any]] | None) -> None:
-        self._holder = holder
-        self._past = past
-        self._present = (holder.objects, holder.uploads)
-
-    def __enter__(self) -> None:
-        if self._past is not None:
-            self._holder.objects, self._holder.uploads = self._past
-
-    def __exit__(self, *_: object) -> None:
-        self._holder.objects, self._holder.uploads = self._present
+        if self._random.random() < STALE:
+            holder.objects, holder.uploads = self._random.choice(self._past)
+        try:
+            yield
+        finally:
+            holder.objects, holder.uploads = present
 
 
 class HeedlessStore(MemoryObjectStore):

@@ -26,10 +26,10 @@ _HOLDING = UNDER_WAY | {JobState.OPEN}  # in the other states a lock can be take
 class AttackedWorld(World):
     """The world of a seed, with one client more, which means harm."""
 
-    def __init__(self, seed: int, *, trace: bool = False, **options: Any) -> None:
+    def __init__(self, seed: int, **options: Any) -> None:
         self.dice = random.Random(f"adversary {seed}")
         self.prefix = self.dice.choice(PREFIXES)
-        super().__init__(seed, trace=trace, **{"losses": 0.1, "store": EncryptingStore, **options})
+        super().__init__(seed, **{"losses": 0.1, "store": EncryptingStore, **options})
         self.door.page = self.dice.choice([3, 1000])  # there is much to list
         self.adversary = Adversary(
             self.scheduler, as_store(self.door), self.bucket, self.dice, self.prefix

@@ -27,6 +27,7 @@ from tests.engines.sim.scheduler import Scheduler
 from tests.fakes.faults import Crash
 
 BUCKET = "lake"
+ATTEMPTS = [f"a{number}{letter}" for number in range(3) for letter in "xy"]  # of a task
 
 T = TypeVar("T")
 Counted = dict[str, CountedAttempt]

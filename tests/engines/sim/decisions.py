@@ -10,7 +10,7 @@ from s3commit.core.formats.layout import JobDirectory, is_data, owner_of
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from tests.engines.sim.model import DECIDED, UNDER_WAY, Job
+from tests.engines.sim.model import DECIDED, ENDED, UNDER_WAY, Job
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.order import came_before
 from tests.engines.sim.scheduler import Process, Scheduler, fail
@@ -45,7 +45,7 @@ class Decisions:
         # The last step of before a loss may put the result after somebody has looked for it; and
         # that a job was aborted the ledger alone says, until its result is there.
         again = bool(job.reset) and (before, record.state) in _AGAIN
-        if before in {JobState.COMMITTED, JobState.ABORTED, JobState.ROLLED_BACK} and not again:
+        if before in ENDED and not again:
             fail("I8", f"job {job.name} was {before}, and is {record.state} again")
         if record.state in {JobState.ABORTING, JobState.ROLLING_BACK}:
             job.undoing_since = self._scheduler.steps

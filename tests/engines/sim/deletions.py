@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, StoredObject
 from tests.engines.sim.documents import decision_of
@@ -47,7 +46,7 @@ def check_deleted(
     if job is None or not key.startswith(job.prefix):
         fail("I7", f"{process.name} deleted {key}, which lies outside")
     if key.startswith(job.directory.prefix):
-        _check_working(observer, process, job, job.directory, key, version)
+        _check_working(observer, process, job, key, version)
     elif file is not None and file.job == job.name:
         late = process.since <= job.lost_step
         if job.record_state not in ROLLING and not late:
@@ -67,15 +66,10 @@ def _check_pipelines_own(
 
 
 def _check_working(
-    observer: Observer,
-    process: Process,
-    job: Job,
-    directory: JobDirectory,
-    key: str,
-    version: Version,
+    observer: Observer, process: Process, job: Job, key: str, version: Version
 ) -> None:
     """Working objects go when the job has ended; the others when they were kept long enough."""
-    if key.startswith(directory.tasks):
+    if key.startswith(job.directory.tasks):
         if not job.over:
             fail("I2", f"{key} was deleted, and job {job.name} is {job.record_state}")
     else:

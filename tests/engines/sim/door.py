@@ -18,11 +18,12 @@ from tests.engines.sim.deletions import shown_by
 from tests.engines.sim.faults import READS, Faults
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.scheduler import Process, Scheduler
-from tests.engines.sim.trace import Line, brief, in_words, told
 from tests.fakes.faults import Crash
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
-_OBSERVED = frozenset({"put", "delete", "delete_seen", "abort_upload", "complete_upload"})
+_OBSERVED = frozenset(
+    {"put", "delete", "delete_seen", "create_upload", "abort_upload", "complete_upload"}
+)
 _MOVES = frozenset({"open_job", "take_over", "advance", "decide", "note", "lock"})
 
 
@@ -40,8 +41,7 @@ class Door:
     announce: Callable[[Process, str], None]
     page: int = 1000
     late_uploads: bool = False
-    trace: list[Line] | None = None
-    writes: int = 0
+    trace: list[str] | None = None  # a line a call, where somebody reads it
     strokes: int = 0
 
     def call(self, verb: str, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -53,22 +53,26 @@ class Door:
             kwargs.get("if_absent") or kwargs.get("if_match")
         )
         kind = self.faults.draw(verb.partition(" ")[0], conditional=conditional)
-        if verb.partition(" ")[0] not in READS:
-            self.writes += 1
-            process.writes += 1
+        process.writes += verb.partition(" ")[0] not in READS
         self.strokes += bool(kind)
+        outcome: Any = None
+
+        def perform(*given: Any) -> Any:
+            return self._perform(process, verb, partial(method, *given, **kwargs), given)
+
         try:
-            if kind:
-                result = self._struck(kind, process, verb, method, args, kwargs)
-            else:
-                result = self._perform(process, verb, method, args, kwargs)
+            outcome = self._struck(kind, verb, args, perform)
+            return outcome
         except BaseException as error:
-            if self.trace is not None and not isinstance(error, greenlet.GreenletExit):
-                self._write(process, verb, args, kwargs, told(error), kind)
+            outcome = error
             raise
-        if self.trace is not None:
-            self._write(process, verb, args, kwargs, brief(result), kind)
-        return result
+        finally:
+            if self.trace is not None and not isinstance(outcome, greenlet.GreenletExit):
+                said = [_brief(one) for one in args] + [f"{n}={_brief(kwargs[n])}" for n in kwargs]
+                self.trace.append(
+                    f"{self.scheduler.seconds:10.3f} {process.name:26} {verb}({', '.join(said)})"
+                    f" -> {_brief(outcome)} {kind}"
+                )
 
     def is_late(self, upload_id: str) -> bool:
         """Whether listings of the pipeline lack this upload: a planned one of a job rolled back.
@@ -85,15 +89,8 @@ class Door:
         return is_planned and not job.reset
 
     def _struck(
-        self,
-        kind: str,
-        process: Process,
-        verb: str,
-        method: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        self, kind: str, verb: str, args: tuple[Any, ...], perform: Callable[..., Any]
     ) -> Any:
-        perform = partial(self._perform, process, verb, method, args, kwargs)
         if kind == "crash before":
             raise Crash(f"before {verb}")
         if kind in {"error", "throttled"}:
@@ -106,15 +103,13 @@ class Door:
             self.scheduler.sleep(self.faults.stall())
         if kind == "sent twice":
             with suppress(S3CommitError):
-                perform()
+                perform(*args)
             self.scheduler.pause()
         if kind == "answer lost" and verb == "delete_seen":
             self.faults.strike("half done")
             many = list(args[-1])
-            perform = partial(
-                self._perform, process, verb, method, (*args[:-1], many[: len(many) // 2]), kwargs
-            )
-        result = perform()
+            args = (*args[:-1], many[: len(many) // 2])
+        result = perform(*args)
         if kind == "crash after":
             raise Crash(f"after {verb}")
         if kind == "answer lost":
@@ -134,21 +129,14 @@ class Door:
         raise PreconditionError("409", code="CONFLICT")
 
     def _perform(
-        self,
-        process: Process,
-        verb: str,
-        method: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        self, process: Process, verb: str, call: Callable[[], Any], args: tuple[Any, ...]
     ) -> Any:
         if verb in _OBSERVED:
-            result = getattr(self.observer, verb)(process, partial(method, *args, **kwargs), args)
+            result = getattr(self.observer, verb)(process, call, args)
             if verb == "put":
                 self.announce(process, args[1])
             return result
-        if verb == "create_upload":
-            return self.observer.create_upload(process, partial(method, *args, **kwargs), args)
-        result = method(*args, **kwargs)
+        result = call()
         process.shown.update(shown_by(result))
         if verb in _MOVES:
             self.decisions.moved(process, result, opened=verb == "open_job")
@@ -156,16 +144,7 @@ class Door:
             process.effects[verb] += bool(result)
         return result
 
-    def _write(
-        self,
-        process: Process,
-        verb: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        outcome: str,
-        kind: str,
-    ) -> None:
-        assert self.trace is not None
-        what, outcome = in_words(verb, args, kwargs, outcome, kind)
-        number, seconds = self.scheduler.steps, self.scheduler.seconds
-        self.trace.append(Line(number, seconds, process.name, what, outcome))
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + "…"

@@ -113,10 +113,10 @@ class Escalation(Observer):
         key, upload_id = args[1], args[2]
         job = self._acts_for(process)
         if upload_id not in self._uploads:
-            if job is not None and self._is_open(key, upload_id):
+            if job is not None and self.bucket.is_open(key, upload_id):
                 fail("I12", f"{process.name} completes a foreign upload of {key}")
             return super().complete_upload(process, perform, args)
-        was_open = self._is_open(key, upload_id)
+        was_open = self.bucket.is_open(key, upload_id)
         facts = perform()
         if was_open:
             if process.role != "adversary" and job is None:
@@ -134,9 +134,8 @@ class Escalation(Observer):
     def abort_upload(self, process: Process, perform: Perform, args: Sequence[Any]) -> Any:
         key, upload_id = args[1], args[2]
         if upload_id in self._uploads:
-            process.effects["aborted"] += self._is_open(key, upload_id)
             return perform()
-        if not self._is_open(key, upload_id):
+        if not self.bucket.is_open(key, upload_id):
             return perform()
         if self._acts_for(process) is not None:
             file = self.files.get(upload_id)
@@ -257,10 +256,6 @@ class Escalation(Observer):
                 self.jobs[file.job].sabotaged.add("put over")
         if key.endswith("/job.json"):
             self._specs.setdefault(key, []).append(version.body or b"")
-
-    def _is_open(self, key: str, upload_id: str) -> bool:
-        upload = self.bucket.uploads.get(upload_id)
-        return upload is not None and upload.key == key
 
 
 def _is_document(key: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -71,11 +72,14 @@ def add_job(world: World, prefix: str = "") -> None:
     elif is_free and number and kind < 0.1 and _may_nest(world):
         prefix, job_id, outer = "sales/dt=1/", world.observer.jobs["A"].directory.job_id, "A"
     directory = JobDirectory(Destination(BUCKET, prefix), job_id)
-    job = Job(name, directory, _spec(world, directory))
+    job = Job(name, directory, draw_spec(rng, directory))
     job.outer = outer
     job.hostile = rng.random() < 0.3 and prefix == "sales/dt=1/"
     world.observer.jobs[name] = job
-    tasks = [_file_names(world, job, f"t{task}") for task in range(rng.choice([1, 1, 2, 2, 3]))]
+    tasks = [
+        file_names(rng, directory, f"t{task}", least=job.hostile)
+        for task in range(rng.choice([1, 1, 2, 2, 3]))
+    ]
     gives_up = rng.random() < 0.08
     dies = rng.random() < 0.04
     driver = partial(world.clients.driver, job, tasks, gives_up=gives_up, dies=dies)
@@ -107,11 +111,11 @@ def _behind(world: World, outer: Job, driver: Callable[[], None]) -> None:
         world.scheduler.sleep(20)
 
 
-def _spec(world: World, directory: JobDirectory) -> JobSpec:
-    rng, destination = world.rng, directory.destination
+def draw_spec(rng: random.Random, directory: JobDirectory) -> JobSpec:
+    """A job of any kind."""
     return JobSpec(
         directory.job_id,
-        destination,
+        directory.destination,
         conflict=rng.choice([Conflict.APPEND] * 3 + [Conflict.REPLACE] * 3 + [Conflict.FAIL]),
         scope=rng.choice(list(Scope)),
         idempotency_key="daily" if rng.random() < 0.3 else None,
@@ -119,9 +123,12 @@ def _spec(world: World, directory: JobDirectory) -> JobSpec:
     )
 
 
-def _file_names(world: World, job: Job, task: str) -> list[str]:
-    rng = world.rng
-    suffix = f"-{job.directory.job_id}"
-    partitions = [""] if job.prefix == "sales/dt=1/" else ["", "dt=1/", "dt=2/", "dt=1/h=3/"]
-    count = rng.choice([0, 1, 1, 1, 2, 2]) or int(job.hostile)
-    return [f"{rng.choice(partitions)}part-{task}-{n}{suffix}.parquet" for n in range(count)]
+def file_names(
+    rng: random.Random, directory: JobDirectory, task: str, *, least: int = 0
+) -> list[str]:
+    """Where a task writes, below the destination."""
+    is_partition = directory.destination.prefix.endswith("/dt=1/")
+    partitions = [""] if is_partition else ["", "dt=1/", "dt=2/", "dt=1/h=3/"]
+    count = rng.choice([0, 1, 1, 1, 2, 2]) or least
+    suffix = f"-{directory.job_id}.parquet"
+    return [f"{rng.choice(partitions)}part-{task}-{n}{suffix}" for n in range(count)]

@@ -35,7 +35,6 @@ class Keepers:
     machine: Machine
     ports: Ports
     limits: Limits
-    swept: SweepReport = field(default_factory=SweepReport)
     stopped: list[str] = field(default_factory=list)  # commands that failed for good
 
     def sweep(self, name: str, *, dry_run: bool = False) -> Process:
@@ -54,10 +53,6 @@ class Keepers:
             if child.error is not None and not isinstance(child.error, TransientError | Crash):
                 raise child.error
             self.scheduler.sleep(60.0)
-        else:
-            return
-        for one in ("aborted", "started", "retired", "objects"):
-            setattr(self.swept, one, getattr(self.swept, one) + getattr(child.result, one))
 
     def _call(self, dry_run: bool) -> SweepReport:
         process = self.scheduler.current

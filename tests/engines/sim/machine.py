@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -43,7 +42,6 @@ class Machine:
     ports: Ports
     observer: Observer
     executions: set[str] = field(default_factory=set)  # their names
-    entered: Counter[str] = field(default_factory=Counter)
     dead_letters: list[str] = field(default_factory=list)  # keys of manifests
 
     # Handlers.
@@ -98,7 +96,6 @@ class Machine:
         ticket = Ticket(job.directory.job_id, BUCKET, job.directory.prefix, execution=execution)
         name = "SealJob"
         while name:
-            self.entered[name] += 1
             try:
                 ticket = self._tried(job, name, ticket)
                 following = ROUTES[name](ticket)

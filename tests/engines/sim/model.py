@@ -86,11 +86,6 @@ class Job:
         digest = key_digest(self.spec.idempotency_key)
         return self.directory.once(digest), self.directory.key_note(digest)
 
-    def is_working(self, key: str) -> bool:
-        """Whether the key is of one of the pipeline's working objects for the job."""
-        directory = self.directory
-        return key.startswith(directory.pipeline_prefix) and key != directory.decision
-
     def relative(self, key: str) -> str:
         """The key below the destination."""
         return key[len(self.prefix) :]

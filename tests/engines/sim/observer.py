@@ -154,22 +154,20 @@ class Observer:
         result = perform()
         if not was_open or process.role == "saboteur":
             return result
-        process.effects["aborted"] += 1
         file = self.files.get(upload_id)
         if process.role in KEEPERS:  # what they find, an execution aborts that they start
             fail("sweep", f"{process.name} aborted {key}")
         if file is None or file.job != process.job:
             if file is None and self.is_own_key(process, key):
                 return result
-            if file and self.jobs[file.job].outer == process.job and self._is_outers_by(file):
+            job = self.jobs[file.job] if file else None
+            if job and job.outer == process.job and self._is_outers(job):
                 return result
             fail("I5", f"{process.name} aborted a foreign upload of {key}")
         job = self.jobs[file.job]
         if process.role == "task" or process.since <= job.lost_step:
             return result
-        if job.record_state in {None, JobState.OPEN, JobState.SEALED}:
-            fail("I2", f"an upload of job {job.name} was aborted while it was {job.record_state}")
-        if job.record_state in {JobState.COMMITTING, JobState.PUBLISHING}:
+        if job.record_state not in UNDOING | {JobState.COMMITTED}:
             fail("I2", f"an upload of job {job.name} was aborted while it was {job.record_state}")
         return result
 
@@ -191,9 +189,6 @@ class Observer:
             return False
         outer = self.jobs[job.outer]
         return outer.over or outer.record_state in UNDOING
-
-    def _is_outers_by(self, file: File) -> bool:
-        return self._is_outers(self.jobs[file.job])
 
     def signs(self, job: Job) -> list[str]:
         """When something was put into the job's directory."""

@@ -13,7 +13,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.states import JobState
 from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.engines.sim.model import File, Job
-from tests.engines.sim.scheduler import Violation, fail, moment
+from tests.engines.sim.scheduler import fail, moment
 from tests.engines.sim.strangers import put_over_document
 
 if TYPE_CHECKING:
@@ -33,21 +33,20 @@ def recover(world: World) -> None:
         redriven = partial(world.machine.ingest, key)
         world.later(f"{job.name}:redriven", redriven, job=job.name, most=1.0)
     for number, pause in enumerate(PAUSES):
-        unfinished = [job for job in world.observer.jobs.values() if needs_help(world, job)]
-        if not unfinished and not world.unsettled():
+        if not _unfinished(world):
             return
-        world.rounds += 1
         world.scheduler.seconds += pause
         if number == LAST_RESORT:
             _command(world)
         world.keepers.sweep(f"recovery{number}")
         world.scheduler.run()
-    unfinished = [job for job in world.observer.jobs.values() if needs_help(world, job)]
-    if not unfinished and not world.unsettled():
-        return
-    left = [*(f"{job.name} ({job.record_state})" for job in unfinished), *world.unsettled()]
-    stuck = ", ".join(left)
-    raise Violation("progress", f"not ended after {len(PAUSES)} sweeps: {stuck}")
+    if left := _unfinished(world):
+        fail("progress", f"not ended after {len(PAUSES)} sweeps: {', '.join(left)}")
+
+
+def _unfinished(world: World) -> list[str]:
+    jobs = [job for job in world.observer.jobs.values() if needs_help(world, job)]
+    return [*(f"{job.name} ({job.record_state})" for job in jobs), *world.unsettled()]
 
 
 def _command(world: World) -> None:

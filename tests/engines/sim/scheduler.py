@@ -28,8 +28,6 @@ class Violation(BaseException):
 
     def __init__(self, invariant: str, seen: str) -> None:
         super().__init__(f"{invariant}: {seen}")
-        self.invariant = invariant
-        self.seen = seen
 
 
 @dataclass(eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from s3commit.core.ports.objects import OpenUpload
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.model import Job
 
@@ -15,7 +14,8 @@ if TYPE_CHECKING:
 def lose_upload(world: World, job: Job) -> None:
     """A lifecycle rule, or a person, aborts an upload of the job."""
     found = list(world.ports.store.list_uploads(BUCKET, job.prefix))
-    mine = [upload for upload in found if _owner(world, upload) == job.name]
+    files = world.observer.files
+    mine = [one for one in found if one.upload_id in files and files[one.upload_id].job == job.name]
     if mine:
         upload = world.rng.choice(mine)
         job.sabotaged.add("upload")
@@ -69,8 +69,3 @@ def put_over_document(world: World, job: Job) -> None:
     world.scheduler.wait_until_shown(key, version.etag)
     job.sabotaged.add("document")
     world.ports.store.put(BUCKET, key, version.body + b"\n")
-
-
-def _owner(world: World, upload: OpenUpload) -> str:
-    file = world.observer.files.get(upload.upload_id)
-    return file.job if file else ""

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from s3commit.core.commit import acquire_destination as acquire
 from s3commit.core.commit import check_conditions as conditions
 from s3commit.core.commit import tidy_up
@@ -24,14 +26,9 @@ from tests.engines.sim.judge import judge_end
 from tests.engines.sim.keepers import Keepers
 from tests.engines.sim.machine import Machine
 from tests.engines.sim.observer import Observer
-from tests.engines.sim.ports import (
-    as_executions,
-    as_ledger,
-    as_store,
-)
+from tests.engines.sim.ports import as_executions, as_ledger, as_store
 from tests.engines.sim.recovery import recover, settle
 from tests.engines.sim.scheduler import Process, Scheduler
-from tests.engines.sim.trace import Line
 from tests.engines.sim.troubles import add_keepers, announce
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
@@ -62,18 +59,12 @@ _SCALED: list[tuple[tuple[Any, ...], str, list[Any]]] = [
 @contextmanager
 def scaled(rng: random.Random) -> Iterator[None]:
     """The numbers of the protocol, made small for one run."""
-    before = [
-        (module, name, getattr(module, name)) for modules, name, _ in _SCALED for module in modules
-    ]
-    for modules, name, values in _SCALED:
-        chosen = rng.choice(values)
-        for module in modules:
-            setattr(module, name, chosen)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        for modules, name, values in _SCALED:
+            chosen = rng.choice(values)
+            for module in modules:
+                patch.setattr(module, name, chosen)
         yield
-    finally:
-        for module, name, value in before:
-            setattr(module, name, value)
 
 
 class World:
@@ -86,7 +77,6 @@ class World:
         self,
         seed: int,
         *,
-        trace: bool = False,
         losses: float = 0.2,
         store: Callable[..., MemoryObjectStore] = MemoryObjectStore,
         ledger: Callable[[], MemoryLedger] = MemoryLedger,
@@ -105,7 +95,6 @@ class World:
         self.bucket = self.store._buckets[BUCKET]
         self.observer, self.decisions = self._make_judges()
         self.faults = Faults(rng, rng.choice([0.0, 0.003, 0.01, 0.03, 0.08]))
-        self.trace: list[Line] | None = [] if trace else None
         self.door = Door(
             self.scheduler,
             self.faults,
@@ -117,7 +106,6 @@ class World:
             self.announce,
             page=rng.choice([1, 2, 1000]),
             late_uploads=rng.random() < 0.5,
-            trace=self.trace,
         )
         self.ports = Ports(
             as_store(self.door),
@@ -131,7 +119,6 @@ class World:
         self.loses = self.faults.rate > 0 and rng.random() < losses
         self.foreign: dict[str, bytes] = {}
         self.foreign_uploads: set[str] = set()
-        self.rounds = 0
 
     def _make_keepers(self) -> Keepers:
         limits = Limits(

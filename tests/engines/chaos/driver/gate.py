@@ -9,8 +9,8 @@ from __future__ import annotations
 import io
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
 from urllib.parse import parse_qs
@@ -32,10 +32,7 @@ class How(StrEnum):
 
     BEFORE = "before"  # all of the client dies; the request is never executed
     AFTER = "after"  # all of the client dies; the request was executed, its answer is lost
-    LATE = "late"  # all of the client dies; the request arrives when all else is over
-    ORPHAN = "orphan"  # the driver's Python dies; its JVM notices and ends
-    ZOMBIE = "zombie"  # the driver's Python dies, all else stalls here until all else is over
-    WORKER = "worker"  # the process that sent the request dies; it is never executed
+    ZOMBIE = "zombie"  # the driver's Python dies, the rest stalls here until all else is over
 
 
 @dataclass(frozen=True, order=True)
@@ -60,9 +57,10 @@ class Seen:
     status: int
 
 
-def name_of(method: str, path: str, query: str) -> str:
+def name_of(environ: Mapping[str, Any]) -> str:
     """What the request is to the protocol."""
-    asked = parse_qs(query, keep_blank_values=True)
+    method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+    asked = parse_qs(environ["QUERY_STRING"], keep_blank_values=True)
     base = path.rsplit("/", 1)[-1]
     if "notification" in asked:
         return "probe"
@@ -72,6 +70,8 @@ def name_of(method: str, path: str, query: str) -> str:
         return f"part {asked['partNumber'][0]}"
     if "uploadId" in asked:
         return "abort upload" if method == "DELETE" else f"{method} upload"
+    if base == REQUEST and b'"abort"' in environ["wsgi.input"].getvalue():
+        return "abort request"
     for part, name in ((".pendingset", "manifest"), (f"/{COMMITS}once/", "key")):
         if part in path:
             base = name
@@ -87,18 +87,18 @@ def job_of(path: str) -> str:
 class _Call:
     environ: dict[str, Any]
     seen: Seen
-    released: threading.Event = field(default_factory=threading.Event)
+    answer: Response | None  # of a look
 
 
 class Gate:
     """Forwards to ``endpoint``, and strikes once, at ``point``.
 
-    ``strike`` does the killing; it gets the TCP port from which the request came. ``struck`` is
-    set when it has. ``requests`` are those that were executed, in the order of their answers.
+    ``strike`` does the killing; ``struck`` is set when it has. ``requests`` are those that were
+    executed, in the order of their answers.
     """
 
-    def __init__(self, endpoint: str, strike: Callable[[How, int], None]) -> None:
-        self.point: Point | None = None
+    def __init__(self, endpoint: str, strike: Callable[[How], None], point: Point | None) -> None:
+        self.point = point
         self.struck = threading.Event()
         self.requests: list[Seen] = []
         self._strike = strike
@@ -108,7 +108,7 @@ class Gate:
         self._proxy = ProxyMiddleware(_nowhere, {}, timeout=TIMEOUT_SECONDS)
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
-        self._kept: _Call | None = None
+        self._released = threading.Event()
         self._dead = False
         self._idle = threading.Condition()
         self._active = 0
@@ -122,8 +122,7 @@ class Gate:
 
     def __exit__(self, *_: object) -> None:
         self._dead = True
-        if self._kept is not None:
-            self._kept.released.set()
+        self.release()
         self._server.shutdown()
         self._server.server_close()
 
@@ -140,13 +139,8 @@ class Gate:
             return {one.job for one in self.requests if (one.name, one.status) == (REQUEST, 200)}
 
     def release(self) -> None:
-        """Execute the request that was kept, or let it go on."""
-        call = self._kept
-        if call is None:
-            return
-        if self.point is not None and self.point.how is How.LATE:
-            self._execute(call)
-        call.released.set()
+        """Let a zombie go on."""
+        self._released.set()
 
     def settled(self, seconds: float = TIMEOUT_SECONDS) -> None:
         """Wait until no request is on its way: what a dead client sent may still be executed."""
@@ -168,64 +162,44 @@ class Gate:
         return answer(environ, start_response)
 
     def _pass(self, environ: dict[str, Any]) -> Response:
-        name = name_of(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["QUERY_STRING"])
-        if name == REQUEST and b'"abort"' in environ["wsgi.input"].getvalue():
-            name = "abort request"
-        call = _Call(environ, self._numbered(name, environ["PATH_INFO"]))
         if self._dead:
             return Response(status=503)  # its client is dead, and its sending was not finished
-        point = self.point
-        found = None
-        if name == RESULT:
-            found, call = self._look(call)
-        if point is None or (call.seen.name, call.seen.nth) != (point.name, point.nth):
-            return found or self._execute(call)
-        return self._hit(point.how, call, found)
-
-    def _hit(self, how: How, call: _Call, found: Response | None) -> Response:
-        answer = found
-        if how is How.AFTER:
-            answer = answer or self._execute(call)
-        if how in {How.LATE, How.ZOMBIE}:
-            self._kept = call
-        self._dead = how in {How.BEFORE, How.AFTER, How.LATE}
-        self._strike(how, call.environ["REMOTE_PORT"])
-        self.struck.set()
-        if how is How.ZOMBIE:  # its request waits here
-            with self._idle:  # it stands still: nobody waits for it
-                self._active -= 1
-            call.released.wait()
-            with self._idle:
-                self._active += 1
-        if self._dead or how is How.WORKER:
-            return Response(status=503)
-        return answer or self._execute(call)
-
-    def _numbered(self, name: str, path: str) -> Seen:
+        name, answer = name_of(environ), None
+        if name == RESULT:  # a look changes nothing, so it is executed first: its name tells
+            answer = self._send(environ)
+            name = THE_RESULT if answer.status_code == 200 else RESULT
         with self._lock:
             self._counts[name] += 1
-            return Seen(name, self._counts[name], job_of(path), 0)
+            seen = Seen(name, self._counts[name], job_of(environ["PATH_INFO"]), 0)
+        call = _Call(environ, seen, answer)
+        if self.point is None or (name, seen.nth) != (self.point.name, self.point.nth):
+            return self._execute(call)
+        return self._hit(self.point.how, call)
 
-    def _look(self, call: _Call) -> tuple[Response, _Call]:
-        """A look changes nothing, so it is executed first: its name is what it finds."""
-        answer = self._send(call)
-        if answer.status_code == 200:
-            call = _Call(call.environ, self._numbered(THE_RESULT, call.environ["PATH_INFO"]))
-        self._note(call, answer)
-        return answer, call
+    def _hit(self, how: How, call: _Call) -> Response:
+        if how is How.AFTER:
+            self._execute(call)
+        self._dead = how is not How.ZOMBIE
+        self._strike(how)
+        self.struck.set()
+        if self._dead:
+            return Response(status=503)
+        with self._idle:  # it stands still: nobody waits for it
+            self._active -= 1
+        self._released.wait()
+        with self._idle:
+            self._active += 1
+        return self._execute(call)
 
     def _execute(self, call: _Call) -> Response:
-        answer = self._send(call)
-        self._note(call, answer)
-        return answer
-
-    def _send(self, call: _Call) -> Response:
-        to_s3 = self._proxy.proxy_to(self._target, call.environ["PATH_INFO"], "")
-        return Response.from_app(to_s3, call.environ, buffered=True)
-
-    def _note(self, call: _Call, answer: Response) -> None:
+        answer = call.answer or self._send(call.environ)
         with self._lock:
             self.requests.append(replace(call.seen, status=answer.status_code))
+        return answer
+
+    def _send(self, environ: dict[str, Any]) -> Response:
+        to_s3 = self._proxy.proxy_to(self._target, environ["PATH_INFO"], "")
+        return Response.from_app(to_s3, environ, buffered=True)
 
 
 class _Quiet(WSGIRequestHandler):

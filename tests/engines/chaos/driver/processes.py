@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from contextlib import suppress
@@ -47,20 +46,3 @@ def kill(pid: int, number: int = signal.SIGKILL) -> None:
     """Send the signal, if the process is still there."""
     with suppress(ProcessLookupError):
         os.kill(pid, number)
-
-
-def process_at(port: int, server: int, leader: int) -> int:
-    """The process of the session whose connection leads from ``port`` to the port ``server``.
-
-    Both are of 127.0.0.1; connections to other servers may have the same port (proc_pid_net(5)).
-    """
-    ends = f"0100007F:{port:04X} 0100007F:{server:04X}"
-    pattern = rf"^ *\d+: {ends} (?:\S+ +){{6}}(\d+) "
-    inode = re.search(pattern, Path("/proc/net/tcp").read_text(), re.MULTILINE)
-    assert inode, f"nobody has port {port}"
-    for pid in session(leader):
-        for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
-            with suppress(OSError):
-                if str(descriptor.readlink()) == f"socket:[{inode[1]}]":
-                    return pid
-    raise AssertionError(f"no process of session {leader} has port {port}")

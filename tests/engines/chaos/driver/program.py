@@ -1,8 +1,6 @@
 """A PySpark driver as anyone would write it, to be killed.
 
-Run as ``python -m tests.engines.chaos.driver.program CLIENT``. It makes its session, says
-``ready``, and does the task that it then reads from its standard input, so that one driver can
-start up while another one is judged.
+Run as ``python -m tests.engines.chaos.driver.program CLIENT TASK``.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import s3commit.spark
 
@@ -26,31 +24,26 @@ if TYPE_CHECKING:
 TASKS = 2
 ROWS = 3_600  # of some 4 KB: four files, two of which take two parts
 REPEATED = 64
-BATCH_ROWS = 40  # of a stream's micro-batch
 
 
 class Client(StrEnum):
     """What the driver writes with."""
 
-    WRITE = "write"  # the function `write`; a stream with `batch_writer`
+    WRITE = "write"  # the function `write`
     NATIVE = "native"  # Spark's own writer, with the jar
 
 
 @dataclass(frozen=True)
 class Task:
-    """What the driver is to do. ``stream`` is the directory of its source and its checkpoint.
-
-    ``survives``: its JVM lives on without it.
-    """
+    """What the driver is to do. ``survives``: its JVM lives on without it."""
 
     uri: str
     mode: str = "append"
     options: Mapping[str, str] = field(default_factory=dict)
-    stream: str = ""
     survives: bool = False
 
     def encode(self) -> str:
-        """One line."""
+        """As an argument of the program."""
         return json.dumps(asdict(self))
 
 
@@ -107,16 +100,6 @@ def write(spark: SparkSession, task: Task, client: Client) -> None:
     s3commit.spark.write(rows(spark), task.uri, mode=task.mode, **options)
 
 
-def write_stream(spark: SparkSession, task: Task) -> None:
-    """The stream: a micro-batch for each file of the source, until there are no more."""
-    source = spark.readStream.schema("id bigint, k int").option("maxFilesPerTrigger", 1)
-    writer = source.json(f"{task.stream}/in").repartition(TASKS).writeStream
-    options = {"commitTimeout": "120s", "partitionBy": "k", **task.options}
-    writer = writer.foreachBatch(s3commit.spark.batch_writer(task.uri, **options))
-    writer = writer.option("checkpointLocation", f"{task.stream}/checkpoint")
-    writer.trigger(availableNow=True).start().awaitTermination()
-
-
 def _leave_a_helper() -> None:
     """A child that holds the pipe by whose end the JVM learns of our death."""
     if os.fork() == 0:
@@ -126,19 +109,12 @@ def _leave_a_helper() -> None:
 
 
 def main() -> None:
-    """Say that the driver is ready, then do the task that it reads."""
-    client = Client(sys.argv[1])
+    """Do the task."""
+    client, task = Client(sys.argv[1]), Task(**json.loads(sys.argv[2]))
     spark = make_session(native=client is Client.NATIVE)
-    print("ready", flush=True)
-    read: dict[str, Any] = json.loads(sys.stdin.readline())
-    task = Task(**read)
     if task.survives:
         _leave_a_helper()
-    if task.stream:
-        write_stream(spark, task)
-    else:
-        write(spark, task, client)
-    print("done", flush=True)
+    write(spark, task, client)
 
 
 if __name__ == "__main__":

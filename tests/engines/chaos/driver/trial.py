@@ -43,16 +43,16 @@ class Look:
 class Trial:
     """A table, with files ``old`` (relative key → body) in it of which a commit replaces some.
 
-    ``check`` judges the files of the committed jobs by their relative keys. ``commits`` is how
-    many jobs must be committed at the end; None: one if its commit was asked for, else none.
+    ``check`` judges the files of the committed job by their relative keys. With ``again`` one job
+    must be committed at the end; without, those whose commit was asked for.
     """
 
     deployed: Deployed
     name: str
     check: Check
-    old: Mapping[str, bytes] = field(default_factory=dict)
-    replaced: frozenset[str] = frozenset()
-    commits: int | None = None
+    old: Mapping[str, bytes]
+    replaced: frozenset[str]
+    again: bool
     gates: list[Gate] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
     seen_too_early: list[str] = field(default_factory=list)
@@ -83,24 +83,21 @@ class Trial:
         listed = self.s3.list_multipart_uploads(Bucket=self.deployed.bucket, Prefix=self.prefix)
         return [one["Key"].removeprefix(self.prefix) for one in listed.get("Uploads", [])]
 
+    def results(self) -> dict[str, Any]:
+        """The result of each job that has one."""
+        found = [key for key in self.keys() if key.endswith("/result.json")]
+        return {_job(key): json.loads(self.body(key)) for key in found}
+
     def outcomes(self) -> dict[str, str]:
         """How each job has ended that has left a trace; empty: it has not."""
-        keys = self.keys()
-        found = {_job(key): "" for key in keys if key.startswith(f"table/{MAGIC_PREFIX}")}
-        for key in keys:
-            if key.endswith("/result.json"):
-                found[_job(key)] = str(json.loads(self.body(key))["outcome"])
+        traces = [key for key in self.keys() if key.startswith(f"table/{MAGIC_PREFIX}")]
+        found = dict.fromkeys(map(_job, traces), "")
+        found |= {job: str(result["outcome"]) for job, result in self.results().items()}
         for job in self.jobs:  # the jar deletes the documents of a job that it knows to be undone
             state = self.state(job)
             if job not in found and state in ENDED:
                 found[job] = str(state)
         return found
-
-    def reasons(self) -> set[str]:
-        """The codes of the jobs that were refused."""
-        results = [key for key in self.keys() if key.endswith("/result.json")]
-        errors = [json.loads(self.body(key)).get("error") for key in results]
-        return {str(error["code"]) for error in errors if error}
 
     def look(self) -> None:
         """As a reader would; I1 is judged on the spot, the rest at the end."""
@@ -144,12 +141,8 @@ class Trial:
         """Wait until every job that was requested has ended: it does so by itself."""
 
         def ended() -> bool:
-            keys = set(self.keys())
-            asked = [key for key in keys if key.endswith(f"/{REQUEST}")]
-            return all(
-                key.removesuffix(REQUEST) + "result.json" in keys and self.state(_job(key)) in ENDED
-                for key in asked
-            )
+            asked = {_job(key) for key in self.keys() if key.endswith(f"/{REQUEST}")}
+            return asked <= self.results().keys() and all(self.state(job) in ENDED for job in asked)
 
         until(ended, f"the result of {self.name}")
 
@@ -164,14 +157,14 @@ class Trial:
         final = self.looks[-1]
         outcomes, asked = self.outcomes(), self.asked
         committed = {job for job, outcome in outcomes.items() if outcome == "COMMITTED"}
-        expected = self.commits if self.commits is not None else len(asked)
         facts = f"{self.name}: {outcomes}, asked for {asked}"
         assert committed <= asked, facts
-        assert len(committed) == expected, facts
+        assert len(committed) == (1 if self.again else len(asked)), facts
         assert all(outcomes.values()), facts
         states = {job: str(self.state(job)) for job in outcomes}
         assert states == outcomes, facts
-        assert self.reasons() <= REASONS, f"{facts}: {self.reasons()}"
+        errors = [result["error"] for result in self.results().values() if result.get("error")]
+        assert {error["code"] for error in errors} <= REASONS, f"{facts}: {errors}"
         new = final.data - self.old.keys()
         kept = self.old.keys() - (self.replaced if committed else frozenset())
         assert final.data - new == kept, f"{facts}: {sorted(final.data)}"
@@ -189,8 +182,6 @@ class Trial:
 
     def _judge_looks(self, new: frozenset[str]) -> None:
         assert not self.seen_too_early, f"{self.name}: I1: {self.seen_too_early}"
-        if self.commits is not None and self.commits > 1:
-            return  # whose the marker was is not known
         for look in self.looks:
             if not self.replaced <= look.data:
                 assert new <= look.data, f"{self.name}: I10: {look}"
