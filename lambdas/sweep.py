@@ -15,7 +15,7 @@ from s3commit.core.job.decision_record import heal
 from s3commit.core.model.errors import NeedsOperatorError, TransientError
 from s3commit.core.sweep.actions import encode_report
 from s3commit.core.sweep.questions import run_sweep
-from s3commit.core.sweep.sweep import DAY, HOUR, Limits, Sweep
+from s3commit.core.sweep.sweep import Limits, Sweep
 
 client = make_client()
 ports = make_ports(client)
@@ -26,13 +26,8 @@ bucket = data_bucket()
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Sweep once, with the limits that the schedule sends; the answer is the report."""
-    limits = Limits(
-        stuck=event["stuckMinutes"] * 60,
-        abandoned=event["abandonedHours"] * HOUR,
-        retention=event["retentionDays"] * DAY,
-    )
     heal(ports, bucket)  # in an empty ledger there is nothing to be found before
-    report = run_sweep(Sweep(ports, machine, limits))
+    report = run_sweep(Sweep(ports, machine, Limits.of(event)))
     document = encode_report(report)
     logger.info("swept", **document)
     count(env.JOBS_ABANDONED, report.aborted)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from s3commit.aws import env
 from s3commit.core.model.errors import AccessError
 from s3commit.core.sweep.sweep import DAY
 from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, Desk
@@ -53,6 +56,17 @@ def test_limits_are_the_callers(desk: Desk, executions: MemoryExecutions) -> Non
     told = desk.json("sweep", "--table", TABLE, *limits)
     assert (told["started"], told["aborted"]) == (0, 0)
     assert executions.started == {}
+
+
+def test_limits_are_those_of_the_deployment_else(desk: Desk, executions: MemoryExecutions) -> None:
+    """Or else a sweep by hand would delete documents that are to be kept."""
+    given = {"stuckMinutes": "4320", "abandonedHours": 168, "retentionDays": 90}
+    desk.stacks.outputs[env.STORAGE_STACK][env.PARAMETERS_OUTPUT] = json.dumps(given)
+    left_behind(desk)
+    told = desk.json("sweep")
+    assert (told["started"], told["aborted"]) == (0, 0)
+    told = desk.json("sweep", "--stuck-after", "1h")
+    assert (told["started"], told["aborted"]) == (1, 0)
 
 
 def test_what_failed_is_said_and_is_the_exit_code(desk: Desk, executions: MemoryExecutions) -> None:

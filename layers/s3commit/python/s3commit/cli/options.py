@@ -77,7 +77,7 @@ JOB_OR_BEGINNING: Parsed[JobDirectory | str] = Parsed("job", parse_job_or_beginn
 DESTINATION = Parsed("destination", parse_destination)
 
 
-def age_option(*names: str, default: str, about: str) -> Callable[[F], F]:
+def age_option(*names: str, default: str | None = None, about: str) -> Callable[[F], F]:
     """An option that takes an age."""
     age = Parsed("age", parse_age)
     return click.option(*names, type=age, default=default, show_default=True, help=about)

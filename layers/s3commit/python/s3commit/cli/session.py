@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import cast
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from s3commit.aws import env
@@ -25,6 +25,7 @@ from s3commit.core.ports.objects import ObjectStore
 from s3commit.writer.connect import has_pipeline
 from s3commit.writer.environment import Environment, SystemEnvironment
 
+T = TypeVar("T")
 WORKERS = 16
 AWS_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
@@ -119,13 +120,22 @@ class Session:
 
         One that has another ledger would decide the job a second time.
         """
+        return self._own(table, lambda around: around.pipeline).get(env.STATE_MACHINE_OUTPUT)
+
+    def parameters(self, table: str) -> dict[str, Any]:
+        """What was given to the deployment, if that table is its own and its stack says so."""
+        return self._own(table, lambda around: around.parameters)
+
+    def _own(
+        self, table: str | None, read: Callable[[Surroundings], dict[str, T] | None]
+    ) -> dict[str, T]:
         try:
             around = self.deployment()
-            if table is None or (around.storage or {}).get(env.TABLE_OUTPUT) != table:
-                return None
-            return (around.pipeline or {}).get(env.STATE_MACHINE_OUTPUT)
-        except S3CommitError:
-            return None
+            if table is not None and (around.storage or {}).get(env.TABLE_OUTPUT) == table:
+                return read(around) or {}
+        except S3CommitError:  # then its stacks say nothing
+            pass
+        return {}
 
     def has_console(self) -> bool:
         """Whether executions are asked of AWS itself, whose console shows them: no emulator has."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from s3commit.cli.options import (
@@ -23,13 +25,13 @@ from s3commit.core.sweep.sweep import Limits, Sweep
 @click.command()
 @table_option(of_deployment)
 @state_machine_option
-@age_option("--stuck-after", "stuck", default="15m", about="As stuckMinutes deploys it.")
-@age_option("--abandoned-after", "abandoned", default="24h", about="As abandonedHours.")
-@age_option("--retention", default="30d", about="As retentionDays.")
+@age_option("--stuck-after", "stuck", about="In place of stuckMinutes, as deployed.")
+@age_option("--abandoned-after", "abandoned", about="In place of abandonedHours, as deployed.")
+@age_option("--retention", about="In place of retentionDays, as deployed.")
 @dry_run_option
 @with_session
 def sweep(
-    session: Session, *, table: str, machine: str | None, dry_run: bool, **limits: int
+    session: Session, *, table: str, machine: str | None, dry_run: bool, **limits: int | None
 ) -> None:
     """Run the scheduled sweep now.
 
@@ -44,7 +46,9 @@ def sweep(
             " output StateMachineArn), or name the deployment with --name"
         )
     executions = session.executions(machine)
-    report = run_sweep(Sweep(session.ports(table), executions, Limits(**limits), dry_run=dry_run))
+    typed = {name: seconds for name, seconds in limits.items() if seconds is not None}
+    chosen = replace(Limits.of(session.parameters(table)), **typed)
+    report = run_sweep(Sweep(session.ports(table), executions, chosen, dry_run=dry_run))
     session.out.facts({"dryRun": dry_run, **encode_report(report)})
     if report.failed:
         first = next((note for note in report.notes if note.startswith("failed")), "see the log")

@@ -9,7 +9,7 @@ repeatable: two sweeps at once, or one that dies anywhere, do no harm.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from heapq import nsmallest
@@ -36,6 +36,20 @@ class Limits:
     stuck: int = 15 * 60
     abandoned: int = DAY
     retention: int = 30 * DAY
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str | int]) -> Limits:
+        """The limits by a deployment's parameters; what is not given has its default."""
+        given = {
+            name: int(parameters[parameter]) * unit
+            for name, parameter, unit in (
+                ("stuck", "stuckMinutes", 60),
+                ("abandoned", "abandonedHours", HOUR),
+                ("retention", "retentionDays", DAY),
+            )
+            if parameter in parameters
+        }
+        return cls(**given)
 
 
 @dataclass(slots=True)
