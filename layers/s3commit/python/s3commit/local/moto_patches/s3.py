@@ -69,10 +69,11 @@ def s3_delete_objects_etag(patcher: Patcher) -> None:
 
 
 def _amended(answer: Any, response: Any, amend: Callable[[Any], None], *call: Any) -> Any:
-    """What moto's method answers, after ``amend`` has changed its result."""
+    """What moto's method answers, after ``amend`` has changed its result, if it is no error."""
 
     def serialized(action: Any) -> Any:
-        amend(action.result)
+        if isinstance(action.result, dict):
+            amend(action.result)
         return type(response).serialized(response, action)
 
     response.serialized = serialized
