@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
@@ -29,7 +30,8 @@ def stub() -> Iterator[Stubber]:
 
 @pytest.fixture
 def machine(stub: Stubber) -> StateMachine:
-    return StateMachine(MACHINE, stub.client)
+    service: Any = stub.client
+    return StateMachine(MACHINE, service)
 
 
 def describe(stub: Stubber, status: str, arn: str = EXECUTION) -> None:
