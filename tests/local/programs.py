@@ -7,8 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "layers/s3commit/python")}
-# Every program but the shortest: the runtime on the assembly that is the first argument.
+# What every program begins with; its argument is the assembly.
 RUNTIME = """
 import json, os, sys, threading, time
 from pathlib import Path
@@ -20,11 +19,16 @@ def refuse(start_response, status, code):
 """
 
 
+def environment() -> dict[str, str]:
+    """With this package, and what the tests have set by now."""
+    return os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "layers/s3commit/python")}
+
+
 def run(program: str, assembly: Path) -> str:
     """What the program prints."""
     done = subprocess.run(
         [sys.executable, "-c", RUNTIME + program, str(assembly)],
-        env=ENVIRONMENT,
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,

@@ -19,7 +19,7 @@ from s3commit.local.endpoint import Endpoint
 from s3commit.local.running import read_running
 from s3commit.local.server import LocalRuntime
 from tests.local.conftest import Local
-from tests.local.programs import ENVIRONMENT
+from tests.local.programs import environment
 
 PROGRAM = """
 import sys
@@ -33,7 +33,7 @@ run_foreground(Path(sys.argv[1]), 0, sys.argv[2], project=Path(sys.argv[3]))
 def program(assembly: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(assembly), "my-bucket", str(tmp_path)],
-        env=ENVIRONMENT,
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
