@@ -14,9 +14,11 @@ from constructs import Construct
 from s3commit.aws import env
 from stacks.access import ACCESS, REASONS, Access
 from stacks.checks import acknowledge, acknowledge_wildcard
+from stacks.config import DeployConfig
 
 BY_STATE = "by-state"  # the ledger's index
 RUNTIME = lambda_.Runtime.PYTHON_3_13
+_LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
 # What Lambda needs to connect a function to a VPC, by the function's role.
 INTERFACES = [
     "ec2:CreateNetworkInterface",
@@ -83,19 +85,13 @@ class Surroundings:
     environment's values by name; a function gets those that it reads.
     """
 
+    config: DeployConfig
     code: lambda_.Code
     layers: list[lambda_.ILayerVersion]
-    architecture: lambda_.Architecture
-    log_retention: logs.RetentionDays
     log_key: kms.IKey | None
-    network: lambda_.CfnFunction.VpcConfigProperty | None
-    role_path: str
     bucket_arn: str
     table_arn: str
-    kms_key_arn: str | None
-    job_key_arns: tuple[str, ...]
     reserved: dict[str, int]
-    namespace: str
     values: dict[str, str]
 
 
@@ -106,12 +102,12 @@ class PipelineFunction(Construct):
     """
 
     def __init__(self, scope: Construct, name: str, surroundings: Surroundings) -> None:
-        super().__init__(scope, _pascal(name))
-        facts = FUNCTIONS[name]
+        super().__init__(scope, name.capitalize())
+        facts, config = FUNCTIONS[name], surroundings.config
         self.log_group = logs.LogGroup(
             self,
             "Logs",
-            retention=surroundings.log_retention,
+            retention=config.log_retention,
             encryption_key=surroundings.log_key,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
@@ -119,7 +115,7 @@ class PipelineFunction(Construct):
             self,
             "Role",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            path=surroundings.role_path,
+            path=config.role_path,
         )
         self._grant(ACCESS[name], surroundings)
         self.function = lambda_.Function(
@@ -129,7 +125,11 @@ class PipelineFunction(Construct):
             code=surroundings.code,
             handler=f"{name}.handler",
             runtime=RUNTIME,
-            architecture=surroundings.architecture,
+            architecture=(
+                lambda_.Architecture.ARM_64
+                if config.architecture == "arm64"
+                else lambda_.Architecture.X86_64
+            ),
             layers=surroundings.layers,
             timeout=cdk.Duration.seconds(facts.timeout),
             memory_size=facts.memory,
@@ -139,8 +139,8 @@ class PipelineFunction(Construct):
             environment=_environment(facts, surroundings),
             reserved_concurrent_executions=surroundings.reserved.get(name),
         )
-        if surroundings.network:
-            self._connect(surroundings.network)
+        if config.subnets:
+            self._connect(config)
         acknowledge(
             self.function,
             "AwsSolutions-L1",
@@ -157,23 +157,17 @@ class PipelineFunction(Construct):
             " is denied them.",
         )
 
-    def allow(self, actions: list[str], resource: str) -> None:
-        """Add one statement to the function's role; of S3, for buckets of this account alone.
-
-        A bucket is known by its name, which others may take when it is deleted:
-        https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
-        """
-        self.role.add_to_policy(statement_of(self, actions, resource))
-
-    def _connect(self, network: lambda_.CfnFunction.VpcConfigProperty) -> None:
+    def _connect(self, config: DeployConfig) -> None:
         """Give the function interfaces in the subnets; Lambda makes them, the code may not.
 
         https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
         """
         resource = self.function.node.default_child
         assert isinstance(resource, lambda_.CfnFunction)  # noqa: S101 - what an L2 is made of
-        resource.vpc_config = network
-        self.allow(INTERFACES, "*")
+        resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+            subnet_ids=list(config.subnets), security_group_ids=list(config.security_groups)
+        )
+        allow(self.role, INTERFACES, "*")
         code = cdk.Stack.of(self).format_arn(
             service="lambda",
             resource="function",
@@ -190,46 +184,49 @@ class PipelineFunction(Construct):
         )
 
     def _grant(self, access: Access, surroundings: Surroundings) -> None:
-        self.allow(["logs:CreateLogStream", "logs:PutLogEvents"], self.log_group.log_group_arn)
+        config, bucket, table = surroundings.config, surroundings.bucket_arn, surroundings.table_arn
+        allow(self.role, _LOGS, self.log_group.log_group_arn)
         for pattern, actions in access.objects.items():
-            resource = f"{surroundings.bucket_arn}/{pattern}"
-            self.allow([f"s3:{action}" for action in actions], resource)
+            resource = f"{bucket}/{pattern}"
+            allow(self.role, [f"s3:{action}" for action in actions], resource)
             acknowledge_wildcard(self.role, resource, REASONS[pattern])
-        if access.bucket:
-            self.allow([f"s3:{action}" for action in access.bucket], surroundings.bucket_arn)
-        if access.ledger:
-            self.allow([f"dynamodb:{action}" for action in access.ledger], surroundings.table_arn)
-        if access.index:
-            index = f"{surroundings.table_arn}/index/{BY_STATE}"
-            self.allow([f"dynamodb:{action}" for action in access.index], index)
-        if surroundings.kms_key_arn and access.encrypts:
-            self.allow(["kms:GenerateDataKey"], surroundings.kms_key_arn)
-        if surroundings.kms_key_arn and access.decrypts:
-            self.allow(["kms:Decrypt"], surroundings.kms_key_arn)
-        for key in surroundings.job_key_arns:
+        for service, actions, resource in (
+            ("s3", access.bucket, bucket),
+            ("dynamodb", access.ledger, table),
+            ("dynamodb", access.index, f"{table}/index/{BY_STATE}"),
+        ):
+            if actions:
+                allow(self.role, [f"{service}:{action}" for action in actions], resource)
+        if config.kms_key_arn and access.encrypts:
+            allow(self.role, ["kms:GenerateDataKey"], config.kms_key_arn)
+        if config.kms_key_arn and access.decrypts:
+            allow(self.role, ["kms:Decrypt"], config.kms_key_arn)
+        for key in config.job_key_arns:
             if access.decrypts:
-                self.allow(["kms:Decrypt"], key)
+                allow(self.role, ["kms:Decrypt"], key)
             if access.completes:
-                self.allow(["kms:GenerateDataKey"], key)
+                allow(self.role, ["kms:GenerateDataKey"], key)
 
 
-def statement_of(scope: Construct, actions: list[str], *resources: str) -> iam.PolicyStatement:
-    """A statement that allows the actions; those of S3 in buckets of this account alone."""
-    owner = {"StringEquals": {"aws:ResourceAccount": cdk.Stack.of(scope).account}}
+def allow(role: iam.Role, actions: list[str], *resources: str) -> None:
+    """Let the role do the actions; those of S3 in buckets of this account alone.
+
+    A bucket is known by its name, which others may take when it is deleted:
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
+    """
+    owner = {"StringEquals": {"aws:ResourceAccount": cdk.Stack.of(role).account}}
     of_s3 = any(action.startswith("s3:") for action in actions)
-    return iam.PolicyStatement(
-        actions=actions, resources=list(resources), conditions=owner if of_s3 else None
+    role.add_to_policy(
+        iam.PolicyStatement(
+            actions=actions, resources=list(resources), conditions=owner if of_s3 else None
+        )
     )
 
 
 def _environment(facts: Function, surroundings: Surroundings) -> dict[str, str]:
     return {
         env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
-        env.POWERTOOLS_METRICS_NAMESPACE: surroundings.namespace,
+        env.POWERTOOLS_METRICS_NAMESPACE: surroundings.config.namespace,
         env.POWERTOOLS_LOG_LEVEL: "INFO",
         **{name: surroundings.values[name] for name in facts.reads if name in surroundings.values},
     }
-
-
-def _pascal(name: str) -> str:
-    return "".join(word.capitalize() for word in name.split("_"))

@@ -59,18 +59,16 @@ class Observability(Construct):
         config: DeployConfig,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._functions, self._machine, self._inboxes = functions, machine, inboxes
         self._namespace = config.namespace
-        self.topic = self._topic()
+        topic = self._topic()
         if config.alarm_email:
-            self.topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
-        alarms = [
-            *self._alarms(functions, machine, inboxes),
-            *self._silence(functions["sweep"], schedule, config.sweep_minutes),
-        ]
+            topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
+        alarms = [*self._alarms(), *self._silence(schedule, config.sweep_minutes)]
         alarms.extend(self._stale(prefix, hours) for prefix, hours in config.fresh.items())
         for alarm in alarms:
-            alarm.add_alarm_action(actions.SnsAction(self.topic))
-        self._dashboard(alarms, functions, machine, inboxes, refusing)
+            alarm.add_alarm_action(actions.SnsAction(topic))
+        self._dashboard(alarms, refusing)
 
     def _topic(self) -> sns.Topic:
         """The topic of all alarms. Any policy of its own replaces the default one of SNS.
@@ -106,14 +104,24 @@ class Observability(Construct):
             alarm_description=meaning,
         )
 
-    def _alarms(
-        self,
-        functions: Mapping[str, lambda_.IFunction],
-        machine: sfn.StateMachine,
-        inboxes: Mapping[str, Inbox],
-    ) -> Iterable[cloudwatch.Alarm]:
+    def _alarm_of_silence(
+        self, name: str, metric: cloudwatch.IMetric, meaning: str, *, periods: int = 1
+    ) -> cloudwatch.Alarm:
+        """It rings if nothing is counted; where nothing is, CloudWatch has no value at all."""
+        return cloudwatch.Alarm(
+            self,
+            name,
+            metric=metric,
+            threshold=1,
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            evaluation_periods=periods,
+            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+            alarm_description=meaning,
+        )
+
+    def _alarms(self) -> Iterable[cloudwatch.Alarm]:
         """All alarms. An error of a function is retried by queue or machine: a few wake no one."""
-        for name, inbox in inboxes.items():
+        for name, inbox in self._inboxes.items():
             yield self._alarm(
                 f"{name}DeadLetters",
                 inbox.dead_letters.metric_approximate_number_of_messages_visible(**_HIGHEST),
@@ -126,8 +134,12 @@ class Observability(Construct):
                 above=OLDEST_MESSAGE_SECONDS,
             )
         for name, metric, what in (
-            ("JobsFailed", machine.metric_failed(period=_PERIOD), "An execution failed"),
-            ("JobsTimedOut", machine.metric_timed_out(period=_PERIOD), "An execution timed out"),
+            ("JobsFailed", self._machine.metric_failed(period=_PERIOD), "An execution failed"),
+            (
+                "JobsTimedOut",
+                self._machine.metric_timed_out(period=_PERIOD),
+                "An execution timed out",
+            ),
         ):
             meaning = (
                 f"{what}: its job may have no result yet, and be in the way of others. `s3commit"
@@ -137,7 +149,7 @@ class Observability(Construct):
             yield self._alarm(name, metric, meaning)
         yield self._alarm(
             "SweepsFailed",
-            functions["sweep"].metric_errors(period=_PERIOD),
+            self._functions["sweep"].metric_errors(period=_PERIOD),
             "A sweep did not get through: what jobs left behind stays for now.",
         )
         yield self._alarm(
@@ -153,30 +165,22 @@ class Observability(Construct):
             # An alarm takes ten metrics.
             metrics = {
                 f"m{index}": getattr(function, metric_name)(period=_PERIOD)
-                for index, function in enumerate(functions.values())
+                for index, function in enumerate(self._functions.values())
             }
             total = cloudwatch.MathExpression(
                 expression="SUM(METRICS())", using_metrics=metrics, period=_PERIOD, label=name
             )
             yield self._alarm(name, total, meaning, above=FAILED_CALLS)
 
-    def _silence(
-        self, sweep: lambda_.IFunction, schedule: events.Rule, minutes: int
-    ) -> Iterable[cloudwatch.Alarm]:
+    def _silence(self, schedule: events.Rule, minutes: int) -> Iterable[cloudwatch.Alarm]:
         """The sweep finds what no event leads to, so it must not stop unheard; nor may events."""
-        yield cloudwatch.Alarm(
-            self,
+        yield self._alarm_of_silence(
             "SweepsMissing",
-            metric=sweep.metric_invocations(
+            self._functions["sweep"].metric_invocations(
                 period=cdk.Duration.minutes(2 * minutes), statistic="Sum"
             ),
-            threshold=1,
-            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            evaluation_periods=1,
-            # No call, no value: Lambda counts no calls that were not made.
-            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
-            alarm_description="No sweep has begun in two of its periods: its rule is disabled, as"
-            " after `s3commit pause`, or may not call it.",
+            "No sweep has begun in two of its periods: its rule is disabled, as after `s3commit"
+            " pause`, or may not call it.",
         )
         # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-monitoring.html
         failed = cloudwatch.Metric(
@@ -200,28 +204,17 @@ class Observability(Construct):
 
         https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
         """
-        return cloudwatch.Alarm(
-            self,
+        return self._alarm_of_silence(
             f"TableStale-{prefix}",
-            metric=self._own(env.TABLE_COMMITS, **{env.DIMENSION_TABLE: prefix}).with_(
+            self._own(env.TABLE_COMMITS, **{env.DIMENSION_TABLE: prefix}).with_(
                 period=cdk.Duration.hours(1)
             ),
-            threshold=1,
-            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            evaluation_periods=hours,
-            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
-            alarm_description=f"Nothing was committed below {prefix} for {hours} hours. `s3commit"
-            f" log` of the table says what became of the last jobs.",
+            f"Nothing was committed below {prefix} for {hours} hours. `s3commit log` of the table"
+            " says what became of the last jobs.",
+            periods=hours,
         )
 
-    def _dashboard(
-        self,
-        alarms: list[cloudwatch.Alarm],
-        functions: Mapping[str, lambda_.IFunction],
-        machine: sfn.StateMachine,
-        inboxes: Mapping[str, Inbox],
-        refusing: Sequence[str],
-    ) -> None:
+    def _dashboard(self, alarms: list[cloudwatch.Alarm], refusing: Sequence[str]) -> None:
         board = cloudwatch.Dashboard(self, "Dashboard")
         board.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=24))
         board.add_widgets(
@@ -230,22 +223,24 @@ class Observability(Construct):
         board.add_widgets(
             _graph(
                 "Executions",
-                machine.metric_started(),
-                machine.metric_succeeded(),
-                machine.metric_failed(),
+                self._machine.metric_started(),
+                self._machine.metric_succeeded(),
+                self._machine.metric_failed(),
             ),
-            _graph("Execution time", machine.metric_time()),
+            _graph("Execution time", self._machine.metric_time()),
             _graph(
                 "Oldest message",
                 *(
                     inbox.queue.metric_approximate_age_of_oldest_message(label=name)
-                    for name, inbox in inboxes.items()
+                    for name, inbox in self._inboxes.items()
                 ),
             ),
         )
         board.add_widgets(
             *(
-                _graph(what, *(getattr(f, metric)(label=name) for name, f in functions.items()))
+                _graph(
+                    what, *(getattr(f, metric)(label=name) for name, f in self._functions.items())
+                )
                 for what, metric in _OF_FUNCTIONS.items()
             )
         )

@@ -26,7 +26,7 @@ from s3commit.version import __version__
 from stacks.checks import acknowledge_wildcard, add_checks
 from stacks.config import PREFIX, ConfigError, DeployConfig, parameter_name
 from stacks.definition import MAP_FUNCTION, STEPS
-from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, Surroundings
+from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, Surroundings, allow
 from stacks.inbox import CONSUMERS, Inbox
 from stacks.layers import (
     PACKAGE,
@@ -105,29 +105,13 @@ class S3CommitPipeline(cdk.Stack):
         self, config: DeployConfig, storage: S3CommitStorage, log_key: kms.IKey | None
     ) -> Surroundings:
         return Surroundings(
+            config=config,
             code=self._code(),
             layers=[self._dependencies()],
-            architecture=(
-                lambda_.Architecture.ARM_64
-                if config.architecture == "arm64"
-                else lambda_.Architecture.X86_64
-            ),
-            log_retention=config.log_retention,
             log_key=log_key,
-            network=(
-                lambda_.CfnFunction.VpcConfigProperty(
-                    subnet_ids=list(config.subnets), security_group_ids=list(config.security_groups)
-                )
-                if config.subnets
-                else None
-            ),
-            role_path=config.role_path,
             bucket_arn=storage.bucket_arn,
             table_arn=storage.ledger.table_arn,
-            kms_key_arn=config.kms_key_arn,
-            job_key_arns=config.job_key_arns,
             reserved={MAP_FUNCTION: config.shares.workers} if config.reserve_workers else {},
-            namespace=config.namespace,
             values={
                 env.TABLE: storage.ledger.table_name,
                 # Out of the ARN, which is what the storage stack exports.
@@ -173,9 +157,9 @@ class S3CommitPipeline(cdk.Stack):
         """Let each function be called by what calls it; the rule that starts the sweep."""
         sweeper = functions["sweep"]
         for starter in (functions["ingest"], functions["dispatch"], sweeper):
-            starter.allow(["states:StartExecution"], workflow.machine.state_machine_arn)
+            allow(starter.role, ["states:StartExecution"], workflow.machine.state_machine_arn)
             starter.function.add_environment(env.STATE_MACHINE, workflow.machine.state_machine_arn)
-        sweeper.allow(["states:DescribeExecution"], f"{workflow.executions}:*")
+        allow(sweeper.role, ["states:DescribeExecution"], f"{workflow.executions}:*")
         acknowledge_wildcard(
             sweeper.role,
             f"{workflow.executions}:*",
@@ -199,7 +183,8 @@ class S3CommitPipeline(cdk.Stack):
 
         https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
         """
-        consumer.allow(
+        allow(
+            consumer.role,
             ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"],
             inbox.queue.queue_arn,
         )

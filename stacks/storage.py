@@ -39,7 +39,8 @@ class S3CommitStorage(cdk.Stack):
             description="s3commit: the data bucket, the ledger and the queues before the pipeline",
             termination_protection=True,
         )
-        self.key = self._import_key(config)
+        arn = config.kms_key_arn
+        self.key = kms.Key.from_key_arn(self, "Key", arn) if arn else None
         self.ledger = self._ledger()
         self.inboxes = {name: Inbox(self, name) for name in CONSUMERS}
         if config.import_bucket is None:
@@ -56,11 +57,6 @@ class S3CommitStorage(cdk.Stack):
         # For the next deployment, and for `s3commit doctor`.
         cdk.CfnOutput(self, env.PARAMETERS_OUTPUT, value=json.dumps(config.given))
         cdk.CfnOutput(self, env.TABLE_OUTPUT, value=self.ledger.table_name)
-
-    def _import_key(self, config: DeployConfig) -> kms.IKey | None:
-        if config.kms_key_arn is None:
-            return None
-        return kms.Key.from_key_arn(self, "Key", config.kms_key_arn)
 
     def _ledger(self) -> dynamodb.Table:
         ledger = dynamodb.Table(
@@ -85,6 +81,7 @@ class S3CommitStorage(cdk.Stack):
         return ledger
 
     def _create_bucket(self, config: DeployConfig) -> s3.Bucket:
+        logs_to = config.access_logs_bucket
         bucket = s3.Bucket(
             self,
             "DataBucket",
@@ -97,12 +94,14 @@ class S3CommitStorage(cdk.Stack):
             enforce_ssl=True,
             versioned=config.versioned,
             lifecycle_rules=_lifecycle(config),
-            server_access_logs_bucket=self._access_logs(config),
-            server_access_logs_prefix="s3commit/" if config.access_logs_bucket else None,
+            server_access_logs_bucket=(
+                s3.Bucket.from_bucket_name(self, "AccessLogs", logs_to) if logs_to else None
+            ),
+            server_access_logs_prefix="s3commit/" if logs_to else None,
             # A first deployment that fails takes its empty bucket, and the bucket's name, back.
             removal_policy=cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
-        if config.access_logs_bucket is None:
+        if logs_to is None:
             acknowledge(
                 bucket,
                 "AwsSolutions-S1",
@@ -117,11 +116,6 @@ class S3CommitStorage(cdk.Stack):
                 bucket.add_to_resource_policy(iam.PolicyStatement.from_json(statement))
         self._notify_directly(bucket, config)
         return bucket
-
-    def _access_logs(self, config: DeployConfig) -> s3.IBucket | None:
-        if config.access_logs_bucket is None:
-            return None
-        return s3.Bucket.from_bucket_name(self, "AccessLogs", config.access_logs_bucket)
 
     def _notify_directly(self, bucket: s3.Bucket, config: DeployConfig) -> None:
         """The bucket's own NotificationConfiguration; S3 tries the queues when it is set.

@@ -16,7 +16,7 @@ from stacks.access import INDEX, REASONS
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
 from stacks.definition import definition
-from stacks.functions import statement_of
+from stacks.functions import allow
 
 # The level, and whether the data that states are given and give goes with it: keys, hence names of
 # partitions, below prefixes of customers.
@@ -54,11 +54,11 @@ class Workflow(Construct):
         )
         plans = f"{bucket_arn}/{INDEX}"
         bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
-        self._allow(["lambda:InvokeFunction"], *functions.values())
-        self._allow(["s3:GetObject"], plans)
-        self._allow(["events:PutEvents"], bus)
+        allow(self.role, ["lambda:InvokeFunction"], *functions.values())
+        allow(self.role, ["s3:GetObject"], plans)
+        allow(self.role, ["events:PutEvents"], bus)
         if config.kms_key_arn:
-            self._allow(["kms:Decrypt"], config.kms_key_arn)
+            allow(self.role, ["kms:Decrypt"], config.kms_key_arn)
         acknowledge_wildcard(self.role, plans, REASONS[INDEX])
         acknowledge_wildcard(
             self.role,
@@ -115,9 +115,6 @@ class Workflow(Construct):
         )
         level, data = LOGGED[config.execution_logs]
         return sfn.LogOptions(destination=group, level=level, include_execution_data=data)
-
-    def _allow(self, actions: list[str], *resources: str) -> None:
-        self.role.add_to_policy(statement_of(self, actions, *resources))
 
     def _allow_map_runs(self) -> iam.Policy:
         """A distributed Map starts children of its own machine; the policy can't be the role's.

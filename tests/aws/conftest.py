@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,6 @@ from botocore.compat import HTTPHeaders
 
 from s3commit.aws import session
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import Encryption
 
 
 class _Raw:
@@ -57,17 +55,16 @@ def answers() -> Answers:
 
 
 @pytest.fixture
-def make_store(
-    answers: Answers, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[S3ObjectStore, list[float]]]:
-    """A store on canned answers, and the pauses that it made; botocore does not retry."""
+def pauses() -> list[float]:
+    """The pauses that the store makes."""
+    return []
+
+
+@pytest.fixture
+def store(answers: Answers, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> S3ObjectStore:
+    """A store on canned answers; botocore does not retry."""
     monkeypatch.setattr(session, "TOTAL_MAX_ATTEMPTS", 1)
-
-    def make(encryption: Encryption | None = None) -> tuple[S3ObjectStore, list[float]]:
-        client = session.make_client()
-        events: Any = client.meta.events
-        events.register("before-send.s3.*", answers)
-        pauses: list[float] = []
-        return S3ObjectStore(client, encryption=encryption, sleep=pauses.append), pauses
-
-    return make
+    client = session.make_client()
+    events: Any = client.meta.events
+    events.register("before-send.s3.*", answers)
+    return S3ObjectStore(client, sleep=pauses.append)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
@@ -19,30 +21,20 @@ EXECUTION = "arn:aws:states:eu-central-1:123456789012:execution:s3commit:job"
 DIRECTORY = JobDirectory(Destination("lake", "sales/"), "0b6f6f0e-0000-4000-8000-000000000001")
 
 
-class StepFunctions(Stubber):
+@pytest.fixture
+def stub() -> Iterator[Stubber]:
     """Canned answers of the service."""
-
-    def __init__(self) -> None:
-        self.service = boto3.client(
-            "stepfunctions",
-            region_name="eu-central-1",
-            aws_access_key_id="x",
-            aws_secret_access_key="x",
-        )
-        super().__init__(self.service)
+    with Stubber(boto3.client("stepfunctions")) as stub:
+        yield stub
 
 
 @pytest.fixture
-def stub() -> StepFunctions:
-    return StepFunctions()
+def machine(stub: Stubber) -> StateMachine:
+    service: Any = stub.client
+    return StateMachine(MACHINE, service)
 
 
-def machine(stub: StepFunctions) -> StateMachine:
-    stub.activate()
-    return StateMachine(MACHINE, stub.service)
-
-
-def describe(stub: StepFunctions, status: str, arn: str = EXECUTION) -> None:
+def describe(stub: Stubber, status: str, arn: str = EXECUTION) -> None:
     answer = {
         "executionArn": arn,
         "stateMachineArn": MACHINE,
@@ -65,22 +57,26 @@ def describe(stub: StepFunctions, status: str, arn: str = EXECUTION) -> None:
 )
 @pytest.mark.parametrize("execution", [EXECUTION, "job"])
 def test_an_execution_runs_or_does_not(
-    stub: StepFunctions, status: str, running: bool, execution: str
+    machine: StateMachine, stub: Stubber, status: str, running: bool, execution: str
 ) -> None:
     describe(stub, status)
-    assert machine(stub).describe(execution).is_running is running
+    assert machine.describe(execution).is_running is running
 
 
-def test_an_execution_that_step_functions_has_forgotten_does_not_run(stub: StepFunctions) -> None:
+def test_an_execution_that_step_functions_has_forgotten_does_not_run(
+    machine: StateMachine, stub: Stubber
+) -> None:
     """It does so 90 days after the end."""
     stub.add_client_error("describe_execution", "ExecutionDoesNotExist")
-    assert not machine(stub).describe(EXECUTION).is_running
+    assert not machine.describe(EXECUTION).is_running
 
 
-def test_an_execution_of_a_machine_that_was_replaced_is_not_asked_for(stub: StepFunctions) -> None:
+def test_an_execution_of_a_machine_that_was_replaced_is_not_asked_for(
+    machine: StateMachine, stub: Stubber
+) -> None:
     """The role may ask for this machine's alone, and AccessDenied would hold up its jobs."""
     old = EXECUTION.replace(":s3commit:", ":s3commit-before:")
-    assert not machine(stub).describe(old).is_running
+    assert not machine.describe(old).is_running
     stub.assert_no_pending_responses()
 
 
@@ -89,14 +85,16 @@ def test_an_execution_of_a_machine_that_was_replaced_is_not_asked_for(stub: Step
     [("ThrottlingException", TransientError), ("AccessDeniedException", AccessError)],
 )
 def test_what_is_not_known_is_not_taken_for_dead(
-    stub: StepFunctions, code: str, error: type[Exception]
+    machine: StateMachine, stub: Stubber, code: str, error: type[Exception]
 ) -> None:
     stub.add_client_error("describe_execution", code)
     with pytest.raises(error):
-        machine(stub).describe(EXECUTION)
+        machine.describe(EXECUTION)
 
 
-def test_an_execution_is_started_by_name_for_its_place(stub: StepFunctions) -> None:
+def test_an_execution_is_started_by_name_for_its_place(
+    machine: StateMachine, stub: Stubber
+) -> None:
     expected = {
         "stateMachineArn": MACHINE,
         "name": "again-1",
@@ -105,15 +103,14 @@ def test_an_execution_is_started_by_name_for_its_place(stub: StepFunctions) -> N
     stub.add_response(
         "start_execution", {"executionArn": EXECUTION, "startDate": "2026-11-22"}, expected
     )
-    assert machine(stub).start("again-1", DIRECTORY) == EXECUTION
+    assert machine.start("again-1", DIRECTORY) == EXECUTION
 
 
-def test_a_name_that_is_taken_starts_nothing(stub: StepFunctions) -> None:
+def test_a_name_that_is_taken_starts_nothing_and_a_throttled_start_says_so(
+    machine: StateMachine, stub: Stubber
+) -> None:
     stub.add_client_error("start_execution", "ExecutionAlreadyExists")
-    assert machine(stub).start("again-1", DIRECTORY) is None
-
-
-def test_a_start_that_is_throttled_is_said_to_be_so(stub: StepFunctions) -> None:
+    assert machine.start("again-1", DIRECTORY) is None
     stub.add_client_error("start_execution", "ThrottlingException")
     with pytest.raises(TransientError):
-        machine(stub).start("again-1", DIRECTORY)
+        machine.start("again-1", DIRECTORY)

@@ -44,6 +44,7 @@ JOB_KEY = ("JOB#job-1", REF.removeprefix("job-1-"))
 OTHER = ref_of("job-2")
 EPOCH_OF_T0 = 1795298400  # 2026-11-21T22:00:00Z
 
+Items = Callable[[], dict[tuple[str, str], dict[str, Any]]]
 _TABLES = itertools.count()
 
 
@@ -60,7 +61,7 @@ def ledger(table: str, moto_endpoint: str) -> DynamoLedger:
 
 
 @pytest.fixture
-def items(table: str, moto_endpoint: str) -> Callable[[], dict[tuple[str, str], dict[str, Any]]]:
+def items(table: str, moto_endpoint: str) -> Items:
     client = boto3.resource("dynamodb", endpoint_url=moto_endpoint, region_name=REGION)
 
     def read() -> dict[tuple[str, str], dict[str, Any]]:
@@ -87,9 +88,7 @@ def lose_first_answer(ledger: DynamoLedger, operation: str) -> list[int]:
     return sent
 
 
-def test_items_have_the_keys_of_the_contract(
-    ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
-) -> None:
+def test_items_have_the_keys_of_the_contract(ledger: DynamoLedger, items: Items) -> None:
     day = f"{NODE}dt=1/"
     how = {"conflict": Conflict.REPLACE, "idempotency_key": KEY}
     bring_to(ledger, JobState.COMMITTING, nodes=(NODE, day), **how)
@@ -113,9 +112,7 @@ def test_items_have_the_keys_of_the_contract(
     assert {pk for pk, _ in in_index} == {"JOB#job-1", "JOB#job-2"}
 
 
-def test_only_what_has_ended_expires(
-    ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
-) -> None:
+def test_only_what_has_ended_expires(ledger: DynamoLedger, items: Items) -> None:
     """The key of a committed job never does, nor does anything of a job that is under way."""
     bring_to(ledger, JobState.ROLLING_BACK)
     bring_to(ledger, JobState.COMMITTED, "job-2", now=T0, idempotency_key=KEY)
@@ -132,16 +129,14 @@ def test_only_what_has_ended_expires(
 
 
 def test_a_job_that_had_ended_before_the_ledger_knew_it_expires_as_well(
-    ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
+    ledger: DynamoLedger, items: Items
 ) -> None:
     ledger.open_job(replace(a_job(), state=JobState.ABORTED))
     expires_at = items()[JOB_KEY]["expires_at"]
     assert expires_at == EPOCH_OF_T0 + JOB_DAYS * DAY
 
 
-def test_a_job_goes_to_the_shelf_of_its_state(
-    ledger: DynamoLedger, items: Callable[[], dict[tuple[str, str], dict[str, Any]]]
-) -> None:
+def test_a_job_goes_to_the_shelf_of_its_state(ledger: DynamoLedger, items: Items) -> None:
     """The index's hash key: by state alone it would be one partition, of 1,000 writes a second."""
     for number in range(100):
         bring_to(ledger, JobState.SEALED, f"job-{number}")

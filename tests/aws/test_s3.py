@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -22,8 +21,6 @@ from s3commit.core.model.errors import (
 from s3commit.core.ports.objects import OpenUpload
 from tests.aws.conftest import Answers
 
-MakeStore = Callable[..., tuple[S3ObjectStore, list[float]]]
-
 UPLOAD_STARTED = (
     "<InitiateMultipartUploadResult><UploadId>id</UploadId></InitiateMultipartUploadResult>"
 )
@@ -35,9 +32,8 @@ def complete(store: S3ObjectStore, *, if_absent: bool = False) -> object:
 
 
 def test_a_completion_is_one_request_with_the_length(
-    make_store: MakeStore, answers: Answers
+    store: S3ObjectStore, answers: Answers
 ) -> None:
-    store, _ = make_store()
     answers.add(200, COMPLETED)
 
     facts = store.complete_upload("lake", "k", "id", ['"a"'], length=5, if_absent=True)
@@ -49,9 +45,8 @@ def test_a_completion_is_one_request_with_the_length(
 
 
 def test_i12_what_is_too_large_is_refused_by_its_length_before_its_body_is_read(
-    make_store: MakeStore, answers: Answers
+    store: S3ObjectStore, answers: Answers
 ) -> None:
-    store, _ = make_store()
     answers.add(200, "x", Content_Length=str(5 * 1024**4), ETag='"e"')
 
     with pytest.raises(InvalidInputError) as caught:
@@ -60,9 +55,8 @@ def test_i12_what_is_too_large_is_refused_by_its_length_before_its_body_is_read(
 
 
 def test_the_first_bytes_are_one_request_for_them_alone(
-    make_store: MakeStore, answers: Answers
+    store: S3ObjectStore, answers: Answers
 ) -> None:
-    store, _ = make_store()
     answers.add(206, "x", Content_Length="1", ETag='"e"')
 
     with pytest.raises(AssertionError, match="was read"):
@@ -71,8 +65,7 @@ def test_the_first_bytes_are_one_request_for_them_alone(
     assert request.headers["Range"] == b"bytes=0-9"
 
 
-def test_an_error_inside_a_200_is_an_error(make_store: MakeStore, answers: Answers) -> None:
-    store, _ = make_store()
+def test_an_error_inside_a_200_is_an_error(store: S3ObjectStore, answers: Answers) -> None:
     answers.error(200, "InternalError")
 
     with pytest.raises(TransientError):
@@ -80,9 +73,8 @@ def test_an_error_inside_a_200_is_an_error(make_store: MakeStore, answers: Answe
 
 
 def test_a_conflict_is_final_for_a_conditional_completion(
-    make_store: MakeStore, answers: Answers
+    store: S3ObjectStore, answers: Answers, pauses: list[float]
 ) -> None:
-    store, pauses = make_store()
     answers.error(409, "ConditionalRequestConflict")
     answers.error(409, "OperationAborted")
 
@@ -93,9 +85,7 @@ def test_a_conflict_is_final_for_a_conditional_completion(
     assert pauses == []
 
 
-def test_no_part_is_refused_without_a_request(make_store: MakeStore, answers: Answers) -> None:
-    store, _ = make_store()
-
+def test_no_part_is_refused_without_a_request(store: S3ObjectStore, answers: Answers) -> None:
     with pytest.raises(JobRefusedError) as caught:
         store.complete_upload("lake", "k", "id", [], length=0)
 
@@ -103,8 +93,9 @@ def test_no_part_is_refused_without_a_request(make_store: MakeStore, answers: An
     assert answers.requests == []
 
 
-def test_a_put_is_repeated_after_a_conflict(make_store: MakeStore, answers: Answers) -> None:
-    store, pauses = make_store()
+def test_a_put_is_repeated_after_a_conflict(
+    store: S3ObjectStore, answers: Answers, pauses: list[float]
+) -> None:
     answers.error(409, "ConditionalRequestConflict")
     answers.error(409, "ConditionalRequestConflict")
     answers.error(412, "PreconditionFailed")
@@ -115,8 +106,9 @@ def test_a_put_is_repeated_after_a_conflict(make_store: MakeStore, answers: Answ
     assert pauses == [0.1, 0.2]
 
 
-def test_a_conflict_without_end_is_transient(make_store: MakeStore, answers: Answers) -> None:
-    store, pauses = make_store()
+def test_a_conflict_without_end_is_transient(
+    store: S3ObjectStore, answers: Answers, pauses: list[float]
+) -> None:
     for _ in range(CONFLICT_TRIES):
         answers.error(409, "ConditionalRequestConflict")
 
@@ -126,10 +118,7 @@ def test_a_conflict_without_end_is_transient(make_store: MakeStore, answers: Ans
     assert len(answers.requests) == CONFLICT_TRIES == len(pauses) + 1
 
 
-def test_nothing_to_delete_is_success_even_as_a_412(
-    make_store: MakeStore, answers: Answers
-) -> None:
-    store, _ = make_store()
+def test_nothing_to_delete_is_success_even_as_a_412(store: S3ObjectStore, answers: Answers) -> None:
     answers.error(412, "PreconditionFailed")
     answers.add(404)
     store.delete("lake", "k", if_match='"e"')
@@ -138,8 +127,7 @@ def test_nothing_to_delete_is_success_even_as_a_412(
     store.delete("lake", "k", if_match='"e"')
 
 
-def test_keys_that_xml_can_not_carry_come_encoded(make_store: MakeStore, answers: Answers) -> None:
-    store, _ = make_store()
+def test_keys_that_xml_can_not_carry_come_encoded(store: S3ObjectStore, answers: Answers) -> None:
     page = (
         "<ListMultipartUploadsResult><EncodingType>url</EncodingType>{}"
         "<Upload><Key>{}</Key><UploadId>{}</UploadId>"
@@ -162,10 +150,9 @@ def test_keys_that_xml_can_not_carry_come_encoded(make_store: MakeStore, answers
 
 
 def test_the_times_of_a_listing_are_read_without_the_slow_reader_of_any_time(
-    make_store: MakeStore, answers: Answers, monkeypatch: pytest.MonkeyPatch
+    store: S3ObjectStore, answers: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would be five sixths of a listing's work: hundreds of seconds for five million files."""
-    store, _ = make_store()
     page = (
         "<ListBucketResult><Contents><Key>a</Key><ETag>&quot;e&quot;</ETag><Size>1</Size>"
         "<LastModified>2026-11-21T22:00:00.000Z</LastModified></Contents></ListBucketResult>"
@@ -188,9 +175,8 @@ def test_the_times_of_a_listing_are_read_without_the_slow_reader_of_any_time(
 
 
 def test_no_checksum_is_sent_that_a_manifest_can_not_repeat(
-    make_store: MakeStore, answers: Answers
+    store: S3ObjectStore, answers: Answers
 ) -> None:
-    store, _ = make_store()
     answers.add(200, UPLOAD_STARTED)
     answers.add(200, ETag='"p"')
     upload_id = store.create_upload("lake", "k", metadata={"A": "b"}, content_type="x/y")
@@ -205,9 +191,9 @@ def test_no_checksum_is_sent_that_a_manifest_can_not_repeat(
 
 
 def test_encryption_is_asked_for_where_objects_begin(
-    make_store: MakeStore, answers: Answers
+    store: S3ObjectStore, answers: Answers
 ) -> None:
-    store, _ = make_store(Encryption("aws:kms", key_id="key-1", bucket_key=True))
+    store = S3ObjectStore(store._client, encryption=Encryption("aws:kms", "key-1", bucket_key=True))
     answers.add(200, ETag='"e"')
     answers.add(200, UPLOAD_STARTED)
 

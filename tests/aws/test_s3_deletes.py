@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,8 +10,6 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.model.errors import AccessError, S3CommitError, TransientError
 from s3commit.core.ports.objects import ListedObject
 from tests.aws.conftest import Answers
-
-MakeStore = Callable[..., tuple[S3ObjectStore, list[float]]]
 
 
 def seen(*names: str) -> list[ListedObject]:
@@ -28,8 +25,7 @@ def refusing(**codes: str) -> str:
     return f"<DeleteResult>{errors}</DeleteResult>"
 
 
-def test_a_thousand_objects_are_one_request(make_store: MakeStore, answers: Answers) -> None:
-    store, _ = make_store()
+def test_a_thousand_objects_are_one_request(store: S3ObjectStore, answers: Answers) -> None:
     answers.add(200, refusing())
 
     store.delete_seen("lake", seen(*(f"k{number}" for number in range(1000))))
@@ -43,8 +39,7 @@ def test_a_thousand_objects_are_one_request(make_store: MakeStore, answers: Answ
     assert b"VersionId" not in body
 
 
-def test_the_request_has_the_digest_that_s3_wants(make_store: MakeStore, answers: Answers) -> None:
-    store, _ = make_store()
+def test_the_request_has_the_digest_that_s3_wants(store: S3ObjectStore, answers: Answers) -> None:
     answers.add(200, refusing())
 
     store.delete_seen("lake", seen("a"))
@@ -55,9 +50,8 @@ def test_the_request_has_the_digest_that_s3_wants(make_store: MakeStore, answers
 
 @pytest.mark.parametrize("code", ["PreconditionFailed", "NoSuchKey"])
 def test_what_is_another_object_or_gone_is_passed_over(
-    make_store: MakeStore, answers: Answers, code: str
+    store: S3ObjectStore, answers: Answers, code: str
 ) -> None:
-    store, _ = make_store()
     answers.add(200, refusing(a=code, b=code))
 
     store.delete_seen("lake", seen("a", "b", "c"))
@@ -77,9 +71,8 @@ def test_what_is_another_object_or_gone_is_passed_over(
     ],
 )
 def test_a_key_that_s3_could_not_judge_is_an_error(
-    make_store: MakeStore, answers: Answers, code: str, expected: type[S3CommitError]
+    store: S3ObjectStore, answers: Answers, code: str, expected: type[S3CommitError]
 ) -> None:
-    store, _ = make_store()
     answers.add(200, refusing(a="PreconditionFailed", b=code))
 
     with pytest.raises(expected) as caught:
@@ -90,9 +83,8 @@ def test_a_key_that_s3_could_not_judge_is_an_error(
 
 
 def test_a_key_that_xml_can_not_carry_is_deleted_by_itself(
-    make_store: MakeStore, answers: Answers
+    store: S3ObjectStore, answers: Answers
 ) -> None:
-    store, _ = make_store()
     answers.add(200, refusing())
     answers.add(204)
     answers.error(412, "PreconditionFailed")  # the object is another one by now
@@ -114,9 +106,8 @@ def test_a_key_that_xml_can_not_carry_is_deleted_by_itself(
     [("<Status>Enabled</Status>", True), ("<Status>Suspended</Status>", False), ("", False)],
 )
 def test_only_enabled_versioning_keeps_what_was_before(
-    make_store: MakeStore, answers: Answers, status: str, expected: bool
+    store: S3ObjectStore, answers: Answers, status: str, expected: bool
 ) -> None:
-    store, _ = make_store()
     answers.add(200, f"<VersioningConfiguration>{status}</VersioningConfiguration>")
 
     assert store.is_versioned("lake") is expected

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
-from s3commit.core.model.job import Destination
+from s3commit.core.model.job import Destination, Failure
 from s3commit.core.model.record import (
     AttemptRecord,
     JobRecord,
@@ -89,9 +90,7 @@ def bring_to(
             ledger.note(record.ref, generation=0, plan=PLAN, now=now)
             record = decided(ledger, job_id, now=now)
         else:
-            record = ledger.advance(
-                record.ref, source=record.state, target=target, generation=0, now=now
-            )
+            record = advance(ledger, record.state, target, job_id=job_id, now=now)
         if target is JobState.SEALED and nodes:
             record = locked(ledger, *nodes, job_id=job_id, now=now)
     return record
@@ -102,11 +101,24 @@ def locked(ledger: Ledger, *nodes: str, job_id: str = "job-1", now: str = T1) ->
     return ledger.lock(ref_of(job_id), generation=0, nodes=nodes, now=now)
 
 
+def advance(
+    ledger: Ledger,
+    *states: JobState,
+    job_id: str = "job-1",
+    now: str = T1,
+    failure: Failure | None = None,
+) -> JobRecord:
+    """The job at generation 0 from the first of the states to the next, and so on."""
+    for source, target in pairwise(states):
+        record = ledger.advance(
+            ref_of(job_id), source=source, target=target, generation=0, now=now, failure=failure
+        )
+    return record
+
+
 def abort(ledger: Ledger, job_id: str = "job-1") -> JobRecord:
     """The way out of SEALED that gives all locks back."""
-    return ledger.advance(
-        ref_of(job_id), source=JobState.SEALED, target=JobState.ABORTING, generation=0, now=T1
-    )
+    return advance(ledger, JobState.SEALED, JobState.ABORTING, job_id=job_id)
 
 
 def decided(

@@ -26,6 +26,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import make_client
 from s3commit.core.model.errors import S3CommitError, UploadGoneError
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, ObjectStore
+from tests.contract.given import make_bucket
 from tests.fakes.memory import MemoryObjectStore
 
 KEYS = st.sampled_from(["t/a", "t/a/b", "t/b+c d"])
@@ -42,7 +43,6 @@ class Conformance(RuleBasedStateMachine):
     """Each rule makes one call on both and compares what they say."""
 
     real: S3ObjectStore
-    make_bucket: Callable[[str], None]
 
     uploads: Bundle[Pair] = Bundle("uploads")
 
@@ -50,7 +50,7 @@ class Conformance(RuleBasedStateMachine):
         super().__init__()
         self.bucket = f"conformance-{next(_BUCKETS)}"
         self.memory = MemoryObjectStore(self.bucket)
-        type(self).make_bucket(self.bucket)
+        make_bucket(self.real._client, self.bucket)
         self.etags: dict[str, list[str]] = {}
 
     def both(self, call: Callable[[ObjectStore], Any]) -> None:
@@ -154,15 +154,10 @@ def test_memory_and_s3_can_not_be_told_apart(
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
     client = make_client()
 
-    def make_bucket(name: str) -> None:
-        client.create_bucket(
-            Bucket=name, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
-        )
-
     machine = type(
         "OnMoto",
         (Conformance,),
-        {"real": S3ObjectStore(client, page=3), "make_bucket": staticmethod(make_bucket)},
+        {"real": S3ObjectStore(client, page=3)},
     )
     run_state_machine_as_test(
         machine,

@@ -21,6 +21,7 @@ from tests.contract.ledger_jobs import (
     T1,
     a_job,
     abort,
+    advance,
     bring_to,
     decided,
     locked,
@@ -63,7 +64,7 @@ def test_each_transition_of_the_table_is_taken(
 ) -> None:
     before = bring_to(ledger, source)
 
-    after = ledger.advance(ref_of("job-1"), source=source, target=target, generation=0, now=T1)
+    after = advance(ledger, source, target)
 
     assert after == ledger.job(ref_of("job-1"))
     assert after == replace(
@@ -82,7 +83,7 @@ def test_any_other_transition_is_illegal_and_changes_nothing(
     for target in JobState:
         if (source, target) not in STEPS:
             with pytest.raises(IllegalTransitionError):
-                ledger.advance(ref_of("job-1"), source=source, target=target, generation=0, now=T1)
+                advance(ledger, source, target)
 
     assert ledger.job(ref_of("job-1")) == before
 
@@ -100,9 +101,7 @@ def test_a_transition_stores_plan_and_failure(ledger: Ledger) -> None:
         plan=PLAN,
         failure=failure,
     )
-    ended = ledger.advance(
-        ref_of("job-1"), source=JobState.ABORTING, target=JobState.ABORTED, generation=0, now=T2
-    )
+    ended = advance(ledger, JobState.ABORTING, JobState.ABORTED, now=T2)
 
     assert (after.plan, after.failure) == (PLAN, failure)
     assert (ended.plan, ended.failure, ended.finished_at) == (PLAN, failure, T2)
@@ -111,24 +110,14 @@ def test_a_transition_stores_plan_and_failure(ledger: Ledger) -> None:
 def test_a_transition_out_of_another_state_is_lost(ledger: Ledger) -> None:
     stands = bring_to(ledger, JobState.ABORTING)
 
-    found = lost(
-        lambda: ledger.advance(
-            ref_of("job-1"), source=JobState.OPEN, target=JobState.SEALED, generation=0, now=T1
-        )
-    )
+    found = lost(lambda: advance(ledger, JobState.OPEN, JobState.SEALED))
 
     assert found == stands == ledger.job(ref_of("job-1"))
 
 
 def test_a_transition_of_no_job_is_lost_to_nobody(ledger: Ledger) -> None:
-    found = lost(
-        lambda: ledger.advance(
-            "nobody", source=JobState.OPEN, target=JobState.SEALED, generation=0, now=T1
-        )
-    )
-
-    assert found is None
-    assert ledger.job("nobody") is None
+    assert lost(lambda: advance(ledger, JobState.OPEN, JobState.SEALED, job_id="nobody")) is None
+    assert ledger.job(ref_of("nobody")) is None
     assert lost(lambda: ledger.take_over("nobody", generation=0, execution="e", now=T1)) is None
     assert lost(lambda: ledger.note("nobody", generation=0, plan=PLAN, now=T1)) is None
     assert lost(lambda: decided(ledger, "nobody")) is None
@@ -137,19 +126,9 @@ def test_a_transition_of_no_job_is_lost_to_nobody(ledger: Ledger) -> None:
 def test_of_transitions_at_once_one_is_taken(ledger: Ledger) -> None:
     bring_to(ledger, JobState.SEALED)
 
+    refuse = partial(advance, ledger, JobState.SEALED, JobState.ABORTING)
     outcomes = at_once(
-        [
-            partial(
-                ledger.advance,
-                ref_of("job-1"),
-                source=JobState.SEALED,
-                target=JobState.ABORTING,
-                generation=0,
-                now=T1,
-                failure=Failure("C", str(number)),
-            )
-            for number in range(THREADS)
-        ]
+        [partial(refuse, failure=Failure("C", str(number))) for number in range(THREADS)]
     )
 
     (won,) = winners(outcomes, lose_by=LostRaceError)

@@ -13,7 +13,7 @@ from s3commit.core.model.limits import MAX_ITEMS, MAX_NODES
 from s3commit.core.model.locks import Lock, nodes_above
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Ledger
-from tests.contract.ledger_jobs import KEY, PLAN, T1, a_job, bring_to, locked, ref_of
+from tests.contract.ledger_jobs import KEY, PLAN, T1, a_job, advance, bring_to, locked, ref_of
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 ITEM = 400 * 1024
@@ -51,14 +51,7 @@ def test_a_job_that_would_grow_too_large_stays_as_it_is(ledger: Ledger) -> None:
         ledger.note(REF, generation=0, now=T1, plan=replace(PLAN, partitions="p" * TOO_LARGE))
     assert ledger.job(REF) == before
     with pytest.raises(InvalidInputError):
-        ledger.advance(
-            REF,
-            source=JobState.SEALED,
-            target=JobState.ABORTING,
-            generation=0,
-            now=T1,
-            failure=failure,
-        )
+        advance(ledger, JobState.SEALED, JobState.ABORTING, failure=failure)
 
     if isinstance(ledger, DynamoLedger):  # moto has carried out half of the update by then
         before = replace(before, state=JobState.ABORTING)

@@ -62,7 +62,7 @@ def test_each_fact_is_noted_by_itself_and_leaves_the_others(ledger: Ledger) -> N
 
 
 @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
-def test_facts_are_noted_and_nodes_locked_only_while_sealed(
+def test_only_a_sealed_job_is_decided_locks_nodes_and_has_its_facts_noted(
     ledger: Ledger, state: JobState
 ) -> None:
     stands = bring_to(ledger, state)
@@ -73,6 +73,7 @@ def test_facts_are_noted_and_nodes_locked_only_while_sealed(
         partial(noted, waits=Waits(T1)),
         partial(noted, replaced=REPLACED),
         partial(locked, ledger, NODE),
+        partial(decided, ledger),
     ):
         assert lost(call) == stands
     assert ledger.job(stands.ref) == stands
@@ -91,13 +92,6 @@ def test_the_decision_is_stored_with_its_time(ledger: Ledger) -> None:
     assert after == replace(
         before, state=JobState.COMMITTING, decided_at=T1, updated_at=T1, waits=None
     )
-
-
-@pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
-def test_only_a_sealed_job_is_decided(ledger: Ledger, state: JobState) -> None:
-    stands = bring_to(ledger, state)
-
-    assert lost(lambda: decided(ledger)) == stands == ledger.job(ref_of("job-1"))
 
 
 @pytest.mark.parametrize("noted", [None, OTHER_PLAN], ids=["no plan", "another plan"])

@@ -23,6 +23,7 @@ from tests.contract.ledger_jobs import (
     T1,
     a_job,
     abort,
+    advance,
     bring_to,
     decided,
     locked,
@@ -198,9 +199,7 @@ def to_aborted(ledger: Ledger, state: JobState, **how: object) -> JobRecord:
         return bring_to(ledger, state, **how)  # type: ignore[arg-type]
     bring_to(ledger, JobState.SEALED, **how)  # type: ignore[arg-type]
     record = abort(ledger)
-    if state is JobState.ABORTED:
-        return ledger.advance(record.ref, source=record.state, target=state, generation=0, now=T1)
-    return record
+    return record if state is record.state else advance(ledger, record.state, state)
 
 
 @pytest.mark.parametrize("conflict", [Conflict.REPLACE, Conflict.APPEND])
@@ -246,16 +245,11 @@ def test_i11_a_key_is_taken_by_the_decision_of_one_job(ledger: Ledger) -> None:
     assert [one.ref for one in ledger.appends(NODE, below=False)] == [ref_of("job-1")]
     assert ledger.key_holder(elsewhere.destination, digest) is None
     assert ledger.key_holder(TABLE, key_digest("another")) is None
-    source = JobState.COMMITTING
-    for target in (JobState.ROLLING_BACK, JobState.ROLLED_BACK):
-        ledger.advance(ref_of("job-1"), source=source, target=target, generation=0, now=T1)
-        source = target
+    advance(ledger, JobState.COMMITTING, JobState.ROLLING_BACK, JobState.ROLLED_BACK)
     assert ledger.key_holder(TABLE, digest) is None
     assert decided(ledger, "job-2").state is JobState.COMMITTING
-    source = JobState.COMMITTING
-    for target in (JobState.PUBLISHING, JobState.COMMITTED):
-        ledger.advance(ref_of("job-2"), source=source, target=target, generation=0, now=T1)
-        source = target
+    published = (JobState.COMMITTING, JobState.PUBLISHING, JobState.COMMITTED)
+    advance(ledger, *published, job_id="job-2")
     with pytest.raises(HeldError):
         decided(ledger, "job-3")
     assert ledger.key_holder(TABLE, digest) == KeyHolder("job-2", PLAN.files, PLAN.rows)

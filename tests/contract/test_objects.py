@@ -86,32 +86,18 @@ def test_a_bucket_that_is_not_there_is_said_to_be_missing(backend: Backend) -> N
     assert store.head(nowhere, "k") is None
 
 
-def test_a_put_if_absent_has_one_winner(place: Place) -> None:
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_conditional_put_has_one_winner(place: Place, is_new: bool) -> None:
     for attempt in range(3):
         key = place.key(str(attempt))
+        etag = None if is_new else place.store.put(place.bucket, key, b"before")
+        put = partial(place.store.put, place.bucket, key, if_absent=is_new, if_match=etag)
         bodies = [f"writer {number}".encode() for number in range(THREADS)]
 
-        outcomes = at_once(
-            [partial(place.store.put, place.bucket, key, body, if_absent=True) for body in bodies]
-        )
+        outcomes = at_once([partial(put, body) for body in bodies])
 
-        (etag,) = winners(outcomes, lose_by=PreconditionError)
-        assert quoted_md5(place.body(key)) == etag
-
-
-def test_a_put_if_match_has_one_winner(place: Place) -> None:
-    etag = place.store.put(place.bucket, place.key(), b"before")
-    bodies = [f"writer {number}".encode() for number in range(THREADS)]
-
-    outcomes = at_once(
-        [
-            partial(place.store.put, place.bucket, place.key(), body, if_match=etag)
-            for body in bodies
-        ]
-    )
-
-    (won,) = winners(outcomes, lose_by=PreconditionError)
-    assert quoted_md5(place.body(place.key())) == won
+        (won,) = winners(outcomes, lose_by=PreconditionError)
+        assert quoted_md5(place.body(key)) == won
 
 
 def test_a_listing_has_every_object_below_the_prefix_and_no_other(place: Place) -> None:

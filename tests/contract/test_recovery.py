@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import Encryption
+from s3commit.aws.session import Encryption, make_client
 from s3commit.core.model.errors import PreconditionError
 from tests.contract.conftest import Place
+from tests.contract.given import make_bucket
 from tests.fakes.memory import MemoryObjectStore
 
 
@@ -32,18 +33,20 @@ def test_a_refused_completion_leaves_its_upload_open(place: Place) -> None:
     assert not store.upload_is_open(bucket, key, upload_id)
 
 
+@pytest.fixture
+def on_moto(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> tuple[S3ObjectStore, str]:
+    """A store, and a bucket of its own."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+    client = make_client()
+    return S3ObjectStore(client), make_bucket(client, f"own-{uuid.uuid4().hex}")
+
+
 @pytest.mark.parametrize("kind", ["COMPOSITE", "FULL_OBJECT", ""])
 def test_a_listing_says_which_uploads_can_not_be_completed_by_etags_alone(
-    moto_endpoint: str, kind: str
+    on_moto: tuple[S3ObjectStore, str], kind: str
 ) -> None:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_MultipartUpload.html, ChecksumType"""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
-        store = S3ObjectStore()
-    bucket = f"own-{uuid.uuid4().hex}"
-    store._client.create_bucket(
-        Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
-    )
+    store, bucket = on_moto
     asked: Any = {"ChecksumAlgorithm": "CRC32", "ChecksumType": kind} if kind else {}
     store._client.create_multipart_upload(Bucket=bucket, Key="k", **asked)
 
@@ -54,16 +57,11 @@ def test_a_listing_says_which_uploads_can_not_be_completed_by_etags_alone(
 
 @pytest.mark.parametrize("algorithm", ["aws:kms", "aws:kms:dsse"])
 def test_an_object_behind_a_key_says_that_its_etag_tells_nothing(
-    moto_endpoint: str, algorithm: str
+    on_moto: tuple[S3ObjectStore, str], algorithm: str
 ) -> None:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html: not an MD5 digest."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
-        plain, hidden = S3ObjectStore(), S3ObjectStore(encryption=Encryption(algorithm))
-    bucket = f"own-{uuid.uuid4().hex}"
-    plain._client.create_bucket(
-        Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
-    )
+    plain, bucket = on_moto
+    hidden = S3ObjectStore(plain._client, encryption=Encryption(algorithm))
     plain.put(bucket, "plain", b"x")
     hidden.put(bucket, "hidden", b"x")
     memory = MemoryObjectStore("m", opaque=True)

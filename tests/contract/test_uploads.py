@@ -97,6 +97,7 @@ def test_i5_an_upload_is_completed_at_its_own_key_alone(place: Place) -> None:
     with pytest.raises(UploadGoneError):
         place.store.complete_upload(place.bucket, place.key("yours"), upload_id, etags, length=1)
 
+    place.store.abort_upload(place.bucket, place.key("yours"), upload_id)
     assert not place.store.upload_is_open(place.bucket, place.key("yours"), upload_id)
     assert place.store.upload_is_open(place.bucket, place.key("mine"), upload_id)
 

@@ -97,7 +97,7 @@ def test_the_calls_of_a_sweep_with_nothing_to_do_are_counted() -> None:
 
 
 def test_the_states_of_a_job_are_counted(assembly: Assembly) -> None:
-    job = _definition(assembly, "CommitJob")
+    job = _definition(assembly)
     passed = [*COMMIT_PATH, "JobCommitted"]
     entered = 1 + sum(
         _steps(job["States"], here, there) for here, there in itertools.pairwise(passed)
@@ -105,8 +105,8 @@ def test_the_states_of_a_job_are_counted(assembly: Assembly) -> None:
     assert 1 + entered == costs.JOB_TRANSITIONS
 
 
-def _definition(assembly: Assembly, construct: str) -> dict[str, Any]:
-    parts = state_machine(assembly, construct)["Properties"]["DefinitionString"]["Fn::Join"][1]
+def _definition(assembly: Assembly) -> dict[str, Any]:
+    parts = state_machine(assembly)["Properties"]["DefinitionString"]["Fn::Join"][1]
     definition: dict[str, Any] = json.loads(
         "".join(part if isinstance(part, str) else "x" for part in parts)
     )

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 STOP_SECONDS = 30
+WAIT_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,15 @@ class Deployed:
             region_name=self.region,
         )
         return session.client(service, endpoint_url=self.endpoint)
+
+
+def until(look: Callable[[], Any]) -> Any:
+    """What ``look`` finds, as soon as it finds something."""
+    end = time.monotonic() + WAIT_SECONDS
+    while not (found := look()):
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.1)
+    return found
 
 
 @contextmanager

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
 import uuid
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -23,20 +21,8 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.job import Job
 from tests.cli.support import run
-from tests.e2e.conftest import Deployed
+from tests.e2e.conftest import WAIT_SECONDS, Deployed, until
 from tests.fakes.execution import ROUTES, STEPS
-
-WAIT_SECONDS = 60
-
-
-def until(look: Callable[[], Any]) -> Any:
-    end = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < end:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.2)
-    raise AssertionError("waited in vain")
 
 
 def request(job: Job, task: s3commit.Task) -> None:
@@ -60,9 +46,7 @@ def decided_and_dead(deployed: Deployed, job: Job, task: s3commit.Task) -> str:
     )
     ledger.open_job(someone)
     request(job, task)
-    until(lambda: (record := ledger.job(directory.ref)) and record.waits)
-    record = ledger.job(job.directory.ref)
-    assert record is not None
+    record = until(lambda: (found := ledger.job(directory.ref)) and found.waits and found)
     machines.stop_execution(executionArn=record.execution)
     ledger.unlock(Lock(node, someone.ref))
     ports = Ports(S3ObjectStore(), ledger, SystemClock())
@@ -71,7 +55,7 @@ def decided_and_dead(deployed: Deployed, job: Job, task: s3commit.Task) -> str:
     while name != "CompleteUploads":
         ticket = STEPS[name](ports, ticket)
         name = ROUTES[name](ticket)
-    return record.execution
+    return str(record.execution)
 
 
 def test_i6_one_command_goes_on_with_the_holder_and_those_who_wait_follow(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -14,8 +15,8 @@ import pytest
 
 import s3commit
 from examples.recipes import register_partitions, tell_a_channel, wait_for_table
-from tests.e2e.conftest import Deployed
-from tests.e2e.test_pipeline import WAIT_SECONDS, until, write
+from tests.e2e.conftest import WAIT_SECONDS, Deployed, until
+from tests.e2e.test_pipeline import write
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "events.schema.json").read_text())
 
@@ -41,15 +42,10 @@ def queue(environment: Deployed) -> Iterator[str]:
 
 def announced(environment: Deployed, queue: str) -> dict[str, Any]:
     """The next event."""
-    found: list[dict[str, Any]] = []
-
-    def comes() -> bool:
-        answer = environment.client("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=1)
-        found.extend(answer.get("Messages", []))
-        return bool(found)
-
-    until(comes)
-    event: dict[str, Any] = json.loads(found[0]["Body"])
+    sqs = environment.client("sqs")
+    receive = partial(sqs.receive_message, QueueUrl=queue, MaxNumberOfMessages=1)
+    (message,) = until(lambda: receive().get("Messages"))
+    event: dict[str, Any] = json.loads(message["Body"])
     jsonschema.validate(event["detail"], SCHEMA)
     return event
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any
-
 import s3commit
 from s3commit.core.model.job import JobResult, Outcome
-from tests.e2e.conftest import Deployed
-
-WAIT_SECONDS = 60
+from tests.e2e.conftest import WAIT_SECONDS, Deployed, until
 
 
 def write(deployed: Deployed, table: str, number: int, files: int = 3) -> JobResult:
@@ -33,15 +28,6 @@ def depth(deployed: Deployed, url: str) -> int:
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     found = deployed.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=names)
     return sum(int(found["Attributes"][name]) for name in names)
-
-
-def until(condition: Any) -> None:
-    end = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < end:
-        if condition():
-            return
-        time.sleep(0.1)
-    raise AssertionError("waited in vain")
 
 
 def test_the_outcome_is_announced_and_the_execution_reads_well(environment: Deployed) -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 import uuid
 from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Deployed
-
-WAIT_SECONDS = 60
+from tests.e2e.conftest import Deployed, until
 
 
 class PlainClient:
@@ -49,8 +46,13 @@ class PlainClient:
             },
         )
 
-    def task(self, task: str, bodies: dict[str, bytes], attempt: str = "0") -> dict[str, Any]:
+    def task(
+        self, task: str, bodies: dict[str, bytes], attempt: str = "0", *, longer: bool = False
+    ) -> dict[str, Any]:
+        """``longer``: its manifest says one byte too many of each file."""
         commits = [self.upload(task, attempt, name, body) for name, body in bodies.items()]
+        for commit in commits:
+            commit["length"] += longer
         manifest = f"tasks/{task}/{attempt}.pendingset"
         body = self.put(manifest, {"version": 3, "jobId": self.job, "commits": commits})
         return {
@@ -59,7 +61,7 @@ class PlainClient:
             "manifest": manifest,
             "sha256": hashlib.sha256(body).hexdigest(),
             "files": len(commits),
-            "bytes": sum(map(len, bodies.values())),
+            "bytes": sum(commit["length"] for commit in commits),
         }
 
     def upload(self, task: str, attempt: str, name: str, body: bytes) -> dict[str, Any]:
@@ -85,16 +87,11 @@ class PlainClient:
         self.put("request.json", {"version": 1, "jobId": self.job, **words})
 
     def result(self) -> dict[str, Any]:
-        until = time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < until:
-            try:
-                answer = self.s3.get_object(Bucket=self.bucket, Key=self.directory + "result.json")
-            except self.s3.exceptions.NoSuchKey:
-                time.sleep(0.05)
-                continue
-            found: dict[str, Any] = json.loads(answer["Body"].read())
-            return found
-        raise AssertionError("no result came")
+        key = f"__magic_job-{self.job}/result.json"
+        until(lambda: key in self.listed())
+        answer = self.s3.get_object(Bucket=self.bucket, Key=self.directory + "result.json")
+        found: dict[str, Any] = json.loads(answer["Body"].read())
+        return found
 
     def listed(self) -> list[str]:
         listed = self.s3.list_objects_v2(Bucket=self.bucket, Prefix=self.table + "/")
@@ -119,13 +116,12 @@ def client(deployed: Deployed, request: pytest.FixtureRequest) -> PlainClient:
 
 def await_tidied(client: PlainClient) -> None:
     """TidyUp comes after the result, off the client's path."""
-    until = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < until:
-        left = [name for name in client.listed() if "/tasks/" in name or "/plan-" in name]
-        if not left and not client.uploads():
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"left behind: {client.listed()}, {client.uploads()}")
+
+    def left() -> list[str]:
+        documents = [name for name in client.listed() if "/tasks/" in name or "/plan-" in name]
+        return [*documents, *client.uploads()]
+
+    until(lambda: not left())
 
 
 def test_i1_i2_a_plain_client_commits_a_job(client: PlainClient) -> None:
@@ -183,23 +179,11 @@ def test_i2_i7_a_broken_job_ends_refused_with_nothing_visible(
     client: PlainClient, spoil: str, code: str
 ) -> None:
     client.setup()
+    attempt = client.task("0", {"part-0": b"data"}, longer=spoil == "length")
     if spoil == "digest":
-        attempt = client.task("0", {"part-0": b"data"}) | {"sha256": "0" * 64}
+        attempt["sha256"] = "0" * 64
     elif spoil == "request":
-        attempt = client.task("0", {"part-0": b"data"}) | {"manifest": "tasks/1/0.pendingset"}
-    else:
-        commit = client.upload("0", "0", "part-0", b"data")
-        commit["length"] += 1
-        manifest = "tasks/0/0.pendingset"
-        body = client.put(manifest, {"version": 3, "jobId": client.job, "commits": [commit]})
-        attempt = {
-            "taskId": "0",
-            "attemptId": "0",
-            "manifest": manifest,
-            "sha256": hashlib.sha256(body).hexdigest(),
-            "files": 1,
-            "bytes": commit["length"],
-        }
+        attempt["manifest"] = "tasks/1/0.pendingset"
     client.request(action="commit", attempts=[attempt])
     result = client.result()
     assert result["outcome"] == ("ROLLED_BACK" if spoil == "length" else "ABORTED")

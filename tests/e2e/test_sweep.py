@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -15,31 +13,18 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.writer.job import Job
 from tests.cli.support import run
-from tests.e2e.conftest import Deployed
-from tests.e2e.test_dead_execution import until
-
-
-def open_with_task(deployed: Deployed, name: str) -> tuple[Job, s3commit.Task]:
-    job = s3commit.open_job(f"s3://{deployed.bucket}/e2e/sweep/{name}/", conflict="replace")
-    task = job.task("0")
-    with task.open("part.csv") as file:
-        file.write(b"data")
-    return job, task
+from tests.e2e.conftest import Deployed, until
 
 
 def record_of(deployed: Deployed, job: Job) -> JobRecord | None:
     return DynamoLedger(deployed.table).job(job.directory.ref)
 
 
-def outcome(job: Job) -> Callable[[], Any]:
-    store = S3ObjectStore()
-    return lambda: store.head(job.directory.bucket, job.directory.result)
-
-
 def test_abandoned_jobs_and_their_uploads_end_by_one_command(environment: Deployed) -> None:
     """With limits of nothing: S3's clock can't be turned back."""
-    job, task = open_with_task(environment, "abandoned")
-    task.finish()
+    job = s3commit.open_job(f"s3://{environment.bucket}/e2e/sweep/abandoned/", conflict="replace")
+    with job.task("0") as task, task.open("part.csv") as file:
+        file.write(b"data")
     until(lambda: record_of(environment, job))
     foreign = environment.client("s3").create_multipart_upload(
         Bucket=environment.bucket, Key="e2e/sweep/abandoned/theirs.csv"
@@ -49,7 +34,7 @@ def test_abandoned_jobs_and_their_uploads_end_by_one_command(environment: Deploy
     told = run("sweep", *limits, "--dry-run").stdout
     assert f"job {job.job_id} at {job.directory.destination.uri}: abandoned" in told
     run("sweep", *limits)
-    until(outcome(job))
+    until(lambda: S3ObjectStore().head(job.directory.bucket, job.directory.result))
     record = until(
         lambda: (found := record_of(environment, job)) and found.state in ENDED and found
     )

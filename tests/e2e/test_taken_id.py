@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 import s3commit
+from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.formats.documents import decode_result, encode_request
-from s3commit.core.formats.layout import JobDirectory, parse_destination
-from s3commit.core.model.job import CommitRequest, JobResult, Outcome
-from tests.e2e.conftest import Deployed
-
-WAIT_SECONDS = 60
-
-
-def elsewhere(deployed: Deployed, job_id: str, table: str) -> JobDirectory:
-    """The job directory of the same id at another destination."""
-    return JobDirectory(parse_destination(f"s3://{deployed.bucket}/{table}/"), job_id)
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.job import CommitRequest, Destination, JobResult, Outcome
+from tests.e2e.conftest import WAIT_SECONDS, Deployed, until
 
 
 def ask(deployed: Deployed, directory: JobDirectory) -> None:
@@ -27,14 +18,9 @@ def ask(deployed: Deployed, directory: JobDirectory) -> None:
 
 
 def result_of(deployed: Deployed, directory: JobDirectory) -> JobResult:
-    s3, end = deployed.client("s3"), time.monotonic() + WAIT_SECONDS
-    while True:
-        try:
-            body = s3.get_object(Bucket=directory.bucket, Key=directory.result)["Body"].read()
-            return decode_result(body, directory)
-        except ClientError:
-            assert time.monotonic() < end, "no result came"
-            time.sleep(0.1)
+    bucket, key = directory.bucket, directory.result
+    until(lambda: S3ObjectStore().head(bucket, key))
+    return decode_result(S3ObjectStore().get(bucket, key, max_bytes=10**6).body, directory)
 
 
 def executions(deployed: Deployed, job_id: str) -> list[dict[str, Any]]:
@@ -48,7 +34,7 @@ def test_i12_a_job_whose_id_somebody_uses_elsewhere_goes_its_way(environment: De
         task = job.task("0")
         with task.open("part-0.txt") as file:
             file.write(b"x")
-        evil = elsewhere(environment, job.job_id, "e2e/evil")
+        evil = JobDirectory(Destination(environment.bucket, "e2e/evil/"), job.job_id)
         ask(environment, evil)  # before the manifest, whose event would be the first to come
         assert result_of(environment, evil).outcome is Outcome.ABORTED  # it has no job.json
         result = job.commit([task.finish()], timeout=WAIT_SECONDS)

@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from s3commit.local.moto_patches import PATCHES
 from s3commit.local.server import LocalRuntime
 from s3commit.local.worker import CallOutcome, FunctionSpec
 from tests.local import templates
 
 # To see that a test holds a patch: name the patch, and see the test fail.
-WITHOUT = frozenset(filter(None, os.environ.get("S3COMMIT_TEST_WITHOUT_PATCH", "").split(",")))
+if without := os.environ.get("S3COMMIT_TEST_WITHOUT_PATCH"):
+    del PATCHES[without]
 
 
 class FakeClock:
@@ -114,13 +116,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="package")
 def local(assembly: Path) -> Iterator[Local]:
     calls, clock = Calls(), FakeClock()
-    with LocalRuntime(
-        assembly,
-        observe=calls,
-        now=clock.now,
-        warm=False,
-        without_patches=WITHOUT,
-    ) as runtime:
+    with LocalRuntime(assembly, observe=calls, now=clock.now, warm=False) as runtime:
         yield Local(runtime, calls, clock)
 
 

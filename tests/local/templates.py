@@ -19,23 +19,28 @@ def asset_of(key: str) -> Json:
     return {"S3Bucket": {"Fn::Sub": ASSET_BUCKET}, "S3Key": key}
 
 
+def resource(kind: str, **properties: Any) -> Json:
+    return {"Type": f"AWS::{kind}", "Properties": properties}
+
+
+def arn_of(name: str) -> Json:
+    return {"Fn::GetAtt": [name, "Arn"]}
+
+
 def function(handler: str, **properties: Any) -> Json:
-    return {
-        "Type": "AWS::Lambda::Function",
-        "DependsOn": ["Role"],
-        "Properties": {
-            "Code": asset_of(CODE),
-            "Handler": handler,
-            "Role": {"Fn::GetAtt": ["Role", "Arn"]},
-            "Runtime": "python3.13",
-            "Architectures": ["arm64"],
-            "Layers": [{"Ref": "Layer"}],
-            "Timeout": 60,
-            "MemorySize": 256,
-            "Environment": {"Variables": {"TABLE": {"Fn::ImportValue": "Storage:Table"}}},
-            **properties,
-        },
+    table = {"Fn::ImportValue": "Storage:Table"}
+    given = {
+        "Code": asset_of(CODE),
+        "Handler": handler,
+        "Role": arn_of("Role"),
+        "Runtime": "python3.13",
+        "Architectures": ["arm64"],
+        "Layers": [{"Ref": "Layer"}],
+        "Timeout": 60,
+        "MemorySize": 256,
+        "Environment": {"Variables": {"TABLE": table}},
     }
+    return resource("Lambda::Function", **given | properties) | {"DependsOn": ["Role"]}
 
 
 def task(function_id: str, **more: Any) -> Json:
@@ -90,89 +95,63 @@ MACHINE: Json = {
 
 
 def storage() -> Json:
-    queue = {"Fn::GetAtt": ["Queue", "Arn"]}
+    admit = {
+        "Effect": "Allow",
+        "Principal": {"Service": "s3.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": arn_of("Queue"),
+    }
+    expire = {
+        "Id": "uploads",
+        "Status": "Enabled",
+        "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
+    }
+    notify = {
+        "Event": "s3:ObjectCreated:*",
+        "Queue": arn_of("Events"),
+        "Filter": {"S3Key": {"Rules": [{"Name": "suffix", "Value": ".announced"}]}},
+    }
+    keys = {"pk": "HASH", "sk": "RANGE"}
     return {
         "Resources": {
-            "Dead": {"Type": "AWS::SQS::Queue"},
-            "Queue": {
-                "Type": "AWS::SQS::Queue",
-                "Properties": {
-                    "VisibilityTimeout": 2,
-                    "RedrivePolicy": {
-                        "deadLetterTargetArn": {"Fn::GetAtt": ["Dead", "Arn"]},
-                        "maxReceiveCount": 2,
-                    },
-                },
-            },
-            "Events": {"Type": "AWS::SQS::Queue"},
-            "QueuePolicy": {
-                "Type": "AWS::SQS::QueuePolicy",
-                "Properties": {
-                    "Queues": [{"Ref": "Queue"}],
-                    "PolicyDocument": {
-                        "Statement": [
-                            {
-                                "Effect": "Allow",
-                                "Principal": {"Service": "s3.amazonaws.com"},
-                                "Action": "sqs:SendMessage",
-                                "Resource": queue,
-                            }
-                        ]
-                    },
-                },
-            },
+            "Dead": resource("SQS::Queue"),
+            "Queue": resource(
+                "SQS::Queue",
+                VisibilityTimeout=2,
+                RedrivePolicy={"deadLetterTargetArn": arn_of("Dead"), "maxReceiveCount": 2},
+            ),
+            "Events": resource("SQS::Queue"),
+            "QueuePolicy": resource(
+                "SQS::QueuePolicy",
+                Queues=[{"Ref": "Queue"}],
+                PolicyDocument={"Statement": [admit]},
+            ),
             "Bucket": {
-                "Type": "AWS::S3::Bucket",
                 "DependsOn": ["QueuePolicy"],
-                "Properties": {
-                    "VersioningConfiguration": {"Status": "Enabled"},
-                    "LifecycleConfiguration": {
-                        "Rules": [
-                            {
-                                "Id": "uploads",
-                                "Status": "Enabled",
-                                "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
-                            }
-                        ]
-                    },
-                    "NotificationConfiguration": {
-                        "QueueConfigurations": [
-                            {
-                                "Event": "s3:ObjectCreated:*",
-                                "Queue": {"Fn::GetAtt": ["Events", "Arn"]},
-                                "Filter": {
-                                    "S3Key": {"Rules": [{"Name": "suffix", "Value": ".announced"}]}
-                                },
-                            }
-                        ]
-                    },
-                },
+                **resource(
+                    "S3::Bucket",
+                    VersioningConfiguration={"Status": "Enabled"},
+                    LifecycleConfiguration={"Rules": [expire]},
+                    NotificationConfiguration={"QueueConfigurations": [notify]},
+                ),
             },
-            "Table": {
-                "Type": "AWS::DynamoDB::Table",
-                "Properties": {
-                    "KeySchema": [
-                        {"AttributeName": "pk", "KeyType": "HASH"},
-                        {"AttributeName": "sk", "KeyType": "RANGE"},
-                    ],
-                    "AttributeDefinitions": [
-                        {"AttributeName": "pk", "AttributeType": "S"},
-                        {"AttributeName": "sk", "AttributeType": "S"},
-                    ],
-                    "BillingMode": "PAY_PER_REQUEST",
-                    "TimeToLiveSpecification": {"AttributeName": "expires_at", "Enabled": True},
-                    "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-                },
-            },
+            "Table": resource(
+                "DynamoDB::Table",
+                KeySchema=[{"AttributeName": key, "KeyType": keys[key]} for key in keys],
+                AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
+                BillingMode="PAY_PER_REQUEST",
+                TimeToLiveSpecification={"AttributeName": "expires_at", "Enabled": True},
+                PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
+            ),
         },
         "Outputs": {
             "BucketName": {"Value": {"Ref": "Bucket"}},
             "TableName": {"Value": {"Ref": "Table"}, "Export": {"Name": "Storage:Table"}},
             "QueueUrl": {"Value": {"Ref": "Queue"}},
-            "QueueArn": {"Value": queue, "Export": {"Name": "Storage:Queue"}},
+            "QueueArn": {"Value": arn_of("Queue"), "Export": {"Name": "Storage:Queue"}},
             "DeadUrl": {"Value": {"Ref": "Dead"}},
             "EventsUrl": {"Value": {"Ref": "Events"}},
-            "EventsArn": {"Value": {"Fn::GetAtt": ["Events", "Arn"]}},
+            "EventsArn": {"Value": arn_of("Events")},
         },
     }
 
@@ -184,54 +163,32 @@ def pipeline() -> Json:
         "Broken": function("broken.handler"),
         "Batch": function("probe.batch", LoggingConfig={"LogGroup": {"Ref": "Logs"}}),
     }
-    names = {name: {"Ref": name} for name in functions}
+    target = {"Id": "M", "Arn": arn_of("Probe"), "Input": '{"do":"echo","from":"rule"}'}
     return {
         "Resources": {
-            "Role": {
-                "Type": "AWS::IAM::Role",
-                "Properties": {"AssumeRolePolicyDocument": {"Statement": []}},
-            },
-            "Logs": {"Type": "AWS::Logs::LogGroup", "Properties": {"RetentionInDays": 30}},
-            "Layer": {
-                "Type": "AWS::Lambda::LayerVersion",
-                "Properties": {"Content": asset_of(LAYER)},
-            },
+            "Role": resource("IAM::Role", AssumeRolePolicyDocument={"Statement": []}),
+            "Logs": resource("Logs::LogGroup", RetentionInDays=30),
+            "Layer": resource("Lambda::LayerVersion", Content=asset_of(LAYER)),
             **functions,
-            "Mapping": {
-                "Type": "AWS::Lambda::EventSourceMapping",
-                "Properties": {
-                    "EventSourceArn": {"Fn::ImportValue": "Storage:Queue"},
-                    "FunctionName": {"Ref": "Batch"},
-                    "BatchSize": 10,
-                    "ScalingConfig": {"MaximumConcurrency": 2},
-                    "FunctionResponseTypes": ["ReportBatchItemFailures"],
-                },
-            },
-            "Machine": {
-                "Type": "AWS::StepFunctions::StateMachine",
-                "Properties": {
-                    "RoleArn": {"Fn::GetAtt": ["Role", "Arn"]},
-                    "StateMachineType": "STANDARD",
-                    "DefinitionString": joined(json.dumps(MACHINE)),
-                    "TracingConfiguration": {"Enabled": True},
-                },
-            },
-            "Hourly": {
-                "Type": "AWS::Events::Rule",
-                "Properties": {
-                    "ScheduleExpression": "rate(1 hour)",
-                    "Targets": [
-                        {
-                            "Id": "M",
-                            "Arn": {"Fn::GetAtt": ["Probe", "Arn"]},
-                            "Input": '{"do":"echo","from":"rule"}',
-                        }
-                    ],
-                },
-            },
+            "Mapping": resource(
+                "Lambda::EventSourceMapping",
+                EventSourceArn={"Fn::ImportValue": "Storage:Queue"},
+                FunctionName={"Ref": "Batch"},
+                BatchSize=10,
+                ScalingConfig={"MaximumConcurrency": 2},
+                FunctionResponseTypes=["ReportBatchItemFailures"],
+            ),
+            "Machine": resource(
+                "StepFunctions::StateMachine",
+                RoleArn=arn_of("Role"),
+                StateMachineType="STANDARD",
+                DefinitionString=joined(json.dumps(MACHINE)),
+                TracingConfiguration={"Enabled": True},
+            ),
+            "Hourly": resource("Events::Rule", ScheduleExpression="rate(1 hour)", Targets=[target]),
         },
         "Outputs": {"StateMachineArn": {"Value": {"Ref": "Machine"}}}
-        | {name: {"Value": value} for name, value in names.items()},
+        | {name: {"Value": {"Ref": name}} for name in functions},
     }
 
 

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
+from tests.local.programs import run
 from tests.stacks.synthesized import synthesize
 
-PROJECT = Path(__file__).parents[2]
 # From the result on EventBridge refuses each event, and S3 to list the open uploads.
 PROGRAM = """
-import json, os, sys, threading, time
-from pathlib import Path
-from s3commit.local.server import LocalRuntime
-
 ended, refused = threading.Event(), set()
 
 def around(application):
@@ -29,8 +22,7 @@ def around(application):
         is_event = environ.get("HTTP_X_AMZ_TARGET", "").endswith(".PutEvents")
         if ended.is_set() and (is_event or "uploads" in query):
             refused.add("event" if is_event else "uploads")
-            start_response("403 Forbidden", [("Content-Type", "application/xml")])
-            return [b"<Error><Code>AccessDenied</Code><Message>no</Message></Error>"]
+            return refuse(start_response, "403 Forbidden", "AccessDenied")
         return application(environ, start_response)
     return answer
 
@@ -61,15 +53,7 @@ def test_what_fails_after_the_result_fails_no_execution(tmp_path: Path) -> None:
     start = text.index(patient)
     text = text[:start] + text[start:].replace(r"\"MaxAttempts\": 10", r"\"MaxAttempts\": 1", 1)
     template.write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(assembly)],
-        env=os.environ | {"PYTHONPATH": str(PROJECT / "layers/s3commit/python")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {
+    assert json.loads(run(PROGRAM, assembly)) == {
         "outcome": "COMMITTED",
         "status": "SUCCEEDED",
         "refused": ["event", "uploads"],

@@ -5,34 +5,23 @@ That which EventBridge brings its events runs one here.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from s3commit.local import UnsupportedTemplateError
 from s3commit.local.assembly import load_assembly
 from s3commit.local.loader import check
-from tests.stacks.synthesized import IMPORTED, KEY_ARN, OPERATOR, Assembly, synthesize
+from tests.local.programs import run
+from tests.stacks.synthesized import IMPORTED, KEY_ARN, OPERATOR, synthesize
 
-PROJECT = Path(__file__).parents[2]
 START = """
-import sys
-from pathlib import Path
-from s3commit.local.server import LocalRuntime
 with LocalRuntime(Path(sys.argv[1]), warm=False) as runtime:
     print(runtime.bucket)
 """
 
 COMMIT = """
-import os, sys
-from pathlib import Path
-import s3commit
-from s3commit.local.server import LocalRuntime
 with LocalRuntime(Path(sys.argv[1]), warm=False) as runtime:
     os.environ.update(runtime.environment())
+    import s3commit
     with s3commit.open_job(f"s3://{runtime.bucket}/a b+c/ü=1%2F/") as job:
         with job.task("0") as task, task.open("a.txt") as file:
             file.write(b"abc")
@@ -52,25 +41,12 @@ def test_every_parameter_of_a_deployment_gives_a_template_that_runs() -> None:
         replacePrefixes="a/,b/",
         sweepMinutes=61,
     )
-    assert run(START, deployment) == "named-lake\n"
+    assert run(START, deployment.directory) == "named-lake\n"
 
 
 def test_a_job_is_committed_whose_events_eventbridge_brings() -> None:
     """With names that a notification would encode; and the writer finds the pipeline first."""
-    assert run(COMMIT, synthesize(events="eventbridge")) == "COMMITTED\n"
-
-
-def run(program: str, deployment: Assembly) -> str:
-    """What the program prints, in a process of its own; its argument is the assembly."""
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(deployment.directory)],
-        env=os.environ | {"PYTHONPATH": str(PROJECT / "layers/s3commit/python")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert run(COMMIT, synthesize(events="eventbridge").directory) == "COMMITTED\n"
 
 
 def test_an_imported_bucket_is_refused_in_one_line() -> None:

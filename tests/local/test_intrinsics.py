@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from s3commit.local import UnsupportedTemplateError
+from s3commit.local.assembly import Stack
 from s3commit.local.loader import Resolver
-from s3commit.local.resources import Created
+from s3commit.local.resources import Context, Created
+from tests.local.test_loader import no_client
 
 TEMPLATE = {
     "Parameters": {"Boot": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/cdk"}},
@@ -19,7 +21,8 @@ TEMPLATE = {
 @pytest.fixture
 def resolver() -> Resolver:
     created = {"Queue": Created("url", {"Arn": "arn:q"})}
-    return Resolver("S", "1", "here-1", TEMPLATE, {"S:Out": "imported"}, created)
+    context = Context("1", "here-1", no_client)
+    return Resolver(Stack("S", TEMPLATE), context, {"S:Out": "imported"}, created)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,8 @@
-"""The patches of DynamoDB."""
+"""The patches of DynamoDB that the suite in tests/contract does not hold.
+
+That a cancelled transaction leaves everything as it was, test_locks.py has there; the ids of tables
+are in tests/aws/test_ledger.py.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,8 @@ from tests.local.conftest import Local
 from tests.local.stress import switching_fast
 
 
-def item(key: str, sk: str = "x") -> dict[str, Any]:
-    return {"pk": {"S": key}, "sk": {"S": sk}}
+def item(key: str) -> dict[str, Any]:
+    return {"pk": {"S": key}, "sk": {"S": "x"}}
 
 
 def test_one_conditional_put_of_many_wins(local: Local, key: str) -> None:
@@ -91,47 +95,3 @@ def test_a_transaction_copies_the_items_that_it_names_and_no_others(
     monkeypatch.setattr(Item, "__deepcopy__", spy, raising=False)
     transact(local, key, "t4" + key[2:30])
     assert len(copied) < 10
-
-
-def test_a_cancelled_transaction_leaves_everything_as_it_was(local: Local, key: str) -> None:
-    name = local.runtime.table
-    local.dynamodb.put_item(TableName=name, Item=item(key) | {"v": {"N": "1"}})
-    local.dynamodb.put_item(TableName=name, Item=item(key, "y"))
-    update = {
-        "TableName": name,
-        "Key": item(key),
-        "UpdateExpression": "SET v = v + :one",
-        "ExpressionAttributeValues": {":one": {"N": "1"}},
-    }
-    new = {"TableName": name, "Item": item(key, "new")}
-    refused = {
-        "TableName": name,
-        "Key": item(key, "absent"),
-        "ConditionExpression": "attribute_exists(pk)",
-    }
-    with pytest.raises(ClientError) as error:
-        local.dynamodb.transact_write_items(
-            TransactItems=[{"Update": update}, {"ConditionCheck": refused}, {"Put": new}]
-        )
-    reasons: Any = error.value.response["CancellationReasons"]  # in the order of the items
-    assert [one["Code"] for one in reasons] == ["None", "ConditionalCheckFailed", "None"]
-    left = local.dynamodb.query(
-        TableName=name,
-        KeyConditionExpression="pk = :k",
-        ExpressionAttributeValues={":k": {"S": key}},
-    )["Items"]
-    assert left == [item(key) | {"v": {"N": "1"}}, item(key, "y")]
-
-
-def test_each_table_has_an_id_of_its_own(local: Local) -> None:
-    first, again = (
-        local.dynamodb.describe_table(TableName=local.runtime.table)["Table"]["TableId"]
-        for _ in range(2)
-    )
-    assert first == again
-    name = f"{local.runtime.table}-restored"
-    local.dynamodb.restore_table_to_point_in_time(
-        SourceTableName=local.runtime.table, TargetTableName=name, UseLatestRestorableTime=True
-    )
-    assert local.dynamodb.describe_table(TableName=name)["Table"]["TableId"] != first
-    local.dynamodb.delete_table(TableName=name)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
-from tests.local.conftest import Local
+import pytest
+
+from s3commit.local.server import ACCOUNT, REGION
+from s3commit.local.triggers import Ticker
+from tests.local.conftest import FakeClock, Local
 
 
 def called_by_the_rule(local: Local) -> int:
@@ -21,13 +26,20 @@ def test_a_rule_of_a_schedule_matches_no_event(local: Local) -> None:
     assert called_by_the_rule(local) == before
 
 
-def test_the_ticker_fires_an_hourly_rule_each_hour(local: Local) -> None:
-    ticker = local.runtime.ticker
-    before = called_by_the_rule(local)
-    ticker.look()
-    local.clock.moment += timedelta(minutes=61)
-    fired = ticker.look()
-    local.calls.wait_until(lambda: called_by_the_rule(local) == before + 1)
-    assert fired <= 1  # or the ticker's own thread was first
-    ticker.look()
-    assert called_by_the_rule(local) == before + 1
+def test_an_hourly_rule_fires_each_hour_and_missed_times_are_not_made_up_for(
+    local: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, fired = FakeClock(), list[Any]()
+    ticker = Ticker(ACCOUNT, REGION, clock.now)  # the runtime's own has a clock that stands still
+    before, fire = called_by_the_rule(local), ticker._fire
+
+    def count(targets: Any) -> None:
+        fired.append(targets)
+        fire(targets)
+
+    monkeypatch.setattr(ticker, "_fire", count)
+    for minutes, times in ((0, 0), (59, 0), (2, 1), (0, 1), (600, 2), (0, 2)):
+        clock.moment += timedelta(minutes=minutes)
+        ticker.look()
+        assert len(fired) == times
+    local.calls.wait_until(lambda: called_by_the_rule(local) == before + 2)

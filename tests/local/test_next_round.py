@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
+from tests.local.programs import run
 from tests.stacks.synthesized import synthesize
 
-PROJECT = Path(__file__).parents[2]
 FILES = 40  # three units
 # S3 refuses to complete one file the first time: no retry of a request or of a worker mends it, so
 # the child fails, and the Map with it.
-PROGRAM = """
-import json, os, sys, threading
-from pathlib import Path
-from s3commit.local.server import LocalRuntime
-
+PROGRAM = (
+    f"FILES = {FILES}"
+    + """
 seen, refused, lock = [], [], threading.Lock()
-DENIED = b"<Error><Code>InvalidArgument</Code><Message>not now</Message></Error>"
 
 def around(application):
     def answer(environ, start_response):
@@ -32,8 +25,7 @@ def around(application):
                 seen.append([method, path.rpartition("/")[2]])
             if is_completion and "/part-39-" in path and not refused:
                 refused.append(path)
-                start_response("400 Bad Request", [("Content-Type", "application/xml")])
-                return [DENIED]
+                return refuse(start_response, "400 Bad Request", "InvalidArgument")
         return application(environ, start_response)
     return answer
 
@@ -42,7 +34,7 @@ with LocalRuntime(Path(sys.argv[1]), warm=False, middleware=around) as runtime:
     import s3commit
     with s3commit.open_job(f"s3://{runtime.bucket}/t/") as job:
         with job.task("0") as task:
-            for number in range(int(sys.argv[2])):
+            for number in range(FILES):
                 with task.open(f"part-{number:02}.csv") as file:
                     file.write(b"1,2")
         files = job.commit([task.counted], timeout=120).files
@@ -54,18 +46,11 @@ with LocalRuntime(Path(sys.argv[1]), warm=False, middleware=around) as runtime:
     maps = [name for name in entered if name in ("CompleteFew", "CompleteUploads")]
     print(json.dumps({"files": files, "seen": seen, "refused": len(refused), "maps": maps}))
 """
+)
 
 
 def test_i2_the_round_after_a_failed_unit_completes_what_is_left() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(synthesize().directory), str(FILES)],
-        env=os.environ | {"PYTHONPATH": str(PROJECT / "layers/s3commit/python")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    report = json.loads(run(PROGRAM, synthesize().directory))
     assert (report["files"], report["refused"]) == (FILES, 1)
     assert report["maps"] == ["CompleteFew", "CompleteUploads"]
     asked = [int(name.split("-")[1].removesuffix(".csv")) for _, name in report["seen"]]

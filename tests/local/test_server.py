@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,9 +15,11 @@ import boto3
 import pytest
 
 from s3commit.local import LocalRuntimeError
+from s3commit.local.endpoint import Endpoint
 from s3commit.local.running import read_running
 from s3commit.local.server import LocalRuntime
 from tests.local.conftest import Local
+from tests.local.programs import environment
 
 PROGRAM = """
 import sys
@@ -30,10 +31,9 @@ run_foreground(Path(sys.argv[1]), 0, sys.argv[2], project=Path(sys.argv[3]))
 
 @pytest.fixture
 def program(assembly: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    source = Path(__file__).parents[2] / "layers/s3commit/python"
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(assembly), "my-bucket", str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": str(source)},
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -48,34 +48,23 @@ def ready(process: subprocess.Popen[str]) -> dict[str, str]:
     return line
 
 
+def client(line: dict[str, str], service: str) -> Any:
+    return boto3.client(
+        service,  # type: ignore[call-overload]
+        endpoint_url=line["endpoint"],
+        region_name=line["region"],
+        aws_access_key_id=line["accessKey"],
+        aws_secret_access_key=line["secretKey"],
+    )
+
+
 def invoke(line: dict[str, str]) -> int:
     """Call a function and return its worker's process id."""
-    client: Any = boto3.client(
-        "lambda",
-        endpoint_url=line["endpoint"],
-        region_name=line["region"],
-        aws_access_key_id=line["accessKey"],
-        aws_secret_access_key=line["secretKey"],
-    )
-    name = next(
-        f["FunctionName"]
-        for f in client.list_functions()["Functions"]
-        if f["FunctionName"].endswith("Probe")
-    )
-    answer = client.invoke(FunctionName=name, Payload='{"do":"describe"}')
+    functions = client(line, "lambda")
+    names = [one["FunctionName"] for one in functions.list_functions()["Functions"]]
+    (name,) = [name for name in names if name.endswith("Probe")]
+    answer = functions.invoke(FunctionName=name, Payload='{"do":"describe"}')
     return int(json.load(answer["Payload"])["pid"])
-
-
-def send(line: dict[str, str], event: str) -> None:
-    """Start an execution that calls a function with the event."""
-    client: Any = boto3.client(
-        "stepfunctions",
-        endpoint_url=line["endpoint"],
-        region_name=line["region"],
-        aws_access_key_id=line["accessKey"],
-        aws_secret_access_key=line["secretKey"],
-    )
-    client.start_execution(stateMachineArn=line["stateMachine"], input=event)
 
 
 def eventually_raises(call: Callable[[], object], match: str) -> bool:
@@ -122,7 +111,8 @@ def test_it_is_found_while_it_runs(program: subprocess.Popen[str], tmp_path: Pat
 def test_a_call_that_runs_does_not_hold_up_the_end(program: subprocess.Popen[str]) -> None:
     line = ready(program)
     worker = invoke(line)
-    send(line, '{"do":"sleep","seconds":50}')
+    event = '{"do":"sleep","seconds":50}'
+    client(line, "stepfunctions").start_execution(stateMachineArn=line["stateMachine"], input=event)
     program.send_signal(signal.SIGINT)
     _, err = program.communicate(timeout=30)
     assert program.returncode == 0
@@ -137,22 +127,7 @@ def test_two_at_a_time_in_one_process_are_refused(local: Local, assembly: Path) 
     assert json.loads(local.runtime.ready_line())["table"] == local.runtime.table
 
 
-def test_a_port_that_is_taken_is_said_in_one_line(assembly: Path, local: Local) -> None:
-    port = local.runtime.endpoint.rsplit(":", 1)[1]
-    source = Path(__file__).parents[2] / "layers/s3commit/python"
-    program = (
-        "import sys; from pathlib import Path; from s3commit.local.server import LocalRuntime;"
-        f"LocalRuntime(Path(sys.argv[1]), port={port}).start()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(assembly)],
-        env=os.environ | {"PYTHONPATH": str(source)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (
-        done.stderr.strip()
-        .rsplit("\n", 1)[-1]
-        .endswith(f"port {port} can't be used: Address already in use")
-    )
+def test_a_port_that_is_taken_is_said_in_one_line(local: Local) -> None:
+    port = int(local.runtime.endpoint.rsplit(":", 1)[1])
+    with pytest.raises(LocalRuntimeError, match=f"^port {port} can't be used: Address already in"):
+        Endpoint(port)

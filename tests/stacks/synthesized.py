@@ -85,11 +85,8 @@ def functions(template: dict[str, Any]) -> dict[str, tuple[str, Resource]]:
     }
 
 
-def state_machine(assembly: Assembly, construct: str) -> Resource:
-    """The one of the construct: ``CommitJob`` or ``Sweep``."""
-    machines = of_type(assembly.pipeline, "AWS::StepFunctions::StateMachine").items()
-    (machine,) = [resource for name, resource in machines if name.startswith(construct)]
-    return machine
+def state_machine(assembly: Assembly) -> Resource:
+    return only(assembly.pipeline, "AWS::StepFunctions::StateMachine")
 
 
 def synthesize(**parameters: Any) -> Assembly:

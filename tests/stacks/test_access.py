@@ -83,7 +83,7 @@ def test_a_function_may_do_its_own_work_and_nothing_else(assembly: Assembly, nam
 
 
 def test_the_state_machine_invokes_its_steps_and_reads_plans(assembly: Assembly) -> None:
-    role = state_machine(assembly, "CommitJob")["Properties"]["RoleArn"]["Fn::GetAtt"][0]
+    role = state_machine(assembly)["Properties"]["RoleArn"]["Fn::GetAtt"][0]
     assert _rights(assembly.pipeline, role) == STATE_MACHINE
 
 
@@ -242,13 +242,10 @@ def _short(template: dict[str, Any], resource: Any) -> str:
         case {"Fn::ImportValue": str(export)}:
             if export.startswith(env.BUCKET_EXPORT):
                 return "bucket"
-            names = {"Ledger": "table", "Ingest": "IngestQueue"}
-            names["Request"] = "RequestQueue"
+            names = {"Ledger": "table", "Ingest": "IngestQueue", "Request": "RequestQueue"}
             return next(short for part, short in names.items() if f"Att{part}" in export)
         case {"Fn::GetAtt": [str(logical_id), "Arn"]} | {"Ref": str(logical_id)}:
             if logical_id in by_logical_id:
                 return by_logical_id[logical_id]
-            return next(
-                part for part in ("Logs", "CommitJobMachine", "SweepMachine") if part in logical_id
-            )
+            return next(part for part in ("Logs", "CommitJobMachine") if part in logical_id)
     raise AssertionError(resource)

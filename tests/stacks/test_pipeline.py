@@ -79,7 +79,7 @@ def test_handlers_and_what_they_import_of_us_are_one_zip(assembly: Assembly) -> 
     ("name", "queue", "at_once"),
     [("ingest", "Ingest", 1), ("dispatch", "Request", 10)],
 )
-def test_a_queue_feeds_its_function_and_gets_failed_messages_back(
+def test_a_queue_feeds_its_function_gets_failed_messages_back_and_hides_them_for_six_timeouts(
     assembly: Assembly, name: str, queue: str, at_once: int
 ) -> None:
     """I12: a manifest that kills the call that reads it takes no other one's message with it."""
@@ -89,18 +89,10 @@ def test_a_queue_feeds_its_function_and_gets_failed_messages_back(
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert "MaximumBatchingWindowInSeconds" not in mapping
     assert mapping["ScalingConfig"]["MaximumConcurrency"] >= 2
-
-
-@pytest.mark.parametrize(("name", "queue"), [("ingest", "Ingest"), ("dispatch", "Request")])
-def test_a_message_stays_hidden_for_six_timeouts(assembly: Assembly, name: str, queue: str) -> None:
-    queues = of_type(assembly.storage, "AWS::SQS::Queue")
-    hidden = next(
-        each["Properties"]["VisibilityTimeout"]
-        for key, each in queues.items()
-        if key.startswith(f"{queue}Queue")
-    )
+    queues = of_type(assembly.storage, "AWS::SQS::Queue").items()
+    (inbox,) = [each["Properties"] for key, each in queues if key.startswith(f"{queue}Queue")]
     _, function = functions(assembly.pipeline)[name]
-    assert hidden >= 6 * function["Properties"]["Timeout"]
+    assert inbox["VisibilityTimeout"] >= 6 * function["Properties"]["Timeout"]
 
 
 def test_alarms_watch_queues_jobs_and_functions(assembly: Assembly) -> None:

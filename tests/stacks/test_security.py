@@ -12,6 +12,7 @@ from s3commit.aws import env
 from s3commit.aws.wiring import make_ports
 from stacks.functions import INTERFACES
 from stacks.pipeline import build
+from tests.contract.given import make_bucket
 from tests.stacks.synthesized import KEY_ARN, Assembly, Resource, functions, of_type
 
 VARIANTS = ("assembly", "imported", "encrypted", "regulated", "bridged_import")
@@ -107,9 +108,7 @@ def test_the_pipelines_own_puts_have_the_header_that_a_policy_demands(
         monkeypatch.setenv(name, value)
     store: Any = make_ports().store
     bucket = f"header-{algorithm.replace(':', '-').lower()}"
-    store._client.create_bucket(
-        Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
-    )
+    make_bucket(store._client, bucket)
     store.put(bucket, "result.json", b"{}")
     head = store._client.head_object(Bucket=bucket, Key="result.json")
     assert head.get("ServerSideEncryption", "AES256") == algorithm

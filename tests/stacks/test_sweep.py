@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.stacks.synthesized import Assembly, only
+from tests.stacks.synthesized import Assembly, functions, only
 
 LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
 
@@ -31,14 +31,9 @@ def test_nobody_but_its_rule_may_call_it(assembly: Assembly) -> None:
 def test_events_of_the_data_bucket_alone_are_taken(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
-    found = request.getfixturevalue(kind)
-    functions = found.pipeline["Resources"].values()
-    names = [
-        one["Properties"]["Environment"]["Variables"]["S3COMMIT_BUCKET"]
-        for one in functions
-        if one["Type"] == "AWS::Lambda::Function"
-        and "S3COMMIT_BUCKET" in one["Properties"]["Environment"]["Variables"]
-    ]
+    found = functions(request.getfixturevalue(kind).pipeline).values()
+    variables = [one["Properties"]["Environment"]["Variables"] for _, one in found]
+    names = [given["S3COMMIT_BUCKET"] for given in variables if "S3COMMIT_BUCKET" in given]
     assert len(names) == 3  # ingest, dispatch, and the sweep, which heals the bucket's ledger
     export = "S3CommitBucketArn-dev" if kind == "imported" else "S3CommitBucketArn"
     of_arn = {"Fn::Select": [5, {"Fn::Split": [":", {"Fn::ImportValue": export}]}]}

@@ -17,24 +17,20 @@ def meddle_with_mail(patcher: Patcher, adversary: Adversary) -> None:
     """Lose, repeat and delay messages; let a poller's delete be lost, so that one comes back."""
     from moto.sqs.models import Message, SQSBackend
 
-    def make_send(original: Any) -> Any:
-        def send_message(self: Any, queue_name: str, message_body: str, **more: Any) -> Any:
-            sent = [Message("lost", message_body)]
-            for wait in _fate(adversary, message_body):
-                sent.append(original(self, queue_name, message_body, **{**more, **wait}))
-            return sent[-1]
+    def send_message(
+        original: Any, self: Any, queue_name: str, message_body: str, **more: Any
+    ) -> Any:
+        sent = [Message("lost", message_body)]
+        for wait in _fate(adversary, message_body):
+            sent.append(original(self, queue_name, message_body, **{**more, **wait}))
+        return sent[-1]
 
-        return send_message
+    def delete_message(original: Any, self: Any, queue_name: str, receipt_handle: str) -> None:
+        if not adversary.strikes("message redelivered", KEPT, queue_name[:40]):
+            original(self, queue_name, receipt_handle)
 
-    def make_delete(original: Any) -> Any:
-        def delete_message(self: Any, queue_name: str, receipt_handle: str) -> None:
-            if not adversary.strikes("message redelivered", KEPT, queue_name[:40]):
-                original(self, queue_name, receipt_handle)
-
-        return delete_message
-
-    patcher.replace(SQSBackend, "send_message", make_send)
-    patcher.replace(SQSBackend, "delete_message", make_delete)
+    patcher.wrap(SQSBackend, "send_message", send_message)
+    patcher.wrap(SQSBackend, "delete_message", delete_message)
 
 
 def _fate(adversary: Adversary, body: str) -> list[dict[str, int]]:

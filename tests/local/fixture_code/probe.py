@@ -6,7 +6,6 @@ import logging
 import os
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 Event = dict[str, Any]
@@ -31,11 +30,6 @@ def handler(event: Event, context: Any) -> Any:
             "pid": os.getpid(),
             "environment": dict(os.environ),
             "path": sys.path,
-            "cwd": str(Path.cwd()),
-            "name": context.function_name,
-            "arn": context.invoked_function_arn,
-            "request": context.aws_request_id,
-            "remaining": context.get_remaining_time_in_millis(),
         }
     if do == "import":
         return {"file": importlib.import_module(event["name"]).__file__}

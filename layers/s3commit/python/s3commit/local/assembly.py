@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import zipfile
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from io import BytesIO
 from pathlib import Path
@@ -58,7 +59,6 @@ class Stack:
     name: str
     template: Json
     assets: tuple[Asset, ...] = ()
-    depends_on: frozenset[str] = field(default_factory=frozenset)
 
     @property
     def resources(self) -> dict[str, Json]:
@@ -73,54 +73,44 @@ class Stack:
         return outputs
 
 
-@dataclass(frozen=True, slots=True)
-class Assembly:
-    """The stacks of a cloud assembly, each after those that it depends on."""
-
-    stacks: tuple[Stack, ...]
-
-
-def load_assembly(directory: Path) -> Assembly:
-    """The assembly in ``directory``.
+def load_assembly(directory: Path) -> tuple[Stack, ...]:
+    """The stacks of the assembly in ``directory``, each after those that it depends on.
 
     Raises `LocalRuntimeError` if there is none or it is damaged, `UnsupportedTemplateError` for a
     kind of artifact that the runtime does not know.
     """
-    manifest = _read_json(directory / "manifest.json")
-    artifacts: dict[str, Json] = manifest.get("artifacts", {})
-    stacks: dict[str, Stack] = {}
+    artifacts: dict[str, Json] = _read_json(directory / "manifest.json").get("artifacts", {})
     for name, artifact in artifacts.items():
-        kind = artifact.get("type")
-        if kind == STACK_ARTIFACT:
-            stacks[name] = _stack(directory, name, artifact, artifacts)
-        elif kind != ASSETS_ARTIFACT and kind not in IGNORED_ARTIFACTS:
-            raise UnsupportedTemplateError(f"artifact {name} has the unknown type {kind}")
+        if artifact.get("type") not in {STACK_ARTIFACT, ASSETS_ARTIFACT, *IGNORED_ARTIFACTS}:
+            raise UnsupportedTemplateError(
+                f"artifact {name} has the unknown type {artifact.get('type')}"
+            )
+    stacks = _of_kind(artifacts, STACK_ARTIFACT, artifacts)
     if not stacks:
         raise LocalRuntimeError(f"{directory} holds no stack")
-    graph = {name: stack.depends_on for name, stack in stacks.items()}
+    needs = {
+        name: _of_kind(artifacts, STACK_ARTIFACT, artifacts[name].get("dependencies", []))
+        for name in stacks
+    }
     try:
-        order = list(TopologicalSorter(graph).static_order())
+        order = list(TopologicalSorter(needs).static_order())
     except CycleError as error:
         raise LocalRuntimeError(f"the stacks depend on each other: {error.args[1]}") from error
-    return Assembly(tuple(stacks[name] for name in order))
+    return tuple(_stack(directory, name, artifacts) for name in order)
 
 
-def _stack(directory: Path, name: str, artifact: Json, artifacts: dict[str, Json]) -> Stack:
-    properties = artifact.get("properties", {})
-    dependencies = artifact.get("dependencies", [])
-    assets: list[Asset] = []
-    for dependency in dependencies:
-        if artifacts.get(dependency, {}).get("type") == ASSETS_ARTIFACT:
-            assets += _assets(directory, artifacts[dependency]["properties"]["file"])
+def _of_kind(artifacts: dict[str, Json], kind: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if artifacts.get(name, {}).get("type") == kind]
+
+
+def _stack(directory: Path, name: str, artifacts: dict[str, Json]) -> Stack:
+    properties = artifacts[name].get("properties", {})
+    published = _of_kind(artifacts, ASSETS_ARTIFACT, artifacts[name].get("dependencies", []))
+    files = [artifacts[each]["properties"]["file"] for each in published]
     return Stack(
         name=properties.get("stackName", name),
         template=_read_json(directory / properties["templateFile"]),
-        assets=tuple(assets),
-        depends_on=frozenset(
-            dependency
-            for dependency in dependencies
-            if artifacts.get(dependency, {}).get("type") == STACK_ARTIFACT
-        ),
+        assets=tuple(asset for file in files for asset in _assets(directory, file)),
     )
 
 

@@ -3,7 +3,9 @@
 # ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
+import functools
 import logging
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -33,17 +35,6 @@ class Endpoint:
         )
         from werkzeug.serving import make_server
 
-        class Application(DomainDispatcherApplication):
-            def __init__(self) -> None:
-                super().__init__(create_backend_app)
-                self._backends: dict[str | None, Any] = {}
-
-            def get_backend_for_host(self, host: str | None) -> Any:
-                # moto lists its own directory for each request, and lets no other in meanwhile.
-                if host not in self._backends:
-                    self._backends[host] = super().get_backend_for_host(host)
-                return self._backends[host]
-
         class Handler(MotoRequestHandler):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
@@ -55,16 +46,15 @@ class Endpoint:
         # moto says at length how each task of a state machine failed; the function said it before.
         for name, quiet in (("werkzeug", logging.ERROR), ("moto", logging.CRITICAL)):
             logging.getLogger(name).setLevel(logging.INFO if verbose else quiet)
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            self._socket.bind((HOST, port))
+            self._socket = socket.create_server((HOST, port), backlog=256)
         except OSError as error:
-            self._socket.close()
-            raise LocalRuntimeError(f"port {port} can't be used: {error.strerror}") from error
-        self._socket.listen(256)
+            why = os.strerror(error.errno or 0)
+            raise LocalRuntimeError(f"port {port} can't be used: {why}") from error
         self.port: int = self._socket.getsockname()[1]
-        application = Application()
+        application: Any = DomainDispatcherApplication(create_backend_app)
+        # Else moto lists its own directory for each request, and lets no other in meanwhile.
+        application.get_backend_for_host = functools.cache(application.get_backend_for_host)
         self._server: Any = make_server(
             HOST,
             self.port,

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from s3commit.local.packages import PackageStore, link_runtime
@@ -17,12 +18,12 @@ MAX_WORKERS = max(4, 2 * (os.cpu_count() or 1))
 Observer = Callable[[FunctionSpec, CallOutcome], None]
 
 
+@dataclass(slots=True)
 class _Pool:
     """The workers of one function; ``idle`` is a stack, the warmest is on top."""
 
-    def __init__(self) -> None:
-        self.idle: list[Worker] = []
-        self.busy: set[Worker] = set()
+    idle: list[Worker] = field(default_factory=list)
+    busy: set[Worker] = field(default_factory=set)
 
 
 class Executor:
@@ -77,7 +78,7 @@ class Executor:
             pool = self._pools.setdefault(spec, _Pool())
             if self._closing.is_set() or pool.idle or pool.busy:
                 return
-            worker = self._start(spec)
+            worker = Worker(spec, self._runtime, self._environment)
             pool.busy.add(worker)
         worker.wait_ready()
         self._give_back(worker)
@@ -107,7 +108,9 @@ class Executor:
                 return None
             while pool.idle and not pool.idle[-1].alive:
                 pool.idle.pop().close()
-            worker = pool.idle.pop() if pool.idle else self._start(spec)
+            worker = (
+                pool.idle.pop() if pool.idle else Worker(spec, self._runtime, self._environment)
+            )
             pool.busy.add(worker)
             return worker
 
@@ -120,9 +123,6 @@ class Executor:
             else:
                 worker.close()
             self._changed.notify_all()
-
-    def _start(self, spec: FunctionSpec) -> Worker:
-        return Worker(spec, self._runtime, self._environment)
 
 
 def report_failures(spec: FunctionSpec, outcome: CallOutcome) -> None:

@@ -8,7 +8,7 @@ another form: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateRefer
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from s3commit.local import LocalRuntimeError, UnsupportedTemplateError
-from s3commit.local.assembly import Assembly, Stack
+from s3commit.local.assembly import Stack
 from s3commit.local.resources import Context, Created, Place, ResourceType, compute, data
 
 # The resource types that are known, by CloudFormation name.
@@ -32,9 +32,9 @@ _ATTRIBUTES = frozenset(
 DATA_BUCKET_OUTPUT = "BucketName"
 
 
-def check(assembly: Assembly) -> None:
+def check(assembly: tuple[Stack, ...]) -> None:
     """Raise `UnsupportedTemplateError` that names each resource the loader can not create."""
-    problems = [problem for stack in assembly.stacks for problem in _problems(stack)]
+    problems = [problem for stack in assembly for problem in _problems(stack)]
     if problems:
         raise UnsupportedTemplateError(
             "the template uses what the embedded runtime does not know: " + "; ".join(problems)
@@ -62,21 +62,21 @@ def _problems(stack: Stack) -> Iterable[str]:
                 yield f"{where}: no {error} is given"
 
 
-def data_bucket(assembly: Assembly) -> Place:
+def data_bucket(assembly: tuple[Stack, ...]) -> Place:
     """The bucket resource that the output ``BucketName`` names. Raises `LocalRuntimeError`."""
-    for stack in assembly.stacks:
-        value: Any = stack.outputs.get(DATA_BUCKET_OUTPUT, {}).get("Value")
-        if isinstance(value, dict) and stack.resources.get(str(value.get("Ref")), {}).get(
-            "Type"
-        ) == ("AWS::S3::Bucket"):
-            return Place(stack.name, value["Ref"])
+    for stack in assembly:
+        match stack.outputs.get(DATA_BUCKET_OUTPUT):
+            case {"Value": {"Ref": str(name)}} if (
+                stack.resources.get(name, {}).get("Type") == "AWS::S3::Bucket"
+            ):
+                return Place(stack.name, name)
     raise LocalRuntimeError(
         f"no stack has an output {DATA_BUCKET_OUTPUT} of a bucket that it creates: "
         "the bucket can't be renamed"
     )
 
 
-def load(assembly: Assembly, context: Context) -> dict[str, str]:
+def load(assembly: tuple[Stack, ...], context: Context) -> dict[str, str]:
     """Publish the assets, create every resource, and return all stacks' outputs by name.
 
     Raises `UnsupportedTemplateError` (before anything is made) and `LocalRuntimeError` that names
@@ -85,13 +85,11 @@ def load(assembly: Assembly, context: Context) -> dict[str, str]:
     check(assembly)
     outputs: dict[str, str] = {}
     exports: dict[str, str] = {}
-    for stack in assembly.stacks:
-        resolver = Resolver(stack.name, context.account, context.region, stack.template, exports)
+    for stack in assembly:
+        resolver = Resolver(stack, context, exports)
         _publish(stack, resolver, context)
         for logical_id in _order(stack):
-            place = Place(stack.name, logical_id)
-            resource = stack.resources[logical_id]
-            resolver.created[logical_id] = _create(context, resolver, place, resource)
+            resolver.created[logical_id] = _create(resolver, logical_id)
         for name, output in stack.outputs.items():
             outputs[name] = str(resolver.resolve(output["Value"]))
             if "Export" in output:
@@ -123,16 +121,17 @@ def _order(stack: Stack) -> list[str]:
         raise LocalRuntimeError(f"{stack.name}: resources in a circle: {error.args[1]}") from error
 
 
-def _create(context: Context, resolver: Resolver, place: Place, resource: Any) -> Created:
-    kind = TYPES[resource["Type"]]
-    given = resource.get("Properties", {})
+def _create(resolver: Resolver, logical_id: str) -> Created:
+    place = Place(resolver.stack.name, logical_id)
+    resource = resolver.stack.resources[logical_id]
+    kind, given = TYPES[resource["Type"]], resource.get("Properties", {})
     properties = resolver.resolve({name: given[name] for name in given if name in kind.applies})
     try:
-        return kind.create(context, place, properties)
+        return kind.create(resolver.context, place, properties)
     except (ClientError, BotoCoreError, KeyError) as error:
         why = f"no {error} is given" if isinstance(error, KeyError) else error
         raise LocalRuntimeError(
-            f"{place.stack}/{place.logical_id} ({resource['Type']}) could not be made: {why}"
+            f"{place.stack}/{logical_id} ({resource['Type']}) could not be made: {why}"
         ) from error
 
 
@@ -140,10 +139,8 @@ def _create(context: Context, resolver: Resolver, place: Place, resource: Any) -
 class Resolver:
     """Resolves the values of one stack. ``created`` and ``exports`` grow during loading."""
 
-    stack: str
-    account: str
-    region: str
-    template: Mapping[str, Any]
+    stack: Stack
+    context: Context
     exports: dict[str, str]
     created: dict[str, Created] = field(default_factory=dict)
 
@@ -166,11 +163,8 @@ class Resolver:
     def _call(self, name: str, argument: Any) -> Any:
         match name, argument:
             case "Ref", str():
-                return (
-                    self.created[argument].ref
-                    if argument in self.created
-                    else self._pseudo(argument)
-                )
+                made = self.created.get(argument)
+                return made.ref if made else self._pseudo(argument)
             case "Fn::GetAtt", [str() as logical_id, str() as attribute]:
                 return self._attribute(logical_id, attribute)
             case "Fn::Join", [str() as separator, items]:
@@ -189,8 +183,8 @@ class Resolver:
 
     def _pseudo(self, name: str) -> str:
         known = {
-            "AWS::AccountId": self.account,
-            "AWS::Region": self.region,
+            "AWS::AccountId": self.context.account,
+            "AWS::Region": self.context.region,
             "AWS::Partition": "aws",
         }
         if name not in known:
@@ -202,12 +196,12 @@ class Resolver:
             raise self._error(f"Fn::GetAtt {name}.{attribute} names nothing that exists")
         attributes = self.created[name].attributes
         if attribute not in attributes:
-            kind = self.template["Resources"][name]["Type"]
+            kind = self.stack.resources[name]["Type"]
             raise self._error(f"{kind} {name} has no attribute {attribute} here")
         return attributes[attribute]
 
     def _error(self, what: str) -> UnsupportedTemplateError:
-        return UnsupportedTemplateError(f"stack {self.stack}: {what}")
+        return UnsupportedTemplateError(f"stack {self.stack.name}: {what}")
 
 
 def references(value: Any) -> Iterator[str]:

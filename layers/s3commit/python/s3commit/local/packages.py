@@ -12,7 +12,6 @@ import time
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from importlib.metadata import distribution
 from io import BytesIO
 from pathlib import Path
@@ -83,10 +82,10 @@ def link_runtime(directory: Path) -> Path:
 
 def spec_of(function: Any, store: PackageStore) -> FunctionSpec:
     """The spec of moto's ``LambdaFunction``; its code and layers are unpacked if need be."""
-    layers = []
-    for layer in function.layers:
-        version = _layer_version(function, layer["Arn"])
-        layers.append(store.unpack(version.code_sha_256, partial(getattr, version, "code_bytes")))
+    from moto.awslambda.models import lambda_backends
+
+    backend = lambda_backends[function.account_id][function.region]
+    versions = [backend.layers_versions_by_arn(layer["Arn"]) for layer in function.layers]
     environment = {str(key): str(value) for key, value in function.environment_vars.items()}
     return FunctionSpec(
         name=function.function_name,
@@ -96,12 +95,10 @@ def spec_of(function: Any, store: PackageStore) -> FunctionSpec:
         memory=int(function.memory_size),
         runtime=str(function.run_time),
         environment=tuple(sorted(environment.items())),
-        code=store.unpack(function.code_sha_256, lambda: function.code_bytes),
-        layers=tuple(layers),
+        code=_unpacked(store, function),
+        layers=tuple(_unpacked(store, version) for version in versions),
     )
 
 
-def _layer_version(function: Any, arn: str) -> Any:
-    from moto.awslambda.models import lambda_backends
-
-    return lambda_backends[function.account_id][function.region].layers_versions_by_arn(arn)
+def _unpacked(store: PackageStore, packed: Any) -> Path:
+    return store.unpack(packed.code_sha_256, lambda: packed.code_bytes)

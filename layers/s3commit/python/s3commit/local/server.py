@@ -7,10 +7,10 @@ import functools
 import json
 import tempfile
 import threading
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from s3commit.aws import env
@@ -21,7 +21,7 @@ from s3commit.local.lambda_executor import Executor, Observer, report_failures
 from s3commit.local.loader import check, data_bucket, load
 from s3commit.local.packages import spec_of
 from s3commit.local.resources import Context
-from s3commit.local.triggers import Now, Poller, Ticker, scheduled_rules
+from s3commit.local.triggers import Now, Poller, Ticker
 from s3commit.local.worker import CallOutcome, FunctionSpec, Worker
 
 ACCOUNT = "123456789012"
@@ -54,7 +54,6 @@ class LocalRuntime:
         observe: Observer | None = None,
         middleware: Middleware | None = None,
         warm: bool = True,
-        without_patches: frozenset[str] = frozenset(),
     ) -> None:
         self._assembly = load_assembly(assembly)
         self._wanted_port = port
@@ -64,22 +63,14 @@ class LocalRuntime:
         self._observer = observe
         self._middleware = middleware
         self._warm = warm
-        self._without = without_patches
-        self._pollers: list[Poller] = []
-        self._started: list[Any] = []
+        self._running = ExitStack()
         self._outputs: dict[str, str] | None = None
-        self._warming: threading.Thread | None = None
 
     def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self) -> None:
@@ -89,48 +80,42 @@ class LocalRuntime:
         names = {} if bucket is None else {data_bucket(self._assembly): bucket}
         if not _RUNNING.acquire(blocking=False):
             raise LocalRuntimeError("an embedded runtime is running in this process already")
-        self._started.append(_RUNNING.release)
-        try:
-            self._start(names)
-        except BaseException:
-            self.stop()
-            raise
+        with ExitStack() as started:
+            started.callback(_RUNNING.release)
+            self._start(names, started)
+            self._running = started.pop_all()
 
-    def _start(self, names: dict[Any, str]) -> None:
+    def _start(self, names: dict[Any, str], started: ExitStack) -> None:
         forget_everything()
-        self._started.append(forget_everything)
-        self._directory = tempfile.TemporaryDirectory(prefix="s3commit-local-")
-        self._started.append(self._directory.cleanup)
+        started.callback(forget_everything)
+        directory = tempfile.TemporaryDirectory(prefix="s3commit-local-")
         self._endpoint = Endpoint(
             self._wanted_port, verbose=self._verbose, middleware=self._middleware
         )
-        self._started.append(self._endpoint.close)
+        started.callback(self._endpoint.close)
         self._executor = Executor(
-            Path(self._directory.name),
-            self.environment(),
-            observe=self._observe,
+            Path(started.enter_context(directory)), self.environment(), observe=self._observe
         )
-        self._started.append(self._executor.close)
-        patcher = moto_patches.apply_patches(self, without=self._without)
-        self._started.append(patcher.undo)
+        started.callback(moto_patches.apply_patches(self).undo)
         # The workers end before the threads that wait for them: a long call must not delay the end.
-        self._started += [self._join, self._executor.close, self._stop_executions]
-        self._started.append(self._stop_pollers)
+        self._pollers: list[Poller] = []
+        self._warming = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
+        started.callback(self._join)
+        started.callback(self._executor.close)
+        started.callback(self._stop_executions)
+        started.callback(self._stop_pollers)
         context = Context(ACCOUNT, REGION, functools.cache(self.client), names)
         self._outputs = load(self._assembly, context)
-        self.ticker = Ticker(lambda: scheduled_rules(ACCOUNT, REGION), self._now)
-        self.ticker.start()
-        self._started.append(self.ticker.stop)
+        ticker = Ticker(ACCOUNT, REGION, self._now)
+        ticker.start()
+        started.callback(ticker.stop)
         if self._warm:
-            self._warming = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
             self._warming.start()
 
     def stop(self) -> None:
         """Stop everything, last first; no thread of ours and no process is left."""
-        while self._started:
-            self._started.pop()()
-        self._pollers.clear()
-        self._warming = self._outputs = None
+        self._running.close()
+        self._outputs = None
 
     @property
     def endpoint(self) -> str:
@@ -184,8 +169,11 @@ class LocalRuntime:
             BUCKET: self.bucket,
         }
 
-    def client(self, service: str) -> Any:
-        """A boto3 client of this runtime; the process's AWS configuration is not looked at."""
+    def client(self, service: str, **config: Any) -> Any:
+        """A boto3 client of this runtime; the process's AWS configuration is not looked at.
+
+        ``config`` are settings of botocore's besides.
+        """
         import boto3
         from botocore.config import Config
 
@@ -196,7 +184,7 @@ class LocalRuntime:
             endpoint_url=self.endpoint,
             aws_access_key_id=ACCESS_KEY,
             aws_secret_access_key=SECRET_KEY,
-            config=Config(retries={"total_max_attempts": 1}, max_pool_connections=64),
+            config=Config(retries={"total_max_attempts": 1}, max_pool_connections=128, **config),
         )
 
     def ready_line(self) -> str:
@@ -219,7 +207,7 @@ class LocalRuntime:
 
     def invoke(self, function: Any, payload: bytes) -> CallOutcome:
         """Call moto's function (for the patches)."""
-        return self._executor.invoke(self._spec_of(function), payload)
+        return self._executor.invoke(spec_of(function, self._executor.store), payload)
 
     def add_mapping(self, mapping: Any) -> None:
         """Poll for moto's event source mapping (for the patches)."""
@@ -232,9 +220,6 @@ class LocalRuntime:
 
         self._pollers.append(Poller(mapping, sqs_backends[ACCOUNT][REGION], call))
 
-    def _spec_of(self, function: Any) -> FunctionSpec:
-        return spec_of(function, self._executor.store)
-
     def _observe(self, spec: FunctionSpec, outcome: CallOutcome) -> None:
         report_failures(spec, outcome)
         if self._observer:
@@ -244,7 +229,7 @@ class LocalRuntime:
         from moto.awslambda.models import lambda_backends
 
         functions = lambda_backends[ACCOUNT][REGION].list_functions()
-        self._executor.warm(map(self._spec_of, functions))
+        self._executor.warm(spec_of(each, self._executor.store) for each in functions)
 
     def _stop_pollers(self) -> None:
         for poller in self._pollers:
@@ -253,7 +238,7 @@ class LocalRuntime:
     def _join(self) -> None:
         for poller in self._pollers:
             poller.join()
-        if self._warming is not None:
+        if self._warming.ident:  # it was started
             self._warming.join()
 
     def _stop_executions(self) -> None:

@@ -8,8 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from s3commit.aws import env
@@ -53,16 +51,10 @@ def synthesize(project: Path, out: Path) -> Path:
     Raises `LocalRuntimeError` in one line if the app fails (its own output has gone to stderr
     then).
     """
-    with _one_at_a_time(out):
-        return _synthesized(project, out)
-
-
-@contextmanager
-def _one_at_a_time(out: Path) -> Iterator[None]:
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.with_name(f"{out.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        return _synthesized(project, out)
 
 
 def _synthesized(project: Path, out: Path) -> Path:

@@ -12,8 +12,7 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -23,6 +22,7 @@ from s3commit.local.worker import CallOutcome
 
 MAX_THREADS = 4  # a mapping; Lambda starts with five pollers
 _WAIT = 0.25  # seconds until it looks again; a message that is sent ends the wait
+_TICK = 1.0  # seconds
 Call = Callable[[bytes], CallOutcome]
 Now = Callable[[], datetime]  # the present, in UTC
 
@@ -127,29 +127,17 @@ def rate(expression: str) -> timedelta:
     return timedelta(**{f"{found[2]}s": int(found[1])})
 
 
-@dataclass(frozen=True, slots=True)
-class Timer:
-    """Something that fires again and again: ``key`` tells it from others."""
-
-    key: str
-    every: timedelta
-    fire: Callable[[], None]
-
-
 class Ticker:
-    """Checks its timers each second and fires what is due, each at most once in a check.
+    """Checks each second which enabled rules of moto's EventBridge are due, and fires them.
 
-    ``timers`` is called each time, so that rules may come and go. A timer's first period begins
-    with the first check that sees it. Missed times are not made up for.
+    Rules may come and go. A rule's first period begins with the first check that sees it, and it
+    fires at most once in a check: missed times are not made up for.
     """
 
-    def __init__(
-        self, timers: Callable[[], Iterable[Timer]], now: Now, *, interval: float = 1.0
-    ) -> None:
-        self._timers = timers
+    def __init__(self, account: str, region: str, now: Now) -> None:
+        self._place = account, region
         self._now = now
-        self._interval = interval
-        self._due: dict[tuple[str, timedelta], datetime] = {}
+        self._due: dict[tuple[str, str], datetime] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
 
@@ -160,47 +148,39 @@ class Ticker:
     def stop(self) -> None:
         """Stop looking."""
         self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.join()
 
-    def look(self) -> int:
-        """Fire what is due and return how many timers that were."""
+    def look(self) -> None:
+        """Fire what is due."""
+        from moto.events.models import events_backends
+
+        account, region = self._place
         now = self._now()
-        due: dict[tuple[str, timedelta], datetime] = {}
-        fired = 0
-        for timer in self._timers():
-            key = (timer.key, timer.every)
-            due[key] = self._due.get(key, now + timer.every)
+        due: dict[tuple[str, str], datetime] = {}
+        for rule in list(events_backends[account][region].event_buses["default"].rules.values()):
+            if not rule.scheduled_expression or rule.state != "ENABLED":
+                continue
+            key = (rule.arn, rule.scheduled_expression)
+            every = rate(rule.scheduled_expression)
+            due[key] = self._due.get(key, now + every)
             if due[key] <= now:
-                timer.fire()
-                fired += 1
-                due[key] = now + timer.every
+                self._fire(rule.targets)
+                due[key] = now + every
         self._due = due
-        return fired
+
+    def _fire(self, targets: list[dict[str, Any]]) -> None:
+        """Call each function in a thread of its own: the ticker does not wait."""
+        from moto.awslambda.models import lambda_backends
+
+        account, region = self._place
+        functions = lambda_backends[account][region]
+        for target in targets:
+            call = partial(_call, functions, target)
+            threading.Thread(target=call, name="scheduled call", daemon=True).start()
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._interval):
+        while not self._stopping.wait(_TICK):
             self.look()
-
-
-def scheduled_rules(account: str, region: str) -> Iterator[Timer]:
-    """A timer for each enabled rule of moto's EventBridge; it calls the rule's functions."""
-    from moto.events.models import events_backends
-
-    for rule in list(events_backends[account][region].event_buses["default"].rules.values()):
-        if rule.scheduled_expression and rule.state == "ENABLED":
-            call = partial(_call_targets, account, region, rule.targets)
-            yield Timer(rule.arn, rate(rule.scheduled_expression), call)
-
-
-def _call_targets(account: str, region: str, targets: list[dict[str, Any]]) -> None:
-    """Call each function in a thread of its own: the ticker does not wait."""
-    from moto.awslambda.models import lambda_backends
-
-    functions = lambda_backends[account][region]
-    for target in targets:
-        call = partial(_call, functions, target)
-        threading.Thread(target=call, name="scheduled call", daemon=True).start()
 
 
 def _call(functions: Any, target: dict[str, Any]) -> None:

@@ -190,10 +190,9 @@ class Worker:
 
 def _open_log() -> FileIO:
     # Appending, so that the worker writes at the start again after the file was truncated.
-    handle, name = tempfile.mkstemp(prefix="s3commit-worker-")
-    Path(name).unlink()
-    fcntl.fcntl(handle, fcntl.F_SETFL, fcntl.fcntl(handle, fcntl.F_GETFL) | os.O_APPEND)
-    return FileIO(handle, "a+")
+    log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with the worker
+    fcntl.fcntl(log, fcntl.F_SETFL, fcntl.fcntl(log, fcntl.F_GETFL) | os.O_APPEND)
+    return log
 
 
 def _error(kind: str, request_id: str, text: str) -> bytes:

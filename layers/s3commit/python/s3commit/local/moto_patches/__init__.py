@@ -1,7 +1,8 @@
 """Every difference between moto and AWS that matters here, mended in one place.
 
 Each patch is one function whose docstring says what AWS does, with its page, and what moto does.
-Each has a test of the behaviour in ``tests/local/test_moto_*.py``.
+Each has a test of the behaviour in ``tests/local/test_moto_*.py``, or, of S3 and DynamoDB, in the
+suite of ``tests/contract``, whose server has these patches.
 """
 
 from s3commit.local.moto_patches import (  # noqa: F401 - each registers its patches

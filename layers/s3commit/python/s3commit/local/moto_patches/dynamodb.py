@@ -10,7 +10,7 @@ import time
 import uuid
 from typing import Any
 
-from s3commit.local.moto_patches.registry import Patcher, patch
+from s3commit.local.moto_patches.registry import Patcher, one_at_a_time, patch
 
 _TOKEN_SECONDS = 600
 
@@ -26,16 +26,7 @@ def dynamodb_one_at_a_time(patcher: Patcher) -> None:
     """
     from moto.dynamodb.responses import DynamoHandler
 
-    lock = threading.RLock()
-
-    def make(original: Any) -> Any:
-        def call_action(self: Any) -> Any:
-            with lock:
-                return original(self)
-
-        return call_action
-
-    patcher.replace(DynamoHandler, "call_action", make)
+    patcher.wrap(DynamoHandler, "call_action", one_at_a_time(threading.RLock()))
 
 
 @patch
@@ -49,32 +40,27 @@ def dynamodb_transaction_token(patcher: Patcher) -> None:
     from moto.dynamodb.exceptions import DynamodbException
     from moto.dynamodb.responses import DynamoHandler
 
-    def make(original: Any) -> Any:
-        def transact_write_items(self: Any) -> Any:
-            token = self.body.get("ClientRequestToken")
-            if token is None:
-                return original(self)
-            backend = self.dynamodb_backend
-            done: dict[str, tuple[float, str, Any]] = backend.__dict__.setdefault("_s3c_done", {})
-            now = time.monotonic()
-            for old in [key for key, (at, _, _) in done.items() if now - at > _TOKEN_SECONDS]:
-                del done[old]
-            request = json.dumps(self.body["TransactItems"], sort_keys=True, default=str)
-            if token in done:
-                _, before, result = done[token]
-                if before != request:
-                    raise DynamodbException(
-                        "com.amazonaws.dynamodb.v20120810#IdempotentParameterMismatchException",
-                        "Another request was made with this ClientRequestToken",
-                    )
-                return result
-            result = original(self)
-            done[token] = (now, request, result)
-            return result
+    def transact_write_items(original: Any, self: Any) -> Any:
+        token = self.body.get("ClientRequestToken")
+        if token is None:
+            return original(self)
+        done: dict[str, tuple[float, str, Any]]
+        done = self.dynamodb_backend.__dict__.setdefault("_s3c_done", {})
+        now = time.monotonic()
+        for old in [key for key, (at, _, _) in done.items() if now - at > _TOKEN_SECONDS]:
+            del done[old]
+        request = json.dumps(self.body["TransactItems"], sort_keys=True, default=str)
+        if token not in done:
+            done[token] = (now, request, original(self))
+        _, before, result = done[token]
+        if before != request:
+            raise DynamodbException(
+                "com.amazonaws.dynamodb.v20120810#IdempotentParameterMismatchException",
+                "Another request was made with this ClientRequestToken",
+            )
+        return result
 
-        return transact_write_items
-
-    patcher.replace(DynamoHandler, "transact_write_items", make)
+    patcher.wrap(DynamoHandler, "transact_write_items", transact_write_items)
 
 
 @patch
@@ -91,20 +77,19 @@ def dynamodb_transaction_snapshot(patcher: Patcher) -> None:
 
     state = threading.local()
 
-    def make(original: Any) -> Any:
-        def transact_write_items(self: Any, transact_items: list[dict[str, Any]]) -> None:
-            operations = [operation for item in transact_items for operation in item.values()]
-            state.named = {
-                (operation["TableName"], DynamoType(value))
-                for operation in operations
-                if (value := _hash_key(self, operation)) is not None
-            }
-            try:
-                original(self, transact_items)
-            finally:
-                state.named = None
-
-        return transact_write_items
+    def transact_write_items(
+        original: Any, self: Any, transact_items: list[dict[str, Any]]
+    ) -> None:
+        operations = [operation for item in transact_items for operation in item.values()]
+        state.named = {
+            (operation["TableName"], DynamoType(value))
+            for operation in operations
+            if (value := _hash_key(self, operation)) is not None
+        }
+        try:
+            original(self, transact_items)
+        finally:
+            state.named = None
 
     def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
         copied = object.__new__(type(self))
@@ -120,7 +105,7 @@ def dynamodb_transaction_snapshot(patcher: Patcher) -> None:
                 copied.items[key] = copy.deepcopy(self.items[key], memo)
         return copied
 
-    patcher.replace(DynamoDBBackend, "transact_write_items", make)
+    patcher.wrap(DynamoDBBackend, "transact_write_items", transact_write_items)
     patcher.add(Table, "__deepcopy__", deepcopy)
 
 
@@ -139,13 +124,10 @@ def dynamodb_table_id(patcher: Patcher) -> None:
     """
     from moto.dynamodb.models.table import Table
 
-    def make(original: Any) -> Any:
-        def describe(self: Any, base_key: str = "TableDescription") -> Any:
-            described = original(self, base_key=base_key)
-            own = self.__dict__.setdefault("_s3c_id", str(uuid.uuid4()))
-            described[base_key]["TableId"] = own
-            return described
+    def describe(original: Any, self: Any, base_key: str = "TableDescription") -> Any:
+        described = original(self, base_key=base_key)
+        own = self.__dict__.setdefault("_s3c_id", str(uuid.uuid4()))
+        described[base_key]["TableId"] = own
+        return described
 
-        return describe
-
-    patcher.replace(Table, "describe", make)
+    patcher.wrap(Table, "describe", describe)

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any
 
-from s3commit.local.moto_patches.registry import Patcher, patch
+from s3commit.local.moto_patches.registry import Patcher, one_at_a_time, patch
 
 _LOOK_AGAIN = 0.25  # seconds; no event says that a message is visible again
 
@@ -22,23 +22,18 @@ def lambda_runs_here(patcher: Patcher) -> None:
     from moto.awslambda.exceptions import LambdaClientError
     from moto.awslambda.models import LambdaFunction
 
-    host = patcher.host
+    def invoke(self: Any, body: Any, request_headers: Any, response_headers: Any) -> bytes:
+        payload = body if isinstance(body, bytes) else (body or "{}").encode()
+        kind = request_headers.get("x-amz-invocation-type", "RequestResponse")
+        if kind != "RequestResponse":
+            code = "InvalidParameterValueException"
+            raise LambdaClientError(code, f"the invocation type {kind} is not known here")
+        outcome = patcher.host.invoke(self, payload or b"{}")
+        if outcome.failed:
+            response_headers["x-amz-function-error"] = "Unhandled"
+        return outcome.payload
 
-    def make(_original: Any) -> Any:
-        def invoke(self: Any, body: Any, request_headers: Any, response_headers: Any) -> bytes:
-            payload = body if isinstance(body, bytes) else (body or "{}").encode()
-            kind = request_headers.get("x-amz-invocation-type", "RequestResponse")
-            if kind != "RequestResponse":
-                code = "InvalidParameterValueException"
-                raise LambdaClientError(code, f"the invocation type {kind} is not known here")
-            outcome = host.invoke(self, payload or b"{}")
-            if outcome.failed:
-                response_headers["x-amz-function-error"] = "Unhandled"
-            return outcome.payload
-
-        return invoke
-
-    patcher.replace(LambdaFunction, "invoke", make)
+    patcher.replace(LambdaFunction, "invoke", invoke)
 
 
 @patch
@@ -51,20 +46,15 @@ def sqs_mapping_polls(patcher: Patcher) -> None:
     from moto.awslambda.models import LambdaBackend
     from moto.sqs.models import sqs_backends
 
-    host = patcher.host
+    def create_event_source_mapping(original: Any, self: Any, spec: dict[str, Any]) -> Any:
+        mapping = original(self, spec)
+        for queue in sqs_backends[self.account_id][self.region_name].queues.values():
+            if queue.queue_arn == mapping.event_source_arn:
+                queue.lambda_event_source_mappings.pop(mapping.function_arn, None)
+        patcher.host.add_mapping(mapping)
+        return mapping
 
-    def make(original: Any) -> Any:
-        def create_event_source_mapping(self: Any, spec: dict[str, Any]) -> Any:
-            mapping = original(self, spec)
-            for queue in sqs_backends[self.account_id][self.region_name].queues.values():
-                if queue.queue_arn == mapping.event_source_arn:
-                    queue.lambda_event_source_mappings.pop(mapping.function_arn, None)
-            host.add_mapping(mapping)
-            return mapping
-
-        return create_event_source_mapping
-
-    patcher.replace(LambdaBackend, "create_event_source_mapping", make)
+    patcher.wrap(LambdaBackend, "create_event_source_mapping", create_event_source_mapping)
 
 
 @patch
@@ -79,36 +69,24 @@ def sqs_one_at_a_time(patcher: Patcher) -> None:
 
     lock = threading.RLock()
 
-    def guarded(original: Any) -> Any:
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def receive_message(
+        original: Any, self: Any, name: str, count: int, wait: int | None, *more: Any
+    ) -> Any:
+        queue = self.get_queue(name)
+        deadline = time.monotonic() + (wait or 0)
+        while True:
             with lock:
-                return original(self, *args, **kwargs)
+                found = original(self, name, count, 0, *more)
+            left = deadline - time.monotonic()
+            if found or left <= 0:
+                return found
+            with queue._messages_lock:
+                queue._messages_lock.wait_for(lambda: queue.messages, min(left, _LOOK_AGAIN))
 
-        return call
-
-    def make_receive(original: Any) -> Any:
-        def receive_message(self: Any, *call: Any, **named: Any) -> Any:
-            names = ("queue_name", "count", "wait_seconds_timeout", "visibility_timeout")
-            request = {**dict(zip(names, call, strict=False)), **named}
-            queue_name = request["queue_name"]
-            wait = request["wait_seconds_timeout"] or 0
-            queue = self.get_queue(queue_name)
-            deadline = time.monotonic() + wait
-            while True:
-                with lock:
-                    found = original(self, **{**request, "wait_seconds_timeout": 0})
-                left = deadline - time.monotonic()
-                if found or left <= 0:
-                    return found
-                with queue._messages_lock:
-                    queue._messages_lock.wait_for(lambda: queue.messages, min(left, _LOOK_AGAIN))
-
-        return receive_message
-
-    patcher.replace(Queue, "add_message", guarded)
-    patcher.replace(Queue, "delete_message", guarded)
-    patcher.replace(SQSBackend, "change_message_visibility", guarded)
-    patcher.replace(SQSBackend, "receive_message", make_receive)
+    patcher.wrap(Queue, "add_message", one_at_a_time(lock))
+    patcher.wrap(Queue, "delete_message", one_at_a_time(lock))
+    patcher.wrap(SQSBackend, "change_message_visibility", one_at_a_time(lock))
+    patcher.wrap(SQSBackend, "receive_message", receive_message)
 
 
 @patch
@@ -121,11 +99,8 @@ def scheduled_rules_match_no_event(patcher: Patcher) -> None:
     """
     from moto.events.models import Rule
 
-    def make(original: Any) -> Any:
-        def send_to_targets(self: Any, event: Any, transform_input: bool = True) -> None:
-            if self.event_pattern.get_pattern():
-                original(self, event, transform_input)
+    def send_to_targets(original: Any, self: Any, *call: Any, **named: Any) -> None:
+        if self.event_pattern.get_pattern():
+            original(self, *call, **named)
 
-        return send_to_targets
-
-    patcher.replace(Rule, "send_to_targets", make)
+    patcher.wrap(Rule, "send_to_targets", send_to_targets)

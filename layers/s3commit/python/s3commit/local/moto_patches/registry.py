@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
@@ -16,9 +17,8 @@ MOTO_VERSION = "5.2.5"  # the patches touch private names; a newer moto is looke
 class Host(Protocol):
     """What the patches need of the runtime that they serve."""
 
-    @property
-    def endpoint(self) -> str:
-        """The URL of the moto server."""
+    def client(self, service: str, **config: Any) -> Any:
+        """A boto3 client of the moto server, with these settings of botocore's besides."""
         ...
 
     def invoke(self, function: Any, payload: bytes) -> CallOutcome:
@@ -37,20 +37,25 @@ class Patcher:
         self.host = host
         self._undo: list[Callable[[], None]] = []
 
-    def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        """Set ``owner.name`` to ``make(what it was)``.
+    def wrap(self, owner: Any, name: str, call: Callable[..., Any]) -> None:
+        """Let ``call`` answer for ``owner.name``; it gets the original, then the arguments."""
+        raw = vars(owner).get(name)
+        original = getattr(raw, "__func__", raw)  # of a static method
 
-        Raises `LocalRuntimeError` if moto has no such name.
-        """
-        if not hasattr(owner, name):
+        def wrapped(*args: Any, **named: Any) -> Any:
+            return call(original, *args, **named)
+
+        is_static = isinstance(raw, staticmethod)
+        self.replace(owner, name, staticmethod(wrapped) if is_static else wrapped)
+
+    def replace(self, owner: Any, name: str, value: Any) -> None:
+        """Set ``owner.name``. Raises `LocalRuntimeError` if moto has no such name."""
+        if name not in vars(owner):
             raise LocalRuntimeError(
                 f"moto has no {owner.__name__}.{name}: the patch is out of date"
             )
-        raw = vars(owner)[name]
-        original = raw.__func__ if isinstance(raw, staticmethod | classmethod) else raw
-        made = make(original)
-        self._undo.append(partial(setattr, owner, name, raw))
-        setattr(owner, name, staticmethod(made) if isinstance(raw, staticmethod) else made)
+        self._undo.append(partial(setattr, owner, name, vars(owner)[name]))
+        setattr(owner, name, value)
 
     def add(self, owner: Any, name: str, value: Any) -> None:
         """Set ``owner.name``, which moto does not have itself."""
@@ -75,8 +80,18 @@ def patch(function: Patch) -> Patch:
     return function
 
 
-def apply_patches(host: Host, *, without: frozenset[str] = frozenset()) -> Patcher:
-    """Apply every patch but those ``without`` and return what takes them back.
+def one_at_a_time(lock: threading.RLock) -> Callable[..., Any]:
+    """For `Patcher.wrap`: every call holds the lock."""
+
+    def call(original: Any, *args: Any, **named: Any) -> Any:
+        with lock:
+            return original(*args, **named)
+
+    return call
+
+
+def apply_patches(host: Host) -> Patcher:
+    """Apply every patch and return what takes them back.
 
     Raises `LocalRuntimeError` for another version of moto than the one that was measured.
     """
@@ -89,9 +104,8 @@ def apply_patches(host: Host, *, without: frozenset[str] = frozenset()) -> Patch
         )
     patcher = Patcher(host)
     try:
-        for name, function in PATCHES.items():
-            if name not in without:
-                function(patcher)
+        for function in PATCHES.values():
+            function(patcher)
     except BaseException:
         patcher.undo()
         raise

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import uuid
+from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
@@ -29,46 +30,25 @@ def machines_execute(patcher: Patcher) -> None:
     moto: has an interpreter, switched off, which calls a fixed port and makes a client for each
     call; here its clients are kept and call this server.
     """
-    import boto3
-    from botocore.config import Config
     from moto.stepfunctions import responses
     from moto.stepfunctions.parser import models  # noqa: F401 - loads what is patched below
     from moto.stepfunctions.parser.asl.utils import boto_client
 
-    host = patcher.host
-    clients: dict[tuple[str, str], Any] = {}
-    lock = threading.Lock()
+    @cache
+    def client_of(service: str) -> Any:
+        return patcher.host.client(service, parameter_validation=False, read_timeout=None)
 
     def client_for(region: str, service: str, state_credentials: Any = None) -> Any:
-        del state_credentials
-        with lock:
-            if (region, service) not in clients:
-                session: Any = boto3.session.Session()
-                clients[region, service] = session.client(
-                    service,
-                    region_name=region,
-                    endpoint_url=host.endpoint,
-                    aws_access_key_id="local",
-                    aws_secret_access_key="local",
-                    config=Config(
-                        parameter_validation=False,
-                        retries={"total_max_attempts": 1},
-                        connect_timeout=60,
-                        read_timeout=None,
-                        max_pool_connections=128,
-                    ),
-                )
-            return clients[region, service]
+        del region, state_credentials  # there is one of each here
+        return client_of(service)
 
-    patcher.replace(
-        responses,
-        "default_user_config",
-        lambda config: config | {"stepfunctions": {"execute_state_machine": True}},
-    )
+    settings: Any = vars(responses)["default_user_config"]
+    executing = {"stepfunctions": {"execute_state_machine": True}}
+    patcher.replace(responses, "default_user_config", settings | executing)
     original = boto_client.boto_client_for
     for name, module in list(sys.modules.items()):
         if name.startswith(_PARSER) and getattr(module, "boto_client_for", None) is original:
-            patcher.replace(module, "boto_client_for", lambda _original: client_for)
+            patcher.replace(module, "boto_client_for", client_for)
 
 
 @patch
@@ -83,26 +63,13 @@ def executions_start_once(patcher: Patcher) -> None:
 
     lock = threading.Lock()
 
-    def make(original: Any) -> Any:
-        def start_execution(
-            self: Any,
-            state_machine_arn: str,
-            name: str | None = None,
-            execution_input: str | None = None,
-            trace_header: Any = None,
-        ) -> Any:
-            with lock:
-                return original(
-                    self,
-                    state_machine_arn,
-                    name or str(uuid.uuid4()),
-                    execution_input,
-                    trace_header,
-                )
+    def start_execution(
+        original: Any, self: Any, machine: str, name: str | None, *call: Any
+    ) -> Any:
+        with lock:
+            return original(self, machine, name or str(uuid.uuid4()), *call)
 
-        return start_execution
-
-    patcher.replace(StepFunctionsParserBackend, "start_execution", make)
+    patcher.wrap(StepFunctionsParserBackend, "start_execution", start_execution)
 
 
 @patch
@@ -115,18 +82,15 @@ def executions_can_be_stopped_at_once(patcher: Patcher) -> None:
     """
     from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 
-    def make(original: Any) -> Any:
-        def stop(self: Any, **how: Any) -> None:
-            deadline = time.monotonic() + _PARSE_SECONDS
-            while self.env is None or self.env.program_state() is None:
-                if time.monotonic() > deadline:
-                    raise TimeoutError("the definition is not parsed yet")
-                time.sleep(0.01)
-            original(self, **how)
+    def stop(original: Any, self: Any, **how: Any) -> None:
+        deadline = time.monotonic() + _PARSE_SECONDS
+        while self.env is None or self.env.program_state() is None:
+            if time.monotonic() > deadline:
+                raise TimeoutError("the definition is not parsed yet")
+            time.sleep(0.01)
+        original(self, **how)
 
-        return stop
-
-    patcher.replace(ExecutionWorker, "stop", make)
+    patcher.wrap(ExecutionWorker, "stop", stop)
 
 
 @patch
@@ -138,17 +102,13 @@ def definitions_are_rewritten(patcher: Patcher) -> None:
     """
     from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
 
-    def make(original: Any) -> Any:
-        def parse(definition: str) -> Any:
-            return original(json.dumps(json.loads(definition, object_hook=_standard)))
+    def standard(value: dict[str, Any]) -> dict[str, Any]:
+        return value | {"ExecutionType": "STANDARD"} if "ExecutionType" in value else value
 
-        return parse
+    def parse(original: Any, definition: str) -> Any:
+        return original(json.dumps(json.loads(definition, object_hook=standard)))
 
-    patcher.replace(AmazonStateLanguageParser, "parse", make)
-
-
-def _standard(value: dict[str, Any]) -> dict[str, Any]:
-    return value | {"ExecutionType": "STANDARD"} if "ExecutionType" in value else value
+    patcher.wrap(AmazonStateLanguageParser, "parse", parse)
 
 
 @patch
@@ -163,19 +123,16 @@ def map_run_failures_count(patcher: Patcher) -> None:
         distributed_iteration_component as distributed,
     )
 
-    def make(original: Any) -> Any:
-        def map_run(self: Any, env: Any, eval_input: Any) -> None:
-            original(self, env=env, eval_input=eval_input)
-            items = eval_input.map_run_record.item_counter
-            if items.failed.get() + items.timed_out.get() + items.aborted.get():
-                env.stack.pop()
-                raise _map_failed(
-                    env, _EXCEEDED, "The specified tolerated failure threshold was exceeded"
-                )
+    def map_run(original: Any, self: Any, env: Any, eval_input: Any) -> None:
+        original(self, env=env, eval_input=eval_input)
+        items = eval_input.map_run_record.item_counter
+        if items.failed.get() + items.timed_out.get() + items.aborted.get():
+            env.stack.pop()
+            raise _map_failed(
+                env, _EXCEEDED, "The specified tolerated failure threshold was exceeded"
+            )
 
-        return map_run
-
-    patcher.replace(distributed.DistributedIterationComponent, "_map_run", make)
+    patcher.wrap(distributed.DistributedIterationComponent, "_map_run", map_run)
 
 
 @patch
@@ -187,16 +144,13 @@ def map_readers_fail_by_name(patcher: Patcher) -> None:
     """
     module: Any = import_module(f"{_MAP.rpartition('.')[0]}.item_reader.eval.resource_eval_s3")
 
-    def make(original: Any) -> Any:
-        def eval_resource(self: Any, env: Any) -> None:
-            try:
-                original(self, env=env)
-            except ClientError as error:
-                raise _map_failed(env, "StatesItemReaderFailed", str(error)) from error
+    def eval_resource(original: Any, self: Any, env: Any) -> None:
+        try:
+            original(self, env=env)
+        except ClientError as error:
+            raise _map_failed(env, "StatesItemReaderFailed", str(error)) from error
 
-        return eval_resource
-
-    patcher.replace(module.ResourceEvalS3, "eval_resource", make)
+    patcher.wrap(module.ResourceEvalS3, "eval_resource", eval_resource)
 
 
 def _map_failed(env: Any, kind: str, cause: str) -> Exception:
@@ -229,24 +183,21 @@ def map_workers_do_not_nest(patcher: Patcher) -> None:
     """
     module: Any = import_module(f"{_MAP}.itemprocessor.distributed_item_processor_worker")
 
-    def make(_original: Any) -> Any:
-        def eval_pool(self: Any, job: Any, worker_frame: Any) -> None:
-            while job is not None:
-                job_frame = worker_frame.open_inner_frame()
-                self._eval_job(env=job_frame, job=job)
-                worker_frame.delete_frame(job_frame)
-                if isinstance(job.job_output, Exception) or self.stopped():
-                    break
-                next_job = self._job_pool.next_job()
-                if next_job is None:
-                    break
-                self._job_pool.close_job(job)
-                job = next_job
-            # The frame goes before the last job: the map continues when all jobs are closed.
-            self._env.delete_frame(worker_frame)
-            if job is not None:
-                self._job_pool.close_job(job)
+    def eval_pool(self: Any, job: Any, worker_frame: Any) -> None:
+        while job is not None:
+            job_frame = worker_frame.open_inner_frame()
+            self._eval_job(env=job_frame, job=job)
+            worker_frame.delete_frame(job_frame)
+            if isinstance(job.job_output, Exception) or self.stopped():
+                break
+            next_job = self._job_pool.next_job()
+            if next_job is None:
+                break
+            self._job_pool.close_job(job)
+            job = next_job
+        # The frame goes before the last job: the map continues when all jobs are closed.
+        self._env.delete_frame(worker_frame)
+        if job is not None:
+            self._job_pool.close_job(job)
 
-        return eval_pool
-
-    patcher.replace(module.DistributedItemProcessorWorker, "_eval_pool", make)
+    patcher.replace(module.DistributedItemProcessorWorker, "_eval_pool", eval_pool)
