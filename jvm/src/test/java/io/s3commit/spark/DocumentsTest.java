@@ -22,7 +22,7 @@ class DocumentsTest {
 
   @Test
   void aMessageOfAnotherFormIsRefused() {
-    assertThrows(IllegalArgumentException.class, () -> Documents.counted("[{}]".getBytes()));
+    assertThrows(IOException.class, () -> Documents.counted("[{}]".getBytes()));
     assertThrows(IOException.class, () -> Documents.counted("not JSON".getBytes()));
   }
 }

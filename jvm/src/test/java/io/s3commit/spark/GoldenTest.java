@@ -6,11 +6,16 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
+import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.SparkConf;
 import org.junit.jupiter.api.Test;
 
@@ -83,8 +88,17 @@ class GoldenTest {
   }
 
   @Test
-  void limits() throws IOException {
-    is("limits.json", new ObjectMapper().writeValueAsBytes(Limits.all()));
+  void limits() throws Exception {
+    Map<String, Object> all = new TreeMap<>();
+    for (Field limit : Limits.class.getDeclaredFields()) {
+      all.put(camelCase(limit.getName()), limit.get(null));
+    }
+    is("limits.json", new ObjectMapper().writeValueAsBytes(all));
+  }
+
+  private static String camelCase(String name) {
+    Matcher next = Pattern.compile("_(.)").matcher(name.toLowerCase(Locale.ROOT));
+    return next.replaceAll(letter -> letter.group(1).toUpperCase(Locale.ROOT));
   }
 
   @Test
