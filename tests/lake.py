@@ -19,7 +19,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import make_client
 from s3commit.core.formats.layout import RESULT_FILE, parse_directory
 from s3commit.core.ports.bundle import Ports
-from s3commit.writer.environment import SystemEnvironment
+from s3commit.writer.environment import Environment
 from tests.fakes.execution import run_execution
 from tests.fakes.memory import ManualClock, MemoryLedger
 
@@ -77,7 +77,7 @@ def lake_on(endpoint: str, patch: pytest.MonkeyPatch, bucket: str = "") -> Itera
         CreateBucketConfiguration={"LocationConstraint": lake.client.meta.region_name},
     )
     announce_pipeline(lake)
-    patch.setattr(SystemEnvironment, "sleep", lambda *_: lake.run_pipeline())
+    patch.setattr(Environment, "sleep", lambda *_: lake.run_pipeline())
     yield lake
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,6 +103,18 @@ def test_no_access_is_one_clear_line(store: MemoryObjectStore) -> None:
     plan = FaultPlan().fail("put", AccessError("writing job.json: AccessDenied"))
     with pytest.raises(AccessError, match=r"no access to s3://lake/t/: writing job\.json"):
         open_job(DESTINATION, store=plan.wrap(store))
+
+
+def test_missing_credentials_are_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(AccessError, match=r"no AWS credentials .* no request was made"):
+        open_job(DESTINATION)
 
 
 def test_a_job_id_is_never_used_twice(store: MemoryObjectStore) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
@@ -14,15 +13,9 @@ from pandas.testing import assert_frame_equal
 from pyarrow import csv, parquet
 
 import s3commit
-from tests.lake import Lake, lake_on
+from tests.lake import Lake
 
 ROWS = 1000
-
-
-@pytest.fixture
-def lake(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
-    with lake_on(moto_endpoint, monkeypatch) as lake:
-        yield lake
 
 
 @pytest.fixture

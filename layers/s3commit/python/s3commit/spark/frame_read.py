@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
@@ -36,16 +35,16 @@ def read(
     `NotFoundError` if the job is not committed there, or has no file.
     """
     destination = parse_destination(path)
-    root = _Root(scheme, destination.bucket)
+    bucket = destination.bucket
     reader = spark.read.format(format).options(**options)
     if schema is not None:
         reader = reader.schema(schema)
-    paths = [root.uri(destination.prefix)]
+    paths = [_uri(scheme, bucket, destination.prefix)]
     if job_id is not None:
         keys = _files_of(JobDirectory(destination, check_job_id(job_id)))
         # Keys may have the characters of a pattern.
         reader = reader.option("__globPaths__", "false").option("basePath", paths[0])
-        paths = [root.uri(key) for key in keys]
+        paths = [_uri(scheme, bucket, key) for key in keys]
     try:
         return reader.load(paths)
     except Exception as error:
@@ -59,15 +58,8 @@ def read(
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class _Root:
-    """A bucket, as Spark's file system names it."""
-
-    scheme: str
-    bucket: str
-
-    def uri(self, key: str) -> str:
-        return f"{self.scheme}://{self.bucket}/{key}"
+def _uri(scheme: str, bucket: str, key: str) -> str:
+    return f"{scheme}://{bucket}/{key}"
 
 
 def _files_of(directory: JobDirectory) -> list[str]:

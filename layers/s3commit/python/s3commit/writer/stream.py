@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from s3commit.core.model.job import PendingFile
 from s3commit.core.ports.objects import UploadStarter
-from s3commit.writer.environment import Environment, SystemEnvironment
+from s3commit.writer.environment import Environment
 from s3commit.writer.parts import (
     AbortReport,
     Parts,
@@ -62,7 +62,7 @@ class PendingUpload(io.BufferedIOBase):
         super().__init__()
         self.target = target
         self.rows = rows
-        self._environment = environment or SystemEnvironment()
+        self._environment = environment or Environment()
         self._state = _State.OPEN
         self._writing = threading.RLock()  # held through a write, close or abort
         self._etags: tuple[str, ...] = ()
