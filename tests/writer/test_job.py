@@ -9,27 +9,14 @@ from typing import Any
 import pytest
 
 import s3commit
-from s3commit.core.formats.documents import (
-    decode_job,
-)
-from s3commit.core.model.errors import (
-    AccessError,
-    InvalidInputError,
-    NotFoundError,
-)
+from s3commit.core.formats.documents import decode_job
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.model.job import MAX_WHO, Conditions
 from s3commit.writer.job import open_job
 from s3commit.writer.who import this_program
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
-from tests.writer.support import (
-    BUCKET,
-    DESTINATION,
-    JOB,
-    ScriptedEnvironment,
-    fake_id,
-    visible,
-)
+from tests.writer.support import BUCKET, DESTINATION, JOB, ScriptedEnvironment, fake_id, visible
 
 # --- open
 

@@ -7,11 +7,7 @@ import pickle
 
 import pytest
 
-from s3commit.core.formats.documents import (
-    decode_request,
-    encode_request,
-    encode_result,
-)
+from s3commit.core.formats.documents import decode_request, encode_request, encode_result
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.formats.manifest import digest
 from s3commit.core.model.errors import (

@@ -64,13 +64,12 @@ def _uri(scheme: str, bucket: str, key: str) -> str:
 
 def _files_of(directory: JobDirectory) -> list[str]:
     """The keys of the job's files, as its commit manifest lists them."""
-    from s3commit.aws.s3 import S3ObjectStore  # noqa: PLC0415
     from s3commit.core.job.documents import read_commit_manifest  # noqa: PLC0415
-    from s3commit.writer.connect import shared_client  # noqa: PLC0415
+    from s3commit.writer.connect import shared_store  # noqa: PLC0415
 
     where = directory.destination.uri
     try:
-        _, files = read_commit_manifest(S3ObjectStore(shared_client()), directory)
+        _, files = read_commit_manifest(shared_store(None), directory)
     except NotFoundError as error:
         raise NotFoundError(
             f"job {directory.job_id} is not committed at {where}: there is no {directory.commits}"

@@ -8,12 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from s3commit.core.formats.layout import is_data
-from s3commit.core.model.errors import (
-    AccessError,
-    InvalidInputError,
-    NotFoundError,
-    S3CommitError,
-)
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.job import Destination
 
 if TYPE_CHECKING:

@@ -22,11 +22,7 @@ from typing import Any, Final, Self, TypeVar
 
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import Encryption, make_client
-from s3commit.core.formats.documents import (
-    MAX_JOB_BYTES,
-    encode_job,
-    refuse_two_attempts,
-)
+from s3commit.core.formats.documents import MAX_JOB_BYTES, encode_job, refuse_two_attempts
 from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
 from s3commit.core.formats.manifest import digest
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from s3commit.core.model.job import PendingFile
 from s3commit.core.ports.objects import UploadStarter
 from s3commit.writer.environment import Environment
-from s3commit.writer.parts import (
-    AbortReport,
-    Parts,
-    StreamClosedError,
-    StreamStatistics,
-    Target,
-)
+from s3commit.writer.parts import AbortReport, Parts, StreamClosedError, StreamStatistics, Target
 from s3commit.writer.transfer import Transfer
 
 if TYPE_CHECKING:

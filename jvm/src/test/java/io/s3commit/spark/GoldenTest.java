@@ -2,6 +2,7 @@ package io.s3commit.spark;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -107,5 +108,22 @@ class GoldenTest {
     assertNull(Limits.tooLarge(body, body.length, 5));
     assertTrue(Limits.tooLarge(body, body.length, 4).contains("5 values"));
     assertTrue(Limits.tooLarge(body, body.length - 1, 5).contains("bytes"));
+  }
+
+  @Test
+  void aTasksMessageIsReadAsItWasWritten() throws IOException {
+    Counted first =
+        new Counted("00007", "12-a", "tasks/00007/12-a.pendingset", "ab".repeat(32), 3, 1L << 40);
+    Counted second =
+        new Counted("00007", "12-a", "tasks/00007/12-a.pendingset", "cd".repeat(32), 1, 0);
+    List<Counted> both = List.of(first, second);
+    assertEquals(both, Documents.counted(Documents.message(both)));
+    assertEquals(List.of(), Documents.counted(Documents.message(List.of())));
+  }
+
+  @Test
+  void aMessageOfAnotherFormIsRefused() {
+    assertThrows(IOException.class, () -> Documents.counted("[{}]".getBytes()));
+    assertThrows(IOException.class, () -> Documents.counted("not JSON".getBytes()));
   }
 }
