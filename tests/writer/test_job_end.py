@@ -33,7 +33,6 @@ from tests.writer.support import (
     JOB,
     ScriptedEnvironment,
     fake_id,
-    open_uploads,
     result_of,
 )
 
@@ -360,26 +359,9 @@ def test_an_abort_that_fails_does_not_hide_the_error_of_the_block(
 # --- travel
 
 
-def test_a_job_travels_without_its_store(
-    store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_travels_with_its_settings(store: MemoryObjectStore) -> None:
+    """And without its store: tests/writer/test_processes.py works in other processes."""
     settings = UploadSettings(threads=2)
     job = open_job(DESTINATION, store=store, settings=settings, job_id=JOB)
     copy = pickle.loads(pickle.dumps(job))
     assert (copy.spec, copy.settings, copy.directory) == (job.spec, settings, job.directory)
-
-    made: list[object] = []
-
-    def shared_store(encryption: object) -> MemoryObjectStore:
-        made.append(encryption)
-        return store
-
-    monkeypatch.setattr("s3commit.writer.job.shared_store", shared_store)
-    with copy.task("0") as task, task.open("a") as file:
-        file.write(b"x")
-    copy.task("1")
-    assert made == [None]  # when it is needed, and kept
-    assert open_uploads(store) == [f"t/a-{JOB}"]
-    counted = pickle.loads(pickle.dumps(task.counted))
-    end(store, job, Outcome.COMMITTED)
-    assert job.commit([counted]).outcome is Outcome.COMMITTED
