@@ -296,14 +296,7 @@ def test_i2_abort_after_a_commit_request_changes_nothing_and_says_so(
     assert standing(store, job) == CommitRequest(
         JOB, (attempt(),), job_sha256=digest_of_job(store, job)
     )
-
-
-def test_abort_after_a_commit_that_was_refused_says_that_nothing_is_visible(
-    job: Job, store: MemoryObjectStore
-) -> None:
-    with pytest.raises(OutcomeUnknownError):
-        job.commit([attempt()], timeout=0.1)
-    store.put(BUCKET, job.directory.result, encode_result(result_of(job, outcome=Outcome.ABORTED)))
+    end(store, job, Outcome.ABORTED)
     answer = job.abort("Spark gave the write up")
     assert not answer.accepted
     assert answer.message == f"job {JOB} has ended ABORTED: none of its files is visible"

@@ -254,16 +254,9 @@ class TargetTest {
 
   @Test
   void anOptionWhereATableIsCreatedIsRefused() {
-    String advice = "leave it out, and set spark.s3commit.idempotencyKey in the session";
     assertRefused(
-        "BAD_OPTIONS", advice,
-        s -> rows(s).write().option("idempotencyKey", "a").saveAsTable("new"));
-    assertRefused(
-        "BAD_OPTIONS", advice,
+        "BAD_OPTIONS", "leave it out, and set spark.s3commit.idempotencyKey in the session",
         s -> rows(s).writeTo("db.new").using("parquet").option("idempotencykey", "a").create());
-    assertRefused(
-        "BAD_OPTIONS", "leave it out, and set spark.s3commit.commitTimeout in the session",
-        "CREATE TABLE new USING parquet OPTIONS ('commitTimeout' '5s') AS SELECT * FROM s");
     assertRefused(
         "BAD_OPTIONS", "leave it out",
         "CREATE TABLE new USING parquet TBLPROPERTIES ('conditions.minFiles' '5') AS SELECT * FROM s");
