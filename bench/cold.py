@@ -38,7 +38,7 @@ from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.functions import FUNCTIONS
 from stacks.layers import ROOT, dependencies_layer, function_code, runtime_python
 from tests.fakes.execution import ROUTES
-from tests.lake import Lake, announce_pipeline
+from tests.lake import QUEUE, REQUEST, Lake, notify
 
 LAMBDAS: Final = ROOT / "lambdas"
 ROUNDS: Final = 7
@@ -280,7 +280,7 @@ def on_moto() -> Iterator[Lake]:
             lake = Lake(BUCKET)
             where: Any = {"LocationConstraint": REGION}
             lake.client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration=where)
-            announce_pipeline(lake)
+            notify(lake.client, lake.bucket, QUEUE, REQUEST)
             bind(TABLE, region=REGION, host=None).job.create_table(billing_mode="PAY_PER_REQUEST")
             definition = {"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}
             boto3.client("stepfunctions").create_state_machine(

@@ -19,7 +19,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import make_client
 from s3commit.core.formats.layout import RESULT_FILE, parse_directory
 from s3commit.core.ports.bundle import Ports
-from s3commit.writer.environment import SystemEnvironment
+from s3commit.writer.environment import Environment
 from tests.fakes.execution import run_execution
 from tests.fakes.memory import ManualClock, MemoryLedger
 
@@ -76,23 +76,21 @@ def lake_on(endpoint: str, patch: pytest.MonkeyPatch, bucket: str = "") -> Itera
         Bucket=lake.bucket,
         CreateBucketConfiguration={"LocationConstraint": lake.client.meta.region_name},
     )
-    announce_pipeline(lake)
-    patch.setattr(SystemEnvironment, "sleep", lambda *_: lake.run_pipeline())
+    notify(lake.client, lake.bucket, QUEUE, REQUEST)
+    patch.setattr(Environment, "sleep", lambda *_: lake.run_pipeline())
     yield lake
 
 
-def announce_pipeline(lake: Lake) -> None:
-    """Let the bucket notify of requests, as the deployed stacks do."""
-    rules = [{"Name": "suffix", "Value": REQUEST}]
-    lake.client.put_bucket_notification_configuration(
-        Bucket=lake.bucket,
-        NotificationConfiguration={
-            "QueueConfigurations": [
-                {
-                    "QueueArn": QUEUE,
-                    "Events": ["s3:ObjectCreated:*"],
-                    "Filter": {"Key": {"FilterRules": rules}},
-                }
-            ]
-        },
+def notify(s3: Any, bucket: str, queue: str, *suffixes: str) -> None:
+    """Let the bucket tell the queue of objects whose keys end so, as the deployed stacks do."""
+    rules = [
+        {
+            "QueueArn": queue,
+            "Events": ["s3:ObjectCreated:*"],
+            "Filter": {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}},
+        }
+        for suffix in suffixes
+    ]
+    s3.put_bucket_notification_configuration(
+        Bucket=bucket, NotificationConfiguration={"QueueConfigurations": rules}
     )

@@ -18,6 +18,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import NotFoundError, S3CommitError
 from s3commit.core.ports.bundle import FORGOTTEN, Execution, Executions
+from s3commit.writer.environment import Environment
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.clock import ManualClock
 from tests.fakes.execution import ROUTES, _attempt
@@ -43,7 +44,7 @@ def run(*arguments: str, exit_code: int = 0) -> Result:
     return result
 
 
-class WorldEnvironment:
+class WorldEnvironment(Environment):
     """The world's clock; whoever sleeps moves it, and ``on_sleep`` acts meanwhile."""
 
     def __init__(self, clock: ManualClock) -> None:

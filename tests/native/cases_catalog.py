@@ -13,10 +13,10 @@ def elsewhere(name: str) -> str:
 
 
 def ctas_fails_once(form: str) -> str:
-    fails = "SELECT id, CAST(raise_error('no') AS STRING) AS x FROM range(0, 9, 1, 1)"
+    fails = "SELECT id, CAST(raise_error('no') AS STRING) AS dt FROM range(0, 9, 1, 1)"
     return (
         f"!CREATE TABLE t {form} AS {fails};\nDROP TABLE IF EXISTS t;\n"
-        f"CREATE TABLE t {form} AS SELECT id FROM s"
+        f"CREATE TABLE t {form} AS SELECT * FROM s"
     )
 
 
@@ -107,7 +107,12 @@ MIXED = Case(
 )
 
 FAILED = [
-    Case("CREATE TABLE AS SELECT fails, and again", ctas_fails_once("USING parquet")),
-    Case("Hive's CREATE TABLE AS SELECT fails, and again", ctas_fails_once("STORED AS PARQUET")),
+    Case(f"CREATE TABLE {form} AS SELECT fails, and again", ctas_fails_once(form))
+    for form in (
+        "USING parquet",
+        "USING parquet LOCATION '{apart}'",
+        "USING orc PARTITIONED BY (dt)",
+        "STORED AS PARQUET",  # Hive's
+    )
 ]
 CATALOG = [*SEVERAL_INSERTS, *PLACES, MIXED, *FAILED]

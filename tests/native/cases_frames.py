@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.native.case import Case, Program, Refused, Same
 from tests.native.conftest import HAS_AVRO
 from tests.native.sides import Side
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 KEY = "spark.s3commit.idempotencyKey"
 
@@ -42,12 +45,25 @@ def modes(side: Side) -> None:
     side.attempt(lambda: second.limit(0).write.mode("overwrite").parquet(f"{side.apart}/none"))
 
 
+def failing(side: Side) -> DataFrame:
+    """Of one task: Spark does not wait for others when it gives a job up."""
+    return side.frame().coalesce(1).selectExpr("id", "CAST(raise_error('no') AS STRING) AS dt")
+
+
 def fails_once(side: Side) -> None:
     """In the mode `error`, whose directory must not be there when it is tried again."""
-    fails = side.frame().coalesce(1).selectExpr("id", "CAST(raise_error('no') AS STRING) AS dt")
-    side.attempt(lambda: fails.write.parquet(side.path))
+    side.attempt(lambda: failing(side).write.parquet(side.path))
     side.attempt(lambda: side.frame().write.parquet(side.path))
     side.frame().write.mode("append").parquet(side.path)
+
+
+def table_fails_once(side: Side, mode: str = "error", at_path: bool = False) -> None:
+    """A new table, whose directory must not be there either."""
+    for frame in (failing(side), side.frame()):
+        writer = frame.write.mode(mode)
+        if at_path:
+            writer = writer.option("path", side.apart)
+        side.attempt(partial(writer.saveAsTable, "t"))
 
 
 def text(side: Side) -> None:
@@ -124,6 +140,11 @@ FRAMES = [
     Case("df.write, text", text, form="text"),
     Case("the modes error, ignore, append and overwrite", modes),
     Case("a write in the mode error fails, and again", fails_once),
+    Case("saveAsTable fails, and again", table_fails_once),
+    Case(
+        "an overwrite by saveAsTable fails, and again", partial(table_fails_once, mode="overwrite")
+    ),
+    Case("saveAsTable at a path fails, and again", partial(table_fails_once, at_path=True)),
     Case(
         "sources of files of version 2",
         all_modes,

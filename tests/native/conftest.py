@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import logging
 import sys
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import pyspark
 import pytest
 
 from tests.native import s3a
 from tests.native.s3a import jars
 from tests.native.sides import CONTROL, FAILURES
-from tests.spark.conftest import SETTINGS, environment
+from tests.spark.conftest import SETTINGS, VERSION, environment, place, pytest_configure, tiny
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["FAILURES", "HAS_AVRO", "VERSION", "settings", "uri"]
+__all__ = ["FAILURES", "VERSION", "place", "pytest_configure", "tiny"]
 
-VERSION = tuple(map(int, pyspark.__version__.split(".")[:2]))
 HAS_AVRO = any("spark-avro" in jar.name for jar in jars())
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if VERSION < (4, 3):  # older releases leave sockets open, and use what Python gives up
-        config.addinivalue_line("filterwarnings", "default")
 
 
 def uri(place: Place) -> str:
@@ -51,17 +44,6 @@ def settings(spark: SparkSession, **values: str) -> Iterator[None]:
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, old)
-
-
-@pytest.fixture(scope="session")
-def tiny() -> Iterator[TinyPipeline]:
-    logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    pipeline = TinyPipeline()
-    with environment(pipeline):
-        pipeline.start()
-        pipeline.add_bucket(CONTROL, notifies=False)
-    yield pipeline
-    pipeline.stop()
 
 
 @pytest.fixture(scope="session")
@@ -89,6 +71,7 @@ def spark(tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory) -> Itera
     )
     run = {"AIRFLOW_CTX_DAG_ID": "daily", "AIRFLOW_CTX_DAG_RUN_ID": "run"}
     with environment(tiny, PYSPARK_PYTHON=sys.executable, **run):
+        tiny.add_bucket(CONTROL, notifies=False)
         session = configure(builder).enableHiveSupport().getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session
@@ -103,8 +86,9 @@ def beside_sparks_own(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.fixture
-def place(tiny: TinyPipeline) -> Iterator[Place]:
-    tiny.failures.clear()
-    with environment(tiny):
-        yield Place(tiny)
-    assert not tiny.failures, tiny.failures
+def db(spark: SparkSession) -> Iterator[str]:
+    """A database whose tables are in our bucket."""
+    name = f"db_{uuid.uuid4().hex[:8]}"
+    spark.sql(f"CREATE DATABASE {name} LOCATION 's3a://{BUCKET}/{name}'")
+    yield name
+    spark.sql(f"DROP DATABASE {name} CASCADE")

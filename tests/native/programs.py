@@ -1,7 +1,6 @@
 """Programs as dbt and people write them: each has a session and a database, and leaves tables.
 
-They know nothing of s3commit, save the one that has a key. As a module this runs some of them in a
-driver of its own: `main`.
+They know nothing of s3commit. As a module this runs some of them in a driver of its own: `main`.
 """
 
 from __future__ import annotations
@@ -17,10 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tests.native.sides import FAILURES, found_in
-from tests.spark.disturbed import disturbed, fail_first_try
+from tests.native.sides import found_in
 
-KEY = "spark.s3commit.idempotencyKey"
 LONGEST_WAIT = 300
 
 
@@ -32,7 +29,6 @@ class Place:
     db: str
     root: str
     directory: str = ""  # of this machine, for what a task and the tests say to each other
-    again: bool = False  # whether to do each step twice
 
     def sql(self, script: str) -> None:
         """Statements with ``;`` between them; ``{db}`` is the database."""
@@ -60,25 +56,6 @@ ORDERS = (
 )
 
 
-def append(place: Place) -> None:
-    """Three days, by SQL and by a DataFrame."""
-    place.sql(ORDERS)
-    for day in range(3):
-        place.view(day)
-        place.sql("INSERT INTO {db}.orders SELECT * FROM raw_{db}")
-    place.view(3)
-    place.spark.table(f"raw_{place.db}").write.insertInto(f"{place.db}.orders")
-
-
-def overwrite(place: Place) -> None:
-    """A table and a directory that each run replaces."""
-    for day in range(2):
-        place.view(day)
-        place.sql(ORDERS + "INSERT OVERWRITE {db}.orders SELECT * FROM raw_{db} WHERE id % 2 = 0")
-        frame = place.spark.table(f"raw_{place.db}")
-        frame.write.mode("overwrite").partitionBy("day").json(f"{place.root}_files/path")
-
-
 def incremental(place: Place) -> None:
     """What dbt does with `insert_overwrite` and `partition_by`; some orders come a day late."""
     place.view(0)
@@ -95,47 +72,6 @@ def incremental(place: Place) -> None:
             "SET spark.sql.sources.partitionOverwriteMode = STATIC;"
             "DROP TABLE {db}.merged"
         )
-
-
-def tables(place: Place) -> None:
-    """Models upon models, all of them made anew by each run."""
-    for day in range(2):
-        place.view(day)
-        place.model("orders", "SELECT * FROM raw_{db}", "USING parquet PARTITIONED BY (day)")
-        place.model("days", "SELECT day, sum(amount) AS amount FROM {db}.orders GROUP BY day")
-        place.model("large", "SELECT * FROM {db}.orders WHERE amount > 5", "USING orc")
-        place.model("none", "SELECT * FROM {db}.orders WHERE amount < 0")
-
-
-def retried(place: Place) -> None:
-    """A model that fails for good, and is run again; a task that fails once."""
-    place.view(0)
-    # Of one task: by its own protocol Spark does not wait for others, whose files may then stay.
-    fails = (
-        "SELECT /*+ COALESCE(1) */ id, CAST(raise_error('no') AS DECIMAL(10, 2)) AS amount, day"
-        " FROM raw_{db}"
-    )
-    try:
-        place.model("orders", fails)
-    except FAILURES:
-        place.model("orders", "SELECT * FROM raw_{db}")
-    try:
-        place.sql(f"INSERT INTO {{db}}.orders {fails}")
-    except FAILURES:
-        place.sql("INSERT INTO {db}.orders SELECT * FROM raw_{db}")
-    frame = disturbed(place.spark.table(f"raw_{place.db}"), fail_first_try)
-    frame.write.mode("append").saveAsTable(f"{place.db}.orders")
-
-
-def with_a_key(place: Place) -> None:
-    """A key a day by dbt's hooks before and after; each day is done twice where keys are known."""
-    place.sql(ORDERS)
-    for day in range(3):
-        for _ in range(2 if place.again else 1):
-            place.view(day)
-            place.spark.conf.set(KEY, f"orders-{day}")
-            place.sql("INSERT INTO {db}.orders SELECT * FROM raw_{db}")
-            place.spark.conf.unset(KEY)
 
 
 def hive(place: Place) -> None:
@@ -209,11 +145,7 @@ def shared(place: Place, first: int) -> None:
 
 
 PROGRAMS: dict[str, Program] = {
-    one.__name__: one
-    for one in (
-        *(append, overwrite, incremental, tables, retried, with_a_key, hive),
-        *(killed, first_half, second_half),
-    )
+    one.__name__: one for one in (incremental, hive, killed, first_half, second_half)
 }
 
 

@@ -41,7 +41,6 @@ class Side:
 
     def __post_init__(self) -> None:
         self.db = f"db_{uuid.uuid4().hex[:8]}"
-        self.prefix = f"{self.db}/"
         self.root = f"s3a://{self.bucket}/{self.db}"
         self.path = f"{self.root}_files/path"
         self.apart = f"{self.root}_files/apart"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,42 +121,16 @@ def test_i4_an_upload_that_is_aborted_already_is_nothing_to_warn_of(
     assert ids(spark, place) == WHOLE
 
 
-def test_i1_a_job_that_is_refused_is_an_error_that_says_so(
-    spark: SparkSession, place: Place
-) -> None:
-    with pytest.raises(FAILURES, match="CONDITION_FAILED") as raised:
-        save(spark.range(10), place, **{"conditions.minFiles": "5"})
-    assert "none of its files is visible" in str(raised.value)
-    place.await_no_uploads()
-    assert visible(place) == []
-
-
 def test_i1_i10_two_jobs_at_once(spark: SparkSession, place: Place) -> None:
     """Appends go side by side; two overwrites leave one of them, whole."""
-    errors: list[BaseException] = []
 
-    def run(action: Callable[[], object]) -> None:
-        try:
-            action()
-        except BaseException as error:
-            errors.append(error)
+    def overwrite(first: int) -> None:
+        spark.range(first, first + 50, 1, 2).write.mode("overwrite").parquet(uri(place))
 
-    def together(*actions: Callable[[], object]) -> None:
-        threads = [threading.Thread(target=run, args=(action,)) for action in actions]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not errors, errors
-
-    together(*(lambda n=n: save(spark.range(n, n + 100), place) for n in (0, 100)))
-    assert ids(spark, place) == list(range(200))
-    together(
-        *(
-            lambda n=n: spark.range(n, n + 50, 1, 2).write.mode("overwrite").parquet(uri(place))
-            for n in (1000, 2000)
-        )
-    )
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda first: save(spark.range(first, first + 100), place), (0, 100)))
+        assert ids(spark, place) == list(range(200))
+        list(threads.map(overwrite, (1000, 2000)))
     assert ids(spark, place) in (list(range(1000, 1050)), list(range(2000, 2050)))
     assert place.uploads == []
 

@@ -18,38 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def refused(spark: SparkSession, target: str, message: str, **options: str) -> None:
+def refused(spark: SparkSession, target: str, message: str) -> None:
     with pytest.raises(FAILURES, match=message):
-        spark.range(10).write.options(**options).mode("append").parquet(target)
-
-
-def test_a_prefix_that_is_not_named_is_sparks_own(spark: SparkSession, place: Place) -> None:
-    inside, beside = f"s3a://{BUCKET}/in", f"s3a://{BUCKET}/in-or-out"
-    with settings(spark, spark__s3commit__prefixes=f"s3a://other/, {inside}"):
-        spark.range(10).write.parquet(f"{inside}/{place.destination.prefix}")
-        spark.range(10).write.parquet(f"{beside}/{place.destination.prefix}")
-
-    def documents(prefix: str) -> int:
-        names = (one.key for one in place.tiny.store.list(BUCKET, prefix))
-        return sum(name.endswith("/job.json") for name in names)
-
-    assert documents("in/") == 1
-    assert documents("in-or-out/") == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"conditions.minFiles": "many"}, "BAD_OPTIONS"),
-        ({"idempotencyKey": ""}, "BAD_OPTIONS"),
-        ({"commitTimeout": "soon"}, "BAD_OPTIONS"),
-    ],
-)
-def test_an_option_that_can_not_be_obeyed(
-    spark: SparkSession, place: Place, options: dict[str, str], message: str
-) -> None:
-    refused(spark, uri(place), message, **options)
-    assert place.names == place.uploads == []
+        spark.range(10).write.mode("append").parquet(target)
 
 
 @pytest.mark.parametrize(
@@ -74,12 +45,6 @@ def test_a_setting_of_s3a_that_the_pipeline_can_not_complete(
     refused(spark, f"s3a://{bucket}/table", "BAD_SETTING|CSE|Encryption|Bouncy castle")
     assert list(place.tiny.store.list(bucket, "")) == []
     assert list(place.tiny.store.list_uploads(bucket, "")) == []
-
-
-def test_a_whole_bucket(spark: SparkSession, place: Place) -> None:
-    bucket = "whole-" + place.destination.prefix.split("/")[0]
-    place.tiny.add_bucket(bucket)
-    refused(spark, f"s3a://{bucket}/", "BAD_PATH")
 
 
 def test_a_bucket_without_a_pipeline(spark: SparkSession, place: Place) -> None:
@@ -136,30 +101,23 @@ def test_sparks_file_sink_for_streams_is_refused_if_we_are_named(
     assert place.data == []
 
 
-def test_what_is_not_ours_goes_to_the_class_that_was_named(
-    spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("otherwise", "no.such.Class"),
+        ("otherwise", "io.s3commit.spark.S3CommitProtocol"),
+        ("otherwise", "java.lang.String"),
+        ("prefixes", "gs://lake/"),
+    ],
+)
+def test_a_setting_of_ours_that_can_not_be_is_refused_before_spark_deletes_anything(
+    spark: SparkSession, tmp_path: Path, name: str, value: str
 ) -> None:
-    target = str(tmp_path / "table")
-    other = "org.apache.spark.internal.io.HadoopMapReduceCommitProtocol"
-    with settings(spark, spark__s3commit__otherwise=other):
-        spark.range(10).write.parquet(target)
-    assert spark.read.parquet(target).count() == 10
-    for wrong in ("no.such.Class", "io.s3commit.spark.S3CommitProtocol", "java.lang.String"):
-        with (
-            settings(spark, spark__s3commit__otherwise=wrong),
-            pytest.raises(FAILURES, match=r"otherwise=.*BAD_SETTING"),
-        ):
-            spark.range(1).write.mode("overwrite").parquet(target)
-    assert spark.read.parquet(target).count() == 10
-
-
-def test_a_prefix_that_no_path_can_have_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """Before Spark's own protocol deletes what it is to overwrite."""
     target = str(tmp_path / "table")
     spark.range(10).write.parquet(target)
     with (
-        settings(spark, spark__s3commit__prefixes="gs://lake/"),
-        pytest.raises(FAILURES, match="BAD_SETTING"),
+        settings(spark, **{f"spark.s3commit.{name}": value}),
+        pytest.raises(FAILURES, match=rf"{name}=.*BAD_SETTING"),
     ):
         spark.range(1).write.mode("overwrite").parquet(target)
     assert spark.read.parquet(target).count() == 10

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
@@ -122,8 +122,8 @@ def place(tiny: TinyPipeline) -> Iterator[Place]:
 def copies(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the bucket's objects are copied to when Spark is told of one."""
 
-    def uri(root: Any, key: str) -> str:
-        assert (root.scheme, root.bucket) == ("s3a", BUCKET)
+    def uri(scheme: str, bucket: str, key: str) -> str:
+        assert (scheme, bucket) == ("s3a", BUCKET)
         shutil.rmtree(tmp_path / key, ignore_errors=True)  # what has been replaced since
         for listed in place.tiny.store.list(BUCKET, key):
             if "/_" in listed.key:  # hidden from Spark, and the pipeline deletes some
@@ -134,5 +134,5 @@ def copies(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
             path.write_bytes(body)
         return str(tmp_path / key)
 
-    monkeypatch.setattr(frame_read._Root, "uri", uri)
+    monkeypatch.setattr(frame_read, "_uri", uri)
     return tmp_path

@@ -13,7 +13,7 @@ import pytest
 
 from s3commit.spark.files import CLOSING_BYTES, OPENERS, DataFile, Layout, TaskFiles
 from s3commit.spark.options import MB
-from s3commit.spark.parquet import ParquetEncoder, Sink, dictionary_columns
+from s3commit.spark.parquet import Sink, dictionary_columns, open_writer
 from s3commit.spark.partitions import runs
 from s3commit.spark.schema import ROW_METADATA
 
@@ -232,9 +232,8 @@ def test_columns_of_unlike_values_get_no_dictionary() -> None:
         "a.b.c.list.element.d",
     }
     output = MemoryOutput()
-    encoder = ParquetEncoder(Sink(output), table.schema, "none")
-    encoder.write(table)
-    encoder.close()
+    with open_writer(Sink(output), table.schema, "none", table) as writer:
+        writer.write_table(table)
     found = pq.ParquetFile(io.BytesIO(output.getvalue())).metadata.row_group(0)
     columns = [found.column(number) for number in range(found.num_columns)]
     with_dictionary = {

@@ -26,21 +26,15 @@ ROWS = 20  # a file, and so a micro-batch
 
 
 class FaultError(RuntimeError):
-    """What a point raises, over and over, while the file names it."""
-
-
-def at(point: str, fault: Path) -> None:
-    """Raise if that is the point where the query fails."""
-    if fault.exists() and fault.read_text() == point:
-        raise FaultError(point)
+    """What the point raises, over and over."""
 
 
 class Work:
-    """The directories of one query: its source and checkpoint, and the file that names a fault."""
+    """The directories of one query, its source and checkpoint, and the point where it fails."""
 
     def __init__(self, root: Path) -> None:
         self.source, self.checkpoint = root / "in", root / "checkpoint"
-        self.fault = root / "fault"
+        self.fault = ""
         self.source.mkdir()
         self.rows = 0
 
@@ -61,23 +55,28 @@ class Work:
         (commits / last).unlink()
         (commits / f".{last}.crc").unlink()
 
+    def at(self, point: str) -> None:
+        """Raise if that is the point."""
+        if self.fault == point:
+            raise FaultError(point)
+
     def frames(self, spark: SparkSession) -> DataFrame:
         """A stream of the source's files, one a micro-batch, in two tasks."""
         reader = spark.readStream.schema("id bigint, k int").option("maxFilesPerTrigger", 1)
         return reader.json(str(self.source)).repartition(2)
 
 
-def faulty_writer(uri: str, fault: Path) -> Any:
+def faulty_writer(uri: str, work: Work) -> Any:
     """What `batch_writer` gives, which comes to each of `POINTS` in this order."""
     write = batch_writer(uri, partition_by="k", commitTimeout="60s")
     commit_of = SparkJob.commit
 
     def faulty_commit(self: SparkJob, *args: Any, **said: Any) -> Any:
-        at("before_request", fault)
+        work.at("before_request")
         return commit_of(self, *args, **said)
 
     def waiting(*args: Any) -> Any:
-        at("request_put", fault)
+        work.at("request_put")
         return wait_for_result(*args)
 
     def write_batch(frame: DataFrame, number: int) -> None:
@@ -85,7 +84,7 @@ def faulty_writer(uri: str, fault: Path) -> Any:
             patch.setattr(SparkJob, "commit", faulty_commit)
             patch.setattr("s3commit.writer.job.wait_for_result", waiting)
             write(frame, number)
-        at("committed", fault)
+        work.at("committed")
 
     return write_batch
 
@@ -104,7 +103,7 @@ def ids(spark: SparkSession, place: Place, tmp_path: Path) -> list[int]:
 
 def run(spark: SparkSession, work: Work, place: Place) -> BaseException | None:
     try:
-        writer = work.frames(spark).writeStream.foreachBatch(faulty_writer(place.uri, work.fault))
+        writer = work.frames(spark).writeStream.foreachBatch(faulty_writer(place.uri, work))
         writer = writer.option("checkpointLocation", str(work.checkpoint))
         writer.trigger(availableNow=True).start().awaitTermination()
     except Exception as error:
@@ -118,14 +117,14 @@ def test_i11_a_batch_replayed_after_a_failure_anywhere_is_there_once(
     committed = 0
     for point in POINTS:
         work.add_file()
-        work.fault.write_text(point)
+        work.fault = point
         error = run(spark, work, place)
         assert error is not None
         assert "FaultError" in str(error)
         # I1 and I2: the batch that died is there as a whole, or not at all.
         place.settle()
         assert ids(spark, place, tmp_path) in (list(range(committed)), list(range(work.rows)))
-        work.fault.unlink()
+        work.fault = ""
         assert run(spark, work, place) is None
         committed = work.rows
         assert ids(spark, place, tmp_path) == list(range(committed))

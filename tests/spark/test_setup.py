@@ -5,12 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pyarrow
-import pytest
-
-from s3commit.spark import WrongPythonError
-from s3commit.spark.frames import check_versions
-
 
 def test_a_worker_that_makes_no_client_loads_no_aws_library() -> None:
     code = "import sys, s3commit.spark; print(*{m.split('.')[0] for m in sys.modules})"
@@ -21,9 +15,3 @@ def test_a_worker_that_makes_no_client_loads_no_aws_library() -> None:
 
     assert "s3commit" in loaded
     assert not {"boto3", "botocore", "pyspark"} & set(loaded)
-
-
-def test_a_package_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pyarrow, "__version__", "17.0.0")
-    with pytest.raises(WrongPythonError, match=r"pyarrow 17\.0\.0 is too old: .*>=18\.0"):
-        check_versions()

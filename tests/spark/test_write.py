@@ -6,19 +6,15 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import pyarrow as pa
 import pyspark
 import pytest
 
-from s3commit.core.model.errors import (
-    AccessError,
-    InvalidInputError,
-    JobFailedError,
-    NotFoundError,
-)
+from s3commit.core.model.errors import AccessError, InvalidInputError, JobFailedError, NotFoundError
 from s3commit.core.model.job import Conditions
 from s3commit.core.model.states import JobState
 from s3commit.spark import CommitResult, frame_write, write
@@ -28,7 +24,6 @@ from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_f
 from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 
@@ -373,7 +368,16 @@ def test_options_are_parsed_from_pythons_values() -> None:
     assert options.conditions == Conditions(min_rows=1)
 
 
-def test_a_spark_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pyspark, "__version__", "3.4.4")
-    with pytest.raises(WrongPythonError, match=r"pyspark 3.4.4 is too old: this needs .*>=3.5$"):
+@pytest.mark.parametrize(
+    ("package", "version", "says"),
+    [
+        (pyspark, "3.4.4", r"pyspark 3\.4\.4 is too old: this needs pyspark>=3\.5$"),
+        (pa, "17.0.0", r"pyarrow 17\.0\.0 is too old: this needs pyarrow>=18\.0$"),
+    ],
+)
+def test_a_package_that_is_too_old_is_refused(
+    monkeypatch: pytest.MonkeyPatch, package: ModuleType, version: str, says: str
+) -> None:
+    monkeypatch.setattr(package, "__version__", version)
+    with pytest.raises(WrongPythonError, match=says):
         frame_write._parsed("s3://bucket/t/", "append", (), "parquet", {})

@@ -27,6 +27,7 @@ from s3commit.core.ports.bundle import Ports
 from tests.fakes.execution import run_execution
 from tests.fakes.executions import MemoryExecutions
 from tests.fakes.ledger import MemoryLedger
+from tests.lake import REQUEST, notify
 from tests.servers import patch_moto
 
 BUCKET = "tests-spark"
@@ -74,17 +75,7 @@ class TinyPipeline:
             arn = self._sqs.get_queue_attributes(QueueUrl=self._queue, AttributeNames=["QueueArn"])[
                 "Attributes"
             ]["QueueArn"]
-            rules = [
-                {
-                    "QueueArn": arn,
-                    "Events": ["s3:ObjectCreated:*"],
-                    "Filter": {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}},
-                }
-                for suffix in (".pendingset", "/request.json")
-            ]
-            self.s3.put_bucket_notification_configuration(
-                Bucket=name, NotificationConfiguration={"QueueConfigurations": rules}
-            )
+            notify(self.s3, name, arn, ".pendingset", REQUEST)
 
     def held(self) -> contextlib.AbstractContextManager[object]:
         """Meanwhile nothing is done about the events; they wait."""

@@ -14,23 +14,14 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.spark.files import write_rows
 from s3commit.spark.options import MB, parse_options
 from s3commit.spark.schema import check_schema
-from s3commit.writer.environment import SystemEnvironment
+from s3commit.writer.environment import Environment
 from s3commit.writer.task import Task
 from s3commit.writer.transfer import UploadSettings
-from tests.fakes.store import MemoryObjectStore
+from tests.writer.support import Forgetful, resident_bytes
 
 JOB = "49f3d0eb-15fa-4d99-95ae-ddd67f0abad4"
 WIDTH = 256
 ROWS = 5000
-
-
-class Forgetful(MemoryObjectStore):
-    """Keeps no part's bytes, so that what is measured is the writer's."""
-
-    def upload_part(
-        self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
-    ) -> str:
-        return super().upload_part(bucket, key, upload_id, number, b"")
 
 
 def batches(megabytes: int, partitions: int) -> Iterator[pa.RecordBatch]:
@@ -56,20 +47,13 @@ def main() -> None:
         "a",
         Forgetful("bucket"),
         settings=UploadSettings(),
-        environment=SystemEnvironment(),
+        environment=Environment(),
     )
     checked = check_schema(schema, options.partition_by)
-    before = _status("VmRSS")
+    before = resident_bytes("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again
     write_rows(task, 0, batches(500, partitions), options, checked)
-    print(_status("VmHWM") - before)
-
-
-def _status(name: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) * 1024
-    raise LookupError(name)
+    print(resident_bytes("VmHWM") - before)
 
 
 if __name__ == "__main__":

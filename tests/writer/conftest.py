@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from s3commit.writer.connect import forget_connections
 from s3commit.writer.job import Job, open_job
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
-from tests.writer.support import (
-    BUCKET,
-    DESTINATION,
-    JOB,
-    ScriptedEnvironment,
-)
+from tests.lake import Lake, lake_on
+from tests.writer.support import BUCKET, DESTINATION, JOB, ScriptedEnvironment
 
 
 @pytest.fixture(autouse=True)
 def no_connections_of_another_test() -> None:
     """A job or task that travelled connects by what the environment says in this test."""
     forget_connections()
+
+
+@pytest.fixture
+def lake(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
+    with lake_on(moto_endpoint, monkeypatch) as lake:
+        yield lake
 
 
 @pytest.fixture

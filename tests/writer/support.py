@@ -5,21 +5,28 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import decode_pendingset
 from s3commit.core.model.job import CountedAttempt, Destination, JobResult, Outcome, PendingFile
 from s3commit.core.ports.objects import ObjectReader, ObjectStore, UploadStarter
+from s3commit.writer.environment import Environment
 from s3commit.writer.job import Job
 from s3commit.writer.parts import Target
 from s3commit.writer.stream import PendingUpload
 from s3commit.writer.transfer import MIB, PartSizes, Transfer, UploadSettings
+from tests.fakes.store import MemoryObjectStore
 
 BUCKET = "lake"
 DESTINATION = "s3://lake/t/"
 JOB = "0b6f6f0e-0000-4000-8000-000000000001"
 KEY = f"t/part-0-{JOB}.bin"
+
+T = TypeVar("T")
 
 
 def fake_id(nth: int) -> str:
@@ -27,7 +34,7 @@ def fake_id(nth: int) -> str:
     return f"00000000-0000-4000-8000-{nth:012d}"
 
 
-class ScriptedEnvironment:
+class ScriptedEnvironment(Environment):
     """Time passes by sleeping; ids count; ``on_sleep`` may act as the pipeline."""
 
     def __init__(self, on_sleep: Callable[[int], object] | None = None) -> None:
@@ -116,6 +123,32 @@ def result_of(job: Job, outcome: Outcome = Outcome.COMMITTED, **changes: object)
         "execution": "arn:aws:states:::execution/x",
     }
     return JobResult(**{**values, **changes})  # type: ignore[arg-type]
+
+
+class Forgetful(MemoryObjectStore):
+    """Keeps no part's bytes, so that what is measured is the writer's."""
+
+    received = 0
+
+    def upload_part(
+        self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
+    ) -> str:
+        self.received += len(body)
+        return super().upload_part(bucket, key, upload_id, number, b"")
+
+
+def resident_bytes(name: str) -> int:
+    """``VmRSS``, what this process has in memory, or ``VmHWM``, its peak."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+
+
+def beside(work: Callable[[], T]) -> Future[T]:
+    """Run ``work`` in a thread; its result or error is the future's."""
+    one_thread = ThreadPoolExecutor(1)
+    future = one_thread.submit(work)
+    one_thread.shutdown(wait=False)
+    return future
 
 
 @dataclass

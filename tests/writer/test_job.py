@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import s3commit
-from s3commit.core.formats.documents import (
-    decode_job,
-)
-from s3commit.core.model.errors import (
-    AccessError,
-    InvalidInputError,
-    NotFoundError,
-)
+from s3commit.core.formats.documents import decode_job
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.model.job import MAX_WHO, Conditions
 from s3commit.writer.job import open_job
 from s3commit.writer.who import this_program
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
-from tests.writer.support import (
-    BUCKET,
-    DESTINATION,
-    JOB,
-    ScriptedEnvironment,
-    fake_id,
-    visible,
-)
+from tests.writer.support import BUCKET, DESTINATION, JOB, ScriptedEnvironment, fake_id, visible
 
 # --- open
 
@@ -102,6 +90,18 @@ def test_no_access_is_one_clear_line(store: MemoryObjectStore) -> None:
     plan = FaultPlan().fail("put", AccessError("writing job.json: AccessDenied"))
     with pytest.raises(AccessError, match=r"no access to s3://lake/t/: writing job\.json"):
         open_job(DESTINATION, store=plan.wrap(store))
+
+
+def test_missing_credentials_are_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(AccessError, match=r"no AWS credentials .* no request was made"):
+        open_job(DESTINATION)
 
 
 def test_a_job_id_is_never_used_twice(store: MemoryObjectStore) -> None:

@@ -7,11 +7,7 @@ import pickle
 
 import pytest
 
-from s3commit.core.formats.documents import (
-    decode_request,
-    encode_request,
-    encode_result,
-)
+from s3commit.core.formats.documents import decode_request, encode_request, encode_result
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.formats.manifest import digest
 from s3commit.core.model.errors import (
@@ -37,7 +33,6 @@ from tests.writer.support import (
     JOB,
     ScriptedEnvironment,
     fake_id,
-    open_uploads,
     result_of,
 )
 
@@ -301,14 +296,7 @@ def test_i2_abort_after_a_commit_request_changes_nothing_and_says_so(
     assert standing(store, job) == CommitRequest(
         JOB, (attempt(),), job_sha256=digest_of_job(store, job)
     )
-
-
-def test_abort_after_a_commit_that_was_refused_says_that_nothing_is_visible(
-    job: Job, store: MemoryObjectStore
-) -> None:
-    with pytest.raises(OutcomeUnknownError):
-        job.commit([attempt()], timeout=0.1)
-    store.put(BUCKET, job.directory.result, encode_result(result_of(job, outcome=Outcome.ABORTED)))
+    end(store, job, Outcome.ABORTED)
     answer = job.abort("Spark gave the write up")
     assert not answer.accepted
     assert answer.message == f"job {JOB} has ended ABORTED: none of its files is visible"
@@ -364,26 +352,9 @@ def test_an_abort_that_fails_does_not_hide_the_error_of_the_block(
 # --- travel
 
 
-def test_a_job_travels_without_its_store(
-    store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_travels_with_its_settings(store: MemoryObjectStore) -> None:
+    """And without its store: tests/writer/test_processes.py works in other processes."""
     settings = UploadSettings(threads=2)
     job = open_job(DESTINATION, store=store, settings=settings, job_id=JOB)
     copy = pickle.loads(pickle.dumps(job))
     assert (copy.spec, copy.settings, copy.directory) == (job.spec, settings, job.directory)
-
-    made: list[object] = []
-
-    def shared_store(encryption: object) -> MemoryObjectStore:
-        made.append(encryption)
-        return store
-
-    monkeypatch.setattr("s3commit.writer.job.shared_store", shared_store)
-    with copy.task("0") as task, task.open("a") as file:
-        file.write(b"x")
-    copy.task("1")
-    assert made == [None]  # when it is needed, and kept
-    assert open_uploads(store) == [f"t/a-{JOB}"]
-    counted = pickle.loads(pickle.dumps(task.counted))
-    end(store, job, Outcome.COMMITTED)
-    assert job.commit([counted]).outcome is Outcome.COMMITTED

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -14,15 +15,9 @@ from pandas.testing import assert_frame_equal
 from pyarrow import csv, parquet
 
 import s3commit
-from tests.lake import Lake, lake_on
+from tests.lake import Lake
 
 ROWS = 1000
-
-
-@pytest.fixture
-def lake(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
-    with lake_on(moto_endpoint, monkeypatch) as lake:
-        yield lake
 
 
 @pytest.fixture
@@ -41,29 +36,22 @@ def frame() -> pd.DataFrame:
 def test_file_objects_of_a_task_take_what_every_library_writes(
     lake: Lake, frame: pd.DataFrame
 ) -> None:
-    polars_frame = pl.from_pandas(frame)
+    arrow, polars = pa.Table.from_pandas(frame), pl.from_pandas(frame)
+    writers: dict[str, Callable[[Any], object]] = {
+        "plain.csv": lambda file: file.write(b"n\n1\n"),
+        "arrow.parquet": partial(parquet.write_table, arrow),
+        "arrow.csv": partial(csv.write_csv, arrow),
+        "pandas.parquet": frame.to_parquet,
+        "pandas.csv": partial(frame.to_csv, index=False),
+        "polars.parquet": polars.write_parquet,
+        "polars.csv": polars.write_csv,
+        "lazy.parquet": polars.lazy().sink_parquet,
+    }
     with s3commit.open_job(f"s3://{lake.bucket}/t/") as job:
         with job.task("0") as task:
-
-            def opened(name: str) -> Any:
-                return task.open(name, rows=len(frame))
-
-            with opened("plain.csv") as file:
-                file.write(b"n\n1\n")
-            with opened("arrow.parquet") as file:
-                parquet.write_table(pa.Table.from_pandas(frame), file)
-            with opened("arrow.csv") as file:
-                csv.write_csv(pa.Table.from_pandas(frame), file)
-            with opened("pandas.parquet") as file:
-                frame.to_parquet(file)
-            with opened("pandas.csv") as file:
-                frame.to_csv(file, index=False)
-            with opened("polars.parquet") as file:
-                polars_frame.write_parquet(file)
-            with opened("polars.csv") as file:
-                polars_frame.write_csv(file)
-            with opened("lazy.parquet") as file:
-                polars_frame.lazy().sink_parquet(file)
+            for name, write in writers.items():
+                with task.open(name, rows=ROWS) as file:
+                    write(file)
         result = job.commit([task.counted])
     assert (result.files, result.rows) == (8, 8 * ROWS)
     for key in lake.visible("t/"):

@@ -5,40 +5,22 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 from s3commit.writer.transfer import MIB, Transfer, UploadSettings
-from tests.writer.support import JOB, stream_on
+from tests.writer.support import BUCKET, JOB, Forgetful, resident_bytes, stream_on
 
 STREAMS = 300
 KIB = 1024
 
 
-class ForgetfulStore:
-    """Takes parts and keeps none of their bytes, so that what is measured is the writer's."""
-
-    def __init__(self) -> None:
-        self.received = 0
-
-    def create_upload(
-        self, bucket: str, key: str, *, metadata: dict[str, str], content_type: str
-    ) -> str:
-        return key
-
-    def upload_part(
-        self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
-    ) -> str:
-        self.received += len(body)
-        return f'"{number}"'
-
-    def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
-        return
-
-
 def write_three_hundred() -> None:
     """Print by how many bytes the process grew, and how many it was given to write."""
-    store, total = ForgetfulStore(), 256 * KIB
-    transfer, chunk, before = Transfer(UploadSettings()), os.urandom(16 * KIB), _status("VmRSS")
+    store, total = Forgetful(BUCKET), 256 * KIB
+    transfer, chunk, before = (
+        Transfer(UploadSettings()),
+        os.urandom(16 * KIB),
+        resident_bytes("VmRSS"),
+    )
     streams = [stream_on(store, transfer, f"t/{number}-{JOB}") for number in range(STREAMS)]
     for _ in range(total // len(chunk)):
         for stream in streams:
@@ -47,12 +29,7 @@ def write_three_hundred() -> None:
         stream.close()
     transfer.close()
     assert store.received == STREAMS * total
-    print(_status("VmHWM") - before, STREAMS * total, _status("VmRSS") - before)
-
-
-def _status(name: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * KIB for line in lines if line.startswith(f"{name}:"))
+    print(resident_bytes("VmHWM") - before, STREAMS * total, resident_bytes("VmRSS") - before)
 
 
 def test_an_open_file_takes_the_memory_of_what_was_written_and_gives_it_back() -> None:

@@ -14,18 +14,12 @@ from s3commit.core.model.errors import PreconditionError
 from s3commit.writer.job import open_job
 from s3commit.writer.task import Task
 from tests.fakes.store import MemoryObjectStore
-from tests.lake import Lake, lake_on
+from tests.lake import Lake
 from tests.writer.support import BUCKET, DESTINATION, open_uploads
 from tests.writer.workers import die_in_task, write_part_of_job, write_task
 
 SPAWN = multiprocessing.get_context("spawn")  # nothing is inherited but the environment
 TASKS = 7
-
-
-@pytest.fixture
-def lake(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
-    with lake_on(moto_endpoint, monkeypatch) as lake:
-        yield lake
 
 
 @pytest.fixture(scope="module")

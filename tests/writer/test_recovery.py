@@ -24,7 +24,7 @@ from s3commit.writer.job import Job, open_job
 from s3commit.writer.transfer import MIB, MIN_PART_BYTES, PartSizes, UploadSettings
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
-from tests.lake import Lake, lake_on
+from tests.lake import Lake
 from tests.writer.support import (
     BUCKET,
     DESTINATION,
@@ -38,10 +38,9 @@ BODY = bytes(range(256)) * (11 * MIB // 256)  # three parts
 
 
 @pytest.fixture
-def lake(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
+def lake(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Lake:
     monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)  # its pauses
-    with lake_on(moto_endpoint, monkeypatch) as lake:
-        yield lake
+    return lake
 
 
 def failing(lake: Lake, operation: str, *, times: int, status: int = 500) -> list[int]:

@@ -28,6 +28,7 @@ from tests.writer.support import (
     JOB,
     KEY,
     Gate,
+    beside,
     completed_bytes,
     open_uploads,
     small,
@@ -107,14 +108,13 @@ def test_bytes_in_flight_are_bounded(store: MemoryObjectStore) -> None:
     plan.run_before("upload_part", gate.hold, nth=1).run_before("upload_part", gate.hold, nth=2)
     transfer = small(PART, in_flight=2 * PART)
     stream = stream_on(plan.wrap(store), transfer)
-    writer = threading.Thread(target=stream.write, args=(b"x" * (PART * 10),))
-    writer.start()
+    writing = beside(lambda: stream.write(b"x" * (PART * 10)))
     assert gate.entered.wait(30)
-    writer.join(0.05)
-    assert writer.is_alive()
+    with pytest.raises(TimeoutError):
+        writing.result(0.05)
     assert stream.tell() <= 3 * PART
     gate.opened.set()
-    writer.join(30)
+    writing.result(30)
     stream.close()
     assert len(completed_bytes(store, stream.pending)) == 10 * PART
 

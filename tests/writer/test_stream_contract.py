@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import io
 import os
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
 import pytest
 
-from s3commit.core.model.errors import (
-    AccessError,
-    S3CommitError,
-    TransientError,
-)
+from s3commit.core.model.errors import AccessError, S3CommitError, TransientError
 from s3commit.writer.parts import StreamClosedError
 from tests.fakes.faults import FaultPlan, Predicate
 from tests.fakes.store import MemoryObjectStore
@@ -28,6 +24,7 @@ from tests.writer.support import (
     KEY,
     Gate,
     ScriptedEnvironment,
+    beside,
     completed_bytes,
     open_uploads,
     small,
@@ -78,11 +75,8 @@ def test_w4_concurrent_writes_keep_each_write_whole(store: MemoryObjectStore) ->
         for _ in range(200):
             stream.write(bytes([value]) * 10)
 
-    threads = [threading.Thread(target=write, args=(value,)) for value in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, range(4)))
     stream.close()
     body = completed_bytes(store, stream.pending)
     assert len(body) == 8000
@@ -110,31 +104,15 @@ def test_f1_flush_never_fails_nor_asks_s3(store: MemoryObjectStore) -> None:
     stream.flush()
 
 
-def test_c1_c2_close_leaves_the_stream_closed_when_it_fails_and_never_tries_again(
-    store: MemoryObjectStore,
-) -> None:
-    plan = FaultPlan().fail("upload_part", TransientError("slow down"))
-    stream = stream_on(plan.wrap(store))
-    stream.write(b"x")
-    with pytest.raises(TransientError, match="slow down"):
-        stream.close()
-    assert stream.closed
-    plan.forget_calls()
-    stream.close()
-    assert plan.count() == 0
-
-
 def test_c3_close_waits_for_parts_on_their_way(store: MemoryObjectStore) -> None:
     gate = Gate()
     stream = stream_on(FaultPlan().run_before("upload_part", gate.hold).wrap(store), small(4))
     stream.write(b"abcd")
-    closing = threading.Thread(target=stream.close)
-    closing.start()
+    closing = beside(stream.close)
     assert gate.entered.wait(30)
-    assert closing.is_alive()
+    assert not closing.done()
     gate.opened.set()
-    closing.join(30)
-    assert stream.closed
+    closing.result(30)
     assert completed_bytes(store, stream.pending) == b"abcd"
 
 
@@ -162,17 +140,22 @@ def test_i1_c4_a_closed_file_is_invisible_and_what_was_there_stays(
     assert completed_bytes(store, stream.pending) == b"after"
 
 
-def test_i4_c5_a_failed_close_aborts_the_upload_and_names_no_file(store: MemoryObjectStore) -> None:
+def test_i4_c1_c2_c5_a_failed_close_aborts_the_upload_names_no_file_and_is_not_tried_again(
+    store: MemoryObjectStore,
+) -> None:
     plan = FaultPlan().fail("upload_part", TransientError("no"), nth=3)
     stream = stream_on(plan.wrap(store), small(4))
     stream.write(b"abcdefgh")
     stream.write(b"i")
     with pytest.raises(TransientError):
         stream.close()
-    assert stream.failed
+    assert (stream.failed, stream.closed) == (True, True)
     with pytest.raises(StreamClosedError, match="failed"):
         _ = stream.pending
     assert open_uploads(store) == []
+    plan.forget_calls()
+    stream.close()
+    assert plan.count() == 0
 
 
 def test_c5_an_abort_that_fails_does_not_hide_the_error_of_the_part(
@@ -275,23 +258,13 @@ def test_i4_a4_abort_during_an_upload_stops_a_writer_that_waits_for_room(
     gate = Gate()
     plan = FaultPlan().run_before("upload_part", gate.hold)
     stream = stream_on(plan.wrap(store), small(4, in_flight=4))
-    caught: list[BaseException] = []
-
-    def write() -> None:
-        try:
-            stream.write(b"x" * 4000)
-        except OSError as error:
-            caught.append(error)
-
-    writer, aborter = threading.Thread(target=write), threading.Thread(target=stream.abort)
-    writer.start()
+    writing = beside(lambda: stream.write(b"x" * 4000))
     assert gate.entered.wait(30)
-    aborter.start()
-    writer.join(30)  # before the part on its way is done
-    assert not writer.is_alive()
+    aborting = beside(stream.abort)
+    with pytest.raises(StreamClosedError):
+        writing.result(30)  # before the part on its way is done
     gate.opened.set()
-    aborter.join(30)
-    assert isinstance(caught[0], StreamClosedError)
+    aborting.result(30)
     assert stream.aborted
     assert open_uploads(store) == []
     assert plan.count("upload_part") == 1
@@ -304,25 +277,15 @@ def test_i4_a4_abort_during_close_makes_close_fail_and_leaves_nothing(
     plan = FaultPlan().run_before("upload_part", gate.hold)
     stream = stream_on(plan.wrap(store), small(4, threads=1, in_flight=8))
     stream.write(b"x" * 8)
-    caught: list[BaseException] = []
-
-    def close() -> None:
-        try:
-            stream.close()
-        except S3CommitError as error:
-            caught.append(error)
-
-    closer, aborter = threading.Thread(target=close), threading.Thread(target=stream.abort)
-    closer.start()
+    closing = beside(stream.close)
     assert gate.entered.wait(30)
-    aborter.start()
+    aborting = beside(stream.abort)
     assert stream._parts.stopped.wait(30)
     gate.opened.set()
-    closer.join(30)
-    aborter.join(30)
-    assert [error.code for error in caught if isinstance(error, S3CommitError)] == [
-        "STREAM_ABORTED"
-    ]
+    with pytest.raises(S3CommitError) as caught:
+        closing.result(30)
+    aborting.result(30)
+    assert caught.value.code == "STREAM_ABORTED"
     assert stream.aborted
     assert plan.count("upload_part") == 1
     assert open_uploads(store) == []
@@ -348,13 +311,7 @@ def test_q1_statistics_are_readable_during_and_after_close(store: MemoryObjectSt
     assert statistics.bytes_written == statistics.bytes_uploaded == 10
     assert statistics.parts_submitted == statistics.parts_uploaded == 3
     assert statistics.parts_failed == 0
-
-
-def test_q1_counts_have_hadoops_names(store: MemoryObjectStore) -> None:
-    stream = stream_on(store, small(4))
-    stream.write(b"x" * 10)
-    stream.close()
-    assert stream.statistics.counters == {
+    assert statistics.counters == {  # Hadoop's names
         "stream_write_bytes": 10,
         "stream_write_total_data": 10,
         "stream_write_block_uploads": 3,
@@ -369,10 +326,9 @@ def test_h1_progress_shows_from_another_thread_while_close_takes_long(
     plan = FaultPlan().run_before("upload_part", gate.hold, nth=3)
     stream = stream_on(plan.wrap(store), small(4, threads=1))
     stream.write(b"x" * 12)
-    closing = threading.Thread(target=stream.close)
-    closing.start()
+    closing = beside(stream.close)
     assert gate.entered.wait(30)
     assert (stream.statistics.parts_uploaded, stream.closed) == (2, False)
     gate.opened.set()
-    closing.join(30)
+    closing.result(30)
     assert (stream.statistics.parts_uploaded, stream.closed) == (3, True)

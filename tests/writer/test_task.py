@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,7 @@ from tests.writer.support import (
     JOB,
     Gate,
     ScriptedEnvironment,
+    beside,
     completed_bytes,
     fake_id,
     files_of,
@@ -254,21 +255,13 @@ def test_i4_a_file_whose_start_comes_back_after_the_abort_is_aborted(
     gate = Gate()
     plan.run_after("create_upload", gate.hold)
     task = job.task("0")
-    caught: list[S3CommitError] = []
-
-    def open_late() -> None:
-        try:
-            task.open("a")
-        except S3CommitError as error:
-            caught.append(error)
-
-    opener = threading.Thread(target=open_late)
-    opener.start()
+    opening = beside(lambda: task.open("a"))
     assert gate.entered.wait(30)
     task.abort()
     gate.opened.set()
-    opener.join(30)
-    assert [error.code for error in caught] == ["TASK_ENDED"]
+    with pytest.raises(S3CommitError) as caught:
+        opening.result(30)
+    assert caught.value.code == "TASK_ENDED"
     assert open_uploads(store) == []
 
 
@@ -279,11 +272,8 @@ def test_files_may_be_written_from_many_threads(job: Job, store: MemoryObjectSto
         with task.open(f"p={number}/f") as file:
             file.write(bytes([number]) * 1000)
 
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(write, range(16)))
     counted = task.finish()
     assert counted is not None
     for file in files_of(store, job, counted):

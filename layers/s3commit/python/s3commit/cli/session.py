@@ -23,7 +23,7 @@ from s3commit.core.ports.bundle import Clock, Execution, Executions, ParallelMap
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectStore
 from s3commit.writer.connect import has_pipeline
-from s3commit.writer.environment import Environment, SystemEnvironment
+from s3commit.writer.environment import Environment
 
 T = TypeVar("T")
 WORKERS = 16
@@ -40,7 +40,7 @@ class Session:
     def __init__(self) -> None:
         self.out = Output()
         self.clock: Clock = SystemClock()
-        self.environment: Environment = SystemEnvironment()
+        self.environment = Environment()
         self.parallel: ParallelMap = ThreadMap(WORKERS)  # results in any order
         self.ledgers: dict[str, Ledger] = {}
         self.machines: dict[str, Executions] = {}

@@ -6,19 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.formats.documents import CommittedFile
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job.documents import read_commit_manifest
 from s3commit.core.job.idempotency_key import hinted_job
 from s3commit.core.model.amounts import many
-from s3commit.core.model.errors import (
-    InvalidInputError,
-    NotFoundError,
-)
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.locks import key_digest
 from s3commit.spark.options import Options
-from s3commit.writer.connect import shared_client
+from s3commit.writer.connect import shared_store
 
 # Of a job with more files, this many are looked at, evenly spread.
 LOOKED_AT: Final = 1_000
@@ -60,7 +56,7 @@ def earlier_job(options: Options) -> Earlier | None:
     """
     if options.idempotency_key is None:
         return None
-    store, destination = S3ObjectStore(shared_client()), options.destination
+    store, destination = shared_store(None), options.destination
     holder = hinted_job(store, destination, key_digest(options.idempotency_key))
     directory = JobDirectory(destination, holder)
     if not holder or store.head(destination.bucket, directory.commits) is None:
@@ -69,7 +65,7 @@ def earlier_job(options: Options) -> Earlier | None:
 
 
 def _with_files(directory: JobDirectory) -> Earlier:
-    store = S3ObjectStore(shared_client())
+    store = shared_store(None)
     try:
         _, files = read_commit_manifest(store, directory)
     except (NotFoundError, InvalidInputError):  # s3commit fsck says what is wrong with it

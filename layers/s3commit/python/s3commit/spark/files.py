@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+from pyarrow import parquet
 
 from s3commit.spark.options import MB, Options
-from s3commit.spark.parquet import CODECS, Output, ParquetEncoder, Sink
+from s3commit.spark.parquet import CODECS, Output, Sink, open_writer
 from s3commit.spark.partitions import runs
 from s3commit.spark.schema import WriteSchema, arrow_schema
 from s3commit.writer.task import Task
@@ -57,7 +58,7 @@ class DataFile:
         self._batches: list[pa.RecordBatch] = []
         self._output: Output | None = None
         self._sink: Sink | None = None
-        self._encoder: ParquetEncoder | None = None
+        self._writer: parquet.ParquetWriter | None = None
         self._cut = False
 
     @property
@@ -83,20 +84,24 @@ class DataFile:
     def flush(self) -> None:
         """Encode all rows that wait, as one row group."""
         batches, self._batches, self.waiting = self._batches, [], 0
-        if self._encoder is None:
-            self._encoder = ParquetEncoder(self.open(), self._layout.schema, self._layout.codec)
         if batches:
-            self._encoder.write(pa.Table.from_batches(batches))
+            rows = pa.Table.from_batches(batches)
+            self._open_writer(rows).write_table(rows, row_group_size=rows.num_rows)
 
     def close(self) -> None:
-        """Encode the rest, write the end and seal the output."""
+        """Encode the rest, write the footer and seal the output."""
         self.flush()
-        assert self._encoder is not None  # noqa: S101 - flush opens it
-        assert self._output is not None  # noqa: S101
-        self._encoder.close()
+        self._open_writer(None).close()
         if not self._cut:
+            assert self._output is not None  # noqa: S101 - the writer has opened it
             self._output.rows = self.rows
             self._output.seal()
+
+    def _open_writer(self, first: pa.Table | None) -> parquet.ParquetWriter:
+        if self._writer is None:
+            schema, codec = self._layout.schema, self._layout.codec
+            self._writer = open_writer(self.open(), schema, codec, first)
+        return self._writer
 
     def discard(self) -> None:
         """Write nothing more to the output, which the task aborts; from any thread."""

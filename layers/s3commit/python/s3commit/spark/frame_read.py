@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
@@ -36,16 +35,16 @@ def read(
     `NotFoundError` if the job is not committed there, or has no file.
     """
     destination = parse_destination(path)
-    root = _Root(scheme, destination.bucket)
+    bucket = destination.bucket
     reader = spark.read.format(format).options(**options)
     if schema is not None:
         reader = reader.schema(schema)
-    paths = [root.uri(destination.prefix)]
+    paths = [_uri(scheme, bucket, destination.prefix)]
     if job_id is not None:
         keys = _files_of(JobDirectory(destination, check_job_id(job_id)))
         # Keys may have the characters of a pattern.
         reader = reader.option("__globPaths__", "false").option("basePath", paths[0])
-        paths = [root.uri(key) for key in keys]
+        paths = [_uri(scheme, bucket, key) for key in keys]
     try:
         return reader.load(paths)
     except Exception as error:
@@ -59,26 +58,18 @@ def read(
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class _Root:
-    """A bucket, as Spark's file system names it."""
-
-    scheme: str
-    bucket: str
-
-    def uri(self, key: str) -> str:
-        return f"{self.scheme}://{self.bucket}/{key}"
+def _uri(scheme: str, bucket: str, key: str) -> str:
+    return f"{scheme}://{bucket}/{key}"
 
 
 def _files_of(directory: JobDirectory) -> list[str]:
     """The keys of the job's files, as its commit manifest lists them."""
-    from s3commit.aws.s3 import S3ObjectStore  # noqa: PLC0415
     from s3commit.core.job.documents import read_commit_manifest  # noqa: PLC0415
-    from s3commit.writer.connect import shared_client  # noqa: PLC0415
+    from s3commit.writer.connect import shared_store  # noqa: PLC0415
 
     where = directory.destination.uri
     try:
-        _, files = read_commit_manifest(S3ObjectStore(shared_client()), directory)
+        _, files = read_commit_manifest(shared_store(None), directory)
     except NotFoundError as error:
         raise NotFoundError(
             f"job {directory.job_id} is not committed at {where}: there is no {directory.commits}"

@@ -13,11 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.core.model import errors
-from s3commit.core.model.errors import (
-    InvalidInputError,
-    JobFailedError,
-    S3CommitError,
-)
+from s3commit.core.model.errors import InvalidInputError, JobFailedError, S3CommitError
 from s3commit.core.model.job import Conflict, JobResult, Scope
 from s3commit.spark.frames import (
     NOT_EMPTY,

@@ -8,12 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from s3commit.core.formats.layout import is_data
-from s3commit.core.model.errors import (
-    AccessError,
-    InvalidInputError,
-    NotFoundError,
-    S3CommitError,
-)
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.job import Destination
 
 if TYPE_CHECKING:
@@ -41,21 +36,14 @@ class WrongPythonError(S3CommitError):
 def check_versions() -> None:
     """Raise `WrongPythonError` if a package is missing or too old."""
     for package, least in LEAST.items():
-        if _release_of(package) < least:
-            raise _too_old(package, least)
-
-
-def _release_of(package: str) -> tuple[int, ...]:
-    try:
-        found = str(__import__(package).__version__)
-    except ImportError as error:
-        raise WrongPythonError(f"{package} is not installed here: {_SOURCES[package]}") from error
-    return tuple(int(number) for number in found.split(".")[:2])
-
-
-def _too_old(package: str, least: tuple[int, ...]) -> WrongPythonError:
-    found, wanted = __import__(package).__version__, ".".join(map(str, least))
-    return WrongPythonError(f"{package} {found} is too old: this needs {package}>={wanted}")
+        try:
+            found = str(__import__(package).__version__)
+        except ImportError as error:
+            where = _SOURCES[package]
+            raise WrongPythonError(f"{package} is not installed here: {where}") from error
+        if tuple(map(int, found.split(".")[:2])) < least:
+            wanted = ".".join(map(str, least))
+            raise WrongPythonError(f"{package} {found} is too old: this needs {package}>={wanted}")
 
 
 def refused(why: str) -> InvalidInputError:

@@ -69,37 +69,23 @@ class Sink:
         """The owner closes the output."""
 
 
-class ParquetEncoder:
-    """Turns rows into the bytes of one file, a row group for each `write`."""
+def open_writer(
+    sink: Sink, schema: pa.Schema, codec: str, first: pa.Table | None
+) -> parquet.ParquetWriter:
+    """A writer of one file, whose ``first`` rows, if any, say which columns get a dictionary.
 
-    def __init__(self, sink: Sink, schema: pa.Schema, codec: str) -> None:
-        self._sink = sink
-        self._schema = schema
-        self._codec = codec
-        self._writer: parquet.ParquetWriter | None = None
-
-    def write(self, rows: pa.Table) -> None:
-        """Add ``rows``, at least one, as a row group."""
-        if self._writer is None:
-            self._writer = self._open(dictionary_columns(rows))
-        self._writer.write_table(rows, row_group_size=rows.num_rows)
-
-    def close(self) -> None:
-        """Write the footer; the sink stays open."""
-        writer = self._writer or self._open(())
-        writer.close()
-
-    def _open(self, dictionaries: tuple[str, ...]) -> parquet.ParquetWriter:
-        return parquet.ParquetWriter(
-            pa.PythonFile(self._sink, mode="w"),
-            self._schema,
-            compression=self._codec,
-            compression_level=_LEVELS.get(self._codec),
-            # As Spark's own writer does: readers skip pages, and small decimals are integers.
-            write_page_index=True,
-            store_decimal_as_integer=True,
-            use_dictionary=list(dictionaries),
-        )
+    Closing it writes the footer, and leaves ``sink`` open.
+    """
+    return parquet.ParquetWriter(
+        pa.PythonFile(sink, mode="w"),
+        schema,
+        compression=codec,
+        compression_level=_LEVELS.get(codec),
+        # As Spark's own writer does: readers skip pages, and small decimals are integers.
+        write_page_index=True,
+        store_decimal_as_integer=True,
+        use_dictionary=[] if first is None else list(dictionary_columns(first)),
+    )
 
 
 def dictionary_columns(rows: pa.Table) -> tuple[str, ...]:

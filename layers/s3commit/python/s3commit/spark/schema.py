@@ -108,16 +108,15 @@ def _refused(message: str) -> InvalidInputError:
 
 
 def _check_names(struct: StructType, prefix: str) -> None:
-    seen: dict[str, str] = {}
-    for column in struct.fields:
-        other = seen.setdefault(column.name.lower(), column.name)
-        if other is not column.name and seen[column.name.lower()] != column.name:
+    names, seen = struct.names, dict[str, str]()
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
             raise _refused(
-                f"columns {prefix}{other} and {prefix}{column.name} differ in case only, which "
+                f"columns {prefix}{other} and {prefix}{name} differ in case only, which "
                 "Spark can not tell apart when it reads; rename one"
             )
-    if len(seen) < len(struct.fields):
-        names = [column.name for column in struct.fields]
+    if len(seen) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise _refused(f"column {prefix}{twice} is there twice; rename one")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final, Protocol
 
 from s3commit.core.model.errors import (
@@ -42,13 +43,7 @@ def put_first(store: WriterStore, bucket: str, key: str, body: bytes, *, max_byt
 
 def put_own(store: WriterStore, bucket: str, key: str, body: bytes) -> None:
     """Put ``body`` where nothing else may stand. Raises `PreconditionError` if something does."""
-    try:
-        stands = put_first(store, bucket, key, body, max_bytes=len(body))
-    except InvalidInputError as error:  # TOO_LARGE: another object, for sure
-        raise _taken(bucket, key) from error
-    if stands != body:
-        raise _taken(bucket, key)
-
-
-def _taken(bucket: str, key: str) -> PreconditionError:
-    return PreconditionError(f"another object stands at s3://{bucket}/{key}; it was left alone")
+    with suppress(InvalidInputError):  # TOO_LARGE: another object, for sure
+        if put_first(store, bucket, key, body, max_bytes=len(body)) == body:
+            return
+    raise PreconditionError(f"another object stands at s3://{bucket}/{key}; it was left alone")

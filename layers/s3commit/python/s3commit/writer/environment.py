@@ -5,46 +5,28 @@ from __future__ import annotations
 import time
 import uuid
 from datetime import UTC, datetime
-from typing import Protocol
 
 
-class Environment(Protocol):
-    """Time, ids and waiting come in through this, so that tests can decide them."""
+class Environment:
+    """The machine's own clock, and random UUIDs; tests put another one in its place.
+
+    Stateless, so it can be pickled with a job.
+    """
 
     def epoch(self) -> float:
         """Seconds since 1970, for documents."""
-        ...
-
-    def monotonic(self) -> float:
-        """Seconds since some moment, for limits; never goes back."""
-        ...
-
-    def new_id(self) -> str:
-        """A new UUID."""
-        ...
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-        ...
-
-
-class SystemEnvironment:
-    """The machine's own clock, and random UUIDs. Stateless, so it can be pickled with a job."""
-
-    def epoch(self) -> float:
-        """See `Environment.epoch`."""
         return time.time()
 
     def monotonic(self) -> float:
-        """See `Environment.monotonic`."""
+        """Seconds since some moment, for limits; never goes back."""
         return time.monotonic()
 
     def new_id(self) -> str:
-        """See `Environment.new_id`."""
+        """A new UUID."""
         return str(uuid.uuid4())
 
     def sleep(self, seconds: float) -> None:
-        """See `Environment.sleep`."""
+        """Wait."""
         time.sleep(seconds)
 
 

@@ -22,11 +22,7 @@ from typing import Any, Final, Self, TypeVar
 
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import Encryption, make_client
-from s3commit.core.formats.documents import (
-    MAX_JOB_BYTES,
-    encode_job,
-    refuse_two_attempts,
-)
+from s3commit.core.formats.documents import MAX_JOB_BYTES, encode_job, refuse_two_attempts
 from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
 from s3commit.core.formats.manifest import digest
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
@@ -47,7 +43,7 @@ from s3commit.core.model.locks import key_digest
 from s3commit.version import __version__
 from s3commit.writer.conditional_put import WriterStore, put_first
 from s3commit.writer.connect import check_pipeline, no_bucket, shared_store
-from s3commit.writer.environment import Environment, SystemEnvironment, timestamp
+from s3commit.writer.environment import Environment, timestamp
 from s3commit.writer.requests import (
     AbortAnswer,
     Patience,
@@ -80,7 +76,7 @@ class Job:
     spec: JobSpec
     settings: UploadSettings = field(default_factory=UploadSettings)
     encryption: Encryption | None = None
-    environment: Environment = field(default_factory=SystemEnvironment)
+    environment: Environment = field(default_factory=Environment)
     _store: WriterStore | None = field(default=None, repr=False, compare=False)
     _asked: bool = field(default=False, repr=False, compare=False)
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT
@@ -115,10 +111,6 @@ class Job:
             encryption=self.encryption,
             task_count=task_count,
         )
-
-    def connect(self, store: WriterStore) -> None:
-        """Use ``store`` from here on: for a process that has one, and need not make another."""
-        self._store = store
 
     def commit(
         self,
@@ -224,7 +216,7 @@ def open_job(
     ``JOB_EXISTS``), `NotFoundError` (``NO_BUCKET``, ``NO_PIPELINE``), `AccessError`,
     `TransientError`.
     """
-    environment = environment or SystemEnvironment()
+    environment = environment or Environment()
     directory = parse_destination(destination)
     spec = JobSpec(
         job_id=check_job_id(environment.new_id() if job_id is None else job_id),

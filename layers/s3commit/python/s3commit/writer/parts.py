@@ -157,7 +157,9 @@ class Parts:
         when stopped: an abort does not wait for the rest of a long write.
         """
         try:
-            self.check_room(self._taken + len(view))
+            if self._taken + len(view) > self._transfer.settings.parts.capacity:
+                what = "file is larger than S3's parts can hold"
+                raise OSError(errno.EFBIG, what, self._target.uri)
             while len(view):
                 if self.stopped.is_set():
                     raise StreamClosedError(f"write to {self._target.uri}, which is aborted")
@@ -205,12 +207,6 @@ class Parts:
             return error
         self._dropped = True
         return None
-
-    def check_room(self, length: int) -> None:
-        """Raise `OSError` (EFBIG) if a file of ``length`` bytes is more than S3 takes."""
-        if length > self._transfer.settings.parts.capacity:
-            what = "file is larger than S3's parts can hold"
-            raise OSError(errno.EFBIG, what, self._target.uri)
 
     def raise_error(self) -> None:
         """Raise the first error that was noted, if any."""

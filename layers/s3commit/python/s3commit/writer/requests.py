@@ -87,8 +87,8 @@ def request_commit(
             code="ABORT_REQUESTED",
         )
     raise PreconditionError(
-        f"job {directory.job_id}: another commit request, with {_count(standing)}, stands and"
-        f" decides; see {_uri(directory)}",
+        f"job {directory.job_id}: another commit request, with {len(standing.attempts)} attempts,"
+        f" stands and decides; see {_uri(directory)}",
         code="OTHER_REQUEST",
     )
 
@@ -108,10 +108,11 @@ def request_abort(store: WriterStore, directory: JobDirectory, reason: str) -> A
     standing = _read(stands, directory)
     if isinstance(standing, AbortRequest):
         return AbortAnswer(True, f"abort of job {job_id} was requested before")
-    ended = _ended(store, directory)
-    if ended is not None and ended.outcome is not Outcome.COMMITTED:
-        line = f"job {job_id} has ended {ended.outcome}: none of its files is visible"
-        return AbortAnswer(False, line)
+    with suppress(S3CommitError):  # there is no result, or none that can be read
+        ended = read_result(store, directory).outcome
+        if ended is not Outcome.COMMITTED:
+            line = f"job {job_id} has ended {ended}: none of its files is visible"
+            return AbortAnswer(False, line)
     return AbortAnswer(
         False,
         f"job {job_id} is not aborted: its commit was requested first, and the pipeline decides;"
@@ -169,14 +170,6 @@ def _put_again(store: WriterStore, directory: JobDirectory) -> None:
         store.put(bucket, key, stands.body, if_match=stands.facts.etag)
 
 
-def _ended(store: WriterStore, directory: JobDirectory) -> JobResult | None:
-    """The job's result, if there is one that can be read."""
-    try:
-        return read_result(store, directory)
-    except S3CommitError:
-        return None
-
-
 def _put_commit(
     store: WriterStore, directory: JobDirectory, body: bytes, patience: Patience
 ) -> bytes:
@@ -226,10 +219,6 @@ def _unknown(directory: JobDirectory, why: str) -> OutcomeUnknownError:
         f" with `s3commit show {directory.typed}`, or as execution {job_id} in the Step Functions"
         " console"
     )
-
-
-def _count(request: CommitRequest) -> str:
-    return f"{len(request.attempts)} attempts"
 
 
 def _uri(directory: JobDirectory) -> str:

@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from s3commit.core.model.job import PendingFile
 from s3commit.core.ports.objects import UploadStarter
-from s3commit.writer.environment import Environment, SystemEnvironment
-from s3commit.writer.parts import (
-    AbortReport,
-    Parts,
-    StreamClosedError,
-    StreamStatistics,
-    Target,
-)
+from s3commit.writer.environment import Environment
+from s3commit.writer.parts import AbortReport, Parts, StreamClosedError, StreamStatistics, Target
 from s3commit.writer.transfer import Transfer
 
 if TYPE_CHECKING:
@@ -62,7 +56,7 @@ class PendingUpload(io.BufferedIOBase):
         super().__init__()
         self.target = target
         self.rows = rows
-        self._environment = environment or SystemEnvironment()
+        self._environment = environment or Environment()
         self._state = _State.OPEN
         self._writing = threading.RLock()  # held through a write, close or abort
         self._etags: tuple[str, ...] = ()

@@ -33,7 +33,8 @@ _COPIED_BYTES: Final = 1024 * 1024
 class Task:
     """Writes files for a job; made by `Job.task`.
 
-    As a ``with`` block it is finished at the end (see `counted`), and aborted by an exception.
+    As a ``with`` block it is finished at the end, and aborted by an exception. ``counted`` is then
+    what `finish` returned: what the driver passes to `Job.commit`.
     Safe for use from several threads. Before its first file it can be pickled: the store does not
     travel, another process connects by the standard AWS configuration. Two copies are one try: the
     second of them to finish is refused.
@@ -62,12 +63,7 @@ class Task:
         self._streams: dict[str, PendingUpload | None] = {}
         self._lock = threading.Lock()
         self._ended = False
-        self._counted: CountedAttempt | None = None
-
-    @property
-    def counted(self) -> CountedAttempt | None:
-        """What `finish` returned: what the driver passes to `Job.commit`."""
-        return self._counted
+        self.counted: CountedAttempt | None = None
 
     def open(
         self,
@@ -138,15 +134,15 @@ class Task:
         same.
         """
         with self._lock:
-            if self._counted is not None:
-                return self._counted
+            if self.counted is not None:
+                return self.counted
             self._check_running()
             files = tuple(stream.pending for stream in self._whole_streams())
             if files:
-                self._counted = self._put_manifest(files)
+                self.counted = self._put_manifest(files)
             self._ended = True
         self.transfer.close()
-        return self._counted
+        return self.counted
 
     def abort(self) -> list[Exception]:
         """Abort the uploads of all files, closed ones too; return what could not be done.

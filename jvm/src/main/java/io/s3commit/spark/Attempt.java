@@ -9,13 +9,13 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Semaphore;
-import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.spark.util.ThreadUtils;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -36,7 +36,7 @@ final class Attempt {
   private final Map<String, PendingFile> files = new ConcurrentHashMap<>();
   private final Set<String> wanted = ConcurrentHashMap.newKeySet();
   private final Semaphore room = new Semaphore(WAITING_PARTS);
-  private final ThreadPoolExecutor threads;
+  private final ExecutorService threads;
   private final PendingFileSystem view;
   private boolean ended;
 
@@ -51,22 +51,12 @@ final class Attempt {
     this.taskId = String.format(Locale.ROOT, "%05d", task);
     this.attemptId = attemptId;
     this.localFile = localFile;
-    this.threads = pool();
+    this.threads = threads();
     this.view = PendingFileSystem.of(this, conf);
   }
 
-  private ThreadPoolExecutor pool() {
-    ThreadPoolExecutor pool =
-        new ThreadPoolExecutor(
-            THREADS, THREADS, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), this::thread);
-    pool.allowCoreThreadTimeOut(true);
-    return pool;
-  }
-
-  private Thread thread(Runnable work) {
-    Thread thread = new Thread(work, "s3commit-upload-" + taskId);
-    thread.setDaemon(true);
-    return thread;
+  private ExecutorService threads() {
+    return ThreadUtils.newDaemonFixedThreadPool(THREADS, "s3commit-upload-" + taskId);
   }
 
   /** Where Spark's writer is to write the file {@code relative} to the destination. */
@@ -155,7 +145,7 @@ final class Attempt {
       interrupted = true;
     }
     try {
-      int left = Aborting.abort(files.values(), pool(), deadline);
+      int left = Aborting.abort(files.values(), threads(), deadline);
       if (left > 0) {
         LOG.warn("{} uploads of task {} are left to the pipeline, which aborts them", left, taskId);
       }

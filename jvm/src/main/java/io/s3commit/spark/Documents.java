@@ -1,23 +1,23 @@
 package io.s3commit.spark;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
-import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HexFormat;
 import java.util.List;
-import java.util.Locale;
 
 /** The documents that client and pipeline exchange (docs/protocol.md, "Formats"). */
 final class Documents {
-  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final ObjectMapper JSON =
+      new ObjectMapper().enable(DeserializationFeature.FAIL_ON_MISSING_CREATOR_PROPERTIES);
   private static final Comparator<Counted> BY_TASK = Comparator.comparing(Counted::taskId);
   private static final String CLIENT = "s3commit-native/" + version();
 
@@ -26,17 +26,18 @@ final class Documents {
   static byte[] job(Job job, String createdAt, Who who) {
     ObjectNode node = versioned(1, job.id());
     node.put("destination", job.directory().destinationUri());
-    node.put("conflict", job.conflict());
-    node.put("scope", job.scope());
+    node.put("conflict", job.target().replaces().conflict);
+    node.put("scope", job.target().replaces().scope);
     node.putArray("partitionBy");
-    node.put("idempotencyKey", keyDigest(job.options().idempotencyKey()));
+    Options options = job.target().options();
+    node.put("idempotencyKey", keyDigest(options.idempotencyKey()));
     node.put("createdAt", createdAt);
     node.put("client", CLIENT);
     ObjectNode conditions = node.putObject("conditions");
-    if (job.options().minFiles() > 0) {
-      conditions.put("minFiles", job.options().minFiles());
+    if (options.minFiles() > 0) {
+      conditions.put("minFiles", options.minFiles());
     }
-    who.put(node.putObject("who"));
+    node.set("who", JSON.valueToTree(who));
     return bytes(node);
   }
 
@@ -49,41 +50,18 @@ final class Documents {
     ObjectNode node = versioned(1, jobId);
     node.put("action", "commit");
     node.put("jobDigest", jobDigest);
-    ArrayNode attempts = node.putArray("attempts");
-    counted.stream().sorted(BY_TASK).forEach(one -> put(attempts.addObject(), one));
+    node.set("attempts", JSON.valueToTree(counted.stream().sorted(BY_TASK).toList()));
     return bytes(node);
-  }
-
-  private static void put(ObjectNode attempt, Counted one) {
-    attempt.put("taskId", one.taskId());
-    attempt.put("attemptId", one.attemptId());
-    attempt.put("manifest", one.manifest());
-    attempt.put("sha256", one.sha256());
-    attempt.put("files", one.files());
-    attempt.put("bytes", one.bytes());
   }
 
   /** What a task sends to its driver: bytes, since Kryo can't serialize every class. */
   static byte[] message(List<Counted> counted) {
-    ArrayNode attempts = JSON.createArrayNode();
-    counted.forEach(one -> put(attempts.addObject(), one));
-    return bytes(attempts);
+    return bytes(counted);
   }
 
   /** The reverse of {@link #message}. */
   static List<Counted> counted(byte[] message) throws IOException {
-    List<Counted> all = new ArrayList<>();
-    for (JsonNode one : JSON.readTree(message)) {
-      all.add(
-          new Counted(
-              one.required("taskId").asText(),
-              one.required("attemptId").asText(),
-              one.required("manifest").asText(),
-              one.required("sha256").asText(),
-              one.required("files").intValue(),
-              one.required("bytes").longValue()));
-    }
-    return all;
+    return List.of(JSON.readValue(message, Counted[].class));
   }
 
   static byte[] abort(String jobId, String reason) {
@@ -137,8 +115,7 @@ final class Documents {
 
   static String sha256(byte[] body) {
     try {
-      byte[] digest = MessageDigest.getInstance("SHA-256").digest(body);
-      return String.format(Locale.ROOT, "%064x", new BigInteger(1, digest));
+      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(body));
     } catch (NoSuchAlgorithmException impossible) {
       throw new IllegalStateException(impossible);
     }
@@ -156,9 +133,9 @@ final class Documents {
     }
   }
 
-  private static byte[] bytes(JsonNode node) {
+  private static byte[] bytes(Object document) {
     try {
-      return JSON.writeValueAsBytes(node);
+      return JSON.writeValueAsBytes(document);
     } catch (JsonProcessingException impossible) {
       throw new IllegalStateException(impossible);
     }

@@ -12,6 +12,7 @@ import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.CatalogTablePartition;
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -22,8 +23,7 @@ import org.apache.spark.sql.execution.datasources.PartitioningUtils;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SessionState;
 import scala.Option;
-import scala.Tuple2;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * What the command that writes says, and Spark tells a commit protocol too late or not at all.
@@ -39,6 +39,7 @@ import scala.collection.Iterator;
  * @param isRepeated whether another insert of the statement is to do the same
  * @param table null for a write to a path
  */
+@SuppressWarnings("deprecation") // Scala 2.12 has nothing newer than JavaConverters
 record Insert(
     Path output,
     Job.Replaces replaces,
@@ -125,9 +126,8 @@ record Insert(
     if (plan instanceof InsertIntoHadoopFsRelationCommand) {
       found.add((InsertIntoHadoopFsRelationCommand) plan);
     } else {
-      Iterator<LogicalPlan> children = plan.children().iterator();
-      while (children.hasNext()) {
-        insertsIn(children.next(), found);
+      for (LogicalPlan child : JavaConverters.seqAsJavaList(plan.children())) {
+        insertsIn(child, found);
       }
     }
     return found;
@@ -139,7 +139,7 @@ record Insert(
         command.outputPath(),
         replaces(command),
         partition(command),
-        asJava(command.options()),
+        JavaConverters.mapAsJavaMap(command.options()),
         isRepeated,
         table);
   }
@@ -153,9 +153,8 @@ record Insert(
 
   private static String partition(InsertIntoHadoopFsRelationCommand command) {
     StringBuilder path = new StringBuilder();
-    Iterator<Attribute> columns = command.partitionColumns().iterator();
-    while (columns.hasNext()) {
-      String name = columns.next().name();
+    for (Attribute column : JavaConverters.seqAsJavaList(command.partitionColumns())) {
+      String name = column.name();
       Option<String> value = command.staticPartitions().get(name);
       if (value.isDefined()) {
         path.append(ExternalCatalogUtils.getPartitionPathString(name, value.get())).append('/');
@@ -215,13 +214,11 @@ record Insert(
     if (table.partitionColumnNames().isEmpty() || !isTracked(table)) {
       return found;
     }
-    Iterator<CatalogTablePartition> partitions =
-        stateOf(query)
-            .catalog()
-            .listPartitions(table.identifier(), Option.apply(command.staticPartitions()))
-            .iterator();
-    while (partitions.hasNext()) {
-      CatalogTablePartition one = partitions.next();
+    SessionCatalog catalog = stateOf(query).catalog();
+    for (CatalogTablePartition one :
+        JavaConverters.seqAsJavaList(
+            catalog.listPartitions(
+                table.identifier(), Option.apply(command.staticPartitions())))) {
       String name = PartitioningUtils.getPathFragment(one.spec(), table.partitionSchema()) + "/";
       Path place = qualified(one.location(), command.outputPath());
       if (!name.equals(Target.relative(command.outputPath(), place))) {
@@ -233,16 +230,6 @@ record Insert(
 
   private static Path qualified(URI location, Path output) {
     return new Path(location).makeQualified(output.toUri(), output);
-  }
-
-  private static Map<String, String> asJava(scala.collection.immutable.Map<String, String> map) {
-    Map<String, String> found = new TreeMap<>();
-    Iterator<Tuple2<String, String>> entries = map.iterator();
-    while (entries.hasNext()) {
-      Tuple2<String, String> one = entries.next();
-      found.put(one._1(), one._2());
-    }
-    return found;
   }
 
   /** Spark 4 has another class of sessions than Spark 3. */
@@ -267,8 +254,8 @@ record Insert(
         isHives,
         table.provider().getOrElse(() -> "parquet"),
         !table.partitionColumnNames().isEmpty() && (created || isTracked(table)),
-        asJava(table.storage().properties()),
-        asJava(table.properties()),
+        JavaConverters.mapAsJavaMap(table.storage().properties()),
+        JavaConverters.mapAsJavaMap(table.properties()),
         places);
   }
 

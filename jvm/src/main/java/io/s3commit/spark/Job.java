@@ -24,8 +24,8 @@ final class Job implements Serializable {
     DIRECTORY("replace", "directory"),
     PARTITIONS("replace", "partition");
 
-    private final String conflict;
-    private final String scope;
+    final String conflict; // as job.json names it
+    final String scope;
 
     Replaces(String conflict, String scope) {
       this.conflict = conflict;
@@ -42,9 +42,7 @@ final class Job implements Serializable {
 
   private final String id;
   private final JobDirectory directory;
-  private final Replaces replaces;
-  private final Options options;
-  private final String catalog;
+  private final Target target;
   private String digest;
   private transient boolean asked;
 
@@ -52,9 +50,7 @@ final class Job implements Serializable {
   Job(String id, Target target) throws CommitException {
     this.id = id;
     this.directory = JobDirectory.of(target.destination(), id);
-    this.replaces = target.replaces();
-    this.options = target.options();
-    this.catalog = target.catalog();
+    this.target = target;
   }
 
   String id() {
@@ -65,16 +61,8 @@ final class Job implements Serializable {
     return directory;
   }
 
-  String conflict() {
-    return replaces.conflict;
-  }
-
-  String scope() {
-    return replaces.scope;
-  }
-
-  Options options() {
-    return options;
+  Target target() {
+    return target;
   }
 
   /** Put {@code job.json}, before any file is written. */
@@ -93,7 +81,8 @@ final class Job implements Serializable {
    */
   void commit(Configuration conf, List<Counted> counted) throws IOException {
     FileSystem fs = Store.of(directory.destination(), conf);
-    long deadline = Pause.deadline(options.timeoutSeconds());
+    long seconds = target.options().timeoutSeconds();
+    long deadline = Pause.deadline(seconds);
     byte[] request = Documents.commit(id, digest, counted);
     refuseTooLarge(request, counted.size());
     asked = true; // from here on: the request may have arrived
@@ -105,7 +94,7 @@ final class Job implements Serializable {
       }
       throw other;
     }
-    Result result = await(fs, options.timeoutSeconds(), deadline);
+    Result result = await(fs, seconds, deadline);
     if (result.isUndone()) {
       deleteDocuments(fs);
     }
@@ -231,7 +220,7 @@ final class Job implements Serializable {
     return new CommitException(
         "OUTCOME_UNKNOWN",
         "outcome of job " + id + " unknown: " + why + "; it may still be committed. " + lookUp()
-            + catalog,
+            + target.catalog(),
         cause);
   }
 

@@ -12,7 +12,6 @@ import org.apache.hadoop.fs.Path;
  */
 record JobDirectory(String scheme, String bucket, String prefix, String jobId)
     implements Serializable {
-  static final int MAX_PREFIX_BYTES = 800;
   private static final Pattern BUCKET = Pattern.compile("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]");
   private static final Pattern UNSPEAKABLE = Pattern.compile("[\\x00-\\x1f\\x7f\\ufffe\\uffff]");
   private static final Pattern UNSAFE = Pattern.compile("[^\\w@%+=:,./-]"); // in a shell
@@ -29,8 +28,8 @@ record JobDirectory(String scheme, String bucket, String prefix, String jobId)
       throw bad(destination, "has no bucket's name: '" + bucket + "'");
     }
     String prefix = path.substring(1);
-    if (prefix.getBytes(StandardCharsets.UTF_8).length > MAX_PREFIX_BYTES) {
-      throw bad(destination, "has a prefix of more than " + MAX_PREFIX_BYTES + " bytes");
+    if (prefix.getBytes(StandardCharsets.UTF_8).length > Limits.PREFIX_BYTES) {
+      throw bad(destination, "has a prefix of more than " + Limits.PREFIX_BYTES + " bytes");
     }
     if (UNSPEAKABLE.matcher(prefix).find()) {
       throw bad(destination, "has a control character, which S3's answers can't carry");

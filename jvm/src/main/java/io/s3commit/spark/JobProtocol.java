@@ -1,6 +1,5 @@
 package io.s3commit.spark;
 
-import java.io.File;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
@@ -16,17 +15,19 @@ import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.internal.io.FileCommitProtocol;
 import org.apache.spark.internal.io.FileNameSpec;
+import org.apache.spark.storage.DiskBlockManager;
 import org.apache.spark.util.TaskCompletionListener;
 import scala.Option;
+import scala.collection.JavaConverters;
 
 /** The protocol of a write that is ours: a job. */
-abstract class JobProtocol extends FileCommitProtocol implements Serializable {
+final class JobProtocol extends FileCommitProtocol implements Serializable {
   private static final long serialVersionUID = 1L;
 
   private final String jobId;
   private final String output;
   private final boolean dynamic;
-  private final List<String> deleted = new ArrayList<>();
+  private final List<Path> deleted = new ArrayList<>();
   private Job job;
   private transient Attempt attempt;
 
@@ -39,18 +40,15 @@ abstract class JobProtocol extends FileCommitProtocol implements Serializable {
   /** Spark asks for this before the job begins: the files go after the new ones are visible. */
   @Override
   public boolean deleteWithJob(FileSystem fs, Path path, boolean recursive) {
-    deleted.add(path.toString());
-    return true;
+    return deleted.add(path);
   }
 
   @Override
   public void setupJob(JobContext context) {
     unchecked(
         () -> {
-          List<Path> paths = new ArrayList<>();
-          deleted.forEach(one -> paths.add(new Path(one)));
           Path table = new Path(output);
-          Target target = Target.of(Insert.running(table, dynamic), paths, Setting.all());
+          Target target = Target.of(Insert.running(table, dynamic), deleted, Setting.all());
           Job begun = new Job(jobId, target);
           FileSystem fs = Store.of(table, context.getConfiguration());
           Store.check(fs, table); // before any request that its settings could fail
@@ -70,11 +68,9 @@ abstract class JobProtocol extends FileCommitProtocol implements Serializable {
     // Spark's own number is unique in an application only.
     String id = TaskContext.get().taskAttemptId() + "-" + UUID.randomUUID();
     Configuration conf = context.getConfiguration();
-    attempt = unchecked(() -> new Attempt(job, conf, task, id, JobProtocol::localFile));
-  }
-
-  private static File localFile() {
-    return SparkEnv.get().blockManager().diskBlockManager().createTempLocalBlock()._2();
+    DiskBlockManager disk = SparkEnv.get().blockManager().diskBlockManager();
+    attempt =
+        unchecked(() -> new Attempt(job, conf, task, id, () -> disk.createTempLocalBlock()._2()));
   }
 
   @Override
@@ -106,13 +102,11 @@ abstract class JobProtocol extends FileCommitProtocol implements Serializable {
     Path destination = job.directory().destination();
     String below = Target.relative(destination, new Path(directory));
     if (below == null) {
-      return unchecked(
-          () -> {
-            throw new CommitException(
-                "PARTITION_ELSEWHERE",
-                directory + " lies outside of the job's destination " + destination
-                    + ". Nothing was committed.");
-          });
+      throw CommitException.<RuntimeException>asUnchecked(
+          new CommitException(
+              "PARTITION_ELSEWHERE",
+              directory + " lies outside of the job's destination " + destination
+                  + ". Nothing was committed."));
     }
     return attempt.path(below + name(context.getTaskAttemptID().getTaskID().getId(), spec));
   }
@@ -128,8 +122,8 @@ abstract class JobProtocol extends FileCommitProtocol implements Serializable {
   }
 
   @Override
-  public FileCommitProtocol.TaskCommitMessage commitTask(TaskAttemptContext context) {
-    return new FileCommitProtocol.TaskCommitMessage(unchecked(attempt::finish));
+  public TaskCommitMessage commitTask(TaskAttemptContext context) {
+    return new TaskCommitMessage(unchecked(attempt::finish));
   }
 
   @Override
@@ -139,12 +133,19 @@ abstract class JobProtocol extends FileCommitProtocol implements Serializable {
     }
   }
 
-  /** {@code commitJob}, whose signature differs between the versions of Scala. */
-  void commit(JobContext context, List<FileCommitProtocol.TaskCommitMessage> messages) {
+  /** Of Scala 2.13, as {@link S3CommitProtocol} has it. */
+  public void commitJob(
+      JobContext context, scala.collection.immutable.Seq<TaskCommitMessage> messages) {
+    commitJob(context, (scala.collection.Seq<TaskCommitMessage>) messages);
+  }
+
+  /** Of Scala 2.12. */
+  @SuppressWarnings("deprecation") // Scala 2.12 has nothing newer than JavaConverters
+  public void commitJob(JobContext context, scala.collection.Seq<TaskCommitMessage> messages) {
     unchecked(
         () -> {
           List<Counted> counted = new ArrayList<>();
-          for (FileCommitProtocol.TaskCommitMessage message : messages) {
+          for (TaskCommitMessage message : JavaConverters.seqAsJavaList(messages)) {
             counted.addAll(Documents.counted((byte[]) message.obj()));
           }
           job.commit(context.getConfiguration(), counted);

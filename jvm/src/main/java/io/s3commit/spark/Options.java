@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import org.apache.spark.network.util.JavaUtils;
+import org.apache.spark.unsafe.types.UTF8String;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -57,10 +58,6 @@ record Options(String idempotencyKey, int minFiles, long timeoutSeconds) impleme
     } else {
       refuseTablesOwn(insert.table(), insert.options());
     }
-    return of(all);
-  }
-
-  private static Options of(Map<String, Given> all) throws CommitException {
     Given key = all.get(KEY);
     int length = key == null ? 1 : key.value().codePointCount(0, key.value().length());
     if (length < 1 || length > Limits.KEY_CHARACTERS) {
@@ -123,11 +120,11 @@ record Options(String idempotencyKey, int minFiles, long timeoutSeconds) impleme
         return ours;
       }
     }
-    String letters = lower.replaceAll("[^a-z]", "");
+    UTF8String letters = lettersOf(lower);
     for (String ours : NAMES) {
-      String wanted = ours.toLowerCase(Locale.ROOT).replaceAll("[^a-z]", "");
-      boolean isItsEnd = ours.equals(MIN_FILES) && letters.equals("minfiles");
-      if (isItsEnd || distance(letters, wanted) <= TYPING_ERRORS) {
+      boolean isItsEnd = ours.equals(MIN_FILES) && letters.toString().equals("minfiles");
+      int changed = letters.levenshteinDistance(lettersOf(ours.toLowerCase(Locale.ROOT)));
+      if (isItsEnd || changed <= TYPING_ERRORS) {
         throw unknown(prefix, name, "Did you mean " + prefix + ours + "?");
       }
     }
@@ -141,27 +138,13 @@ record Options(String idempotencyKey, int minFiles, long timeoutSeconds) impleme
     return null;
   }
 
+  private static UTF8String lettersOf(String lower) {
+    return UTF8String.fromString(lower.replaceAll("[^a-z]", ""));
+  }
+
   private static CommitException unknown(String prefix, String name, String advice) {
     return new CommitException(
         "BAD_OPTIONS", "there is no option " + prefix + name + ". " + advice + " Nothing was written.");
-  }
-
-  /** How many letters have to be changed, added or left out to make one text of the other. */
-  private static int distance(String one, String other) {
-    int[] row = new int[other.length() + 1];
-    for (int column = 0; column <= other.length(); column++) {
-      row[column] = column;
-    }
-    for (int line = 1; line <= one.length(); line++) {
-      int diagonal = row[0];
-      row[0] = line;
-      for (int column = 1; column <= other.length(); column++) {
-        int changed = diagonal + (one.charAt(line - 1) == other.charAt(column - 1) ? 0 : 1);
-        diagonal = row[column];
-        row[column] = Math.min(changed, 1 + Math.min(row[column], row[column - 1]));
-      }
-    }
-    return row[other.length()];
   }
 
   private static int files(Given given) throws CommitException {

@@ -14,7 +14,6 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
@@ -182,12 +181,7 @@ final class PendingFile extends OutputStream {
     List<String> etags = new ArrayList<>();
     for (Future<String> part : parts) {
       try {
-        etags.add(part.get());
-      } catch (InterruptedException interrupted) {
-        Thread.currentThread().interrupt();
-        throw new InterruptedIOException();
-      } catch (ExecutionException failed) {
-        throw Uploader.asIOException(failed.getCause());
+        etags.add(Uploader.get(part));
       } catch (CancellationException ended) {
         throw new IOException("the task attempt has ended", ended);
       }

@@ -146,18 +146,12 @@ final class Store {
       }
       return body;
     } catch (IOException failed) {
-      // What is longer is another object, whatever else is in it.
-      return readAfter(failed, fs, path, Math.max(body.length + 1, SOME_BYTES));
-    }
-  }
-
-  private static byte[] readAfter(IOException failed, FileSystem fs, Path path, int most)
-      throws IOException {
-    try {
-      return read(fs, path, most);
-    } catch (IOException second) {
-      failed.addSuppressed(second);
-      throw failed;
+      try { // What is longer is another object, whatever else is in it.
+        return read(fs, path, Math.max(body.length + 1, SOME_BYTES));
+      } catch (IOException second) {
+        failed.addSuppressed(second);
+        throw failed;
+      }
     }
   }
 

@@ -1,5 +1,6 @@
 package io.s3commit.spark;
 
+import java.io.Serializable;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.fs.Path;
@@ -12,7 +13,8 @@ import org.slf4j.LoggerFactory;
  * @param destination of the job: that of the write, or a partition that it names and overwrites
  * @param catalog what the catalog lacks if the outcome stays unknown to Spark, a sentence or empty
  */
-record Target(Path destination, Job.Replaces replaces, Options options, String catalog) {
+record Target(Path destination, Job.Replaces replaces, Options options, String catalog)
+    implements Serializable {
   private static final Logger LOG = LoggerFactory.getLogger(Target.class);
 
   /**

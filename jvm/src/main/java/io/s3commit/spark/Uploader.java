@@ -12,6 +12,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.MultipartUploader;
 import org.apache.hadoop.fs.PartHandle;
@@ -111,7 +112,8 @@ final class Uploader {
     }
   }
 
-  private static <T> T get(CompletableFuture<T> future) throws IOException {
+  /** Wait for it. Raises its error, and an {@code IOException} at an interrupt. */
+  static <T> T get(Future<T> future) throws IOException {
     try {
       return future.get();
     } catch (InterruptedException interrupted) {
@@ -122,7 +124,7 @@ final class Uploader {
     }
   }
 
-  static IOException asIOException(Throwable cause) {
+  private static IOException asIOException(Throwable cause) {
     return cause instanceof IOException ? (IOException) cause : new IOException(cause);
   }
 }

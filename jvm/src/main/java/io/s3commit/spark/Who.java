@@ -1,6 +1,6 @@
 package io.s3commit.spark;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.annotation.JsonInclude;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.nio.charset.StandardCharsets;
@@ -12,6 +12,7 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 
 /** Who writes, for the people who look at the job later; an empty text is not said. */
+@JsonInclude(JsonInclude.Include.NON_EMPTY)
 record Who(String applicationId, String application, String user, String host, String airflow) {
   // As Airflow exports them to the process of each task.
   private static final String[] AIRFLOW = {
@@ -21,6 +22,14 @@ record Who(String applicationId, String application, String user, String host, S
     "AIRFLOW_CTX_MAP_INDEX",
     "AIRFLOW_CTX_TRY_NUMBER"
   };
+
+  Who {
+    applicationId = cut(applicationId);
+    application = cut(application);
+    user = cut(user);
+    host = cut(host);
+    airflow = cut(airflow);
+  }
 
   /** The running application, and its Airflow run. */
   static Who running() {
@@ -45,20 +54,10 @@ record Who(String applicationId, String application, String user, String host, S
     }
   }
 
-  void put(ObjectNode node) {
-    put(node, "applicationId", applicationId);
-    put(node, "application", application);
-    put(node, "user", user);
-    put(node, "host", host);
-    put(node, "airflow", airflow);
-  }
-
-  /** Cut, and without what UTF-8 can't carry: no reader would take it. */
-  private static void put(ObjectNode node, String name, String text) {
-    if (!text.isEmpty()) {
-      int[] some = text.codePoints().limit(Limits.WHO_CHARACTERS).toArray();
-      byte[] body = new String(some, 0, some.length).getBytes(StandardCharsets.UTF_8);
-      node.put(name, new String(body, StandardCharsets.UTF_8));
-    }
+  /** What readers take of a text: so much, and nothing that UTF-8 can't carry. */
+  private static String cut(String text) {
+    int[] some = text.codePoints().limit(Limits.WHO_CHARACTERS).toArray();
+    byte[] body = new String(some, 0, some.length).getBytes(StandardCharsets.UTF_8);
+    return new String(body, StandardCharsets.UTF_8);
   }
 }

@@ -45,8 +45,11 @@ class AbortingTest {
   }
 
   @Test
-  void allAreAborted() throws Exception {
-    assertEquals(0, Aborting.abort(files(), Executors.newFixedThreadPool(8), in(60_000)));
+  void allAreAbortedEightAtATime() throws Exception {
+    List<PendingFile> files = files();
+    CountDownLatch eight = new CountDownLatch(8);
+    uploads.forEach(s3 -> s3.meet(eight));
+    assertEquals(0, Aborting.abort(files, Executors.newFixedThreadPool(8), in(60_000)));
     assertTrue(uploads.stream().allMatch(FakeUploads::isAborted));
     assertEquals(0, Files.list(disk).count());
   }
@@ -57,14 +60,6 @@ class AbortingTest {
     uploads.forEach(FakeUploads::stall);
     assertEquals(FILES, Aborting.abort(files, Executors.newFixedThreadPool(8), in(100)));
     assertEquals(0, Files.list(disk).count());
-  }
-
-  @Test
-  void eightAreUnderWayAtATime() throws Exception {
-    List<PendingFile> files = files();
-    CountDownLatch eight = new CountDownLatch(8);
-    uploads.forEach(s3 -> s3.meet(eight));
-    assertEquals(0, Aborting.abort(files, Executors.newFixedThreadPool(8), in(60_000)));
   }
 
   private static long in(long millis) {

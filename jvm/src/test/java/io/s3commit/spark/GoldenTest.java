@@ -2,15 +2,21 @@ package io.s3commit.spark;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
+import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.SparkConf;
 import org.junit.jupiter.api.Test;
 
@@ -83,8 +89,17 @@ class GoldenTest {
   }
 
   @Test
-  void limits() throws IOException {
-    is("limits.json", new ObjectMapper().writeValueAsBytes(Limits.all()));
+  void limits() throws Exception {
+    Map<String, Object> all = new TreeMap<>();
+    for (Field limit : Limits.class.getDeclaredFields()) {
+      all.put(camelCase(limit.getName()), limit.get(null));
+    }
+    is("limits.json", new ObjectMapper().writeValueAsBytes(all));
+  }
+
+  private static String camelCase(String name) {
+    Matcher next = Pattern.compile("_(.)").matcher(name.toLowerCase(Locale.ROOT));
+    return next.replaceAll(letter -> letter.group(1).toUpperCase(Locale.ROOT));
   }
 
   @Test
@@ -93,5 +108,22 @@ class GoldenTest {
     assertNull(Limits.tooLarge(body, body.length, 5));
     assertTrue(Limits.tooLarge(body, body.length, 4).contains("5 values"));
     assertTrue(Limits.tooLarge(body, body.length - 1, 5).contains("bytes"));
+  }
+
+  @Test
+  void aTasksMessageIsReadAsItWasWritten() throws IOException {
+    Counted first =
+        new Counted("00007", "12-a", "tasks/00007/12-a.pendingset", "ab".repeat(32), 3, 1L << 40);
+    Counted second =
+        new Counted("00007", "12-a", "tasks/00007/12-a.pendingset", "cd".repeat(32), 1, 0);
+    List<Counted> both = List.of(first, second);
+    assertEquals(both, Documents.counted(Documents.message(both)));
+    assertEquals(List.of(), Documents.counted(Documents.message(List.of())));
+  }
+
+  @Test
+  void aMessageOfAnotherFormIsRefused() {
+    assertThrows(IOException.class, () -> Documents.counted("[{}]".getBytes()));
+    assertThrows(IOException.class, () -> Documents.counted("not JSON".getBytes()));
   }
 }

@@ -241,79 +241,25 @@ class TargetTest {
   }
 
   @Test
-  void aPathTakesItsOwnOptionsAndTheSessions() throws CommitException {
+  void optionsAreThoseOfTheWriteOrTheSession() throws CommitException {
     Statements.Write write =
         s -> rows(s).write().mode("append").option("IDEMPOTENCYKEY", "own").parquet(PATH.toString());
-    assertEquals("own", of(write).options().idempotencyKey());
     assertEquals("own", with(KEY, "session", write).options().idempotencyKey());
     String directory =
         "INSERT OVERWRITE DIRECTORY '" + PATH + "' USING parquet OPTIONS ('Conditions.minFiles' '2') SELECT * FROM s";
     assertEquals(2, of(directory).options().minFiles());
-    assertRefused(
-        "BAD_OPTIONS", "Did you mean idempotencyKey?",
-        s -> rows(s).write().option("idempotencyKy", "a").parquet(PATH + "/a"));
-  }
-
-  @Test
-  void aTableTakesTheSessionsOptionsAlone() throws CommitException {
-    assertEquals(
-        "day", with(KEY, "day", "INSERT INTO t SELECT * FROM s").options().idempotencyKey());
     assertEquals("day",
         with(KEY, "day", "CREATE TABLE new USING orc AS SELECT 1 AS id").options().idempotencyKey());
-    // Spark drops it.
-    Statements.Write write = s -> rows(s).write().option("idempotencyKey", "a").insertInto("t");
-    assertNull(of(write).options().idempotencyKey());
   }
 
   @Test
   void anOptionWhereATableIsCreatedIsRefused() {
-    String advice = "leave it out, and set spark.s3commit.idempotencyKey in the session";
     assertRefused(
-        "BAD_OPTIONS", advice,
-        s -> rows(s).write().option("idempotencyKey", "a").saveAsTable("new"));
-    assertRefused(
-        "BAD_OPTIONS", advice,
+        "BAD_OPTIONS", "leave it out, and set spark.s3commit.idempotencyKey in the session",
         s -> rows(s).writeTo("db.new").using("parquet").option("idempotencykey", "a").create());
-    assertRefused(
-        "BAD_OPTIONS", "leave it out, and set spark.s3commit.commitTimeout in the session",
-        "CREATE TABLE new USING parquet OPTIONS ('commitTimeout' '5s') AS SELECT * FROM s");
     assertRefused(
         "BAD_OPTIONS", "leave it out",
         "CREATE TABLE new USING parquet TBLPROPERTIES ('conditions.minFiles' '5') AS SELECT * FROM s");
-  }
-
-  @Test
-  void anOptionThatATableHasStoredIsRefusedUntilItIsUnset() throws CommitException {
-    String made = "CREATE TABLE old (id BIGINT, dt STRING) USING parquet ";
-    for (Statements.Write write :
-        List.<Statements.Write>of(
-            s -> s.sql("INSERT INTO old SELECT * FROM s"),
-            s -> rows(s).write().insertInto("old"),
-            s -> rows(s).write().mode("append").saveAsTable("old"))) {
-      Statements.sql(made + "OPTIONS ('idempotencyKey' 'a')");
-      assertRefused(
-          "BAD_OPTIONS", "ALTER TABLE db.old SET SERDEPROPERTIES ('idempotency", write);
-      Statements.sql("ALTER TABLE old SET SERDEPROPERTIES ('idempotencyKey' = '')");
-      Statements.sql("REFRESH TABLE old");
-      assertNull(of(write).options().idempotencyKey());
-      Statements.sql("DROP TABLE old");
-      Statements.sql(made + "TBLPROPERTIES ('conditions.minFiles' = '5')");
-      assertRefused(
-          "BAD_OPTIONS", "ALTER TABLE db.old UNSET TBLPROPERTIES ('conditions.minFiles')", write);
-      Statements.sql("DROP TABLE old");
-    }
-  }
-
-  @Test
-  void anOptionThatAViewHasStoredIsRefused() throws CommitException {
-    Statements.put(PATH, "_SUCCESS");
-    String view = "CREATE OR REPLACE TEMPORARY VIEW v (id BIGINT) USING parquet OPTIONS (path '" + PATH + "'";
-    Statements.sql(view + ")");
-    assertIs(PATH, Job.Replaces.NOTHING, of("INSERT INTO v SELECT id FROM s"));
-    Statements.sql(view + ", 'idempotencyKey' 'a')");
-    assertRefused(
-        "BAD_OPTIONS", "a view of " + PATH + " takes no such option: set " + KEY,
-        "INSERT INTO v SELECT id FROM s");
   }
 
   /** Spark 4 runs them as one plan, which Spark 3 makes as well. */

@@ -12,26 +12,25 @@ import org.apache.spark.internal.io.FileCommitProtocol;
 import org.apache.spark.internal.io.FileNameSpec;
 import scala.Option;
 
-/** What Spark's file writers call: {@link JobProtocol} if the write is ours, else another one. */
-abstract class CommitProtocol extends FileCommitProtocol implements Serializable {
+/**
+ * The class to name in {@code spark.sql.sources.commitProtocolClass}. Spark's file writers call it:
+ * it is {@link JobProtocol} if the write is ours, else another one.
+ */
+public final class S3CommitProtocol extends FileCommitProtocol implements Serializable {
   private static final long serialVersionUID = 1L;
 
   // Spark's file sink for streams gives the number of the micro-batch for the job's id.
   private static final Pattern BATCH = Pattern.compile("[0-9]+");
 
-  /** Makes the protocol of a write that is ours. */
-  interface Ours {
-    FileCommitProtocol of(String jobId, String output, boolean dynamic);
-  }
-
   private final FileCommitProtocol behind;
   private final CommitException refusal;
 
-  CommitProtocol(String jobId, String output, boolean dynamic, Ours ours) {
+  /** As Spark calls it. */
+  public S3CommitProtocol(String jobId, String output, boolean dynamicPartitionOverwrite) {
     FileCommitProtocol chosen = null;
     CommitException failed = null;
     try {
-      chosen = choose(jobId, output, dynamic, ours);
+      chosen = choose(jobId, output, dynamicPartitionOverwrite);
     } catch (CommitException refused) { // Spark would wrap what a constructor raises
       failed = refused;
     }
@@ -39,7 +38,7 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
     this.refusal = failed;
   }
 
-  private FileCommitProtocol choose(String jobId, String output, boolean dynamic, Ours ours)
+  private static FileCommitProtocol choose(String jobId, String output, boolean dynamic)
       throws CommitException {
     if (BATCH.matcher(jobId).matches()) {
       throw new CommitException(
@@ -51,11 +50,11 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
     }
     Map<String, String> settings = Setting.all();
     if (Setting.isOurs(new Path(output), settings)) {
-      return ours.of(jobId, output, dynamic);
+      return new JobProtocol(jobId, output, dynamic);
     }
     String otherwise = Setting.otherwise(settings);
     try {
-      if (!otherwise.equals(getClass().getName())) {
+      if (!otherwise.equals(S3CommitProtocol.class.getName())) {
         return FileCommitProtocol.instantiate(otherwise, jobId, output, dynamic);
       }
     } catch (Exception | LinkageError failed) { // Scala declares none
@@ -74,7 +73,7 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
   }
 
   /** The protocol behind, to which all else goes. */
-  protected final FileCommitProtocol behind() {
+  private FileCommitProtocol behind() {
     if (refusal != null) {
       throw CommitException.<RuntimeException>asUnchecked(refusal);
     }
@@ -121,7 +120,7 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
   }
 
   @Override
-  public FileCommitProtocol.TaskCommitMessage commitTask(TaskAttemptContext context) {
+  public TaskCommitMessage commitTask(TaskAttemptContext context) {
     return behind().commitTask(context);
   }
 
@@ -131,8 +130,19 @@ abstract class CommitProtocol extends FileCommitProtocol implements Serializable
   }
 
   @Override
-  public void onTaskCommit(FileCommitProtocol.TaskCommitMessage message) {
+  public void onTaskCommit(TaskCommitMessage message) {
     behind().onTaskCommit(message);
+  }
+
+  /** Of Scala 2.13, whose default {@code Seq} is this one. */
+  public void commitJob(
+      JobContext context, scala.collection.immutable.Seq<TaskCommitMessage> messages) {
+    behind().commitJob(context, messages);
+  }
+
+  /** Of Scala 2.12, whose default {@code Seq} is this one. */
+  public void commitJob(JobContext context, scala.collection.Seq<TaskCommitMessage> messages) {
+    behind().commitJob(context, messages.toSeq());
   }
 
   /** Spark asks for it after a setup that failed, too. */
