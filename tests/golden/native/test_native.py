@@ -24,6 +24,7 @@ from s3commit.core.model.job import (
     Scope,
 )
 from s3commit.core.model.locks import key_digest
+from s3commit.writer.job import DEFAULT_COMMIT_TIMEOUT
 
 HERE = Path(__file__).parent
 DIRECTORY = JobDirectory(Destination("lake", "sales/"), "0b6f6f0e-0000-4000-8000-000000000001")
@@ -99,6 +100,7 @@ def test_the_requests_and_the_manifest() -> None:
 
 def test_the_limits_of_both_sides() -> None:
     assert json.loads(golden("limits.json")) == {
+        "commitMinutes": DEFAULT_COMMIT_TIMEOUT / 60,
         "fileParts": job.MAX_PARTS,
         "keyCharacters": job.MAX_KEY_CHARACTERS,
         "manifestBytes": manifest.MAX_MANIFEST_BYTES,

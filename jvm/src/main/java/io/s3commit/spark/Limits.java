@@ -1,6 +1,6 @@
 package io.s3commit.spark;
 
-/** What the pipeline reads at most. A test compares these with the pipeline's own. */
+/** What the pipeline reads at most, and how long it may take. A test compares these with the pipeline's own. */
 final class Limits {
   static final int MANIFEST_FILES = 20_000;
   static final int MANIFEST_BYTES = 32 << 20;
@@ -14,6 +14,7 @@ final class Limits {
   static final int TEXT_CHARACTERS = 1024;
   static final int KEY_CHARACTERS = 1024;
   static final int WHO_CHARACTERS = 256;
+  static final int COMMIT_MINUTES = 75; // longer than a job waits for its destination
 
   private Limits() {}
 

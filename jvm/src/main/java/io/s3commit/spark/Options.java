@@ -22,9 +22,6 @@ import org.slf4j.LoggerFactory;
  * @param timeoutSeconds how long the driver waits for the outcome
  */
 record Options(String idempotencyKey, int minFiles, long timeoutSeconds) implements Serializable {
-  /** Longer than a job waits for its destination, an hour. */
-  static final String DEFAULT_TIMEOUT = "75min";
-
   static final String KEY = "idempotencyKey";
   static final String MIN_FILES = "conditions.minFiles";
   static final String TIMEOUT = "commitTimeout";
@@ -67,7 +64,7 @@ record Options(String idempotencyKey, int minFiles, long timeoutSeconds) impleme
     return new Options(
         key == null ? null : key.value(),
         files(all.getOrDefault(MIN_FILES, new Given(MIN_FILES, "0"))),
-        seconds(all.getOrDefault(TIMEOUT, new Given(TIMEOUT, DEFAULT_TIMEOUT))));
+        seconds(all.getOrDefault(TIMEOUT, new Given(TIMEOUT, Limits.COMMIT_MINUTES + "min"))));
   }
 
   /** A stored option without a value counts as none, since Spark has no statement to remove it. */
