@@ -44,7 +44,7 @@ func main() {
 	bench := &bench{counts: map[string]map[string]int{}}
 	failed := make(chan error)
 	for _, one := range listen {
-		handler := bench.measured(one.name, s3)
+		handler := bench.measured(one.name, unnotified(s3))
 		go func() { failed <- http.ListenAndServe(one.address, handler) }()
 	}
 	log.Fatalf("server: %v", <-failed)
@@ -53,7 +53,7 @@ func main() {
 func answering(to string) (http.Handler, error) {
 	if to == "" {
 		quiet := gofakes3.WithLogger(gofakes3.DiscardLog())
-		return unnotified(gofakes3.New(s3mem.New(), quiet).Server()), nil
+		return gofakes3.New(s3mem.New(), quiet).Server(), nil
 	}
 	target, err := url.Parse(to)
 	transport := &http.Transport{
@@ -67,8 +67,8 @@ func answering(to string) (http.Handler, error) {
 	return &httputil.ReverseProxy{Rewrite: rewrite, Transport: transport}, err
 }
 
-// unnotified answers like S3 to a writer who may not read the bucket's notifications: gofakes3 has
-// none, and the writers would take that for a bucket without a pipeline.
+// unnotified answers like S3 to a writer who may not read the bucket's notifications: the servers
+// have none, and the writers would take that for a bucket without a pipeline.
 func unnotified(s3 http.Handler) http.Handler {
 	return http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
 		if !request.URL.Query().Has("notification") {
