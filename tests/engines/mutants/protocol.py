@@ -83,6 +83,7 @@ MUTANTS = [
         "core/job/documents.py",
         "    if digest(stored.body) != attempt.sha256:\n",
         "    if False:\n",
+        by="tests/core/test_hostile.py",
     ),
     # Order.
     Mutant(
