@@ -30,7 +30,7 @@ from s3commit.core.formats.manifest import (
     encode_pendingset,
 )
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job import documents, pages
+from s3commit.core.job import documents, plan
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import PendingSet
 from s3commit.core.model.limits import MAX_JOB_FILES
@@ -162,7 +162,7 @@ def test_i12_a_job_that_no_function_could_hold_is_refused_before_its_decision(
         for number in range(3)
     ]
     world.request(DIRECTORY, *attempts)
-    module = pages if most == "MAX_PAGE_BYTES" else judged
+    module = plan if most == "MAX_PAGE_BYTES" else judged
     monkeypatch.setattr(module, most, 2 if most in {"MAX_JOB_FILES", "MAX_TOTAL_BYTES"} else 10)
     uploads = world.open_uploads()
     world.before = (world.visible(), [key for key in uploads if JOB not in key])

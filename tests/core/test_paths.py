@@ -66,7 +66,7 @@ def test_a_request_passes_few_functions_on_its_way_to_the_result() -> None:
 
     assert world.result(directory).files == 3
     assert functions <= 152
-    assert modules <= 23
+    assert modules <= 22
 
 
 @pytest.mark.parametrize(

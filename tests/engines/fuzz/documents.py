@@ -35,8 +35,8 @@ from s3commit.core.formats.manifest import (
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.formats.ticket import Unit
 from s3commit.core.job.decision_record import read_decision
-from s3commit.core.job.pages import encode_index, read_index, read_unit
-from s3commit.core.job.plan import decode_replaced
+from s3commit.core.job.plan import encode_index, read_index, read_unit
+from s3commit.core.job.replaced import decode_replaced
 from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,

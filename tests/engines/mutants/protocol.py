@@ -158,7 +158,7 @@ MUTANTS = [
     ),
     Mutant(
         "a page that is not the decided one is acted on",
-        "core/job/pages.py",
+        "core/job/plan.py",
         "    if digest(body) != sha256:\n",
         "    if not body:\n",
         by="tests/core/test_pages.py",

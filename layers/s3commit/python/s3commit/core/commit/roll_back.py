@@ -7,8 +7,7 @@ from contextlib import suppress
 
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.decision_record import note_end
-from s3commit.core.job.pages import whole_pages
-from s3commit.core.job.plan import files_of_unit, is_file, read_plan
+from s3commit.core.job.plan import files_of_unit, is_file, read_plan, whole_pages
 from s3commit.core.job.record import coming_again, move, own_record, unless_overtaken
 from s3commit.core.job.result import conclude
 from s3commit.core.job.uploads import abort, abort_uploads

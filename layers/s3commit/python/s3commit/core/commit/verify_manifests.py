@@ -18,9 +18,9 @@ from s3commit.core.job.documents import (
     refusing_unreadable,
 )
 from s3commit.core.job.listings import PAGE, list_uploads
-from s3commit.core.job.pages import whole_pages
-from s3commit.core.job.plan import MAX_NAMES, files_of_unit, write_partitions, write_plan
+from s3commit.core.job.plan import files_of_unit, whole_pages, write_plan
 from s3commit.core.job.record import own_record, unless_overtaken
+from s3commit.core.job.replaced import MAX_NAMES, write_partitions
 from s3commit.core.job.uploads import is_older
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Conflict, PendingFile, PendingSet, Scope
