@@ -170,7 +170,7 @@ MUTANTS = [
     Mutant(
         "an append can be rolled back when its marker is there",
         "core/commit/publish_success.py",
-        "            lambda: note_publishing(ports, record),\n",
+        "            partial(note_publishing, ports, record),\n",
         "            lambda: None,\n",
         by="tests/crash/test_lost_ledger.py",
     ),

@@ -38,8 +38,8 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
         with refusing_unreadable(ports, directory):
             spec, units = together(
                 ports.parallel,
-                lambda: read_spec_of(ports, directory, record),
-                lambda: read_plan(ports, directory, record),
+                partial(read_spec_of, ports, directory, record),
+                partial(read_plan, ports, directory, record),
             )
         plan = record.plan
         failed = plan and spec.conditions.failed(plan.files, plan.rows)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from types import NoneType
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_args, get_origin
@@ -203,17 +203,12 @@ def text(limit: Text) -> Form:
     return Form(read)
 
 
-def _whole(limit: Whole) -> Form:
-    least, most = limit.least, limit.most
-
-    def read(value: Any) -> int:
-        if type(value) is not int:  # bool is an int to Python, not to us
-            raise RefusedError("must be a whole number")
-        if not least <= value <= most:
-            raise RefusedError(f"must be from {least} to {most}")
-        return value
-
-    return Form(read)
+def _whole(least: int, most: int, value: Any) -> int:
+    if type(value) is not int:  # bool is an int to Python, not to us
+        raise RefusedError("must be a whole number")
+    if not least <= value <= most:
+        raise RefusedError(f"must be from {least} to {most}")
+    return value
 
 
 def _flag(value: Any) -> bool:
@@ -225,14 +220,11 @@ def _flag(value: Any) -> bool:
 _ANY_TEXT = text(Text())
 
 
-def _choice(kind: type[StrEnum]) -> Form:
-    def read(value: Any) -> StrEnum:
-        try:
-            return kind(_ANY_TEXT.read(value))
-        except ValueError:
-            raise RefusedError(f"is {value[:80]!r}, none of {', '.join(kind)}") from None
-
-    return Form(read, str)
+def _choice(kind: type[StrEnum], value: Any) -> StrEnum:
+    try:
+        return kind(_ANY_TEXT.read(value))
+    except ValueError:
+        raise RefusedError(f"is {value[:80]!r}, none of {', '.join(kind)}") from None
 
 
 def _unwrapped(hint: Any) -> tuple[Any, dict[Any, Any]]:
@@ -253,7 +245,8 @@ def _form(hint: Any, limits: Mapping[Any, Any], spell: Callable[[str], str]) -> 
     if hint is str:
         return text(limits.get(Text) or Text())
     if hint is int:
-        return _whole(limits.get(Whole) or Whole())
+        whole = limits.get(Whole) or Whole()
+        return Form(partial(_whole, whole.least, whole.most))
     if hint is bool:
         return Form(_flag)
     if origin is tuple:
@@ -262,5 +255,5 @@ def _form(hint: Any, limits: Mapping[Any, Any], spell: Callable[[str], str]) -> 
         nested: Codec[Any] = Codec(hint, spell=spell)  # type: ignore[arg-type]
         return Form(nested.member, nested.write)
     if issubclass(hint, StrEnum):
-        return _choice(hint)
+        return Form(partial(_choice, hint), str)
     raise TypeError(f"no form for {hint}")

@@ -1,4 +1,4 @@
-"""The plan of a job, and how it is kept: pages of lines, and an index of pages.
+"""The plan of a job: kept in pages of lines and an index of pages, and listed for readers.
 
 The files that a job completes are its plan. They come in units, of which each is one call of a
 worker. The lists of what it replaces (`s3commit.core.job.replaced`) are kept in the same way, below
@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Annotated, Any, Final, TypeVar
 
 from s3commit.core.formats.codec import Codec
-from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.documents import SUCCESS_FILES, CommittedFile, commit_lines, header_of
+from s3commit.core.formats.layout import META_JOB, JobDirectory
 from s3commit.core.formats.manifest import digest, expected_etag
 from s3commit.core.formats.strict_json import bounded, dump, parse
 from s3commit.core.formats.ticket import Unit
@@ -25,12 +26,15 @@ from s3commit.core.model.errors import (
     InvalidInputError,
     NeedsOperatorError,
     NotFoundError,
+    TransientError,
+    UploadGoneError,
 )
 from s3commit.core.model.fields import Several
 from s3commit.core.model.job import MAX_PARTS, PendingFile
 from s3commit.core.model.limits import (
     MAX_UNITS,
     PAGE_FILES,
+    PUT_BYTES,
     SMALLEST_UNIT,
     UNIT_FILES,
     UNIT_PARTS,
@@ -38,7 +42,7 @@ from s3commit.core.model.limits import (
 )
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports, together
-from s3commit.core.ports.objects import ObjectFacts, ObjectReader
+from s3commit.core.ports.objects import ObjectReader
 
 T = TypeVar("T")
 
@@ -49,6 +53,7 @@ MAX_PAGE_BYTES: Final = 32 * 1024 * 1024
 LINE: Final[Any] = {"max_bytes": MAX_PAGE_BYTES, "most": 100_000}
 PAGES_AT_ONCE: Final = 32
 _ANY: Final = 2**63
+_LINES: Final = "application/x-ndjson"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +91,7 @@ def write_list(
         lines = [encode(item) + b"\n" for unit in units for item in unit]
         body = bounded(b"".join(lines), what="a page", max_bytes=MAX_PAGE_BYTES, most=_ANY)
         sha256 = digest(body)
-        ports.store.put(
-            directory.bucket, directory.page(sha256), body, content_type="application/x-ndjson"
-        )
+        ports.store.put(directory.bucket, directory.page(sha256), body, content_type=_LINES)
         return number, sha256, [len(unit) for unit in units]
 
     written: list[Unit] = []
@@ -237,11 +240,48 @@ def planned_files(
     return read_list(ports, directory, sha256, _FILE.decode)
 
 
-def is_file(file: PendingFile, facts: ObjectFacts) -> bool:
-    """Whether the object is the planned file: of its length, and made of its parts.
+def publish_manifest(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[str]:
+    """Write ``_commits/<job_id>.jsonl`` and return the first keys. Raises as `read_index`.
 
-    Where S3 encrypts with KMS the length alone tells, since the etag does not depend on the bytes
-    (https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html, ETag).
+    Whatever lies there, by an earlier try or by a stranger, is written over (I12). A short one goes
+    up with one PUT, a long one in parts. Its name carries the job's id, so that `TidyUp` finds the
+    upload of a worker that died on the way. Raises `TransientError` if the upload was aborted.
     """
-    expected = "" if facts.opaque else expected_etag(file)
-    return facts.length == file.length and expected in {"", facts.etag}
+    names: list[str] = []
+
+    def committed() -> Iterator[CommittedFile]:
+        for file in planned_files(ports, directory, record):
+            if len(names) < SUCCESS_FILES:
+                names.append(file.key)
+            yield CommittedFile(file.key, file.length, expected_etag(file), file.rows)
+
+    key = directory.commits
+    parts = _parts(commit_lines(header_of(record), committed()))
+    first = next(parts, b"")
+    if len(first) < PUT_BYTES:
+        ports.store.put(directory.bucket, key, first, content_type=_LINES)
+        return names
+    try:
+        upload_id = ports.store.create_upload(
+            directory.bucket, key, metadata={META_JOB: directory.job_id}, content_type=_LINES
+        )
+        etags, length = [], 0
+        for number, part in enumerate(chain([first], parts), start=1):
+            etags.append(ports.store.upload_part(directory.bucket, key, upload_id, number, part))
+            length += len(part)
+        ports.store.complete_upload(directory.bucket, key, upload_id, etags, length=length)
+    except UploadGoneError as error:
+        raise TransientError(error.message) from error
+    return names
+
+
+def _parts(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines in parts, of which only the last has less than `PUT_BYTES`."""
+    buffer = bytearray()
+    for line in lines:
+        buffer += line
+        if len(buffer) >= PUT_BYTES:
+            yield bytes(buffer)
+            buffer.clear()
+    if buffer:
+        yield bytes(buffer)
