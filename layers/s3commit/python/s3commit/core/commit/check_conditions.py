@@ -11,10 +11,10 @@ from typing import Final
 from s3commit.core.formats.layout import JobDirectory, owner_of
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.documents import read_spec_of, refusing_unreadable
-from s3commit.core.job.listings import PAGE, list_objects
 from s3commit.core.job.plan import files_of_unit, in_groups, planned_files, read_plan, whole_pages
 from s3commit.core.job.record import planned_record, unless_overtaken
-from s3commit.core.job.replaced import Appends, existing_files, write_replaced
+from s3commit.core.job.replaced import Appends, existing_files, list_objects, write_replaced
+from s3commit.core.job.uploads import PAGE
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.limits import FILES_LOOKED_AT

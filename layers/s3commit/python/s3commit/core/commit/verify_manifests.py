@@ -24,11 +24,10 @@ from s3commit.core.job.documents import (
     read_spec_of,
     refusing_unreadable,
 )
-from s3commit.core.job.listings import PAGE, list_uploads
 from s3commit.core.job.plan import files_of_unit, whole_pages, write_plan
 from s3commit.core.job.record import own_record, unless_overtaken
 from s3commit.core.job.replaced import MAX_NAMES, write_partitions
-from s3commit.core.job.uploads import is_older
+from s3commit.core.job.uploads import PAGE, is_older, list_uploads
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.model.job import (
     CommitRequest,

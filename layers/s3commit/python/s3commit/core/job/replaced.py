@@ -17,8 +17,8 @@ from typing import Final
 
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import JobDirectory, is_data, owner_of, partition_of
-from s3commit.core.job.listings import list_objects
 from s3commit.core.job.plan import LINE, in_groups, read_list, write_list
+from s3commit.core.job.uploads import Range, in_ranges
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import Scope
 from s3commit.core.model.limits import APPEND_READINGS, DELETE_AT_ONCE, MAX_APPENDS
@@ -55,6 +55,18 @@ def read_partitions(ports: Ports, directory: JobDirectory, record: JobRecord) ->
     """The list that the plan in the ledger names. Raises as `read_index`."""
     sha256 = record.plan.partitions if record.plan else ""
     return [line.partition for line in read_list(ports, directory, sha256, _PARTITION.decode)]
+
+
+def list_objects(
+    ports: Ports, bucket: str, prefixes: Iterable[str]
+) -> Iterator[tuple[str, ListedObject]]:
+    """Every object below the prefixes, with its prefix; twice if one lies inside another.
+
+    The order depends on the keys alone: the same objects come in the same order again.
+    """
+    listing = ports.store.list
+    ranges = (Range(prefix, listing(bucket, prefix, after="")) for prefix in prefixes)
+    return in_ranges(ports, listing, bucket, ranges)
 
 
 def existing_files(
