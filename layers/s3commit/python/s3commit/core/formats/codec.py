@@ -203,12 +203,17 @@ def text(limit: Text) -> Form:
     return Form(read)
 
 
-def _whole(least: int, most: int, value: Any) -> int:
-    if type(value) is not int:  # bool is an int to Python, not to us
-        raise RefusedError("must be a whole number")
-    if not least <= value <= most:
-        raise RefusedError(f"must be from {least} to {most}")
-    return value
+def _whole(limit: Whole) -> Form:
+    least, most = limit.least, limit.most
+
+    def read(value: Any) -> int:
+        if type(value) is not int:  # bool is an int to Python, not to us
+            raise RefusedError("must be a whole number")
+        if not least <= value <= most:
+            raise RefusedError(f"must be from {least} to {most}")
+        return value
+
+    return Form(read)
 
 
 def _flag(value: Any) -> bool:
@@ -245,8 +250,7 @@ def _form(hint: Any, limits: Mapping[Any, Any], spell: Callable[[str], str]) -> 
     if hint is str:
         return text(limits.get(Text) or Text())
     if hint is int:
-        whole = limits.get(Whole) or Whole()
-        return Form(partial(_whole, whole.least, whole.most))
+        return _whole(limits.get(Whole) or Whole())
     if hint is bool:
         return Form(_flag)
     if origin is tuple:

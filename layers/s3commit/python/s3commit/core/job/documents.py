@@ -1,7 +1,7 @@
 """The documents of one job: its client's, each read whole, and those that it leaves when it ends.
 
-``job.json`` and ``request.json`` are the client's. An ended job leaves ``result.json``, and a
-committed one its commit manifest in ``_commits/``.
+``job.json``, the manifests and ``request.json`` are the client's. An ended job leaves
+``result.json``, a committed one its commit manifest too, which `s3commit.core.job.plan` puts.
 """
 
 from __future__ import annotations

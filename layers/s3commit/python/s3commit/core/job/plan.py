@@ -53,7 +53,7 @@ MAX_PAGE_BYTES: Final = 32 * 1024 * 1024
 LINE: Final[Any] = {"max_bytes": MAX_PAGE_BYTES, "most": 100_000}
 PAGES_AT_ONCE: Final = 32
 _ANY: Final = 2**63
-_LINES: Final = "application/x-ndjson"
+_NDJSON: Final = "application/x-ndjson"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def write_list(
         lines = [encode(item) + b"\n" for unit in units for item in unit]
         body = bounded(b"".join(lines), what="a page", max_bytes=MAX_PAGE_BYTES, most=_ANY)
         sha256 = digest(body)
-        ports.store.put(directory.bucket, directory.page(sha256), body, content_type=_LINES)
+        ports.store.put(directory.bucket, directory.page(sha256), body, content_type=_NDJSON)
         return number, sha256, [len(unit) for unit in units]
 
     written: list[Unit] = []
@@ -100,14 +100,9 @@ def write_list(
         for size in sizes:
             written.append(Unit(len(written), sha256, start, start + size))
             start += size
-    index = encode_index(written)
+    index = bounded(dump(list(map(_UNIT.write, written))), **_LIMITS)
     ports.store.put(directory.bucket, directory.index(digest(index)), index)
     return digest(index), written
-
-
-def encode_index(units: Iterable[Unit]) -> bytes:
-    """The index that names these units."""
-    return bounded(dump(list(map(_UNIT.write, units))), **_LIMITS)
 
 
 def decode_unit(value: object) -> Unit:
@@ -259,11 +254,11 @@ def publish_manifest(ports: Ports, directory: JobDirectory, record: JobRecord) -
     parts = _parts(commit_lines(header_of(record), committed()))
     first = next(parts, b"")
     if len(first) < PUT_BYTES:
-        ports.store.put(directory.bucket, key, first, content_type=_LINES)
+        ports.store.put(directory.bucket, key, first, content_type=_NDJSON)
         return names
     try:
         upload_id = ports.store.create_upload(
-            directory.bucket, key, metadata={META_JOB: directory.job_id}, content_type=_LINES
+            directory.bucket, key, metadata={META_JOB: directory.job_id}, content_type=_NDJSON
         )
         etags, length = [], 0
         for number, part in enumerate(chain([first], parts), start=1):
