@@ -18,8 +18,8 @@ from bench import limits
 from bench.crowd import Crowd
 from docs import costs
 from s3commit.aws.env import DEFAULT, MOST_WORKERS, Shares, shares
-from s3commit.core.job.listings import PAGE, RANGES
 from s3commit.core.job.plan import unit_files
+from s3commit.core.job.uploads import PAGE, RANGES
 from s3commit.core.model.limits import (
     COMPLETE_WORKERS,
     MAX_JOB_FILES,

@@ -18,7 +18,7 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.session import MAX_POOL_CONNECTIONS
 from s3commit.core.commit.seal_job import seal_job
-from s3commit.core.commit.verify_manifests import verify_manifests
+from s3commit.core.commit.verify_manifests import counted_manifests, verify_manifests
 from s3commit.core.formats.documents import (
     decode_job,
     decode_request,
@@ -34,7 +34,6 @@ from s3commit.core.formats.manifest import (
     encode_pendingset,
 )
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.documents import counted_manifests
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import (
     CommitRequest,

@@ -10,7 +10,7 @@ from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_ports
 from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.formats.ticket import decode_ticket
-from s3commit.core.job.pages import decode_unit
+from s3commit.core.job.plan import decode_unit
 from s3commit.core.model.limits import COMPLETE_WORKERS
 
 # Many of these run side by side, below one prefix.

@@ -30,7 +30,7 @@ from s3commit.core.formats.manifest import (
     encode_pendingset,
 )
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job import documents, pages
+from s3commit.core.job import plan
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import PendingSet
 from s3commit.core.model.limits import MAX_JOB_FILES
@@ -162,7 +162,7 @@ def test_i12_a_job_that_no_function_could_hold_is_refused_before_its_decision(
         for number in range(3)
     ]
     world.request(DIRECTORY, *attempts)
-    module = pages if most == "MAX_PAGE_BYTES" else judged
+    module = plan if most == "MAX_PAGE_BYTES" else judged
     monkeypatch.setattr(module, most, 2 if most in {"MAX_JOB_FILES", "MAX_TOTAL_BYTES"} else 10)
     uploads = world.open_uploads()
     world.before = (world.visible(), [key for key in uploads if JOB not in key])
@@ -194,7 +194,7 @@ def test_i12_large_manifests_are_read_one_at_a_time(monkeypatch: pytest.MonkeyPa
     large = DIRECTORY.prefix + attempts[1].manifest
     facts = world.store.head(BUCKET, large)
     assert facts is not None
-    monkeypatch.setattr(documents, "SMALL_MANIFEST_BYTES", facts.length - 1)
+    monkeypatch.setattr(judged, "SMALL_MANIFEST_BYTES", facts.length - 1)
     reading = threading.Semaphore(1)
     get = world.store.get
 
@@ -209,7 +209,7 @@ def test_i12_large_manifests_are_read_one_at_a_time(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(world.store, "get", watched)
     ports = replace(world.ports, parallel=ThreadMap(4))
-    read = list(documents.counted_manifests(ports, DIRECTORY, attempts))
+    read = list(judged.counted_manifests(ports, DIRECTORY, attempts))
     assert [len(one.files) for one in sorted(read, key=lambda one: int(one.task_id[1:]))] == [
         1,
         9,

@@ -15,18 +15,23 @@ from hypothesis import strategies as st
 from s3commit.core.formats.layout import PIPELINE, JobDirectory
 from s3commit.core.formats.manifest import digest
 from s3commit.core.formats.strict_json import dump
-from s3commit.core.job.pages import read_index, read_unit, whole_pages, write_list
 from s3commit.core.job.plan import (
     cut_units,
-    decode_replaced,
     files_of_unit,
     planned_files,
-    read_partitions,
-    write_partitions,
+    read_index,
+    read_unit,
+    whole_pages,
+    write_list,
     write_plan,
-    write_replaced,
 )
 from s3commit.core.job.record import new_record
+from s3commit.core.job.replaced import (
+    decode_replaced,
+    read_partitions,
+    write_partitions,
+    write_replaced,
+)
 from s3commit.core.model.errors import PAGE_CHANGED, InvalidInputError, NeedsOperatorError
 from s3commit.core.model.job import (
     MAX_ETAG,

@@ -10,7 +10,7 @@ import pytest
 from s3commit.core.commit.remove_replaced import remove_replaced
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket
-from s3commit.core.job import plan
+from s3commit.core.job import replaced
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Conflict, Scope
 from s3commit.core.model.limits import CALL_SECONDS
@@ -26,7 +26,7 @@ PAGES = 6  # of 7 files, the last of 5
 
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "DELETE_AT_ONCE", 7)
+    monkeypatch.setattr(replaced, "DELETE_AT_ONCE", 7)
 
 
 def replacing(scope: Scope = Scope.DIRECTORY, **spec: Any) -> tuple[World, JobDirectory]:

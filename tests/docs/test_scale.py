@@ -17,8 +17,8 @@ from bench.model import Deployment
 from docs import costs
 from s3commit.aws.env import DEFAULT
 from s3commit.core.formats.ticket import UnitResult
-from s3commit.core.job.listings import RANGES
 from s3commit.core.job.plan import cut_units
+from s3commit.core.job.uploads import RANGES
 from s3commit.core.model.job import MAX_ATTEMPTS, PendingFile
 from s3commit.core.model.limits import CALL_SECONDS, MAX_JOB_FILES, MAX_UNITS
 from stacks.definition import MAP_STEP, definition

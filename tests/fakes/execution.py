@@ -24,7 +24,7 @@ from s3commit.core.commit.tidy_up import tidy_up
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket, Unit, UnitResult
-from s3commit.core.job.pages import MAX_INDEX_BYTES, decode_unit
+from s3commit.core.job.plan import MAX_INDEX_BYTES, decode_unit
 from s3commit.core.job.record import beside_twins
 from s3commit.core.model.errors import (
     AccessError,

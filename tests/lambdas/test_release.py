@@ -13,7 +13,7 @@ import pytest
 
 from s3commit.core.formats import documents, manifest
 from s3commit.core.formats.ticket import execution_input
-from s3commit.core.job.pages import decode_unit
+from s3commit.core.job.plan import decode_unit
 from s3commit.core.model.job import Conflict
 from stacks.definition import MAP_FUNCTION, STEPS
 from tests.core.world import World, job_directory

@@ -26,7 +26,7 @@ from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobD
 from s3commit.core.formats.manifest import digest, encode_pendingset
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job import plan
-from s3commit.core.job.pages import MAX_INDEX_BYTES, decode_unit
+from s3commit.core.job.plan import MAX_INDEX_BYTES, decode_unit
 from s3commit.core.job.record import beside_twins
 from s3commit.core.model.errors import (
     InvalidInputError,

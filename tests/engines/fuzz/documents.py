@@ -35,8 +35,8 @@ from s3commit.core.formats.manifest import (
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.formats.ticket import Unit
 from s3commit.core.job.decision_record import read_decision
-from s3commit.core.job.pages import encode_index, read_index, read_unit
-from s3commit.core.job.plan import decode_replaced
+from s3commit.core.job.plan import read_index, read_unit
+from s3commit.core.job.replaced import decode_replaced
 from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
@@ -141,7 +141,10 @@ DOCUMENTS: dict[str, tuple[bytes, Read]] = {
         encode_request(AbortRequest(JOB, "no")),
         lambda body: decode_request(body, DIRECTORY),
     ),
-    "index": (encode_index([Unit(n, str(n) * 64, 0, 2) for n in range(2)]), _index),
+    "index": (
+        dump([{"unit": n, "page": str(n) * 64, "from": 0, "to": 2} for n in range(2)]),
+        _index,
+    ),
     "page of files": (
         _lines(*({"key": f"sales/{n}.csv", "etag": '"e"', "length": n} for n in range(2))),
         _page(partial(decode_replaced, directory=DIRECTORY)),

@@ -23,7 +23,7 @@ MUTANTS = [
     ),
     Mutant(
         "the job's own files are in its replace list",
-        "core/job/plan.py",
+        "core/job/replaced.py",
         "if not is_data(relative) or owner_of(listed.key) == directory.job_id:",
         "if not is_data(relative):",
         by="tests/core/test_remove.py",
@@ -36,13 +36,13 @@ MUTANTS = [
     ),
     Mutant(
         "hidden files are replaced as well",
-        "core/job/plan.py",
+        "core/job/replaced.py",
         "if not is_data(relative) or owner_of(",
         "if owner_of(",
     ),
     Mutant(
         "the root as a partition reaches down to every depth",
-        "core/job/plan.py",
+        "core/job/replaced.py",
         "        if is_deep or prefix != root or not partition_of(relative):\n",
         "        if True:\n",
     ),
@@ -114,7 +114,7 @@ MUTANTS = [
     ),
     Mutant(
         "an append that has ended stays",
-        "core/job/appends.py",
+        "core/job/replaced.py",
         "            if one.ref not in self._ended:\n",
         "            if True:\n",
     ),
@@ -127,14 +127,14 @@ MUTANTS = [
     ),
     Mutant(
         "appends that end while they are read are not read again",
-        "core/job/appends.py",
+        "core/job/replaced.py",
         "            if ended <= before:\n",
         "            if True:\n",
         by=LOCKS,
     ),
     Mutant(
         "appends above the destination are not read",
-        "core/job/appends.py",
+        "core/job/replaced.py",
         "        self._nodes = [node, *nodes_above([node])]\n",
         "        self._nodes = [node]\n",
         by=LOCKS,
@@ -170,7 +170,7 @@ MUTANTS = [
     Mutant(
         "an append can be rolled back when its marker is there",
         "core/commit/publish_success.py",
-        "            lambda: note_publishing(ports, record),\n",
+        "            partial(note_publishing, ports, record),\n",
         "            lambda: None,\n",
         by="tests/crash/test_lost_ledger.py",
     ),

@@ -80,7 +80,7 @@ MUTANTS = [
     ),
     Mutant(
         "a manifest that has changed is acted on",
-        "core/job/documents.py",
+        "core/commit/verify_manifests.py",
         "    if digest(stored.body) != attempt.sha256:\n",
         "    if False:\n",
         by="tests/core/test_hostile.py",
@@ -134,14 +134,14 @@ MUTANTS = [
     Mutant(
         "a roll back deletes what has the name of a file, whatever it is",
         "core/commit/roll_back.py",
-        "    if facts is not None and is_file(file, facts):\n",
+        "    if facts is not None and _is_file(file, facts):\n",
         "    if facts is not None:\n",
         by="tests/crash/test_roll_back.py",
     ),
     Mutant(
         "a roll back deletes nothing",
         "core/commit/roll_back.py",
-        "    if facts is not None and is_file(file, facts):\n",
+        "    if facts is not None and _is_file(file, facts):\n",
         "    if False:\n",
     ),
     Mutant(
@@ -159,7 +159,7 @@ MUTANTS = [
     ),
     Mutant(
         "a page that is not the decided one is acted on",
-        "core/job/pages.py",
+        "core/job/plan.py",
         "    if digest(body) != sha256:\n",
         "    if not body:\n",
         by="tests/core/test_pages.py",

@@ -11,7 +11,7 @@ from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.commit.ingest_pendingsets import note_job, note_manifest
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory
 from s3commit.core.formats.ticket import Ticket, UnitResult
-from s3commit.core.job.pages import MAX_INDEX_BYTES, decode_unit
+from s3commit.core.job.plan import MAX_INDEX_BYTES, decode_unit
 from s3commit.core.job.record import beside_twins
 from s3commit.core.model.errors import (
     AccessError,

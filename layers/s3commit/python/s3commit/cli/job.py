@@ -23,12 +23,7 @@ from s3commit.core.formats.layout import (
     JobDirectory,
 )
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, digest
-from s3commit.core.job.documents import (
-    decode_manifest,
-    read_request,
-    read_result,
-    read_spec,
-)
+from s3commit.core.job.documents import decode_manifest, read_request, read_result, read_spec
 from s3commit.core.job.uploads import uploads_of_job
 from s3commit.core.model.errors import (
     InvalidInputError,

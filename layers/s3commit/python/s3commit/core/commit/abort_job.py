@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from s3commit.core.formats.ticket import Ticket
+from s3commit.core.job.documents import conclude
 from s3commit.core.job.record import coming_again, move, own_record
-from s3commit.core.job.result import conclude
 from s3commit.core.job.uploads import abort_uploads
 from s3commit.core.model.job import Failure
 from s3commit.core.model.states import JobState

@@ -13,8 +13,8 @@ from itertools import islice
 
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.idempotency_key import other_holder
-from s3commit.core.job.plan import read_partitions
 from s3commit.core.job.record import move, planned_record, unless_overtaken
+from s3commit.core.job.replaced import read_partitions
 from s3commit.core.model.errors import JobRefusedError, TransientError
 from s3commit.core.model.job import Conflict, Failure, Scope
 from s3commit.core.model.limits import (

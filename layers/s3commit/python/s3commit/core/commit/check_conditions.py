@@ -10,18 +10,11 @@ from typing import Final
 
 from s3commit.core.formats.layout import JobDirectory, owner_of
 from s3commit.core.formats.ticket import Ticket, Unit
-from s3commit.core.job.appends import Appends
 from s3commit.core.job.documents import read_spec_of, refusing_unreadable
-from s3commit.core.job.listings import PAGE, list_objects
-from s3commit.core.job.pages import in_groups, whole_pages
-from s3commit.core.job.plan import (
-    existing_files,
-    files_of_unit,
-    planned_files,
-    read_plan,
-    write_replaced,
-)
+from s3commit.core.job.plan import files_of_unit, in_groups, planned_files, read_plan, whole_pages
 from s3commit.core.job.record import planned_record, unless_overtaken
+from s3commit.core.job.replaced import Appends, existing_files, list_objects, write_replaced
+from s3commit.core.job.uploads import PAGE
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.limits import FILES_LOOKED_AT
@@ -45,8 +38,8 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
         with refusing_unreadable(ports, directory):
             spec, units = together(
                 ports.parallel,
-                lambda: read_spec_of(ports, directory, record),
-                lambda: read_plan(ports, directory, record),
+                partial(read_spec_of, ports, directory, record),
+                partial(read_plan, ports, directory, record),
             )
         plan = record.plan
         failed = plan and spec.conditions.failed(plan.files, plan.rows)

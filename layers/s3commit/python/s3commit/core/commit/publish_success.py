@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import islice
+
 from s3commit.core.formats.documents import (
     MAX_SUCCESS_BYTES,
+    SUCCESS_FILES,
     encode_success,
     success_job_id,
 )
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import note_end, note_publishing
+from s3commit.core.job.documents import conclude
 from s3commit.core.job.idempotency_key import note_key
+from s3commit.core.job.plan import planned_files, publish_manifest
 from s3commit.core.job.record import move, own_record, unless_overtaken
-from s3commit.core.job.result import conclude, first_keys, publish_manifest
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -36,9 +41,9 @@ def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
         # Others act on the commit from here on: it stays, even if the ledger is lost.
         names, _, seen = together(
             ports.parallel,
-            lambda: _list_files(ports, ticket, record),
-            lambda: note_publishing(ports, record),
-            lambda: _marker(ports, ticket.directory),
+            partial(_list_files, ports, ticket, record),
+            partial(note_publishing, ports, record),
+            partial(_marker, ports, ticket.directory),
         )
         if record.idempotency_key is not None:
             note_key(ports, record, record.idempotency_key)
@@ -52,7 +57,8 @@ def _list_files(ports: Ports, ticket: Ticket, record: JobRecord) -> list[str]:
     """Put the commit manifest, unless RemoveReplaced has; the first keys."""
     with unless_overtaken(ports, ticket, JobState.PUBLISHING):
         if record.replaced is not None and record.replaced.files:
-            return first_keys(ports, ticket.directory, record)
+            files = planned_files(ports, ticket.directory, record)
+            return [file.key for file in islice(files, SUCCESS_FILES)]
         return publish_manifest(ports, ticket.directory, record)
 
 

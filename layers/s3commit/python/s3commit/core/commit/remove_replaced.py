@@ -8,10 +8,9 @@ from dataclasses import replace
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import note_publishing
-from s3commit.core.job.pages import read_index, read_unit
-from s3commit.core.job.plan import decode_replaced
+from s3commit.core.job.plan import publish_manifest, read_index, read_unit
 from s3commit.core.job.record import own_record, unless_overtaken
-from s3commit.core.job.result import publish_manifest
+from s3commit.core.job.replaced import decode_replaced
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import CallTime, Ports

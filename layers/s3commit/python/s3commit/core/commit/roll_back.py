@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
+from s3commit.core.formats.manifest import expected_etag
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.decision_record import note_end
-from s3commit.core.job.pages import whole_pages
-from s3commit.core.job.plan import files_of_unit, is_file, read_plan
+from s3commit.core.job.documents import conclude
+from s3commit.core.job.plan import files_of_unit, read_plan, whole_pages
 from s3commit.core.job.record import coming_again, move, own_record, unless_overtaken
-from s3commit.core.job.result import conclude
 from s3commit.core.job.uploads import abort, abort_uploads
 from s3commit.core.model.errors import AccessError, PreconditionError
 from s3commit.core.model.job import PendingFile
@@ -78,7 +78,17 @@ def _undo(store: ObjectStore, file: PendingFile) -> bool:
     except AccessError:  # under a key that may not be used: its length alone can be seen
         seen = listed_at(store, file.bucket, file.key)
         facts = ObjectFacts(seen.key, seen.etag, seen.length, opaque=True) if seen else None
-    if facts is not None and is_file(file, facts):
+    if facts is not None and _is_file(file, facts):
         with suppress(PreconditionError):  # another object by now, which is not the job's
             store.delete(file.bucket, file.key, if_match=facts.etag)
     return True
+
+
+def _is_file(file: PendingFile, facts: ObjectFacts) -> bool:
+    """Whether the object is the planned file: of its length, and made of its parts.
+
+    Where S3 encrypts with KMS the length alone tells, since the etag does not depend on the bytes
+    (https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html, ETag).
+    """
+    expected = "" if facts.opaque else expected_etag(file)
+    return facts.length == file.length and expected in {"", facts.etag}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
@@ -62,8 +63,8 @@ def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
         with refusing_unreadable(ports, directory):
             request, wrong = together(
                 ports.parallel,
-                lambda: read_request(ports, directory),
-                lambda: _wrong_spec(ports, directory),
+                partial(read_request, ports, directory),
+                partial(_wrong_spec, ports, directory),
             )
         if isinstance(request, AbortRequest):
             code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.pages import in_groups
+from s3commit.core.job.plan import in_groups
 from s3commit.core.job.record import own_record
 from s3commit.core.job.uploads import abort_uploads
 from s3commit.core.model.limits import DELETE_AT_ONCE

@@ -5,32 +5,47 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import attrgetter
 from typing import Final
 
 from s3commit.core.formats.layout import JobDirectory, partition_of
+from s3commit.core.formats.manifest import (
+    MAX_MANIFEST_BYTES,
+    SMALL_MANIFEST_BYTES,
+    digest,
+)
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.documents import (
-    commit_request,
-    counted_manifests,
+    JOB_CHANGED,
+    decode_manifest,
     read_request,
     read_spec_of,
     refusing_unreadable,
 )
-from s3commit.core.job.listings import PAGE, list_uploads
-from s3commit.core.job.pages import whole_pages
-from s3commit.core.job.plan import MAX_NAMES, files_of_unit, write_partitions, write_plan
+from s3commit.core.job.plan import files_of_unit, whole_pages, write_plan
 from s3commit.core.job.record import own_record, unless_overtaken
-from s3commit.core.job.uploads import is_older
-from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, PendingFile, PendingSet, Scope
+from s3commit.core.job.replaced import MAX_NAMES, write_partitions
+from s3commit.core.job.uploads import PAGE, is_older, list_uploads
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
+from s3commit.core.model.job import (
+    CommitRequest,
+    Conflict,
+    CountedAttempt,
+    PendingFile,
+    PendingSet,
+    Scope,
+)
 from s3commit.core.model.limits import MAX_JOB_FILES, MAX_TOTAL_BYTES, UNITS_OF_A_JOB
-from s3commit.core.model.record import PlanFacts
+from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, together
 
 REPLACE_NOT_ALLOWED = "REPLACE_NOT_ALLOWED"
 SAMPLED: Final = 256 // 16  # one key in sixteen, by the first byte of its digest
+MANIFESTS_AT_ONCE: Final = 128  # are read side by side, and held until their turn
+FILES_AT_ONCE: Final = 4_096
 
 
 @dataclass(slots=True)
@@ -48,26 +63,30 @@ class _Verified:
     bytes: int = 0
     rows: int | None = 0
 
-    def take(self, directory: JobDirectory, pending: PendingSet) -> None:
-        """Note a manifest. Raises `JobRefusedError`."""
-        for file in pending.files:
-            key = short_digest(file.key)
-            if key in self.keys:
-                raise JobRefusedError(
-                    f"{file.key!r} is written by two tasks of the job", code="DUPLICATE_KEY"
-                )
-            self.keys.add(key)
-            self.uploads.add(short_digest(file.key, file.upload_id))
-            if key[0] < SAMPLED:
-                self.sample.append(file.key)
-            partition = partition_of(file.key[len(directory.destination.prefix) :])
-            if partition not in self.partitions:
-                self.partitions.add(partition)
-                self.names += len(partition)
-        self.bytes += pending.bytes
-        rows = pending.rows
-        self.rows = None if self.rows is None or rows is None else self.rows + rows
-        _refuse_more(len(self.keys), self.bytes, self.names)
+    def files(
+        self, directory: JobDirectory, manifests: Iterable[PendingSet]
+    ) -> Iterator[PendingFile]:
+        """The files of the manifests, each noted whole before. Raises `JobRefusedError`."""
+        for pending in manifests:
+            for file in pending.files:
+                key = short_digest(file.key)
+                if key in self.keys:
+                    raise JobRefusedError(
+                        f"{file.key!r} is written by two tasks of the job", code="DUPLICATE_KEY"
+                    )
+                self.keys.add(key)
+                self.uploads.add(short_digest(file.key, file.upload_id))
+                if key[0] < SAMPLED:
+                    self.sample.append(file.key)
+                partition = partition_of(file.key[len(directory.destination.prefix) :])
+                if partition not in self.partitions:
+                    self.partitions.add(partition)
+                    self.names += len(partition)
+            self.bytes += pending.bytes
+            rows = pending.rows
+            self.rows = None if self.rows is None or rows is None else self.rows + rows
+            _refuse_more(len(self.keys), self.bytes, self.names)
+            yield from pending.files
 
 
 def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
@@ -79,26 +98,15 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     """
     directory = ticket.directory
     record = own_record(ports, ticket, JobState.SEALED)
-    with refusing_unreadable(ports, directory):
-        spec, request = together(
-            ports.parallel,
-            lambda: read_spec_of(ports, directory, record),
-            lambda: read_request(ports, directory),
-        )
-        request = commit_request(request, spec)
+    request = _commit_request(ports, directory, record)
     if record.conflict is Conflict.REPLACE:
         _refuse_to_replace(ports, directory)
-    found = _Verified()
-
-    def files() -> Iterator[PendingFile]:
-        for pending in counted_manifests(ports, directory, request.attempts):
-            found.take(directory, pending)
-            yield from pending.files
-
     # What the request claims sets the size of the units, so it is judged before they are made.
     total = sum(attempt.files for attempt in request.attempts)
     _refuse_more(total)
-    sha256, units = write_plan(ports, directory, files(), total=total)
+    found = _Verified()
+    files = found.files(directory, counted_manifests(ports, directory, request.attempts))
+    sha256, units = write_plan(ports, directory, files, total=total)
     with unless_overtaken(ports, ticket, JobState.SEALED):
         _refuse_missing_uploads(ports, directory, found, units, record.opened_at)
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
@@ -115,6 +123,26 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     )
     few = tuple(units) if len(units) <= UNITS_OF_A_JOB else ()
     return replace(ticket.after(record), few=few)
+
+
+def _commit_request(ports: Ports, directory: JobDirectory, record: JobRecord) -> CommitRequest:
+    """The request, if it is one to commit still, and means the ``job.json`` that is there.
+
+    Raises `JobRefusedError` (``REQUEST_CHANGED``, ``JOB_CHANGED``).
+    """
+    with refusing_unreadable(ports, directory):
+        spec, request = together(
+            ports.parallel,
+            partial(read_spec_of, ports, directory, record),
+            partial(read_request, ports, directory),
+        )
+    if not isinstance(request, CommitRequest):
+        raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
+    if request.job_sha256 not in {"", spec.sha256}:
+        raise JobRefusedError(
+            "job.json is gone, or not the one that the request means", code=JOB_CHANGED
+        )
+    return request
 
 
 def _refuse_more(files: int, size: int = 0, names: int = 0) -> None:
@@ -191,3 +219,67 @@ def cuts_between(sample: Iterable[str], *, files: int) -> list[str]:
 def short_digest(*texts: str) -> bytes:
     """A digest in place of a long key: a million of them fit into a worker's memory."""
     return hashlib.blake2b("\0".join(texts).encode(), digest_size=16).digest()
+
+
+def counted_manifests(
+    ports: Ports, directory: JobDirectory, attempts: Iterable[CountedAttempt]
+) -> Iterator[PendingSet]:
+    """The manifest of each counted attempt, in the order of their names.
+
+    Many are read side by side: a hundred thousand of them one after the other take longer than a
+    call has time for. A large one is read alone, when its turn has come. Memory: that of
+    `MANIFESTS_AT_ONCE` small manifests and a large one. Raises `JobRefusedError`:
+    ``MANIFEST_MISSING``, ``MANIFEST_CHANGED`` (other bytes than the task wrote),
+    ``COUNTS_DIFFER``, or the decoder's code.
+    """
+
+    def read_small(attempt: CountedAttempt) -> PendingSet | None:
+        try:
+            return _read(ports, directory, attempt, SMALL_MANIFEST_BYTES)
+        except JobRefusedError as error:
+            if error.code != TOO_LARGE:
+                raise
+            return None
+
+    for some in _at_once(sorted(attempts, key=attrgetter("manifest"))):
+        read = together(ports.parallel, *[partial(read_small, one) for one in some])
+        for attempt, pending in zip(some, read, strict=True):
+            yield pending or _read(ports, directory, attempt, MAX_MANIFEST_BYTES)
+
+
+def _at_once(attempts: Iterable[CountedAttempt]) -> Iterator[list[CountedAttempt]]:
+    some: list[CountedAttempt] = []
+    files = 0
+    for attempt in attempts:
+        if some and (len(some) >= MANIFESTS_AT_ONCE or files + attempt.files > FILES_AT_ONCE):
+            yield some
+            some, files = [], 0
+        some.append(attempt)
+        files += attempt.files
+    if some:
+        yield some
+
+
+def _read(
+    ports: Ports, directory: JobDirectory, attempt: CountedAttempt, max_bytes: int
+) -> PendingSet:
+    name = attempt.manifest
+    try:
+        with refusing_unreadable(ports, directory):
+            stored = ports.store.get(directory.bucket, directory.prefix + name, max_bytes=max_bytes)
+    except NotFoundError:
+        raise JobRefusedError(f"manifest {name} is not there", code="MANIFEST_MISSING") from None
+    except InvalidInputError as error:
+        raise JobRefusedError(error.message, code=error.code) from error
+    if digest(stored.body) != attempt.sha256:
+        raise JobRefusedError(
+            f"manifest {name} has changed since its task wrote it", code="MANIFEST_CHANGED"
+        )
+    pending = decode_manifest(directory, name, stored.body)
+    if (attempt.files, attempt.bytes) != (len(pending.files), pending.bytes):
+        raise JobRefusedError(
+            f"manifest {name} has {len(pending.files)} files of {pending.bytes} bytes,"
+            f" the request says {attempt.files} of {attempt.bytes}",
+            code="COUNTS_DIFFER",
+        )
+    return pending

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from types import NoneType
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_args, get_origin
@@ -225,14 +225,11 @@ def _flag(value: Any) -> bool:
 _ANY_TEXT = text(Text())
 
 
-def _choice(kind: type[StrEnum]) -> Form:
-    def read(value: Any) -> StrEnum:
-        try:
-            return kind(_ANY_TEXT.read(value))
-        except ValueError:
-            raise RefusedError(f"is {value[:80]!r}, none of {', '.join(kind)}") from None
-
-    return Form(read, str)
+def _choice(kind: type[StrEnum], value: Any) -> StrEnum:
+    try:
+        return kind(_ANY_TEXT.read(value))
+    except ValueError:
+        raise RefusedError(f"is {value[:80]!r}, none of {', '.join(kind)}") from None
 
 
 def _unwrapped(hint: Any) -> tuple[Any, dict[Any, Any]]:
@@ -262,5 +259,5 @@ def _form(hint: Any, limits: Mapping[Any, Any], spell: Callable[[str], str]) -> 
         nested: Codec[Any] = Codec(hint, spell=spell)  # type: ignore[arg-type]
         return Form(nested.member, nested.write)
     if issubclass(hint, StrEnum):
-        return _choice(hint)
+        return Form(partial(_choice, hint), str)
     raise TypeError(f"no form for {hint}")

@@ -253,10 +253,10 @@ def is_hidden(relative_key: str) -> bool:
 
     An element that starts with ``.``, or with ``_`` unless it is a partition (``_day=1``).
     """
-    return any(
-        element.startswith(".") or (element.startswith("_") and "=" not in element)
-        for element in relative_key.split("/")
-    )
+    for one in relative_key.split("/"):
+        if one.startswith(".") or (one.startswith("_") and "=" not in one):
+            return True
+    return False
 
 
 def is_data(relative_key: str) -> bool:

@@ -1,14 +1,15 @@
-"""The documents of one job, each read whole: job.json, request, result, and every manifest."""
+"""The documents of one job: its client's, each read whole, and those that it leaves when it ends.
+
+``job.json``, the manifests and ``request.json`` are the client's. An ended job leaves
+``result.json``, a committed one its commit manifest too, which `s3commit.core.job.plan` puts.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
-from operator import attrgetter
-from typing import Final
 
 from s3commit.core.formats.documents import (
     MAX_COMMITS_BYTES,
@@ -23,32 +24,31 @@ from s3commit.core.formats.documents import (
     decode_job,
     decode_request,
     decode_result,
+    encode_result,
 )
 from s3commit.core.formats.layout import JobDirectory, parse_manifest_key
-from s3commit.core.formats.manifest import (
-    MAX_MANIFEST_BYTES,
-    SMALL_MANIFEST_BYTES,
-    decode_pendingset,
-    digest,
-)
-from s3commit.core.formats.strict_json import TOO_LARGE
+from s3commit.core.formats.manifest import decode_pendingset
+from s3commit.core.formats.strict_json import one_line
+from s3commit.core.formats.ticket import OUTCOMES, OutcomeEvent, Ticket
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     JobRefusedError,
     NotFoundError,
+    PreconditionError,
 )
 from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
-    CountedAttempt,
+    Failure,
     JobResult,
     JobSpec,
+    Outcome,
     PendingFile,
     PendingSet,
 )
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader, listed_at
 
 JOB_CHANGED = "JOB_CHANGED"
@@ -158,86 +158,68 @@ def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | Abort
     return decode_request(stored.body, directory)
 
 
-def commit_request(request: CommitRequest | AbortRequest, spec: JobSpec) -> CommitRequest:
-    """The request, if it is one to commit, and means that ``job.json``.
+def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
+    """Write the result of a job that has ended; repeatable. The ticket has the event to send."""
+    directory = ticket.directory
+    result = write_result(ports, directory, record)
+    event = OutcomeEvent(
+        job_id=result.job_id,
+        outcome=result.outcome,
+        code=result.error.code if result.error else None,
+        bucket=directory.bucket,
+        directory=directory.prefix,
+        table=record.destination.uri,
+        files=result.files,
+        bytes=result.bytes,
+        rows=result.rows,
+        replaced=result.replaced,
+        key=record.idempotency_key,
+        opened_at=record.opened_at or None,
+        decided_at=result.decided_at,
+        finished_at=result.finished_at,
+    )
+    return replace(ticket.after(record), event=event)
 
-    Raises `JobRefusedError` (``REQUEST_CHANGED``, ``JOB_CHANGED``).
+
+def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobResult:
+    """Put ``result.json`` of an ended job; one that is there stays.
+
+    A client that has read that its job is undone may delete the job's documents, since a table can
+    be created only where nothing lies (docs/adr/0029). So a late try of this step, which finds none
+    of the client's own, puts nothing: neither before its put nor, should they go at that moment,
+    behind it.
     """
-    if not isinstance(request, CommitRequest):
-        raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
-    if request.job_sha256 not in {"", spec.sha256}:
-        raise JobRefusedError(
-            "job.json is gone, or not the one that the request means", code=JOB_CHANGED
+    committed = OUTCOMES[record.state] is Outcome.COMMITTED
+    plan = record.plan if committed else None
+    failure = record.failure
+    result = JobResult(
+        job_id=record.job_id,
+        outcome=OUTCOMES[record.state],
+        error=failure and Failure(one_line(failure.code, 100), one_line(failure.message)),
+        files=plan.files if plan else 0,
+        bytes=plan.bytes if plan else 0,
+        rows=plan.rows if plan else None,
+        decided_at=record.decided_at,
+        finished_at=record.finished_at or ports.clock.now(),
+        execution=record.execution,
+        replaced=record.replaced.files if committed and record.replaced else 0,
+    )
+    if not committed and not _is_awaited(ports, directory):
+        return result
+    # If it is there, this step ran before; a job ends once, so that result says the same.
+    with suppress(PreconditionError):
+        etag = ports.store.put(
+            directory.bucket, directory.result, encode_result(result), if_absent=True
         )
-    return request
+        if not committed and not _is_awaited(ports, directory):
+            ports.store.delete(directory.bucket, directory.result, if_match=etag)
+    return result
 
 
-MANIFESTS_AT_ONCE: Final = 128  # are read side by side, and held until their turn
-FILES_AT_ONCE: Final = 4_096
-
-
-def counted_manifests(
-    ports: Ports, directory: JobDirectory, attempts: Iterable[CountedAttempt]
-) -> Iterator[PendingSet]:
-    """The manifest of each counted attempt, in the order of their names.
-
-    Many are read side by side: a hundred thousand of them one after the other take longer than a
-    call has time for. A large one is read alone, when its turn has come. Memory: that of
-    `MANIFESTS_AT_ONCE` small manifests and a large one. Raises `JobRefusedError`:
-    ``MANIFEST_MISSING``, ``MANIFEST_CHANGED`` (other bytes than the task wrote),
-    ``COUNTS_DIFFER``, or the decoder's code.
-    """
-
-    def read_small(attempt: CountedAttempt) -> PendingSet | None:
-        try:
-            return _read(ports, directory, attempt, SMALL_MANIFEST_BYTES)
-        except JobRefusedError as error:
-            if error.code != TOO_LARGE:
-                raise
-            return None
-
-    for some in _at_once(sorted(attempts, key=attrgetter("manifest"))):
-        read = together(ports.parallel, *[partial(read_small, one) for one in some])
-        for attempt, pending in zip(some, read, strict=True):
-            yield pending or _read(ports, directory, attempt, MAX_MANIFEST_BYTES)
-
-
-def _at_once(attempts: Iterable[CountedAttempt]) -> Iterator[list[CountedAttempt]]:
-    some: list[CountedAttempt] = []
-    files = 0
-    for attempt in attempts:
-        if some and (len(some) >= MANIFESTS_AT_ONCE or files + attempt.files > FILES_AT_ONCE):
-            yield some
-            some, files = [], 0
-        some.append(attempt)
-        files += attempt.files
-    if some:
-        yield some
-
-
-def _read(
-    ports: Ports, directory: JobDirectory, attempt: CountedAttempt, max_bytes: int
-) -> PendingSet:
-    name = attempt.manifest
-    try:
-        with refusing_unreadable(ports, directory):
-            stored = ports.store.get(directory.bucket, directory.prefix + name, max_bytes=max_bytes)
-    except NotFoundError:
-        raise JobRefusedError(f"manifest {name} is not there", code="MANIFEST_MISSING") from None
-    except InvalidInputError as error:
-        raise JobRefusedError(error.message, code=error.code) from error
-    if digest(stored.body) != attempt.sha256:
-        raise JobRefusedError(
-            f"manifest {name} has changed since its task wrote it", code="MANIFEST_CHANGED"
-        )
-    pending = decode_manifest(directory, name, stored.body)
-    if (attempt.files, attempt.bytes) != (len(pending.files), pending.bytes):
-        raise JobRefusedError(
-            f"manifest {name} has {len(pending.files)} files of {pending.bytes} bytes,"
-            f" the request says {attempt.files} of {attempt.bytes}",
-            code="COUNTS_DIFFER",
-        )
-    return pending
+def _is_awaited(ports: Ports, directory: JobDirectory) -> bool:
+    """Whether a document of the client's is there."""
+    own = (directory.job, directory.request)
+    return any(listed_at(ports.store, directory.bucket, key) is not None for key in own)
 
 
 def decode_manifest(directory: JobDirectory, name: str, body: bytes) -> PendingSet:

@@ -1,0 +1,195 @@
+"""What a job replaces: its reach, the files there, and the jobs that append beside it (I6).
+
+Its reach is the destination, or the partitions that it writes. A job that replaces chooses one
+moment. The files of an append that had ended by then are replaced. Those of every other append
+stay, whether it is under way or decided later, as if it had come after. The moment is the same for
+all partitions and for all files of an append, so the jobs have one order. docs/proof.md has the
+reasons, `tests/sim/test_serial_order.py` a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from typing import Final
+
+from s3commit.core.formats.codec import Codec
+from s3commit.core.formats.layout import JobDirectory, is_data, owner_of, partition_of
+from s3commit.core.job.plan import LINE, in_groups, read_list, write_list
+from s3commit.core.job.uploads import Range, in_ranges
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError
+from s3commit.core.model.job import Scope
+from s3commit.core.model.limits import APPEND_READINGS, DELETE_AT_ONCE, MAX_APPENDS
+from s3commit.core.model.locks import Append, destination_node, nodes_above
+from s3commit.core.model.record import JobRecord, ReplacedFacts
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import ListedObject
+
+MAX_NAMES: Final = 90 * 1024 * 1024  # characters of all names together, which are held at once
+NAMES_AT_ONCE: Final = 1_000
+_REPLACED: Final = Codec(ListedObject, "replaced file", unwritten={"modified": ""}, **LINE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    partition: str
+
+
+_PARTITION: Final = Codec(_Partition, "partition", **LINE)
+
+
+def write_partitions(ports: Ports, directory: JobDirectory, partitions: Iterable[str]) -> str:
+    """Put the list; return the digest of its index.
+
+    A partition is a directory relative to the destination, with its ``/``; the root is empty.
+    Raises as `write_list`.
+    """
+    pages = ([unit] for unit in in_groups(map(_Partition, sorted(partitions)), NAMES_AT_ONCE))
+    sha256, _ = write_list(ports, directory, pages, _PARTITION.encode)
+    return sha256
+
+
+def read_partitions(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[str]:
+    """The list that the plan in the ledger names. Raises as `read_index`."""
+    sha256 = record.plan.partitions if record.plan else ""
+    return [line.partition for line in read_list(ports, directory, sha256, _PARTITION.decode)]
+
+
+def list_objects(
+    ports: Ports, bucket: str, prefixes: Iterable[str]
+) -> Iterator[tuple[str, ListedObject]]:
+    """Every object below the prefixes, with its prefix; twice if one lies inside another.
+
+    The order depends on the keys alone: the same objects come in the same order again.
+    """
+    listing = ports.store.list
+    ranges = (Range(prefix, listing(bucket, prefix, after="")) for prefix in prefixes)
+    return in_ranges(ports, listing, bucket, ranges)
+
+
+def existing_files(
+    ports: Ports, directory: JobDirectory, record: JobRecord
+) -> Iterator[ListedObject]:
+    """The visible files in the reach of the job's policy that are not the job's own.
+
+    Hidden names are no data. In scope partition a partition reaches down to every depth; the root
+    as a partition means the files directly in it. The order is the same for the same files.
+    """
+    root = directory.destination.prefix
+    is_deep = record.scope is Scope.DIRECTORY
+    prefixes: Iterable[str] = (root,) if is_deep else _partitions(ports, directory, record)
+    for prefix, listed in list_objects(ports, directory.bucket, prefixes):
+        relative = listed.key[len(directory.destination.prefix) :]
+        if not is_data(relative) or owner_of(listed.key) == directory.job_id:
+            continue
+        if is_deep or prefix != root or not partition_of(relative):
+            yield listed
+
+
+def _partitions(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
+    """The prefixes to list; none lies inside another, save in the root."""
+    covered = ""
+    for name in sorted(read_partitions(ports, directory, record)):
+        if not covered or not name.startswith(covered):
+            covered = name
+            yield directory.destination.prefix + name
+
+
+def write_replaced(
+    ports: Ports, directory: JobDirectory, files: Iterable[ListedObject]
+) -> ReplacedFacts:
+    """Put the replace list, of which a page is one DeleteObjects call. Raises as `write_list`."""
+    count = size = 0
+
+    def counted() -> Iterator[ListedObject]:
+        nonlocal count, size
+        for one in files:
+            count += 1
+            size += one.length
+            yield one
+
+    pages = ([unit] for unit in in_groups(counted(), DELETE_AT_ONCE))
+    sha256, _ = write_list(ports, directory, pages, _REPLACED.encode)
+    return ReplacedFacts(sha256, count, size)
+
+
+def decode_replaced(line: bytes, directory: JobDirectory) -> ListedObject:
+    """Read a line of the replace list. Raises `InvalidInputError` for what is no data (I7)."""
+    listed = _REPLACED.decode(line)
+    is_inside = listed.key.startswith(directory.destination.prefix)
+    if not is_inside or not is_data(listed.key[len(directory.destination.prefix) :]):
+        raise InvalidInputError(
+            f"the replace list names {listed.key[:200]!r}, which is no data of"
+            f" {directory.destination.uri}",
+            code="NOT_CONTAINED",
+        )
+    return listed
+
+
+class Appends:
+    """The appends at, above and below the destination of a job that replaces.
+
+    Made before the listing of what is to be replaced: that is the moment. Raises
+    `JobRefusedError` (``DESTINATION_BUSY``) if there are more than `MAX_APPENDS`, or if they end
+    faster than they can be read.
+    """
+
+    def __init__(self, ports: Ports, record: JobRecord) -> None:
+        self._ports = ports
+        node = destination_node(record.destination)
+        self._nodes = [node, *nodes_above([node])]
+        self._ended = self._ended_at_one_moment()
+
+    def to_leave(self) -> dict[str, tuple[str, ...]]:
+        """The ids of the jobs whose files stay, each with the nodes below which they do.
+
+        Asked after the files were listed. Elsewhere a file with such an id is of another job, since
+        a job is an id at a destination (I12).
+
+        An append that was decided since the moment is listed still: it is under way, or has ended
+        less than `APPEND_SECONDS` ago, and no call of a step takes so long.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        for one in self._read():
+            if one.ref not in self._ended:
+                job_id = one.ref.rpartition("-")[0]
+                found[job_id] = (*found.get(job_id, ()), one.node)
+        return found
+
+    def _ended_at_one_moment(self) -> set[str]:
+        """Those that have ended a while ago, by two readings.
+
+        A reading takes time. If the second finds none that has ended since the first, all was as
+        the first says at the moment between the two.
+        """
+        ended = {one.ref for one in self._read() if one.ended}
+        for _ in range(APPEND_READINGS):
+            before, ended = ended, {one.ref for one in self._read() if one.ended}
+            if ended <= before:
+                return before
+        raise JobRefusedError(
+            "so many jobs append here that no moment was found between their ends; write again"
+            " later",
+            code="DESTINATION_BUSY",
+        )
+
+    def _read(self) -> list[Append]:
+        read = partial(_read, self._ports)
+        pairs = ((node, node == self._nodes[0]) for node in self._nodes)
+        found = list(
+            islice(chain.from_iterable(self._ports.parallel(read, pairs)), MAX_APPENDS + 1)
+        )
+        if len(found) > MAX_APPENDS:
+            raise JobRefusedError(
+                f"more than {MAX_APPENDS} jobs append at the destination, above it and below it;"
+                " write again later",
+                code="DESTINATION_BUSY",
+            )
+        return found
+
+
+def _read(ports: Ports, pair: tuple[str, bool]) -> list[Append]:
+    node, below = pair
+    return list(islice(ports.ledger.appends(node, below=below), MAX_APPENDS + 1))
