@@ -101,8 +101,9 @@ class FakeStacks:
             raise self.refusal
         if asked["StackName"] not in self.outputs:
             raise NotFoundError("no such stack")
-        outputs = self.outputs[asked["StackName"]].items()
-        return {"Stacks": [{"Outputs": [{"OutputKey": k, "OutputValue": v} for k, v in outputs]}]}
+        named = self.outputs[asked["StackName"]]
+        outputs = [{"OutputKey": key, "OutputValue": value} for key, value in named.items()]
+        return {"Stacks": [{"Outputs": outputs} if outputs else {}]}
 
     def deployment(self, name: str | None) -> Surroundings:
         return Surroundings("eu-central-1", lambda _service: self, name)

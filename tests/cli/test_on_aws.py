@@ -66,21 +66,6 @@ def test_the_table_is_found_by_the_deployments_stack(
     assert "no stack S3CommitStorage-other in this account and region names the" in told
 
 
-def test_a_stack_that_names_no_table_is_one_line(
-    ports: Ports, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One whose creation goes on, or has failed, has no outputs."""
-    template = {"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}}
-    stacks = boto3.client("cloudformation", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
-    stacks.create_stack(StackName=f"{env.STORAGE_STACK}-new", TemplateBody=json.dumps(template))
-    monkeypatch.delenv(env.TABLE)
-    told = run("status", "--name", "new", exit_code=1).stderr
-    assert len(told.splitlines()) == 1
-    assert (
-        "no stack S3CommitStorage-new in this account and region names the ledger's table" in told
-    )
-
-
 def test_a_table_that_is_not_there_is_one_line(ports: Ports) -> None:
     told = run("status", "--table", "no-such-table", exit_code=1).stderr
     assert len(told.splitlines()) == 1

@@ -148,28 +148,13 @@ def test_i12_who_has_documents_refused_is_seen_and_costs_one_metric(
     assert [prefix for prefix, _ in refusals()] == [shown]
 
 
-def test_a_manifest_whose_reading_fails_is_redelivered(world: World, call: Call) -> None:
-    first, second = world.attempt(DIRECTORY, "t0"), world.attempt(DIRECTORY, "t1")
-    world.plan.fail(
-        "get", TransientError("503"), where=lambda one: one.key.endswith(first.manifest)
-    )
-    event = {
-        "Records": [
-            message("first", DIRECTORY.prefix + first.manifest),
-            message("second", DIRECTORY.prefix + second.manifest),
-        ]
-    }
-    assert failed(call("ingest", event)) == ["first"]
-    assert failed(call("ingest", event)) == []
-    assert len(list(world.ledger.attempts(DIRECTORY.ref))) == 2
-
-
-def test_a_ledger_that_fails_fails_one_message_and_nothing_is_lost(
-    world: World, call: Call
+@pytest.mark.parametrize("verb", ["get", "record_attempt"])
+def test_a_store_or_a_ledger_that_fails_fails_one_message_and_nothing_is_lost(
+    verb: str, world: World, call: Call
 ) -> None:
     attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(2)]
     event = {"Records": [message(a.task_id, DIRECTORY.prefix + a.manifest) for a in attempts]}
-    world.plan.fail("record_attempt", TransientError("throttled"))
+    world.plan.fail(verb, TransientError("503"))
     assert failed(call("ingest", event)) == ["t0"]
     assert failed(call("ingest", event)) == []
     assert len(list(world.ledger.attempts(DIRECTORY.ref))) == 2
@@ -201,8 +186,7 @@ def test_i12_a_call_that_is_killed_has_noted_what_it_had_judged(world: World, ca
 
 
 def test_i4_a_late_manifest_starts_an_execution_that_tidies_up(world: World, call: Call) -> None:
-    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
-    world.run(DIRECTORY)
+    world.commit(DIRECTORY)
     late = world.attempt(DIRECTORY, "t0", "a1")
     call("ingest", {"Records": [message("one", DIRECTORY.prefix + late.manifest)]})
     assert world.open_uploads() == []

@@ -20,6 +20,7 @@ from stacks.access import ACCESS
 from tests.contract.given import make_bucket
 from tests.core.world import BUCKET, job_directory
 from tests.lake import QUEUE
+from tests.lambdas.conftest import ENVIRONMENT
 from tests.stacks.fates import FATES, Server
 from tests.stacks.recorder import Needed, recording
 from tests.stacks.synthesized import Assembly, only
@@ -30,17 +31,8 @@ def needed(moto_endpoint: str, assembly: Assembly) -> Iterator[dict[str, set[Nee
     """Jobs of every fate, and what their functions called."""
     table = f"ledger-{uuid.uuid4().hex}"
     with pytest.MonkeyPatch.context() as patch, recording() as recorder:
-        for name, value in {
-            "AWS_ENDPOINT_URL": moto_endpoint,
-            env.TABLE: table,
-            env.BUCKET: BUCKET,
-            env.LEDGER_TTL_DAYS: "90",
-            env.REPLACE_BELOW: '[""]',
-            env.WORKERS: "[40, 40]",
-            env.STATE_MACHINE: "arn:aws:states:eu-central-1:111122223333:stateMachine:x",
-            env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
-            env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,
-        }.items():
+        given = {**ENVIRONMENT, "AWS_ENDPOINT_URL": moto_endpoint, env.TABLE: table}
+        for name, value in given.items():
             patch.setenv(name, value)
         described = only(assembly.storage, "AWS::DynamoDB::Table")["Properties"]
         shape = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
