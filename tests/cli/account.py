@@ -12,6 +12,7 @@ from botocore.stub import Stubber
 from s3commit.cli.doctor import ON_BUCKET, ON_JOBS, ON_OBJECTS, examine
 from s3commit.cli.surroundings import Surroundings
 from s3commit.core.model.errors import AccessError
+from tests.cli.support import deploy_stack
 from tests.conftest import REGION
 
 DENIED = (
@@ -79,13 +80,7 @@ class Account:
         return s3.list_objects_v2(Bucket=self.name)["KeyCount"], len(uploads)
 
     def deploy(self, stack: str, **outputs: str) -> None:
-        template = {
-            "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
-            "Outputs": {name: {"Value": value} for name, value in outputs.items()},
-        }
-        self.client("cloudformation").create_stack(
-            StackName=f"{stack}-{self.name}", TemplateBody=json.dumps(template)
-        )
+        deploy_stack(self.client("cloudformation"), f"{stack}-{self.name}", outputs)
 
     def make_bucket(self, *suffixes: str, event_bridge: bool = False) -> str:
         s3 = self.client("s3")
