@@ -11,8 +11,11 @@ import pytest
 from s3commit.aws import env
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.notifications import SUFFIXES
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.ports.bundle import Ports
+from s3commit.version import __version__
+from tests.cli.account import Account
 from tests.cli.support import Desk
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
@@ -42,3 +45,16 @@ def ports(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Ports:
     region: Any = {"LocationConstraint": REGION}
     boto3.client("s3").create_bucket(Bucket=name, CreateBucketConfiguration=region)
     return Ports(S3ObjectStore(), DynamoLedger(name), SystemClock())
+
+
+@pytest.fixture
+def account(moto_endpoint: str) -> Account:
+    return Account(moto_endpoint)
+
+
+@pytest.fixture
+def deployed(account: Account) -> Account:
+    bucket = account.make_bucket(*SUFFIXES)
+    account.deploy(env.STORAGE_STACK, BucketName=bucket)
+    account.deploy(env.PIPELINE_STACK, Version=__version__, LambdaConcurrency="500")
+    return account

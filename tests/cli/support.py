@@ -37,6 +37,15 @@ def arn_of(job_id: str, name: str = "") -> str:
     return f"{MACHINE.replace('stateMachine', 'execution')}:{name or job_directory(job_id).ref}"
 
 
+def deploy_stack(cloudformation: Any, name: str, outputs: Mapping[str, str]) -> None:
+    """A stack with these outputs."""
+    template = {
+        "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
+        "Outputs": {name: {"Value": value} for name, value in outputs.items()},
+    }
+    cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template))
+
+
 def run(*arguments: str, exit_code: int = 0) -> Result:
     """Run the command as people do, by the environment's AWS configuration."""
     result = CliRunner().invoke(app, arguments)
@@ -101,8 +110,9 @@ class FakeStacks:
             raise self.refusal
         if asked["StackName"] not in self.outputs:
             raise NotFoundError("no such stack")
-        outputs = self.outputs[asked["StackName"]].items()
-        return {"Stacks": [{"Outputs": [{"OutputKey": k, "OutputValue": v} for k, v in outputs]}]}
+        named = self.outputs[asked["StackName"]]
+        outputs = [{"OutputKey": key, "OutputValue": value} for key, value in named.items()]
+        return {"Stacks": [{"Outputs": outputs} if outputs else {}]}
 
     def deployment(self, name: str | None) -> Surroundings:
         return Surroundings("eu-central-1", lambda _service: self, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from s3commit.core.model.errors import TransientError
-from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
+from tests.cli.support import JOB, TABLE, Desk, uri_of
 from tests.core.world import BUCKET
 
 
@@ -19,8 +19,7 @@ def test_i4_an_aborted_job_ends_with_no_upload_open(desk: Desk) -> None:
     assert result.stdout == f"requested the abort of job {JOB}\n"
     assert result.stderr == f"follow it: s3commit show --follow {JOB}\n"
     desk.world.run(directory)
-    error = desk.world.result(directory).error
-    assert error is not None
+    error = desk.world.failure(directory)
     assert (error.code, error.message) == ("ABORTED_BY_CLIENT", "wrong date")
     assert desk.world.open_uploads() == []
 
@@ -63,12 +62,6 @@ def test_a_dry_run_writes_nothing(desk: Desk, verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["abort", "commit"])
-def test_a_job_that_is_nowhere_gets_no_request(desk: Desk, verb: str) -> None:
-    desk.fails(verb, OTHER, "--destination", SALES, exit_code=1)
-    assert keys(desk) == []
-
-
-@pytest.mark.parametrize("verb", ["abort", "commit"])
 def test_a_request_that_can_not_be_read_is_left_alone(desk: Desk, verb: str) -> None:
     directory = desk.open_job()
     desk.world.store.put(BUCKET, directory.request, b"{}")
@@ -88,16 +81,6 @@ def test_i2_the_job_of_a_dead_driver_is_committed_whole(desk: Desk) -> None:
     desk.world.run(directory)
     assert len(desk.world.visible()) == 3
     assert desk.world.open_uploads() == []
-
-
-def test_a_commit_where_a_request_stands_is_refused(desk: Desk) -> None:
-    desk.requested_job()
-    line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
-    assert "its commit was requested before" in line
-    directory = desk.open_job(OTHER)
-    desk.world.request_abort(directory)
-    line = desk.fails("commit", OTHER, "--table", TABLE, exit_code=3)
-    assert "its abort was requested before" in line
 
 
 def test_i3_two_attempts_of_a_task_are_refused(desk: Desk) -> None:

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from s3commit.aws import env
 from s3commit.cli.job import REQUESTED
 from s3commit.core.model.errors import AccessError, TransientError
-from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.model.job import Conflict
 from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, THIRD, Desk, uri_of
 
 ANOTHER = MACHINE.replace("Machine", "Another")
@@ -102,15 +102,6 @@ def test_a_caller_who_may_not_read_the_stack_is_told_what_to_name(desk: Desk) ->
         "Error: reading stack S3CommitStorage: not authorized (AccessDenied); name"
     )
     assert "--table or S3COMMIT_TABLE, or the job's place with --destination" in line
-
-
-def test_the_state_machine_is_that_beside_the_table(desk: Desk) -> None:
-    directory = desk.requested_job()
-    desk.stacks.deploy()
-    document = desk.json("commit", JOB)
-    assert document["started"].startswith(MACHINE.replace("stateMachine", "execution"))
-    desk.world.run(directory, document["started"])
-    assert desk.world.result(directory).outcome is Outcome.COMMITTED
 
 
 def test_no_execution_of_another_deployment_is_started(

@@ -34,7 +34,7 @@ VERBS: dict[str, tuple[list[str], set[str]]] = {
     "abort": (["abort", DIRECTORY], {"s3"}),
     "commit": (["commit", DIRECTORY], {"s3"}),
     "rescue": (["rescue", PLACE], {"s3"}),
-    "sweep": (["sweep"], {"dynamodb"}),
+    "sweep": (["sweep"], {"cloudformation", "dynamodb"}),
     "fsck": (["fsck", PLACE], {"s3"}),
     "doctor": (["doctor"], {"sts"}),
 }
@@ -154,8 +154,8 @@ def test_a_verb_asks_whom_the_environment_says_as_whom_it_says(
     assert result.exit_code != 2, result.output
     assert recorder.services >= services
     assert {signed[:2] for signed in recorder.signed} == {(KEY, REGION)}
-    if services == {"dynamodb"}:
-        assert "table-of-the-environment" in recorder.bodies[0]
+    if "dynamodb" in services:
+        assert any("table-of-the-environment" in body for body in recorder.bodies)
 
 
 CLIENTS: dict[str, Callable[[], Any]] = {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.model.job import Conflict
-from tests.cli.support import JOB, OTHER, TABLE, Desk
+from tests.cli.support import JOB, TABLE, Desk
 
 PAGE_CHANGED = "[PAGE_CHANGED] _s3commit/x/index-y.json is missing"
 
@@ -68,10 +67,3 @@ def test_one_that_runs_or_was_forgotten_has_no_error(desk: Desk) -> None:
     lines = told(desk)
     assert "execution error code" not in lines
     assert "its execution is FORGOTTEN: s3commit commit" in lines["next"][0]
-
-
-def test_a_job_whose_files_are_visible_is_not_aborted(desk: Desk) -> None:
-    desk.committed_job(OTHER)
-    desk.job_at("RemoveReplaced", conflict=Conflict.REPLACE)
-    line = desk.fails("abort", JOB, "--table", TABLE, exit_code=3)
-    assert "is PUBLISHING: its commit was requested before, and decides" in line

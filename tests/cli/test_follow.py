@@ -18,14 +18,6 @@ from tests.core.world import BUCKET, job_directory
 from tests.fakes.execution import STEPS
 
 
-def test_a_job_is_followed_to_its_commit(desk: Desk) -> None:
-    directory = desk.requested_job()
-    desk.while_it_waits(lambda: None, lambda: desk.world.run(directory))
-    lines = desk.run("show", "--follow", JOB, "--table", TABLE).stdout.splitlines()
-    assert [line.split()[2] for line in lines] == ["OPEN", "COMMITTED"]
-    assert lines[1].endswith("ended: all files are visible: 2 files, 8 B, 8 rows")
-
-
 def test_the_progress_of_an_open_job_is_counted_twice_a_minute(desk: Desk) -> None:
     world, directory = desk.world, job_directory(JOB)
     attempts = [world.attempt(directory, task) for task in "01"]

@@ -68,9 +68,7 @@ def test_a_job_that_was_given_up_for_another_is_ended(desk: Desk) -> None:
     ) in line
     desk.run("commit", JOB, "--table", TABLE, "--state-machine", MACHINE)
     the_started(desk)
-    error = desk.world.result(directory).error
-    assert error is not None
-    assert error.code == "STALLED"
+    assert desk.world.failure(directory).code == "STALLED"
     assert desk.world.open_uploads() == []
 
 

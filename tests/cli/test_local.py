@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from s3commit.local import LocalRuntimeError
 from s3commit.local.running import FILE, announced, greeting
 from s3commit.version import __version__
 from tests.cli.support import Desk
@@ -49,18 +48,6 @@ def test_up_serves_an_assembly_as_it_is(
 ) -> None:
     desk.run("local", "up", "--assembly", str(tmp_path), "--verbose")
     assert calls == [("run", tmp_path, 0, None, Path(), True)]
-
-
-def test_what_the_runtime_can_not_do_is_one_line(
-    desk: Desk, calls: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_arguments: Any) -> Path:
-        raise LocalRuntimeError("no assembly")
-
-    monkeypatch.setattr(sys.modules["s3commit.local.synth"], "assembly_for", fail)
-    line = desk.fails("local", "up", exit_code=1)
-    assert line == "Error: no assembly [LOCAL_RUNTIME]"
-    assert calls == []
 
 
 def test_without_the_extra_it_says_what_to_install(

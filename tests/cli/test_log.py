@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -103,37 +102,26 @@ def test_an_end_that_is_no_time_hides_no_other_job(desk: Desk) -> None:
     assert (job["state"], job["endedAt"], job["tookSeconds"]) == ("COMMITTED", None, None)
 
 
-def test_of_requests_it_reads_that_they_stand(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_requests_it_reads_that_they_stand(desk: Desk) -> None:
     """They have up to 64 MiB, and it reads sixteen jobs at once."""
     directories = [desk.committed_job(JOB), desk.requested_job(OTHER)]
-    read, get = list[str](), desk.session.store.get
-
-    def noting(bucket: str, key: str, **limits: Any) -> Any:
-        read.append(key)
-        return get(bucket, key, **limits)
-
-    monkeypatch.setattr(desk.session.store, "get", noting)
+    desk.world.plan.forget_calls()
     assert {one["state"] for one in desk.json("log", SALES)["jobs"]} == {"COMMITTED", "REQUESTED"}
+    read = {call.key for call in desk.world.plan.calls if call.verb == "get"}
     assert directories[0].job in read
-    assert not {directory.request for directory in directories} & set(read)
+    assert not {directory.request for directory in directories} & read
 
 
-def test_a_job_that_is_deleted_meanwhile_hides_no_other(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_is_deleted_meanwhile_hides_no_other(desk: Desk) -> None:
     """As the jar does with an undone job, and the sweep with an old one."""
-    gone, store = desk.aborted_job(JOB), desk.session.store
-    world = desk.world.store
+    gone, world = desk.aborted_job(JOB), desk.world
     desk.committed_job(OTHER)
-    listing = store.list
 
-    def list_and_delete(bucket: str, prefix: str, **after: Any) -> Any:
-        yield from list(listing(bucket, prefix, **after))
-        found = list(world.list(bucket, gone.prefix)) if MAGIC_PREFIX in prefix else []
-        for one in found:
-            world.delete(bucket, one.key)
+    def delete() -> None:
+        for key in world.all_keys(gone.prefix):
+            world.store.delete(BUCKET, key)
 
-    monkeypatch.setattr(store, "list", list_and_delete)
+    world.plan.run_after("list", delete, where=lambda call: MAGIC_PREFIX in call.key)
     assert [one["jobId"] for one in desk.json("log", SALES)["jobs"]] == [OTHER]
 
 

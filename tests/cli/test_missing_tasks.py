@@ -79,7 +79,5 @@ def test_i2_a_manifest_that_is_deleted_after_the_look_is_missed(
     desk.run("commit", uri_of(directory), *word)
     desk.world.store.delete(BUCKET, directory.manifest("1", "a0"))
     desk.world.run(directory)
-    error = desk.world.result(directory).error
-    assert error is not None
-    assert error.code == "MANIFEST_MISSING"
+    assert desk.world.failure(directory).code == "MANIFEST_MISSING"
     assert desk.world.visible() == {}

@@ -12,7 +12,7 @@ from s3commit.aws import env
 from s3commit.cli.session import Session
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.job import Job, open_job
-from tests.cli.support import run, uri_of
+from tests.cli.support import deploy_stack, run, uri_of
 from tests.fakes.execution import run_execution
 
 
@@ -52,33 +52,15 @@ def test_i4_an_abort_leaves_nothing_open(ports: Ports, job: Job) -> None:
 def test_the_table_is_found_by_the_deployments_stack(
     ports: Ports, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    template = {
-        "Resources": {"Queue": {"Type": "AWS::SQS::Queue"}},
-        "Outputs": {env.TABLE_OUTPUT: {"Value": os.environ[env.TABLE]}},
-    }
+    outputs = {env.TABLE_OUTPUT: os.environ[env.TABLE]}
     stacks = boto3.client("cloudformation", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
-    stacks.create_stack(StackName=f"{env.STORAGE_STACK}-desk", TemplateBody=json.dumps(template))
+    deploy_stack(stacks, f"{env.STORAGE_STACK}-desk", outputs)
     monkeypatch.delenv(env.TABLE)
     listed = run("log", job.spec.destination.uri, "--name", "desk").stdout
     assert f"OPEN   {job.job_id}" in listed
     assert run("status", "--name", "desk").stderr == "no jobs\n"  # nothing was noted yet
     told = run("status", "--name", "other", exit_code=1).stderr
     assert "no stack S3CommitStorage-other in this account and region names the" in told
-
-
-def test_a_stack_that_names_no_table_is_one_line(
-    ports: Ports, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One whose creation goes on, or has failed, has no outputs."""
-    template = {"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}}
-    stacks = boto3.client("cloudformation", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
-    stacks.create_stack(StackName=f"{env.STORAGE_STACK}-new", TemplateBody=json.dumps(template))
-    monkeypatch.delenv(env.TABLE)
-    told = run("status", "--name", "new", exit_code=1).stderr
-    assert len(told.splitlines()) == 1
-    assert (
-        "no stack S3CommitStorage-new in this account and region names the ledger's table" in told
-    )
 
 
 def test_a_table_that_is_not_there_is_one_line(ports: Ports) -> None:

@@ -14,7 +14,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 
 from s3commit.aws import env
-from tests.cli.support import run
+from tests.cli.support import deploy_stack, run
 from tests.conftest import REGION
 from tests.stacks.synthesized import synthesize
 
@@ -67,15 +67,7 @@ def deployed(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, 
     outputs = {output: make_mapping(f"{name}-{output}") for output in env.MAPPING_OUTPUTS.values()}
     outputs[env.SWEEP_RULE_OUTPUT] = name
     client("events").put_rule(Name=name, ScheduleExpression="rate(1 hour)")
-    client("cloudformation").create_stack(
-        StackName=f"{env.PIPELINE_STACK}-{name}",
-        TemplateBody=json.dumps(
-            {
-                "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
-                "Outputs": {key: {"Value": value} for key, value in outputs.items()},
-            }
-        ),
-    )
+    deploy_stack(client("cloudformation"), f"{env.PIPELINE_STACK}-{name}", outputs)
     return name, outputs
 
 

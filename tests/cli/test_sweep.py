@@ -50,14 +50,6 @@ def test_a_pass_does_it_and_a_program_reads_what(desk: Desk, executions: MemoryE
     assert desk.world.store.head("lake", job_directory(OTHER).request) is not None
 
 
-def test_limits_are_the_callers(desk: Desk, executions: MemoryExecutions) -> None:
-    left_behind(desk)
-    limits = ["--stuck-after", "3d", "--abandoned-after", "1w"]
-    told = desk.json("sweep", "--table", TABLE, *limits)
-    assert (told["started"], told["aborted"]) == (0, 0)
-    assert executions.started == {}
-
-
 def test_limits_are_those_of_the_deployment_else(desk: Desk, executions: MemoryExecutions) -> None:
     """Or else a sweep by hand would delete documents that are to be kept."""
     given = {"stuckMinutes": "4320", "abandonedHours": 168, "retentionDays": 90}
@@ -65,8 +57,10 @@ def test_limits_are_those_of_the_deployment_else(desk: Desk, executions: MemoryE
     left_behind(desk)
     told = desk.json("sweep")
     assert (told["started"], told["aborted"]) == (0, 0)
-    told = desk.json("sweep", "--stuck-after", "1h")
+    told = desk.json("sweep", "--stuck-after", "1h", "--dry-run")
     assert (told["started"], told["aborted"]) == (1, 0)
+    told = desk.json("sweep", "--stuck-after", "1h", "--abandoned-after", "1d")
+    assert (told["started"], told["aborted"]) == (1, 1)
 
 
 def test_what_failed_is_said_and_is_the_exit_code(desk: Desk, executions: MemoryExecutions) -> None:
@@ -84,6 +78,8 @@ def test_without_a_job_the_deployment_has_to_be_named(
     desk: Desk, executions: MemoryExecutions
 ) -> None:
     desk.stacks.outputs.clear()
+    assert "no stack S3CommitStorage" in desk.fails("sweep", exit_code=1)
+    desk.stacks.outputs[env.STORAGE_STACK] = {}  # its creation goes on, or has failed
     assert "no stack S3CommitStorage" in desk.fails("sweep", exit_code=1)
     assert "--state-machine" in desk.fails("sweep", "--table", TABLE, exit_code=2)
     named = ["--state-machine", MACHINE]

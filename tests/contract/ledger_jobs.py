@@ -9,12 +9,7 @@ from itertools import pairwise
 import pytest
 
 from s3commit.core.model.job import Destination, Failure
-from s3commit.core.model.record import (
-    AttemptRecord,
-    JobRecord,
-    PlanFacts,
-    ReplacedFacts,
-)
+from s3commit.core.model.record import AttemptRecord, JobRecord, PlanFacts, ReplacedFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Ledger, LostRaceError
 

@@ -7,12 +7,7 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.model.record import (
-    Healing,
-    PlanFacts,
-    ReplacedFacts,
-    Waits,
-)
+from s3commit.core.model.record import Healing, PlanFacts, ReplacedFacts, Waits
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Ledger, LostRaceError
 from tests.contract.conftest import THREADS, at_once, winners

@@ -6,11 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from s3commit.core.model.errors import (
-    ARCHIVED,
-    AccessError,
-    InvalidInputError,
-)
+from s3commit.core.model.errors import ARCHIVED, AccessError, InvalidInputError
 from s3commit.core.ports.objects import ListedObject
 from tests.contract.conftest import Backend, Place
 from tests.contract.test_objects import quoted_md5

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from s3commit.core.model.job import (
-    CountedAttempt,
-    JobResult,
-    Outcome,
-)
+from s3commit.core.model.job import CountedAttempt, JobResult, Outcome
 from tests.core.world import BUCKET, NEIGHBOUR, OTHER_JOB, World, job_directory
 
 DIRECTORY = job_directory()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.formats.layout import JobDirectory
@@ -14,8 +13,6 @@ from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
 from tests.core.world import BUCKET, World
 from tests.fakes.executions import MemoryExecutions
-
-T = TypeVar("T")
 
 LIMITS = Limits()
 MINUTE = 60
@@ -49,39 +46,6 @@ class Swept(World):
         self.clock.advance(seconds)
 
 
-class Requests:
-    """Counts what is asked of ports: a request each call, and each further page of a listing."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def of(self, port: T) -> T:
-        """The port, counted."""
-        return cast("T", _Counted(self, port))
-
-
-class _Counted:
-    def __init__(self, requests: Requests, port: object) -> None:
-        self._requests = requests
-        self._port = port
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._port, name)
-
-        def method(*args: Any, **kwargs: Any) -> Any:
-            self._requests.count += 1
-            answer = attribute(*args, **kwargs)
-            return self._pages(answer) if isinstance(answer, Iterator) else answer
-
-        return method
-
-    def _pages(self, entries: Iterator[Any]) -> Iterator[Any]:
-        for number, entry in enumerate(entries):
-            if number and number % 1_000 == 0:
-                self._requests.count += 1
-            yield entry
-
-
 def sealed(world: Swept, directory: JobDirectory, *, execution: str = "execution-1") -> None:
     """A job whose execution died behind its first step."""
     world.request(directory, world.attempt(directory, "t0"))
@@ -102,5 +66,4 @@ def announced(world: Swept, directory: JobDirectory, **spec: Any) -> None:
 
 
 def ended(world: Swept, directory: JobDirectory) -> None:
-    world.request(directory, world.attempt(directory, "t0"))
-    world.run(directory)
+    world.commit(directory)

@@ -30,8 +30,7 @@ def test_i6_a_replace_removes_appends_that_had_ended_and_leaves_all_others(
     name = f"part-{OTHER_JOB}.csv" if prefix else f"sales/part-{OTHER_JOB}.csv"
     world.open(appending)
     world.request(appending, world.attempt(appending, "t", files={name: b"new"}))
-    world.open(replacing, conflict=Conflict.REPLACE)
-    world.request(replacing, world.attempt(replacing, "t"))
+    world.ask(replacing, "t", conflict=Conflict.REPLACE)
     if moment in {"under way", "ended since"}:
         world.plan.crash_before("advance", nth=2)
         with pytest.raises(Crash):
@@ -59,10 +58,8 @@ def test_i6_appends_that_end_while_they_are_read_are_read_again() -> None:
     world = World()
     replacing = job_directory(JOB, "top/sales/")
     appending = job_directory(OTHER_JOB, "top/")
-    world.open(appending)
-    world.request(appending, world.attempt(appending, "t"))
-    world.open(replacing, conflict=Conflict.REPLACE)
-    world.request(replacing, world.attempt(replacing, "t"))
+    world.ask(appending, "t")
+    world.ask(replacing, "t", conflict=Conflict.REPLACE)
     world.plan.run_after(
         "appends", lambda: run_execution(world.unplanned, appending), nth=MOMENT - 1
     )
@@ -84,8 +81,7 @@ def test_i12_an_append_of_the_same_id_elsewhere_keeps_no_file_from_being_replace
     world.plan.crash_after("decide")
     with pytest.raises(Crash):
         world.run(beside)
-    world.open(replacing, conflict=Conflict.REPLACE)
-    world.request(replacing, world.attempt(replacing, "t"))
+    world.ask(replacing, "t", conflict=Conflict.REPLACE)
     world.run(replacing)
     run_execution(world.unplanned, beside, execution="execution-2")
     left = {key for key in world.visible("top/sales/") if OTHER_JOB in key}
@@ -94,8 +90,7 @@ def test_i12_an_append_of_the_same_id_elsewhere_keeps_no_file_from_being_replace
 
 def test_i6_a_replace_beside_appends_without_end_is_refused_and_holds_nothing() -> None:
     world, replacing, serial = World(), job_directory(JOB, "top/sales/"), itertools.count()
-    world.open(replacing, conflict=Conflict.REPLACE)
-    world.request(replacing, world.attempt(replacing, "t"))
+    world.ask(replacing, "t", conflict=Conflict.REPLACE)
 
     def append() -> None:
         directory = job_directory(f"0b6f6f0e-0000-4000-8000-{next(serial):012x}", "top/")
@@ -104,7 +99,5 @@ def test_i6_a_replace_beside_appends_without_end_is_refused_and_holds_nothing() 
 
     world.plan.run_after("appends", append, times=None)
     world.run(replacing)
-    error = world.result(replacing).error
-    assert error is not None
-    assert error.code == "DESTINATION_BUSY"
+    assert world.failure(replacing).code == "DESTINATION_BUSY"
     assert world.ledger.holders == set()

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
-from s3commit.core.check import What
+from s3commit.core.check import Report, What, check
 from s3commit.core.model.job import Conflict, Destination
-from tests.core.checked import Checked
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+
+SALES = Destination(BUCKET, "sales/")
+
+
+@dataclass
+class Checked:
+    """A world under check, which has its own connection."""
+
+    world: World
+    destination: Destination = SALES
+
+    def report(self) -> Report:
+        return check(
+            self.world.plan.wrap(self.world.store), self.world.ledger, map, self.destination
+        )
 
 
 def file_of(job_id: str) -> str:
@@ -16,9 +32,7 @@ def file_of(job_id: str) -> str:
 
 def committed(world: World, job_id: str = JOB, prefix: str = "sales/", **spec: object) -> None:
     directory = job_directory(job_id, prefix)
-    world.open(directory, **spec)
-    world.request(directory, world.attempt(directory, "t0"))
-    world.run(directory)
+    world.commit(directory, **spec)
     world.clock.advance(60)
 
 
@@ -118,8 +132,7 @@ def test_a_job_without_a_result_comes_with_its_state_and_what_mends_it(desk: Che
     world, waits, asked = desk.world, job_directory(OTHER_JOB), job_directory(NEIGHBOUR)
     world.open(waits)
     world.announce(waits, world.attempt(waits, "t0"))
-    world.open(asked)
-    world.request(asked, world.attempt(asked, "t0"))
+    world.ask(asked)
     first, second = sorted(desk.report().open_jobs, key=lambda one: one.requested)
     assert (first.directory, first.requested, first.state) == (waits, False, "OPEN")
     assert first.mend.endswith(f"s3commit abort {waits.uri}")

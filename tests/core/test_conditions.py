@@ -12,13 +12,12 @@ from s3commit.core.formats.strict_json import dump, parse
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import (
     Conditions,
-    Conflict,
     JobResult,
     Outcome,
     decode_conditions,
     encode_conditions,
 )
-from tests.core.policy_world import DATA, failure_of, fill
+from tests.core.policy_world import failure_of
 from tests.core.world import JOB, World, job_directory
 
 COUNTS = st.none() | st.integers(0, 10**12)
@@ -105,13 +104,3 @@ def test_rows_that_nobody_counted_meet_no_condition_on_rows(conditions: Conditio
         "CONDITION_FAILED",
         "the rows were not counted: give the writer each file's rows",
     )
-
-
-def test_conditions_are_judged_before_the_policy_looks_and_nothing_is_listed() -> None:
-    world, directory = World(), job_directory()
-    fill(world, DATA)
-    world.open(directory, conflict=Conflict.REPLACE, conditions=Conditions(min_rows=10**6))
-    world.request(directory, world.attempt(directory, "t0"))
-    world.run(directory)
-    assert failure_of(world.result(directory))[0] == "CONDITION_FAILED"
-    assert set(world.visible()) == set(DATA)

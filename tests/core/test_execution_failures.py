@@ -2,33 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from s3commit.aws.steps import run_step
-from s3commit.core.formats.ticket import Ticket, encode_ticket
-from s3commit.core.model.errors import NeedsOperatorError
-from s3commit.core.model.job import Failure
-from s3commit.core.ports.bundle import Execution, Ports
-from tests.core.world import World
-
-JOB = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
-
-
-@pytest.mark.parametrize("code", ["PAGE_CHANGED", "PLAN_NOT_READ"])
-def test_an_error_that_its_class_does_not_tell_carries_its_code(code: str) -> None:
-    ticket = encode_ticket(Ticket(JOB, "lake", f"sales/__magic_job-{JOB}/", execution="e"))
-
-    def stop(ports: Ports, ticket: Ticket) -> Ticket:
-        raise NeedsOperatorError("it says why", code=code)
-
-    event = {"step": "Stop", "ticket": ticket, "execution": "e"}
-    with pytest.raises(NeedsOperatorError) as caught:
-        run_step(World().ports, {"Stop": stop}, event)
-    cause = json.dumps({"errorMessage": str(caught.value), "errorType": "NeedsOperatorError"})
-    failure = Execution("FAILED", "NeedsOperatorError", cause).failure
-    assert failure == Failure(code, "NeedsOperatorError: it says why")
+from s3commit.core.ports.bundle import Execution
 
 
 @pytest.mark.parametrize(

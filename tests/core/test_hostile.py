@@ -20,10 +20,7 @@ from s3commit.core.commit import verify_manifests as judged
 from s3commit.core.commit.ingest_pendingsets import note_manifest
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
-from s3commit.core.formats.documents import (
-    MAX_JOB_BYTES,
-    MAX_REQUEST_BYTES,
-)
+from s3commit.core.formats.documents import MAX_JOB_BYTES, MAX_REQUEST_BYTES
 from s3commit.core.formats.manifest import (
     MAX_MANIFEST_BYTES,
     MAX_MANIFEST_VALUES,

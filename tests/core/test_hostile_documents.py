@@ -7,17 +7,9 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.formats.documents import (
-    encode_job,
-    encode_request,
-)
+from s3commit.core.formats.documents import encode_job, encode_request
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import (
-    AbortRequest,
-    CommitRequest,
-    JobSpec,
-    Outcome,
-)
+from s3commit.core.model.job import AbortRequest, CommitRequest, JobSpec, Outcome
 from tests.core.hostile_world import DIRECTORY, NOBODY, Neighbourhood
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World
 

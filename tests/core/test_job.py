@@ -9,7 +9,6 @@ import pytest
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Outcome
 from s3commit.core.model.states import JobState
-from tests.core.healed import heal_now
 from tests.core.swept import LIMITS, Swept
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.faults import Crash
@@ -54,8 +53,7 @@ def test_i1_i2_a_job_is_invisible_until_its_decision_and_whole_after() -> None:
 
 def test_a_committed_job_leaves_its_manifest_marker_result_and_nothing_else() -> None:
     world, directory = World(), job_directory()
-    world.request(directory, world.attempt(directory, "t0"))
-    world.run(directory)
+    world.commit(directory)
     assert world.all_keys("sales/_") == [
         "sales/_SUCCESS",
         directory.job,
@@ -66,14 +64,6 @@ def test_a_committed_job_leaves_its_manifest_marker_result_and_nothing_else() ->
     assert world.json("sales/_SUCCESS")["filenames"] == [f"/sales/part-t0-{JOB}.parquet"]
     assert world.open_uploads() == []
     assert world.ledger.holders == set()
-
-
-def test_a_job_without_files_commits_and_writes_the_marker() -> None:
-    world, directory = World(), job_directory()
-    world.request(directory)
-    world.run(directory)
-    assert world.result(directory).outcome is Outcome.COMMITTED
-    assert world.json("sales/_SUCCESS")["success"] is True
 
 
 def test_i4_i5_uploads_and_files_of_others_are_left_alone() -> None:
@@ -129,13 +119,12 @@ def test_i9_jobs_that_put_their_markers_at_once_wait_longer_each_time(
 ) -> None:
     world, directory = World(), job_directory()
     world.request(directory, world.attempt(directory, "t0"))
-    for nth in range(1, 9):
-        world.plan.run_before(
-            "put",
-            lambda: world.store.put(BUCKET, directory.success, world.clock.now().encode()),
-            nth=nth,
-            where=lambda call: call.key == directory.success,
-        )
+    world.plan.run_before(
+        "put",
+        lambda: world.store.put(BUCKET, directory.success, world.clock.now().encode()),
+        times=8,
+        where=lambda call: call.key == directory.success,
+    )
     pauses: list[float] = []
     monkeypatch.setattr(world.clock, "sleep", pauses.append)
     world.run(directory)
@@ -145,8 +134,7 @@ def test_i9_jobs_that_put_their_markers_at_once_wait_longer_each_time(
 
 def test_running_an_ended_job_again_changes_nothing() -> None:
     world, directory = World(), job_directory()
-    world.request(directory, world.attempt(directory, "t0"))
-    world.run(directory)
+    world.commit(directory)
     before = {key: world.store.head(BUCKET, key) for key in world.all_keys()}
     assert world.run(directory, "execution-2") == ["SealJob", "PublishSuccess", "TidyUp"]
     assert {key: world.store.head(BUCKET, key) for key in world.all_keys()} == before
@@ -154,8 +142,7 @@ def test_running_an_ended_job_again_changes_nothing() -> None:
 
 def test_i8_a_forgotten_job_that_is_committed_stays_so() -> None:
     world, directory = World(), job_directory()
-    world.request(directory, world.attempt(directory, "t0"))
-    world.run(directory)
+    world.commit(directory)
     visible = world.visible()
     world.ledger._jobs.clear()  # its time to live is over
     assert world.run(directory, "execution-2") == ["SealJob", "PublishSuccess", "TidyUp"]
@@ -187,41 +174,6 @@ def test_i2_i8_a_decided_job_that_the_ledger_forgot_goes_on_from_its_decision(
         assert len(world.visible()) == 2
         assert world.open_uploads() == []
         assert world.json(directory.decision)["state"] == "COMMITTED"
-
-
-@pytest.mark.parametrize("count", [0, 1, 5])
-def test_the_requests_of_a_job_are_constant_and_three_for_a_small_file(count: int) -> None:
-    """A file: create, one part, complete. A task: one PUT. The job: the constants named here."""
-    world, directory = World(), job_directory()
-    tasks = [world.attempt(directory, f"t{number}") for number in range(count)]
-    world.request(directory, *tasks)
-    heal_now(world)
-    world.run(directory)
-    counts = world.plan.counts()
-    assert counts.pop("complete_upload", 0) == count
-    manifests = [call for call in world.plan.calls if call.key.endswith(".pendingset")]
-    assert [call.verb for call in manifests].count("get") == count
-    pages = 1 if count else 0
-    # All that its work has left behind goes with one request for a thousand.
-    (tidied,) = [
-        call.arguments["objects"] for call in world.plan.calls if "objects" in call.arguments
-    ]
-    assert len(tidied) == count + 1 + pages
-    assert "delete" not in counts
-    job = {verb: number for verb, number in counts.items() if verb in {"get", "put", "head"}}
-    # A page of the plan: put, and read for the conditions, by its worker, for the commit manifest.
-    # And one listing for it, of what lies there already.
-    job["get"] -= count + 3 * pages
-    job["put"] -= pages
-    counts["list"] -= pages
-    # get: job.json four times, request.json twice, the decision and result.json that are not there,
-    # the plan for the conditions, the Map and the commit manifest, the decision and
-    # the marker. put: plan, commit manifest, marker, result; the decision three times.
-    # list: whether the job has ended here, manifests and plan, to be deleted. And two for each
-    # directory above the destination: there is none.
-    assert job == {"get": 13 if count else 12, "put": 7}
-    assert counts["list"] == 3
-    assert counts["list_uploads"] == (2 if count else 1)
 
 
 def delete_documents(world: World, directory: JobDirectory) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from s3commit.core.formats.documents import encode_job, encode_request
 from s3commit.core.formats.manifest import digest
-from s3commit.core.job.documents import read_spec
 from s3commit.core.model.job import (
     CommitRequest,
     Conditions,
@@ -80,14 +79,6 @@ def test_i11_a_job_json_that_is_deleted_is_missed_also_of_a_job_without_files() 
     world.store.delete(BUCKET, DIRECTORY.job)
     ask(world, CommitRequest(JOB, ()))
     assert refused(world) == "JOB_CHANGED"
-
-
-def test_the_job_json_that_the_request_means_is_believed() -> None:
-    world = World()
-    counted = world.attempt(DIRECTORY, "t0")
-    ask(world, CommitRequest(JOB, (counted,), job_sha256=read_spec(world.ports, DIRECTORY).sha256))
-    world.run(DIRECTORY)
-    assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
 
 
 @pytest.mark.parametrize(

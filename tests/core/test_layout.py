@@ -201,11 +201,6 @@ def test_a_key_that_is_no_manifests_is_refused(name: str, code: str) -> None:
     assert caught.value.code == code
 
 
-def test_a_manifest_outside_of_a_job_directory_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="lies in no job directory"):
-        parse_manifest_key("lake", "sales/__magic_job-1/tasks/0/0.pendingset")
-
-
 # --- what readers see
 
 

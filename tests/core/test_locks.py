@@ -55,9 +55,7 @@ def locked(prefix: str, *partitions: str, whole: bool = False, **fields: Any) ->
 def test_an_append_locks_nothing_and_the_others_lock_what_they_replace_or_need_empty() -> None:
     for conflict, nodes in ((Conflict.APPEND, ()), (Conflict.REPLACE, ("lake/sales/",))):
         world, directory = World(), job_directory()
-        world.open(directory, conflict=conflict)
-        world.request(directory, world.attempt(directory, "t0"))
-        world.run(directory)
+        world.commit(directory, conflict=conflict)
         assert world.record(directory).locks == nodes
     for conflict in (Conflict.REPLACE, Conflict.FAIL):
         assert locked("t/", conflict=conflict) == ("lake/t/",)
@@ -238,13 +236,6 @@ def test_i6_who_waits_for_those_below_keeps_new_ones_from_coming() -> None:
     assert not two.ask(late).acquired
 
 
-def test_jobs_beside_each_other_and_siblings_in_name_do_not_meet() -> None:
-    two = Two()
-    for number, prefix in enumerate(["t1/", "t/a/", "t/ab/", "t10/"]):
-        job_id = f"0b6f6f0e-0000-4000-8000-{number:012}"
-        assert two.ask(two.put(prefix, job_id)).acquired
-
-
 def test_who_waits_asks_more_seldom_says_that_it_lives_and_gives_up_after_an_hour() -> None:
     two = Two()
     two.decided("t/", JOB)
@@ -345,8 +336,7 @@ def test_i12_who_opens_uploads_during_a_rollback_keeps_nobody_waiting() -> None:
     """All files are undone by then, so the locks protect nothing."""
     world, undone, waiting = World(), job_directory(JOB), job_directory(OTHER_JOB)
     for directory in (undone, waiting):
-        world.open(directory, conflict=Conflict.REPLACE)
-        world.request(directory, world.attempt(directory, "t"))
+        world.ask(directory, "t", conflict=Conflict.REPLACE)
     world.lose_after_decision(f"sales/part-t-{JOB}")
 
     def open_one_more() -> None:

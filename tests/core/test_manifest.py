@@ -12,19 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3commit.core.formats.manifest import (
-    decode_pendingset,
-    encode_pendingset,
-    expected_etag,
-)
+from s3commit.core.formats.manifest import decode_pendingset, encode_pendingset, expected_etag
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import (
-    MAX_ETAG,
-    MAX_FILES,
-    MAX_PARTS,
-    PendingFile,
-    PendingSet,
-)
+from s3commit.core.model.job import MAX_ETAG, MAX_FILES, MAX_PARTS, PendingFile, PendingSet
 from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
 
 DIRECTORY = job_directory()
@@ -70,30 +60,32 @@ def test_a_pendingset_comes_back_as_it_was(found: list[PendingFile], tasks: int 
     assert decode_pendingset(encode_pendingset(pending), DIRECTORY) == pending
 
 
+# As S3A's serializer writes it: nulls, quoted etags, the magic path in ``uri``.
+HADOOPS: dict[str, Any] = {
+    "version": 2,
+    "filename": None,
+    "uri": "s3a://lake/sales/__magic_job-x/job-x/00/tasks/a/__base/part.parquet",
+    "uploadId": "2~Vq1exampleUploadId",
+    "bucket": "lake",
+    "destinationKey": f"sales/part-00003-{JOB}.c000.snappy.parquet",
+    "created": 1795298842000,
+    "saved": 1795298842000,
+    "date": "Sat Nov 21 22:07:22 UTC 2026",
+    "jobId": JOB,
+    "taskId": "attempt_202611210000_0001_m_000003_7",
+    "text": "",
+    "etags": ['"0cc175b9c0f1b6a831c399e269772661"'],
+    "extraData": {},
+    "length": 6286,
+    "partCount": 1,
+    "iostatistics": {"counters": {"stream_write_block_uploads": 2}},
+}
+
+
 def test_hadoops_own_pendingset_is_read() -> None:
-    """As S3A's serializer writes it: nulls, quoted etags, the magic path in ``uri``."""
-    commit = {
-        "version": 2,
-        "filename": None,
-        "uri": "s3a://lake/sales/__magic_job-x/job-x/00/tasks/a/__base/part.parquet",
-        "uploadId": "2~Vq1exampleUploadId",
-        "bucket": "lake",
-        "destinationKey": f"sales/part-00003-{JOB}.c000.snappy.parquet",
-        "created": 1795298842000,
-        "saved": 1795298842000,
-        "date": "Sat Nov 21 22:07:22 UTC 2026",
-        "jobId": JOB,
-        "taskId": "attempt_202611210000_0001_m_000003_7",
-        "text": "",
-        "etags": ['"0cc175b9c0f1b6a831c399e269772661"'],
-        "extraData": {},
-        "length": 6286,
-        "partCount": 1,
-        "iostatistics": {"counters": {"stream_write_block_uploads": 2}},
-    }
-    body = json.dumps({"version": 3, "jobId": JOB, "commits": [commit], "iostatistics": {}})
+    body = json.dumps({"version": 3, "jobId": JOB, "commits": [HADOOPS], "iostatistics": {}})
     [file] = decode_pendingset(body.encode(), DIRECTORY).files
-    assert (file.length, file.rows, file.etags) == (6286, None, tuple(commit["etags"]))  # type: ignore[arg-type]
+    assert (file.length, file.rows, file.etags) == (6286, None, tuple(HADOOPS["etags"]))
 
 
 def test_what_hadoop_needs_is_written() -> None:
@@ -103,24 +95,7 @@ def test_what_hadoop_needs_is_written() -> None:
     assert commit["version"] == 2
     assert commit["destinationKey"].startswith("sales/")
     assert commit["uri"] == f"s3a://{BUCKET}/{commit['destinationKey']}"
-    # The fields of Hadoop's SinglePendingCommit, without its getter-only partCount.
-    assert set(commit) >= {
-        "filename",
-        "uri",
-        "uploadId",
-        "bucket",
-        "destinationKey",
-        "created",
-        "saved",
-        "date",
-        "jobId",
-        "taskId",
-        "text",
-        "etags",
-        "extraData",
-        "length",
-        "iostatistics",
-    }
+    assert set(commit) >= set(HADOOPS) - {"partCount"}, "for which it has a getter alone"
     assert all(isinstance(part["etag"], str) for part in commit["etags"])  # from Hadoop 3.5 on
 
 

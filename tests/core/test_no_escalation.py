@@ -33,8 +33,7 @@ def test_i12_nothing_that_is_put_over_a_decided_job_keeps_its_locks_from_others(
     """After the decision no document is read (test_pages.py), and data may be put over."""
     world, evil, honest = World(), job_directory(prefix=BELOW), job_directory(OTHER_JOB)
     world.store.put(BUCKET, f"{BELOW}old.parquet", b"old")
-    world.open(evil, conflict=Conflict.REPLACE)
-    world.request(evil, *(world.attempt(evil, f"t{number}") for number in range(2)))
+    world.ask(evil, "t0", "t1", conflict=Conflict.REPLACE)
 
     def spoil() -> None:
         for key in (*world.all_keys(evil.prefix), evil.commits, max(world.visible(BELOW))):
@@ -44,9 +43,7 @@ def test_i12_nothing_that_is_put_over_a_decided_job_keeps_its_locks_from_others(
     for number in range(4):
         with suppress(S3CommitError):
             world.run(evil, f"execution-{number}")
-    world.open(honest, conflict=Conflict.REPLACE)
-    world.request(honest, world.attempt(honest, "t0"))
-    world.run(honest)
+    world.commit(honest, conflict=Conflict.REPLACE)
     assert world.result(honest).outcome is Outcome.COMMITTED
 
 
@@ -66,9 +63,7 @@ def test_i12_a_job_that_counts_an_upload_of_before_completes_and_aborts_none_of_
     key, upload, pending = _older_upload(world, evil)
     world.request(evil, world.drop(evil, pending, "t0", "a0"))
     world.run(evil)
-    error = world.result(evil).error
-    assert error is not None
-    assert error.code == "BAD_FIELD"
+    assert world.failure(evil).code == "BAD_FIELD"
     assert world.store.upload_is_open(BUCKET, key, upload)
 
 

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3commit.core.formats.layout import PIPELINE, JobDirectory
-from s3commit.core.formats.manifest import digest
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.job.plan import (
     cut_units,
@@ -22,7 +21,6 @@ from s3commit.core.job.plan import (
     read_index,
     read_unit,
     whole_pages,
-    write_list,
     write_plan,
 )
 from s3commit.core.job.record import new_record
@@ -231,14 +229,3 @@ def test_i12_after_the_decision_no_document_of_the_client_is_read() -> None:
     reads = [call.key for call in world.plan.calls if call.verb == "get"]
     assert [key for key in reads if key.startswith(directory.prefix)] == []
     assert world.result(directory).outcome is Outcome.COMMITTED
-
-
-def test_a_list_is_named_by_its_content() -> None:
-    world, directory = World(), job_directory()
-    names = [[["a", "b"], ["c"]], [["d"]]]
-    sha256, units = write_list(world.ports, directory, names, lambda name: dump({"name": name}))
-    body = world.store.get(BUCKET, directory.page(units[0].page), max_bytes=10**6).body
-    assert body == b"".join(dump({"name": name}) + b"\n" for name in "abc")
-    assert digest(body) == units[0].page == units[1].page
-    assert [(one.number, one.start, one.stop) for one in units] == [(0, 0, 2), (1, 2, 3), (2, 0, 1)]
-    assert read_index(world.store, directory, sha256) == units

@@ -24,30 +24,6 @@ TOGETHER = 4
 PATIENCE = 10  # seconds until the others don't come
 
 
-class Meeting:
-    """A store of which some calls wait until `TOGETHER` of them are under way."""
-
-    def __init__(self, store: Any, verb: str, where: Callable[[str], bool]) -> None:
-        self._store = store
-        self._verb = verb
-        self._where = where
-        self._barrier = threading.Barrier(TOGETHER)
-        self.met = False
-
-    def __getattr__(self, name: str) -> Any:
-        perform = getattr(self._store, name)
-        if name != self._verb:
-            return perform
-
-        def meet(bucket: str, key: str, *args: Any, **named: Any) -> Any:
-            if not self.met and self._where(key):
-                self._barrier.wait(PATIENCE)
-                self.met = True
-            return perform(bucket, key, *args, **named)
-
-        return meet
-
-
 def written(**spec: Any) -> World:
     world, directory = World(), job_directory()
     world.open(directory, **spec)
@@ -59,11 +35,18 @@ def written(**spec: Any) -> World:
     return world
 
 
-def meet(world: World, verb: str, where: Callable[[str], bool]) -> Meeting:
-    meeting = Meeting(world.ports.store, verb, where)
-    store: Any = meeting
-    world.ports = replace(world.ports, store=store, parallel=ThreadMap(TOGETHER + 3))
-    return meeting
+def meet(world: World, verb: str, where: Callable[[str], bool]) -> list[int]:
+    """Have the first calls wait until `TOGETHER` of them are under way; who has met."""
+    met: list[int] = []
+    barrier = threading.Barrier(TOGETHER)
+    world.plan.run_before(
+        verb,
+        lambda: met.append(barrier.wait(PATIENCE)),
+        times=TOGETHER,
+        where=lambda call: where(call.key),
+    )
+    world.ports = replace(world.ports, parallel=ThreadMap(TOGETHER + 3))
+    return met
 
 
 def state(world: World) -> JobState | None:
@@ -75,9 +58,9 @@ def state(world: World) -> JobState | None:
 def test_the_files_of_a_roll_back(verb: str) -> None:
     world = written()
     world.lose_after_decision("sales/7", slice(1))
-    meeting = meet(world, verb, lambda key: state(world) is JobState.ROLLING_BACK and "csv" in key)
+    met = meet(world, verb, lambda key: state(world) is JobState.ROLLING_BACK and "csv" in key)
     world.run(job_directory())
-    assert meeting.met
+    assert len(met) == TOGETHER
     assert world.result(job_directory()).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}
 
@@ -89,9 +72,9 @@ def test_the_manifests_and_the_pages_of_a_job(
     monkeypatch.setattr(plan, "PAGE_FILES", 1)
     monkeypatch.setattr(plan, "UNIT_FILES", 1)
     world = written()
-    meeting = meet(world, "get", lambda key: state(world) == when and key.endswith(ending))
+    met = meet(world, "get", lambda key: state(world) == when and key.endswith(ending))
     world.run(job_directory())
-    assert meeting.met
+    assert len(met) == TOGETHER
     lines = world.store.get(BUCKET, job_directory().commits, max_bytes=10**6).body.splitlines()
     assert [str(number) in line.decode() for number, line in enumerate(lines[1:])] == [True] * TASKS
 
@@ -100,7 +83,7 @@ def test_the_directories_above_a_new_job() -> None:
     world, directory = World(), job_directory(prefix="lake/sales/2026/")
     world.request(directory, world.attempt(directory, "t0", files={f"part-{JOB}.csv": b"x"}))
     here = directory.destination.prefix
-    meeting = meet(world, "list", lambda key: JOB in key and not key.startswith(here))
+    met = meet(world, "list", lambda key: JOB in key and not key.startswith(here))
     world.run(directory)
-    assert meeting.met
+    assert len(met) == TOGETHER
     assert world.result(directory).outcome is Outcome.COMMITTED

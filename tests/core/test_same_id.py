@@ -80,8 +80,7 @@ def test_i12_a_manifest_in_the_directory_of_a_forgotten_job_brings_nothing_back(
     for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline_prefix):
         world.store.delete(BUCKET, key)
     later = job_directory(OTHER_JOB, HONEST.destination.prefix)
-    world.request(later, world.attempt(later, "t0"))
-    world.run(later)
+    world.commit(later)
     marker = world.json(later.success)
     with pytest.raises(InvalidInputError, match="is not there"):
         world.announce(HONEST, world.attempt(HONEST, "t9"))
@@ -122,8 +121,7 @@ def test_i12_a_result_tells_nothing_of_a_job_elsewhere() -> None:
     """A key record that names the id of a job at another directory."""
     world = World()
     elsewhere = job_directory(OTHER_JOB, "secret/")
-    world.request(elsewhere, world.attempt(elsewhere, "t0"))
-    world.run(elsewhere)
+    world.commit(elsewhere)
     directory = job_directory()
     world.open(directory, idempotency_key="k")
     world.request(directory, world.attempt(directory, "t0", files={f"x-{JOB}": b"more rows"}))
@@ -140,8 +138,7 @@ def test_i12_what_lies_at_a_name_of_ours_stops_no_decided_job(name: str, what: s
     world, directory = World(plan=FaultPlan()), job_directory()
     for key in ("sales/old.csv", "sales/older.csv"):
         world.store.put(BUCKET, key, b"old")
-    world.open(directory, conflict=Conflict.REPLACE)
-    world.request(directory, world.attempt(directory, "t0"))
+    world.ask(directory, conflict=Conflict.REPLACE)
     key = getattr(directory, name)
     world.plan.run_after(
         "decide",
@@ -156,8 +153,7 @@ def test_i12_what_lies_at_a_name_of_ours_stops_no_decided_job(name: str, what: s
 def test_i12_a_record_of_another_directory_under_the_same_ref_is_left_alone() -> None:
     """A ref has 128 bits; should somebody find two directories with one, nothing is done."""
     world, directory, elsewhere = World(), job_directory(), job_directory(JOB, "elsewhere/")
-    world.request(elsewhere, world.attempt(elsewhere, "t0"))
-    world.run(elsewhere)
+    world.commit(elsewhere)
     theirs = world.record(elsewhere)
     world.ledger._jobs[directory.ref] = theirs
     world.request(directory, world.attempt(directory, "t0"))

@@ -21,17 +21,6 @@ def world() -> Swept:
 # Jobs of which the ledger has not heard
 
 
-def test_a_request_without_any_event_is_found_at_a_destination_that_is_known(
-    world: Swept,
-) -> None:
-    announced(world, job_directory(OTHER_JOB))
-    directory = job_directory()
-    world.request(directory, world.attempt(directory, "t0"))
-    world.later(LIMITS.stuck + 1)
-    assert world.sweep_and_settle().started == 1
-    assert world.result(directory).outcome is Outcome.COMMITTED
-
-
 def test_a_silent_job_without_any_event_is_given_up_at_a_destination_that_is_known(
     world: Swept,
 ) -> None:
@@ -152,16 +141,6 @@ def test_documents_go_when_the_retention_is_over_and_commits_stay(world: Swept) 
     assert world.store.head(BUCKET, directory.commits) is not None
     assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}
     assert world.sweep().retired == 0
-
-
-def test_documents_of_a_job_that_the_ledger_has_forgotten_go_too(world: Swept) -> None:
-    ended(world, job_directory())
-    world.ledger._jobs.clear()
-    world.later(LIMITS.retention)
-    ended(world, job_directory(OTHER_JOB))  # leads the sweep there
-    world.later(HOUR)
-    assert world.sweep().retired == 1
-    assert world.all_keys(job_directory().prefix) == []
 
 
 def test_what_an_ended_job_has_left_goes_before_its_documents(world: Swept) -> None:

@@ -26,16 +26,6 @@ def opened(world: Swept, **spec: object) -> None:
     note_job(world.ports, BUCKET, job_directory().job)
 
 
-def test_a_request_that_was_not_heard_is_started(world: Swept) -> None:
-    directory = job_directory()
-    announced(world, directory)
-    world.request_abort(directory)
-    world.later(LIMITS.stuck + 1)
-    assert world.sweep_and_settle().started == 1
-    assert world.result(directory).outcome is Outcome.ABORTED
-    assert world.open_uploads() == []
-
-
 def test_i4_an_abandoned_job_is_aborted_by_the_request_a_driver_would_write(world: Swept) -> None:
     """The ledger knows it from its job.json on: no manifest has ever been put."""
     directory = job_directory()

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
 from s3commit.core.model.limits import CALL_SECONDS, DELETE_AT_ONCE
 from tests.core.world import BUCKET, World, job_directory
 
@@ -33,20 +29,13 @@ def test_i4_a_manifest_that_was_put_anew_since_it_was_listed_stays() -> None:
     assert world.all_keys(directory.tasks) == [late]
 
 
-def test_i4_more_uploads_than_a_call_has_time_for_are_left_to_the_next_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_i4_more_uploads_than_a_call_has_time_for_are_left_to_the_next_one() -> None:
     world, directory = World(), job_directory()
     for number in range(20):
         world.attempt(directory, f"loser{number}")
     world.request(directory, world.attempt(directory, "t0"))
-    abort = world.store.abort_upload
-
-    def slow(*args: Any) -> None:
-        world.clock.advance(CALL_SECONDS / 5)
-        abort(*args)
-
-    monkeypatch.setattr(world.store, "abort_upload", slow)
+    slow = CALL_SECONDS / 5
+    world.plan.run_before("abort_upload", lambda: world.clock.advance(slow), times=None)
     assert world.run(directory).count("TidyUp") == 4
     assert world.open_uploads() == []
     assert world.all_keys(directory.tasks) == []

@@ -29,25 +29,6 @@ def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "PAGE_FILES", 2)
 
 
-class Slow:
-    """A store on which some requests take their time."""
-
-    def __init__(self, world: World) -> None:
-        self._store = world.ports.store
-        self._clock = world.clock
-
-    def __getattr__(self, verb: str) -> Any:
-        method = getattr(self._store, verb)
-        if verb not in {"abort_upload", "head", "delete"}:
-            return method
-
-        def slowly(*args: Any, **named: Any) -> Any:
-            self._clock.advance(SLOW)
-            return method(*args, **named)
-
-        return slowly
-
-
 def to_be_aborted() -> World:
     world, directory = World(), job_directory()
     _write(world, directory)
@@ -85,8 +66,9 @@ def make(request: pytest.FixtureRequest) -> Callable[[], World]:
 
 
 def slowed(world: World) -> World:
-    store: Any = Slow(world)
-    world.ports = replace(world.ports, store=store)
+    """Some requests take their time."""
+    for verb in ("abort_upload", "head", "delete"):
+        world.plan.run_before(verb, lambda: world.clock.advance(SLOW), times=None)
     return world
 
 
@@ -138,22 +120,18 @@ def test_i4_while_tasks_open_uploads_the_pauses_grow(monkeypatch: pytest.MonkeyP
     pauses: list[int] = []
     create = partial(world.store.create_upload, BUCKET, f"sales/x-{JOB}.csv")
 
-    def busy(ports: Ports, ticket: Ticket) -> Ticket:
-        list_uploads = world.store.list_uploads
+    def open_one_more() -> None:
+        if datetime.fromisoformat(world.clock.now()).timestamp() < tasks_end:
+            create(metadata={}, content_type="")
 
-        def listing(bucket: str, prefix: str, *, after: str = "") -> Any:
-            if datetime.fromisoformat(world.clock.now()).timestamp() < tasks_end:
-                create(metadata={}, content_type="")
-            return list_uploads(bucket, prefix, after=after)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(world.store, "list_uploads", listing)
-            after = abort(ports, ticket)
+    def noted(ports: Ports, ticket: Ticket) -> Ticket:
+        after = abort(ports, ticket)
         pauses.append(after.pause)
         return after
 
     abort = STEPS["AbortJob"]
-    monkeypatch.setitem(STEPS, "AbortJob", busy)
+    monkeypatch.setitem(STEPS, "AbortJob", noted)
+    world.plan.run_before("list_uploads", open_one_more, times=None)
     world.run(directory)
     assert world.result(directory).outcome is Outcome.ABORTED
     assert world.open_uploads() == []

@@ -38,8 +38,7 @@ def test_i12_a_document_under_a_strangers_key_aborts_its_job_and_holds_nothing(
     asked(world, directory, conflict=conflict)
     world.plan.fail("get", DENIED, **reads(name)).fail("head", DENIED, **reads(name))
     world.run(directory)
-    error = world.result(directory).error
-    assert error is not None
+    error = world.failure(directory)
     assert (world.result(directory).outcome, error.code) == (Outcome.ABORTED, "UNREADABLE")
     assert world.ledger.holders == set()
     assert world.visible() == {}
@@ -52,9 +51,7 @@ def test_i12_one_that_becomes_unreadable_before_its_conditions_are_judged_aborts
     strike = world.plan.fail
     world.plan.run_after("lock", lambda: strike("get", DENIED, **reads("job.json")))
     world.run(directory)
-    error = world.result(directory).error
-    assert error is not None
-    assert error.code == "UNREADABLE"
+    assert world.failure(directory).code == "UNREADABLE"
     assert world.ledger.holders == set()
 
 

@@ -8,18 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from s3commit.core.commit.ingest_pendingsets import note_manifest
-from s3commit.core.formats.documents import (
-    decode_result,
-    encode_job,
-    encode_request,
-)
+from s3commit.core.formats.documents import decode_result, encode_job, encode_request
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory, is_data
 from s3commit.core.formats.manifest import digest, encode_pendingset
+from s3commit.core.job.decision_record import heal
 from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
     CountedAttempt,
     Destination,
+    Failure,
     JobResult,
     JobSpec,
     PendingFile,
@@ -149,6 +147,11 @@ class World:
         body = encode_request(CommitRequest(directory.job_id, attempts))
         self.store.put(BUCKET, directory.request, body, if_absent=True)
 
+    def ask(self, directory: JobDirectory, *tasks: str, **spec: Any) -> None:
+        """Have a new job with a file of each task committed; without tasks it has one."""
+        self.open(directory, **spec)
+        self.request(directory, *[self.attempt(directory, task) for task in tasks or ("t0",)])
+
     def request_abort(self, directory: JobDirectory, reason: str = "driver gave up") -> None:
         body = encode_request(AbortRequest(directory.job_id, reason))
         self.store.put(BUCKET, directory.request, body, if_absent=True)
@@ -167,6 +170,16 @@ class World:
 
     def run(self, directory: JobDirectory, execution: str = "execution-1") -> list[str]:
         return run_execution(self.ports, directory, execution=execution)
+
+    def heal(self) -> None:
+        """What the executions do that wait for an empty ledger, without faults."""
+        while pause := heal(self.unplanned, BUCKET):
+            self.clock.advance(pause)
+
+    def commit(self, directory: JobDirectory, **spec: Any) -> None:
+        """A new job with one file, to its end."""
+        self.ask(directory, **spec)
+        self.run(directory)
 
     # What goes wrong.
 
@@ -199,6 +212,12 @@ class World:
 
     def result(self, directory: JobDirectory) -> JobResult:
         return decode_result(self.store.get(BUCKET, directory.result, max_bytes=10**6).body)
+
+    def failure(self, directory: JobDirectory) -> Failure:
+        """What the result says of why the job was not committed."""
+        error = self.result(directory).error
+        assert error is not None
+        return error
 
     def json(self, key: str) -> Any:
         return json.loads(self.store.get(BUCKET, key, max_bytes=10**6).body)

@@ -104,8 +104,7 @@ def replacing_directory(world: World) -> None:
     """A job in whose place nothing of before remains."""
     fill(world)
     directory = job_directory()
-    world.open(directory, conflict=Conflict.REPLACE)
-    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
+    world.ask(directory, "t0", "t1", conflict=Conflict.REPLACE)
 
 
 def replacing_partitions(world: World) -> None:
@@ -127,22 +126,19 @@ def failing_on_files(world: World) -> None:
     """A job that wants nobody's files in its way, and finds some."""
     fill(world)
     directory = job_directory()
-    world.open(directory, conflict=Conflict.FAIL)
-    world.request(directory, world.attempt(directory, "t0"))
+    world.ask(directory, conflict=Conflict.FAIL)
 
 
 def keyed(world: World) -> None:
     """A job with an idempotency key."""
     directory = job_directory()
-    world.open(directory, idempotency_key=KEY)
-    world.request(directory, world.attempt(directory, "t0"))
+    world.ask(directory, idempotency_key=KEY)
 
 
 def keyed_again(world: World) -> None:
     """A job whose key another one was committed under."""
     other = job_directory(OTHER_JOB)
-    world.open(other, idempotency_key=KEY)
-    world.request(other, world.attempt(other, "t0"))
+    world.ask(other, idempotency_key=KEY)
     run_execution(Ports(world.store, world.ledger, world.clock), other)
     keyed(world)
 

@@ -14,13 +14,7 @@ import pytest
 from s3commit.core.model.errors import TransientError
 from tests.core.enumerated import every_point
 from tests.core.world import World, job_directory
-from tests.crash.scenarios import (
-    POLICIES,
-    SCENARIOS,
-    Scenario,
-    check_ended,
-    rolling_back,
-)
+from tests.crash.scenarios import POLICIES, SCENARIOS, Scenario, check_ended, rolling_back
 from tests.fakes.faults import Crash, FaultPlan
 
 ALL = [*SCENARIOS, *POLICIES]

@@ -22,7 +22,6 @@ from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports import bundle
 from s3commit.core.ports.bundle import Ports
 from tests.core.enumerated import every_point
-from tests.core.healed import heal_now
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
 from tests.crash.scenarios import KEY, POLICIES, SCENARIOS, Scenario, check_ended, fill, lose
 from tests.fakes.execution import run_execution
@@ -36,8 +35,7 @@ def two_replace(world: World) -> None:
     """Two jobs that replace the same directory."""
     fill(world)
     for directory in (DIRECTORY, OTHER):
-        world.open(directory, conflict=Conflict.REPLACE)
-        world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
+        world.ask(directory, "t0", "t1", conflict=Conflict.REPLACE)
 
 
 def two_partitions(world: World) -> None:
@@ -53,15 +51,13 @@ def append_and_replace(world: World) -> None:
     """A job that appends, and one that replaces the directory."""
     fill(world)
     world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(2)])
-    world.open(OTHER, conflict=Conflict.REPLACE)
-    world.request(OTHER, world.attempt(OTHER, "t"))
+    world.ask(OTHER, "t", conflict=Conflict.REPLACE)
 
 
 def one_key(world: World) -> None:
     """Two jobs with one idempotency key."""
     for directory in (DIRECTORY, OTHER):
-        world.open(directory, idempotency_key=KEY)
-        world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
+        world.ask(directory, "t0", "t1", idempotency_key=KEY)
 
 
 PAIRS = [two_replace, two_partitions, append_and_replace, one_key]
@@ -149,7 +145,7 @@ def test_i6_i8_a_healing_that_dies_anywhere_is_continued(
         {"before": plan.crash_before, "answer lost": plan.lose_response}[when](nth=point)
         with contextlib.suppress(Crash, TransientError):
             heal(Ports(plan.wrap(world.store), plan.wrap(world.ledger), world.clock), BUCKET)
-        heal_now(world)
+        world.heal()
         record = world.record(DIRECTORY)
         assert record.state is JobState.COMMITTING
         assert record.ref in world.ledger.holders
@@ -168,7 +164,7 @@ def test_i6_i8_of_two_that_heal_at_once_the_slower_one_changes_nothing_any_more(
         plan = FaultPlan()
 
         def comes() -> None:
-            heal_now(world)
+            world.heal()
             run_execution(world.unplanned, DIRECTORY, execution="execution-2")
 
         plan.run_before(None, comes, nth=point)
@@ -200,7 +196,7 @@ def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
             fired.append(1)
             world.ledger.lose()
             if healed:
-                heal_now(world)
+                world.heal()
                 halfway = FaultPlan().crash_after("decide")
                 ports = Ports(world.store, halfway.wrap(world.ledger), world.clock)
                 with contextlib.suppress(Crash):
@@ -267,12 +263,12 @@ def world_keys(world: World) -> list[str]:
 def test_i8_a_record_that_a_late_function_opened_gives_way_to_the_decision(ends: bool) -> None:
     world = decided()
     if ends:
-        heal_now(world)
+        world.heal()
         run_execution(world.ports, DIRECTORY, execution="execution-2")
         world.ledger.lose()
     spec = JobSpec(JOB, DIRECTORY.destination)
     world.ledger.open_job(new_record(spec, DIRECTORY, world.clock.now()))
-    heal_now(world)
+    world.heal()
     assert world.record(DIRECTORY).state is (JobState.COMMITTED if ends else JobState.COMMITTING)
 
 
@@ -333,7 +329,7 @@ def test_i12_a_copy_of_a_bucket_brings_no_job_of_the_original_along() -> None:
     theirs = JobDirectory(Destination("original", "sales/"), JOB)
     copied = {**world.json(DIRECTORY.decision), "destination": theirs.destination.uri}
     world.store.put(BUCKET, theirs.decision, json.dumps(copied).encode())
-    heal_now(world)
+    world.heal()
     assert world.ledger.job(theirs.ref) is None
     assert world.ledger.job(REF) is not None
 

@@ -46,9 +46,7 @@ def test_i2_an_upload_whose_checksums_nobody_can_repeat_refuses_the_job_before_i
     world.ports = Ports(world.plan.wrap(world.store), world.plan.wrap(world.ledger), world.clock)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
     world.run(directory)
-    error = world.result(directory).error
-    assert error is not None
-    assert error.code == "UNSUPPORTED_CHECKSUM"
+    assert world.failure(directory).code == "UNSUPPORTED_CHECKSUM"
     assert "complete_upload" not in world.plan.counts()
     assert world.open_uploads() == []
 

@@ -14,7 +14,6 @@ from s3commit.core.formats.layout import owner_of
 from s3commit.core.model.job import Conflict, Outcome, Scope
 from s3commit.core.model.states import JobState
 from tests.core.enumerated import every_point
-from tests.core.healed import heal_now
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.crash.scenarios import BEFORE, POLICIES, SCENARIOS, Scenario, check_ended, fill, lose
 from tests.fakes.execution import run_execution
@@ -102,8 +101,7 @@ def test_i2_a_completion_that_takes_effect_late_is_found_by_the_last_look() -> N
 def test_i3_i8_a_job_that_has_ended_stays_so_whatever_becomes_of_its_job_json() -> None:
     """The ledger forgets ended jobs; who may write their documents opens none of them again."""
     world, directory = World(), job_directory()
-    world.request(directory, world.attempt(directory, "t0"))
-    world.run(directory)
+    world.commit(directory)
     world.ledger._jobs.clear()
     world.store.put(BUCKET, directory.job, b"{}")
     world.run(directory, "execution-2")
@@ -122,7 +120,7 @@ def test_i8_a_job_whose_marker_was_seen_is_never_undone_even_if_ledger_and_files
     key = f"sales/part-t0-{directory.job_id}.parquet"
     world.store.delete(BUCKET, key)
     world.ledger.lose()
-    heal_now(world)
+    world.heal()
     run_execution(world.unplanned, directory, execution="execution-2")
     assert world.result(directory).outcome is Outcome.COMMITTED
     assert set(world.visible()) == {key.replace("t0", "t1")}

@@ -9,7 +9,6 @@ import pytest
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.states import JobState
-from tests.core.healed import heal_now
 from tests.core.world import JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.execution import run_execution
 from tests.fakes.faults import Call, Crash
@@ -46,7 +45,7 @@ def test_i6_a_committed_job_that_comes_back_gives_up_no_lock_of_the_next_one() -
     world.plan.crash_before("complete_upload", nth=2, where=lambda call: OTHER_JOB in call.key)
     dies(world, SECOND, "second")
     world.ledger.lose()
-    heal_now(world)
+    world.heal()
     world.run(FIRST, "first again")
     assert world.ledger.holders == {SECOND.ref}
     world.plan.run_after("lock", lambda: run_execution(world.unplanned, SECOND, execution="again"))
@@ -67,7 +66,7 @@ def test_i11_a_rolled_back_job_that_comes_back_gives_up_no_key_of_the_next_one()
     world.plan.crash_before("complete_upload", where=lambda call: OTHER_JOB in call.key)
     dies(world, SECOND, "second")
     world.ledger.lose()
-    heal_now(world)
+    world.heal()
     world.run(FIRST, "first again")
 
     def pause() -> None:
@@ -88,7 +87,7 @@ def test_i6_a_rollback_that_has_given_back_its_locks_takes_none_when_it_comes_ba
     world.plan.crash_before("complete_upload", nth=2, where=lambda call: OTHER_JOB in call.key)
     dies(world, SECOND, "second")
     world.ledger.lose()
-    heal_now(world)
+    world.heal()
     world.run(FIRST, "first again")
     result = world.result(FIRST)
     assert result.outcome is Outcome.ROLLED_BACK

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 import subprocess
 import sys
@@ -16,12 +15,12 @@ import pytest
 from docs import costs
 from s3commit.aws.ledger_items import SHELVES
 from s3commit.core.model.limits import PAGE_FILES
+from stacks.definition import definition
 from stacks.functions import FUNCTIONS
-from tests.core.healed import heal_now
 from tests.core.swept import Swept
 from tests.core.test_job import COMMIT_PATH
 from tests.core.world import World, job_directory
-from tests.stacks.synthesized import Assembly, of_type, state_machine, synthesize
+from tests.stacks.synthesized import Assembly, of_type, synthesize
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "deploy.md").read_text()
@@ -71,19 +70,25 @@ def test_the_calls_of_a_job_are_counted() -> None:
     assert sum(page) == pages * costs.PAGE_WRITES
     assert costs.FILES_PER_PAGE == PAGE_FILES
     assert few["list_uploads"] == costs.UPLOADS_LISTED
+    assert {"head", "delete"}.isdisjoint(few)
     assert sum(few[verb] for verb in STATES) == costs.JOB_RECORD_WRITES
     assert few["decide"] + 1 == costs.JOB_TRANSACTIONS  # and the end
 
 
-def _committed(tasks: int) -> dict[str, int]:
+def announced(tasks: int) -> World:
+    """A job that waits for its execution, on a ledger that is in use."""
     world, directory = World(), job_directory()
-    heal_now(world)
-    world.open(directory)
+    world.heal()
     attempts = [world.attempt(directory, f"t{number}") for number in range(tasks)]
     for attempt in attempts:
         world.announce(directory, attempt)
     world.request(directory, *attempts)
-    world.run(directory)
+    return world
+
+
+def _committed(tasks: int) -> dict[str, int]:
+    world = announced(tasks)
+    world.run(job_directory())
     return dict(world.plan.counts())
 
 
@@ -96,24 +101,14 @@ def test_the_calls_of_a_sweep_with_nothing_to_do_are_counted() -> None:
     assert FUNCTIONS["sweep"].memory == costs.SWEEP_MB
 
 
-def test_the_states_of_a_job_are_counted(assembly: Assembly) -> None:
-    job = _definition(assembly)
+def test_the_states_of_a_job_are_counted() -> None:
+    states = definition(dict.fromkeys(FUNCTIONS, "arn"))["States"]
     passed = [*COMMIT_PATH, "JobCommitted"]
-    entered = 1 + sum(
-        _steps(job["States"], here, there) for here, there in itertools.pairwise(passed)
-    )
+    entered = 1 + sum(steps_between(states, *pair) for pair in itertools.pairwise(passed))
     assert 1 + entered == costs.JOB_TRANSITIONS
 
 
-def _definition(assembly: Assembly) -> dict[str, Any]:
-    parts = state_machine(assembly)["Properties"]["DefinitionString"]["Fn::Join"][1]
-    definition: dict[str, Any] = json.loads(
-        "".join(part if isinstance(part, str) else "x" for part in parts)
-    )
-    return definition
-
-
-def _steps(states: dict[str, Any], here: str, there: str) -> int:
+def steps_between(states: dict[str, Any], here: str, there: str) -> int:
     """How many states are entered from one to the other, without waiting and repeating."""
     seen, left = {here}, deque([(here, 0)])
     while left:

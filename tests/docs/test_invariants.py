@@ -1,8 +1,7 @@
-"""docs/invariants.md names what holds each invariant, and all of it exists."""
+"""docs/invariants.md names what holds each invariant; test_docs.py sees that the tests exist."""
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
@@ -43,23 +42,13 @@ def judged_together(invariant: str) -> list[str]:
     return found
 
 
-def functions(path: str) -> set[str]:
-    """The names of all functions in a file, read without importing it."""
-    tree = ast.parse((ROOT / path).read_text())
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-
-
 @pytest.mark.parametrize("invariant", NUMBERS)
 def test_an_invariant_has_one_canonical_test_and_a_suite(invariant: str) -> None:
     assert len(entries(invariant, "Test")) == 1
     suites = entries(invariant, "Suite")
     assert suites or judged_together(invariant)
     for entry in (*entries(invariant, "Test"), *suites):
-        match = TEST.fullmatch(entry)
-        assert match, f"{entry} is no test"
-        path, name = match.groups()
-        assert (ROOT / path).exists(), f"{invariant} names the file {path}"
-        assert name in functions(path), f"{invariant} names {path}::{name}"
+        assert TEST.fullmatch(entry), f"{entry} is no test"
 
 
 @pytest.mark.parametrize("invariant", NUMBERS)
@@ -83,20 +72,11 @@ def test_the_assumptions_of_an_invariant_are_switched_off_in_a_test(invariant: s
     assert needed <= ASSUMPTIONS
 
 
-def test_each_assumption_is_switched_off_by_a_test_that_exists() -> None:
+def test_each_assumption_is_switched_off_by_a_test() -> None:
     rows = re.findall(r"^\| (A\d)[^|]* \|[^|]+\| (.+) \|$", PAGE, re.MULTILINE)
     assert {assumption for assumption, _ in rows} == ASSUMPTIONS
     for assumption, entry in rows:
-        match = TEST.fullmatch(entry)
-        assert match, f"{assumption}: {entry} is no test"
-        assert match[2] in functions(match[1]), f"{assumption} names {entry}"
-
-
-def test_the_suites_of_all_invariants_exist() -> None:
-    named = TEST.findall(INTRODUCTION)
-    assert len(named) == 4
-    for path, name in named:
-        assert name in functions(path), f"the introduction names {path}::{name}"
+        assert TEST.fullmatch(entry), f"{assumption}: {entry} is no test"
 
 
 def test_the_invariants_are_the_guarantees() -> None:

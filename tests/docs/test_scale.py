@@ -15,18 +15,24 @@ from bench import crowd, limits, model
 from bench.crowd import Crowd
 from bench.model import Deployment
 from docs import costs
-from s3commit.aws.env import DEFAULT
+from s3commit.aws.env import DEFAULT, MOST_WORKERS
 from s3commit.core.formats.ticket import UnitResult
 from s3commit.core.job.plan import cut_units
 from s3commit.core.job.uploads import RANGES
 from s3commit.core.model.job import MAX_ATTEMPTS, PendingFile
-from s3commit.core.model.limits import CALL_SECONDS, MAX_JOB_FILES, MAX_UNITS
+from s3commit.core.model.limits import (
+    CALL_SECONDS,
+    COMPLETE_WORKERS,
+    MAX_JOB_FILES,
+    MAX_UNITS,
+    UNIT_FILES,
+    UNITS_OF_A_JOB,
+)
 from stacks.definition import MAP_STEP, definition
 from stacks.functions import FUNCTIONS
 from stacks.observability import OLDEST_MESSAGE_SECONDS
-from tests.core.healed import heal_now
-from tests.core.world import World, job_directory
-from tests.docs.test_costs import _steps as steps_between
+from tests.core.world import job_directory
+from tests.docs.test_costs import announced, steps_between
 from tests.stacks.synthesized import Assembly, of_type, synthesize
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +40,7 @@ PAGE = (ROOT / "docs" / "scale.md").read_text()
 WORDS = " ".join(PAGE.split())
 FIGURES = (ROOT / "bench" / "README.md").read_text()
 FASTEST = 0.1  # of what AWS publishes of S3's latency
+SLOWEST = 10.0  # seconds of a completion with 10,000 parts
 
 DEPLOYED = Deployment()
 
@@ -110,22 +117,14 @@ def test_a_request_of_the_model_is_the_benchmarks_smallest_one() -> None:
 # What is deployed, and what the model takes it to be.
 
 
-def test_queues_and_map_are_deployed_as_the_model_has_them(
-    assembly: Assembly, machine: dict[str, Any]
-) -> None:
+def test_queues_and_functions_are_deployed_as_the_model_has_them(assembly: Assembly) -> None:
     found = of_type(assembly.pipeline, "AWS::Lambda::EventSourceMapping").values()
     sources = {
         (one["Properties"]["BatchSize"], one["Properties"]["ScalingConfig"]["MaximumConcurrency"])
         for one in found
     }
     assert sources == {(1, DEPLOYED.shares.manifests), (10, DEPLOYED.shares.requests)}
-    completes = machine["States"]["CompleteUploads"]
-    assert completes["MaxConcurrencyPath"] == "$.workers"
     assert DEPLOYED.workers <= limits.CHILDREN
-    assert completes["ItemProcessor"]["ProcessorConfig"] == {
-        "Mode": "DISTRIBUTED",
-        "ExecutionType": "EXPRESS",
-    }
     assert FUNCTIONS["complete"].memory == costs.ONE_MB
     assert FUNCTIONS["decide"].memory == costs.JOB_MB
     assert FUNCTIONS["end"].memory >= limits.WHOLE
@@ -157,12 +156,7 @@ def test_the_models_units_are_the_plans(files: int) -> None:
 
 def test_what_delays_a_result_is_counted(machine: dict[str, Any]) -> None:
     """The model's small job: its states, and S3's requests but those for files and manifests."""
-    world, directory, tasks = World(), job_directory(), 3
-    heal_now(world)
-    attempts = [world.attempt(directory, f"t{number}") for number in range(tasks)]
-    for attempt in attempts:
-        world.announce(directory, attempt)
-    world.request(directory, *attempts)
+    world, directory, tasks = announced(3), job_directory(), 3
     before = len(world.plan.calls)
     path = world.run(directory)
     calls = world.plan.calls[before:]
@@ -192,7 +186,8 @@ def test_the_prices_use_the_durations_of_the_model() -> None:
 
 def test_one_job_stays_below_the_limits_by_default() -> None:
     in_flight = DEPLOYED.workers * DEPLOYED.in_flight
-    assert in_flight / FASTEST < limits.S3_WRITES
+    assert 0.9 * limits.S3_WRITES < in_flight / FASTEST < limits.S3_WRITES, "and use it"
+    assert DEPLOYED.workers == MOST_WORKERS == UNITS_OF_A_JOB
     assert RANGES / FASTEST < limits.S3_READS  # of a step that reads all manifests
     assert DEFAULT <= limits.ACCOUNT / 2  # others have the rest
     assert DEPLOYED.workers <= limits.NEW
@@ -213,6 +208,7 @@ def test_the_largest_job_ends_within_the_time_of_its_functions() -> None:
 def test_a_unit_ends_in_time_though_all_functions_write_below_one_prefix() -> None:
     _, size = DEPLOYED.units(MAX_JOB_FILES)
     assert DEPLOYED.room * size / limits.S3_WRITES < FUNCTIONS["complete"].timeout
+    assert FUNCTIONS["complete"].timeout > UNIT_FILES / COMPLETE_WORKERS * SLOWEST
 
 
 # The model itself.

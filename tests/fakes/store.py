@@ -23,14 +23,7 @@ from s3commit.core.ports.objects import (
     OpenUpload,
     StoredObject,
 )
-from tests.fakes.bucket import (
-    DELETE,
-    Bucket,
-    Upload,
-    Version,
-    composite_etag,
-    etag_of,
-)
+from tests.fakes.bucket import DELETE, Bucket, Upload, Version, composite_etag, etag_of
 from tests.fakes.clock import ManualClock
 from tests.fakes.s3_limits import LEAST_PART, check_deletes, check_key, check_part
 

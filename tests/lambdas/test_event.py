@@ -35,8 +35,7 @@ def ended(world: World, call: Call, last: str) -> dict[str, Any]:
 
 def test_the_event_of_a_commit_says_what_was_committed_and_when(world: World, call: Call) -> None:
     world.store.put("lake", "sales/old.csv", b"old")
-    world.open(DIRECTORY, conflict=Conflict.REPLACE, idempotency_key="2026-11-21")
-    world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(3)])
+    world.ask(DIRECTORY, "t0", "t1", "t2", conflict=Conflict.REPLACE, idempotency_key="2026-11-21")
     ticket = decided(world, call)
     ticket["completed"] = complete(world, call, ticket)
     ticket = step(call, "end", "BeginPublish", ticket)

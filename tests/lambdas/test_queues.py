@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 from urllib.parse import quote_plus
 
 import pytest
 
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import MAX_MANIFEST_VALUES
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.states import JobState
 from tests.core.world import BUCKET, World, job_directory
+from tests.fakes.executions import MemoryExecutions
 from tests.fakes.faults import Crash
-from tests.lambdas.conftest import Call, Refusals
+from tests.lambdas.conftest import Call, Module, Refusals
 
 DIRECTORY = job_directory()
 
@@ -69,6 +68,14 @@ def raw(message_id: str, body: str) -> dict[str, Any]:
 
 def failed(answer: dict[str, Any]) -> list[str]:
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+@pytest.fixture
+def machine(world: World, module: Module, monkeypatch: pytest.MonkeyPatch) -> MemoryExecutions:
+    """What the dispatcher starts."""
+    executions = MemoryExecutions()
+    monkeypatch.setattr(module("dispatch"), "machine", world.plan.wrap(executions))
+    return executions
 
 
 def test_a_batch_of_manifests_is_noted_in_the_ledger_once(world: World, call: Call) -> None:
@@ -148,28 +155,13 @@ def test_i12_who_has_documents_refused_is_seen_and_costs_one_metric(
     assert [prefix for prefix, _ in refusals()] == [shown]
 
 
-def test_a_manifest_whose_reading_fails_is_redelivered(world: World, call: Call) -> None:
-    first, second = world.attempt(DIRECTORY, "t0"), world.attempt(DIRECTORY, "t1")
-    world.plan.fail(
-        "get", TransientError("503"), where=lambda one: one.key.endswith(first.manifest)
-    )
-    event = {
-        "Records": [
-            message("first", DIRECTORY.prefix + first.manifest),
-            message("second", DIRECTORY.prefix + second.manifest),
-        ]
-    }
-    assert failed(call("ingest", event)) == ["first"]
-    assert failed(call("ingest", event)) == []
-    assert len(list(world.ledger.attempts(DIRECTORY.ref))) == 2
-
-
-def test_a_ledger_that_fails_fails_one_message_and_nothing_is_lost(
-    world: World, call: Call
+@pytest.mark.parametrize("verb", ["get", "record_attempt"])
+def test_a_store_or_a_ledger_that_fails_fails_one_message_and_nothing_is_lost(
+    verb: str, world: World, call: Call
 ) -> None:
     attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(2)]
     event = {"Records": [message(a.task_id, DIRECTORY.prefix + a.manifest) for a in attempts]}
-    world.plan.fail("record_attempt", TransientError("throttled"))
+    world.plan.fail(verb, TransientError("503"))
     assert failed(call("ingest", event)) == ["t0"]
     assert failed(call("ingest", event)) == []
     assert len(list(world.ledger.attempts(DIRECTORY.ref))) == 2
@@ -201,25 +193,15 @@ def test_i12_a_call_that_is_killed_has_noted_what_it_had_judged(world: World, ca
 
 
 def test_i4_a_late_manifest_starts_an_execution_that_tidies_up(world: World, call: Call) -> None:
-    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
-    world.run(DIRECTORY)
+    world.commit(DIRECTORY)
     late = world.attempt(DIRECTORY, "t0", "a1")
     call("ingest", {"Records": [message("one", DIRECTORY.prefix + late.manifest)]})
     assert world.open_uploads() == []
 
 
 @pytest.mark.parametrize("prefix", ["sales/", "a b+c/ü%41=ß/"])
-def test_a_request_starts_the_job_once(
-    prefix: str, module: Callable[[str], ModuleType], call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_starts_the_job_once(prefix: str, machine: MemoryExecutions, call: Call) -> None:
     directory = job_directory(prefix=prefix)
-    started: dict[str, JobDirectory] = {}
-
-    class Machine:
-        def start(self, name: str, directory: JobDirectory) -> bool:
-            return started.setdefault(name, directory) is directory
-
-    monkeypatch.setattr(module("dispatch"), "machine", Machine())
     event = {
         "Records": [
             message("one", directory.request),
@@ -229,7 +211,7 @@ def test_a_request_starts_the_job_once(
         ]
     }
     assert failed(call("dispatch", event)) == []
-    assert started == {directory.ref: directory}
+    assert machine.started == {directory.ref: directory}
 
 
 def test_i12_a_request_where_no_job_may_be_is_counted_and_others_files_are_not(
@@ -242,28 +224,17 @@ def test_i12_a_request_where_no_job_may_be_is_counted_and_others_files_are_not(
 
 
 def test_i12_an_id_at_several_directories_starts_an_execution_for_each(
-    module: Callable[[str], ModuleType], call: Call, monkeypatch: pytest.MonkeyPatch
+    machine: MemoryExecutions, call: Call
 ) -> None:
-    names: list[str] = []
-
-    class Machine:
-        def start(self, name: str, directory: JobDirectory) -> bool:
-            names.append(name)
-            return True
-
-    monkeypatch.setattr(module("dispatch"), "machine", Machine())
     directories = [DIRECTORY, job_directory(prefix="evil/"), job_directory(prefix="sales/2026/")]
     call("dispatch", {"Records": [message("one", *[one.request for one in directories])]})
-    assert len(set(names)) == 3
-    assert all(re.fullmatch(rf"{DIRECTORY.job_id}-[0-9a-f]{{32}}", name) for name in names)
+    assert list(machine.started.values()) == directories
+    for name in machine.started:
+        assert re.fullmatch(rf"{DIRECTORY.job_id}-[0-9a-f]{{32}}", name)
 
 
 def test_a_start_that_fails_is_redelivered(
-    module: Callable[[str], ModuleType], call: Call, monkeypatch: pytest.MonkeyPatch
+    world: World, machine: MemoryExecutions, call: Call
 ) -> None:
-    class Machine:
-        def start(self, name: str, directory: JobDirectory) -> bool:
-            raise TransientError("throttled")
-
-    monkeypatch.setattr(module("dispatch"), "machine", Machine())
+    world.plan.fail("start", TransientError("throttled"))
     assert failed(call("dispatch", {"Records": [message("one", DIRECTORY.request)]})) == ["one"]

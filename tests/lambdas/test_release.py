@@ -26,6 +26,11 @@ DIRECTORY = job_directory()
 COMMIT = [step for step in RELEASE["tickets"] if step != "CompleteUnit"]
 
 
+def replacing(world: World) -> None:
+    world.store.put("lake", "sales/old.csv", b"old")
+    world.ask(DIRECTORY, "t0", "t1", "t2", conflict=Conflict.REPLACE)
+
+
 def test_each_step_that_its_executions_call_is_where_they_call_it() -> None:
     """A running execution keeps its definition, and calls the newest code."""
     assert RELEASE["steps"].items() <= STEPS.items()
@@ -34,9 +39,7 @@ def test_each_step_that_its_executions_call_is_where_they_call_it() -> None:
 
 def test_its_tickets_go_on_today_and_todays_would_go_on_there(world: World, call: Call) -> None:
     """Each step gets the fields alone that a ticket had then, and gives at least those."""
-    world.store.put("lake", "sales/old.csv", b"old")
-    world.open(DIRECTORY, conflict=Conflict.REPLACE)
-    world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(3)])
+    replacing(world)
     ticket: dict[str, Any] = execution_input(DIRECTORY)
     for step in COMMIT:
         then = RELEASE["tickets"][step]
@@ -66,9 +69,7 @@ def test_its_documents_are_read_today() -> None:
 
 @pytest.mark.parametrize("name", ["job.json", "request.json", "result.json"])
 def test_todays_documents_have_what_it_reads(world: World, name: str) -> None:
-    world.store.put("lake", "sales/old.csv", b"old")
-    world.open(DIRECTORY, conflict=Conflict.REPLACE)
-    world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(3)])
+    replacing(world)
     world.run(DIRECTORY)
     then, today = json.loads(RELEASE["documents"][name]), world.json(DIRECTORY.prefix + name)
     assert shape(then) == shape({member: today[member] for member in then})

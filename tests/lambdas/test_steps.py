@@ -15,7 +15,6 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.ports.ledger import LostRaceError
 from tests.core.world import World, job_directory
 from tests.lambdas.conftest import Call, Refusals
 
@@ -52,21 +51,6 @@ def complete(world: World, call: Call, ticket: dict[str, Any]) -> list[dict[str,
         json.loads(json.dumps(call("complete", {"unit": unit, "ticket": pieces})))
         for unit in world.json(ticket["plan"])
     ]
-
-
-def test_a_job_goes_through_the_functions_to_its_commit(world: World, call: Call) -> None:
-    world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(3)])
-    ticket = decided(world, call)
-    assert (ticket["state"], ticket["units"], ticket["files"]) == ("COMMITTING", 1, 3)
-    assert world.visible() == {}
-    ticket["completed"] = complete(world, call, ticket)
-    assert ticket["completed"] == [{"unit": 0, "files": 3, "lost": 0}]
-    ticket = step(call, "end", "BeginPublish", ticket)
-    assert not ticket["replaces"]
-    ticket = step(call, "end", "PublishSuccess", ticket)
-    ticket = step(call, "end", "TidyUp", ticket)
-    assert (ticket["outcome"], ticket["files"], ticket["code"]) == ("COMMITTED", 3, "")
-    assert world.result(DIRECTORY).execution == EXECUTION
 
 
 @pytest.mark.parametrize(
@@ -118,8 +102,7 @@ def test_a_refusal_travels_through_the_machine_into_the_result(world: World, cal
     ticket["refusal"] = {"Error": type(caught.value).__name__, "Cause": cause}
     ticket = step(call, "end", "AbortJob", ticket)
     assert (ticket["outcome"], ticket["code"]) == ("ABORTED", "MANIFEST_MISSING")
-    error = world.result(DIRECTORY).error
-    assert error is not None
+    error = world.failure(DIRECTORY)
     assert error.message == f"manifest {counted.manifest} is not there"
 
 
@@ -147,14 +130,6 @@ def test_i12_a_job_that_ends_for_a_refused_document_is_counted(
     ticket = step(call, "decide", "SealJob", execution_input(DIRECTORY))
     assert step(call, "end", "AbortJob", ticket)["code"] == code
     assert refusals() == counted
-
-
-def test_an_execution_that_was_overtaken_is_told_so_by_class(world: World, call: Call) -> None:
-    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
-    first = step(call, "decide", "SealJob", execution_input(DIRECTORY))
-    step(call, "decide", "SealJob", execution_input(DIRECTORY), execution="another")
-    with pytest.raises(LostRaceError):
-        step(call, "decide", "VerifyManifests", first)
 
 
 def test_a_step_that_runs_twice_at_once_is_worth_another_try(world: World, call: Call) -> None:

@@ -21,7 +21,6 @@ from s3commit.core.model.job import (
 from s3commit.core.model.states import JobState
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
-from tests.core.healed import heal_now
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
 from tests.fakes.executions import MemoryExecutions
 from tests.fakes.faults import Crash, FaultPlan
@@ -99,7 +98,7 @@ def test_i8_a_decision_that_is_put_behind_a_record_in_the_empty_table_is_gone_on
     world.plan.run_before("put", lose, where=lambda call: call.key == directory.decision)
     assert world.run(directory)[-1] == "Superseded"
     assert world.record(directory).state is JobState.OPEN
-    heal_now(world)
+    world.heal()
     assert world.record(directory).state is JobState.COMMITTING
     assert world.ledger.holders == {directory.ref}
     assert world.run(directory, "execution-2")[-1] == "TidyUp"
@@ -109,8 +108,7 @@ def test_i8_a_decision_that_is_put_behind_a_record_in_the_empty_table_is_gone_on
 def test_what_the_pipeline_wrote_of_a_job_that_the_ledger_forgot_goes_with_its_documents() -> None:
     """Found by seed 2144: TidyUp died between the client's scratch and the pipeline's own."""
     world, directory = World(), job_directory()
-    world.request(directory, world.attempt(directory, "t0"))
-    world.run(directory)
+    world.commit(directory)
     left = directory.index("0" * 64)
     world.store.put(BUCKET, left, b"[]")
     world.ledger._jobs.pop(REF)
@@ -166,8 +164,7 @@ def test_i2_a_roll_back_behind_kms_removes_files_that_no_etag_proves() -> None:
 def test_i6_a_late_waker_of_an_ended_job_locks_nothing() -> None:
     world, directory, other = World(), job_directory(), job_directory(OTHER_JOB)
     for one in (directory, other):
-        world.open(one, conflict=Conflict.REPLACE)
-        world.request(one, world.attempt(one, "t0"))
+        world.ask(one, conflict=Conflict.REPLACE)
     world.plan.run_before("lock", lambda: world.run(directory, "execution-2"))
     assert world.run(directory, "execution-1")[-1] == "Superseded"
     assert world.ledger.holders == set()

@@ -16,14 +16,7 @@ from s3commit.core.model.job import Destination
 from stacks.access import ACCESS, DATA, REQUEST, RESULT, protected, protection, writer_policy
 from stacks.functions import FUNCTIONS
 from stacks.layers import ROOT
-from tests.stacks.synthesized import (
-    JOB_KEYS,
-    KEY_ARN,
-    Assembly,
-    functions,
-    of_type,
-    state_machine,
-)
+from tests.stacks.synthesized import JOB_KEYS, KEY_ARN, Assembly, functions, of_type, state_machine
 
 # What is granted where a queue or the state machine is connected; the rest is in `ACCESS`.
 RECEIVES = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
@@ -85,13 +78,6 @@ def test_a_function_may_do_its_own_work_and_nothing_else(assembly: Assembly, nam
 def test_the_state_machine_invokes_its_steps_and_reads_plans(assembly: Assembly) -> None:
     role = state_machine(assembly)["Properties"]["RoleArn"]["Fn::GetAtt"][0]
     assert _rights(assembly.pipeline, role) == STATE_MACHINE
-
-
-def test_no_action_is_a_wildcard_and_no_managed_policy_is_used(assembly: Assembly) -> None:
-    for role in of_type(assembly.pipeline, "AWS::IAM::Role").values():
-        assert not {"ManagedPolicyArns", "Policies"} & set(role["Properties"])
-    for statement in _statements(assembly.pipeline):
-        assert not [action for action in _many(statement["Action"]) if "*" in action]
 
 
 def test_the_key_is_used_by_those_that_read_or_write_objects(encrypted: Assembly) -> None:

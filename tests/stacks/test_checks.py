@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,21 +98,3 @@ def test_cfn_lint_has_no_finding(request: pytest.FixtureRequest) -> None:
     templates = [path for each in directories for path in each.glob("*.template.json")]
     assert len(templates) == 2 * len(VARIANTS)
     assert cfn_lint(*templates) == ""
-
-
-def test_app_py_names_a_mistake_in_one_line(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "app.py")],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={
-            "PATH": "",
-            "HOME": os.environ["HOME"],
-            "CDK_OUTDIR": str(tmp_path),
-            "CDK_CONTEXT_JSON": '{"s3commit:bucket": "x"}',
-        },
-    )
-    assert done.returncode == 1
-    assert "s3commit: unknown parameter s3commit:bucket; known are" in done.stderr
-    assert len(done.stderr.splitlines()) == 1

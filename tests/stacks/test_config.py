@@ -178,11 +178,6 @@ def test_the_list_fits_into_the_environment_of_a_function() -> None:
         _read(replacePrefixes=[f"{number:0100d}/" for number in range(20)])
 
 
-def test_a_name_keeps_deployments_apart() -> None:
-    assert _read(name="dev").stack_name("S3CommitStorage") == "S3CommitStorage-dev"
-    assert _read().stack_name("S3CommitStorage") == "S3CommitStorage"
-
-
 def test_every_parameter_is_in_the_deployment_guide() -> None:
     guide = (ROOT / "docs" / "deploy.md").read_text()
     cells = re.findall(r"^\| (`[^|]+`) \|", guide, re.MULTILINE)

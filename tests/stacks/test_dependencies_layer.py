@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from stacks.layers import (
-    REQUIREMENTS,
-    ROOT,
-    SERVICES,
-    LayerBuildError,
-    dependencies_layer,
-    function_code,
-)
+from stacks.layers import REQUIREMENTS, LayerBuildError, dependencies_layer
 from tests.stacks.synthesized import digests
 
 
@@ -52,41 +42,3 @@ def test_a_digest_that_does_not_match_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LayerBuildError, match="could not install requirements"):
         dependencies_layer(forged, build=tmp_path / "build")
     assert list((tmp_path / "build").iterdir()) == []
-
-
-def test_handlers_import_and_call_aws_with_their_code_and_the_layer_alone(
-    layer: Path, tmp_path: Path
-) -> None:
-    """In a process that sees nothing of this virtual environment."""
-    handlers = sorted(path.stem for path in (ROOT / "lambdas").glob("[a-z]*.py"))
-    code = f"""
-import importlib, sys, boto3
-for service in {sorted(SERVICES)!r}:
-    assert boto3.client(service, region_name="eu-central-1").meta.service_model.operation_names
-for name in {handlers!r}:
-    assert callable(importlib.import_module(name).handler)
-foreign = [name for name in ("moto", "pyarrow", "pydantic", "click") if name in sys.modules]
-assert not foreign, foreign
-assert "site-packages" not in boto3.__file__
-"""
-    path = [layer / "python", function_code(tmp_path / "code")]
-    done = subprocess.run(
-        [sys.executable, "-S", "-B", "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={
-            "PYTHONPATH": os.pathsep.join(map(str, path)),
-            "AWS_REGION": "eu-central-1",
-            "AWS_DEFAULT_REGION": "eu-central-1",
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
-            "S3COMMIT_TABLE": "ledger",
-            "S3COMMIT_BUCKET": "lake",
-            "S3COMMIT_LEDGER_TTL_DAYS": "30",
-            "S3COMMIT_REPLACE_BELOW": "[]",
-            "S3COMMIT_WORKERS": "[1, 1]",
-            "S3COMMIT_STATE_MACHINE": "arn:aws:states:eu-central-1:111122223333:stateMachine:x",
-        },
-    )
-    assert done.returncode == 0, done.stderr

@@ -99,8 +99,7 @@ def rounds_before_it_gives_up() -> int:
     world = World()
     for job_id in (OTHER_JOB, job_directory().job_id):
         directory = job_directory(job_id)
-        world.open(directory, conflict=Conflict.REPLACE)
-        world.request(directory, world.attempt(directory, "t0"))
+        world.ask(directory, conflict=Conflict.REPLACE)
     world.plan.crash_after("decide")
     with pytest.raises(Crash):
         world.run(job_directory(OTHER_JOB))
@@ -116,13 +115,6 @@ def test_every_loop_of_the_machine_is_known() -> None:
     assert without == {"RemoveReplaced", "AllRemoved", "TidyUp", "AllTidy"}
     for name in waits:
         assert STATES[name]["SecondsPath"] == "$.pause"
-
-
-def test_a_round_of_an_abort_has_eleven_events() -> None:
-    assert set(rounds_of("WaitForUploads")) == {
-        ("WaitForUploads", "WhereToResume", step, "Undone") for step in ("AbortJob", "RollBack")
-    }
-    assert dearest("WaitForUploads") == 11
 
 
 def test_no_execution_reaches_the_end_of_its_history() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Any
 
 import boto3
 import pytest
@@ -19,7 +18,8 @@ from s3commit.aws.notifications import SUFFIXES
 from stacks.access import ACCESS
 from tests.contract.given import make_bucket
 from tests.core.world import BUCKET, job_directory
-from tests.lake import QUEUE
+from tests.lake import QUEUE, notify
+from tests.lambdas.conftest import ENVIRONMENT
 from tests.stacks.fates import FATES, Server
 from tests.stacks.recorder import Needed, recording
 from tests.stacks.synthesized import Assembly, only
@@ -30,17 +30,8 @@ def needed(moto_endpoint: str, assembly: Assembly) -> Iterator[dict[str, set[Nee
     """Jobs of every fate, and what their functions called."""
     table = f"ledger-{uuid.uuid4().hex}"
     with pytest.MonkeyPatch.context() as patch, recording() as recorder:
-        for name, value in {
-            "AWS_ENDPOINT_URL": moto_endpoint,
-            env.TABLE: table,
-            env.BUCKET: BUCKET,
-            env.LEDGER_TTL_DAYS: "90",
-            env.REPLACE_BELOW: '[""]',
-            env.WORKERS: "[40, 40]",
-            env.STATE_MACHINE: "arn:aws:states:eu-central-1:111122223333:stateMachine:x",
-            env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
-            env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,
-        }.items():
+        given = {**ENVIRONMENT, "AWS_ENDPOINT_URL": moto_endpoint, env.TABLE: table}
+        for name, value in given.items():
             patch.setenv(name, value)
         described = only(assembly.storage, "AWS::DynamoDB::Table")["Properties"]
         shape = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
@@ -49,17 +40,7 @@ def needed(moto_endpoint: str, assembly: Assembly) -> Iterator[dict[str, set[Nee
         )
         server = Server(recorder, table)
         make_bucket(server.client, BUCKET)
-        notified: list[Any] = [
-            {
-                "QueueArn": QUEUE,
-                "Events": ["s3:ObjectCreated:*"],
-                "Filter": {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}},
-            }
-            for suffix in SUFFIXES
-        ]
-        server.client.put_bucket_notification_configuration(
-            Bucket=BUCKET, NotificationConfiguration={"QueueConfigurations": notified}
-        )
+        notify(server.client, BUCKET, QUEUE, *SUFFIXES)
         server.sweep()  # the first look at the empty ledger
         for fate in FATES:
             fate(server, job_directory(job_id=str(uuid.uuid4())))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from s3commit.core.formats.ticket import OUTCOMES, Ticket, encode_ticket
 from s3commit.core.model.limits import EXECUTION_HOURS
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.ledger import HeldError
-from stacks.definition import MAP_STEP, REFUSING, STEPS, definition
+from stacks.definition import REFUSING, STEPS, definition
 from stacks.functions import FUNCTIONS
 from tests.core.world import World, job_directory
 from tests.fakes import execution
@@ -275,10 +274,3 @@ def _tasks(machine: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield state
         if state["Type"] == "Map":
             yield from _tasks(state["ItemProcessor"])
-
-
-@pytest.mark.parametrize("state", [*STEPS, MAP_STEP])
-def test_the_module_of_a_state_has_its_name(state: str) -> None:
-    name = re.sub(r"(?<!^)(?=[A-Z])", "_", state).lower()
-    module = importlib.import_module(f"s3commit.core.commit.{name}")
-    assert callable(getattr(module, name))

@@ -27,14 +27,7 @@ from s3commit.writer.transfer import UploadSettings
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
 from tests.writer.notifications import FakeS3, notifying
-from tests.writer.support import (
-    BUCKET,
-    DESTINATION,
-    JOB,
-    ScriptedEnvironment,
-    fake_id,
-    result_of,
-)
+from tests.writer.support import BUCKET, DESTINATION, JOB, ScriptedEnvironment, fake_id, result_of
 
 
 def attempt(task_id: str = "0", attempt_id: str = "a", sha256: str = "0" * 64) -> CountedAttempt:

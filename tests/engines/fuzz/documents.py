@@ -27,11 +27,7 @@ from s3commit.core.formats.documents import (
     encode_result,
     success_job_id,
 )
-from s3commit.core.formats.manifest import (
-    decode_pendingset,
-    digest,
-    encode_pendingset,
-)
+from s3commit.core.formats.manifest import decode_pendingset, digest, encode_pendingset
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.formats.ticket import Unit
 from s3commit.core.job.decision_record import read_decision

@@ -12,13 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from s3commit.core.formats.layout import (
-    MAGIC_PREFIX,
-    PIPELINE,
-    JobDirectory,
-    is_data,
-    owner_of,
-)
+from s3commit.core.formats.layout import MAGIC_PREFIX, PIPELINE, JobDirectory, is_data, owner_of
 from s3commit.core.model.job import Conflict, Destination, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
