@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-
-import pytest
 
 from s3commit.core.commit.ingest_pendingsets import note_job
 from s3commit.core.formats.layout import JobDirectory
@@ -19,7 +16,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "layers" / "s3commit" / "python"
 # Values and protocols: a reader takes them as given.
 TAKEN_AS_GIVEN = ("core/model", "core/ports")
-MODULES = {"complete": 33, "decide": 43, "dispatch": 21, "end": 44, "ingest": 36, "sweep": 40}
 
 
 def passed_through(act: Callable[[], object]) -> tuple[int, int]:
@@ -67,29 +63,3 @@ def test_a_request_passes_few_functions_on_its_way_to_the_result() -> None:
     assert world.result(directory).files == 3
     assert functions <= 143
     assert modules <= 20
-
-
-@pytest.mark.parametrize(
-    "handler", sorted((ROOT / "lambdas").glob("[!_]*.py")), ids=lambda p: p.stem
-)
-def test_a_handler_imports_few_modules(handler: Path) -> None:
-    assert len(_closure(handler)) <= MODULES[handler.stem]
-
-
-def _closure(handler: Path) -> set[Path]:
-    found: set[Path] = set()
-    left = [handler]
-    while left:
-        for path in _imported(left.pop()) - found:
-            found.add(path)
-            left.append(path)
-    return found
-
-
-def _imported(module: Path) -> set[Path]:
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(module.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
-    paths = {PACKAGE / (name.replace(".", "/") + ".py") for name in names}
-    return {path for path in paths if path.is_relative_to(PACKAGE) and path.exists()}

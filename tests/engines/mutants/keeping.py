@@ -177,6 +177,7 @@ MUTANTS = [
         "core/job/decision_record.py",
         "    if decided is not None:\n        return decided\n",
         "    if False:\n        return decided\n",
+        by="tests/core/test_job.py",
     ),
     Mutant(
         "a ledger that lost the job says that it has no uploads",
