@@ -105,7 +105,7 @@ JOBS: Final = {
 }
 COMMITTERS: Final = {
     "s3commit, the jar": ("s3commit, the jar", BLUE),
-    "s3commit, the format": ("s3commit, write()", BLUE),
+    "s3commit, write": ("s3commit, write()", BLUE),
     "S3A directory, tuned": ("S3A directory, tuned", GREEN),
     "S3A partitioned": ("S3A partitioned", GREEN),
     "S3A magic, tuned": ("S3A magic, tuned", GREEN),
