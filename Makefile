@@ -152,6 +152,10 @@ pictures: setup ## Draw docs/pictures: from the figures, and from the definition
 recording: setup java ## Run the demo and draw what it prints as docs/pictures/demo.svg
 	PYTHONPATH=. $(BIN)/python docs/recording.py
 
+.PHONY: screens
+screens: setup ## Write docs/guide/screens.md: what the command prints of a few jobs
+	mkdir -p .build && PYTHONPATH=. $(BIN)/python docs/screens.py > .build/screens.md && mv .build/screens.md docs/guide/screens.md
+
 .PHONY: site
 site: setup ## Build the site of the documentation into dist/site
 	[ -x .build/mkdocs/bin/mkdocs ] || { $(BIN)/python -m venv .build/mkdocs && \

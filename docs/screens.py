@@ -1,0 +1,111 @@
+"""Writes docs/guide/screens.md from jobs on the embedded runtime: `make screens`.
+
+Each line of `PAGE` that begins with ``$`` is run, and what the command prints stands below it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import s3commit
+from s3commit.core.model.errors import JobFailedError
+from s3commit.core.model.job import CountedAttempt, Who
+from s3commit.local.server import LocalRuntime
+from s3commit.local.synth import synthesize
+
+ROOT: Final = Path(__file__).parents[1]
+WIDTH: Final = 160  # characters of a line
+WHO: Final = Who(application="orders.py", user="etl", host="worker-7")
+ENDED: Final = [("orders", "2026-11-23", 1), ("returns", None, 1), ("orders", "2026-11-24", 1000)]
+PAGE: Final = """\
+# What people see
+
+`make screens` runs these commands on the embedded runtime, after a few jobs of a Python program,
+and writes this page. Long lines are cut (`…`). Each command has `--help`, and
+`--output json` for programs.
+
+## Which jobs are there
+
+```
+$ s3commit status --all
+```
+
+## What happened at a table
+
+```
+$ s3commit log s3://BUCKET/orders/
+```
+
+KEY is the first 8 digits of the SHA-256 of the job's idempotency key. `--key` takes the key itself.
+
+## A job that is under way
+
+```
+$ s3commit show UNDER_WAY
+```
+
+## Why a job was not committed
+
+```
+$ s3commit show REFUSED
+```
+"""
+
+
+@contextmanager
+def jobs(bucket: str) -> Iterator[dict[str, str]]:
+    """Jobs that have ended, and one that is under way; what stands for the names in `PAGE`."""
+    names = {"BUCKET": bucket}
+    for table, key, least in ENDED:
+        place = f"s3://{bucket}/{table}/"
+        job = s3commit.open_job(place, idempotency_key=key, conditions={"minRows": least}, who=WHO)
+        counted = [_task(job, number) for number in range(2)]
+        with suppress(JobFailedError):
+            job.commit([one for one in counted if one])
+        names["REFUSED"] = job.job_id
+    with s3commit.open_job(f"s3://{bucket}/orders/", who=WHO) as job:
+        _task(job, 0)
+        yield {**names, "UNDER_WAY": job.job_id}
+
+
+def _task(job: s3commit.Job, number: int) -> CountedAttempt | None:
+    name = f"dt=2026-11-2{number}/part-{number}.csv"
+    with job.task(str(number)) as task, task.open(name, rows=2) as file:
+        file.write(b"n,price\n1,9.5\n2,3.0\n")
+    return task.counted
+
+
+def fill(names: dict[str, str]) -> str:
+    """`PAGE` with what its commands print."""
+    page = re.sub("|".join(names), lambda name: names[name[0]], PAGE)
+    return re.sub(r"(?<=^\$ )s3commit (.+)$", lambda one: _screen(one[1]), page, flags=re.M)
+
+
+def _screen(arguments: str) -> str:
+    command = [sys.executable, "-m", "s3commit", *arguments.split()]
+    printed = subprocess.run(  # noqa: S603 - our own
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
+    ).stdout
+    lines = (line.rstrip() for line in printed.splitlines())
+    cut = (line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in lines)
+    return "\n".join([f"s3commit {arguments}", *cut])
+
+
+def main() -> None:
+    """Print the page."""
+    runtime = LocalRuntime(synthesize(ROOT, ROOT / ".s3commit" / "assembly"), bucket="lake")
+    with runtime:
+        os.environ.update(runtime.names())
+        with jobs(runtime.bucket) as names:
+            sys.stdout.write(fill(names))
+
+
+if __name__ == "__main__":
+    main()
