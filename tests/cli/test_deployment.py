@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from click.shell_completion import ShellComplete
 
 from s3commit.aws import env
+from s3commit.cli.app import app
 from s3commit.cli.job import REQUESTED
 from s3commit.core.model.errors import AccessError, TransientError
 from s3commit.core.model.job import Conflict
@@ -54,6 +56,17 @@ def test_the_stack_is_not_asked_where_the_environment_says_the_table(
     desk.open_job()
     monkeypatch.setenv(env.TABLE, TABLE)
     assert JOB in desk.run("show", JOB).stdout
+
+
+def test_a_shell_that_completes_a_line_asks_no_stack(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+    monkeypatch.setattr(desk.stacks, "describe_stacks", lambda **names: asked.append(str(names)))
+    complete = ShellComplete(app, {"obj": desk.session}, "s3commit", "_S3COMMIT_COMPLETE")
+    for verb in ("status", "show", "commit", "sweep"):
+        assert "--table" in [one.value for one in complete.get_completions([verb], "--")]
+    assert asked == []
 
 
 @pytest.mark.parametrize("place", ["a URI", "--destination"])

@@ -27,6 +27,7 @@ PLACE = "s3://lake/t/"
 DIRECTORY = f"{PLACE}__magic_job-{JOB}/"
 
 # Each verb, and the services that it asks, whatever they answer.
+LIMITS = ["--stuck-after=1h", "--abandoned-after=1d", "--retention=30d"]
 VERBS: dict[str, tuple[list[str], set[str]]] = {
     "status": (["status"], {"dynamodb"}),
     "show": (["show", JOB], {"dynamodb"}),
@@ -34,7 +35,7 @@ VERBS: dict[str, tuple[list[str], set[str]]] = {
     "abort": (["abort", DIRECTORY], {"s3"}),
     "commit": (["commit", DIRECTORY], {"s3"}),
     "rescue": (["rescue", PLACE], {"s3"}),
-    "sweep": (["sweep"], {"cloudformation", "dynamodb"}),
+    "sweep": (["sweep", *LIMITS], {"cloudformation", "dynamodb"}),
     "fsck": (["fsck", PLACE], {"s3"}),
     "doctor": (["doctor"], {"sts"}),
 }

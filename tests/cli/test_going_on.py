@@ -75,9 +75,13 @@ def test_a_job_that_was_given_up_for_another_is_ended(desk: Desk) -> None:
 def test_a_request_that_nobody_took_up_is_taken_up(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The environment's state machine is beside the environment's table, and no other."""
     directory = desk.requested_job()
     monkeypatch.setenv(env.STATE_MACHINE, MACHINE)
-    document = desk.json("commit", JOB, "--table", TABLE)
+    line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
+    assert "name the state machine with --state-machine" in line
+    monkeypatch.setenv(env.TABLE, TABLE)
+    document = desk.json("commit", JOB)
     assert document["started"] == the_started(desk)
     assert document["written"] is False
     assert desk.world.result(directory).outcome is Outcome.COMMITTED

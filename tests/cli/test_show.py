@@ -50,6 +50,9 @@ def test_an_ended_job_whose_documents_were_deleted_needs_nothing(desk: Desk) -> 
     for job, means in ((JOB, "nothing, it is done."), (OTHER, "nothing for this job, it has")):
         (line,) = desk.json("show", job, "--table", TABLE)["next"]
         assert line.startswith(means)
+        desk.run("show", job, "--follow", "--table", TABLE, exit_code=0 if job == JOB else 3)
+    state = desk.json("show", uri_of(job_directory(JOB)))["state"]
+    assert state == "COMMITTED"  # by S3 alone: its list is there, and no request
 
 
 @pytest.mark.parametrize("asked_for", [True, False])

@@ -82,8 +82,10 @@ def test_without_a_job_the_deployment_has_to_be_named(
     desk.stacks.outputs[env.STORAGE_STACK] = {}  # its creation goes on, or has failed
     assert "no stack S3CommitStorage" in desk.fails("sweep", exit_code=1)
     assert "--state-machine" in desk.fails("sweep", "--table", TABLE, exit_code=2)
-    named = ["--state-machine", MACHINE]
-    assert desk.json("sweep", "--table", TABLE, *named)["looked"] == 0
+    named = ["--table", TABLE, "--state-machine", MACHINE]
+    assert "no stack says the limits" in desk.fails("sweep", *named, exit_code=2)
+    typed = ["--stuck-after=1h", "--abandoned-after=1d", "--retention=30d"]
+    assert desk.json("sweep", *named, *typed)["looked"] == 0
     desk.stacks.deploy()
     for where in ([], ["--table", TABLE]):
         assert desk.json("sweep", *where)["looked"] == 0

@@ -10,11 +10,11 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.sweep.actions import SweepReport
 from s3commit.core.sweep.questions import run_sweep
-from s3commit.core.sweep.sweep import Limits, Sweep
+from s3commit.core.sweep.sweep import DEFAULTS, Limits, Sweep
 from tests.core.world import BUCKET, World
 from tests.fakes.executions import MemoryExecutions
 
-LIMITS = Limits()
+LIMITS = Limits.of(DEFAULTS)
 MINUTE = 60
 
 

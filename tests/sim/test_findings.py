@@ -20,7 +20,8 @@ from s3commit.core.model.job import (
 )
 from s3commit.core.model.states import JobState
 from s3commit.core.sweep.questions import run_sweep
-from s3commit.core.sweep.sweep import Limits, Sweep
+from s3commit.core.sweep.sweep import Sweep
+from tests.core.swept import LIMITS
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
 from tests.fakes.executions import MemoryExecutions
 from tests.fakes.faults import Crash, FaultPlan
@@ -79,7 +80,7 @@ def test_a_decided_job_whose_execution_is_dead_is_resumed_by_the_sweep() -> None
     world.request(directory, world.attempt(directory, "t0"))
     with pytest.raises(Crash):
         world.run(directory)
-    world.clock.advance(Limits().stuck + 1)
+    world.clock.advance(LIMITS.stuck + 1)
     executions = MemoryExecutions()
     assert run_sweep(Sweep(world.ports, executions)).started == 1
     assert list(executions.started.values()) == [directory]
@@ -114,7 +115,7 @@ def test_what_the_pipeline_wrote_of_a_job_that_the_ledger_forgot_goes_with_its_d
     world.ledger._jobs.pop(REF)
     # Another job's record leads the sweep to the destination.
     other = job_directory(OTHER_JOB)
-    world.clock.advance(Limits().retention + 3600)
+    world.clock.advance(LIMITS.retention + 3600)
     world.announce(other, world.attempt(other, "t0"))
     run_sweep(Sweep(world.ports, MemoryExecutions()))
     assert world.store.head(BUCKET, directory.result) is None

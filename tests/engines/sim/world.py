@@ -122,6 +122,7 @@ class World:
 
     def _make_keepers(self) -> Keepers:
         limits = Limits(
+            stuck=15 * 60,
             abandoned=self.rng.choice([3600, 7200]),
             retention=3_000_000,
         )

@@ -72,7 +72,6 @@ def next_step(
     None where that is certain, or not known.
     """
     again = f"s3commit {'abort' if isinstance(job.request, AbortRequest) else 'commit'} {job.name}"
-    # The sweep deletes documents of ended jobs, and the jar those of an undone one.
     if job.result is not None or (job.state in ENDED and not job.request_stands):
         return _after_the_end(job)
     if has_pipeline is False:

@@ -38,6 +38,7 @@ from s3commit.core.model.job import (
     Failure,
     JobResult,
     JobSpec,
+    Outcome,
     PendingSet,
 )
 from s3commit.core.model.record import JobRecord
@@ -87,7 +88,7 @@ class Job:
         if self.record is not None:
             return self.record.state.value
         if self.committed:
-            return JobState.PUBLISHING.value
+            return (JobState.PUBLISHING if self.request_stands else JobState.COMMITTED).value
         return REQUESTED if self.request_stands else JobState.OPEN.value
 
     @property
@@ -151,6 +152,10 @@ def read_job(
     spec = read(JOB_FILE, lambda: read_spec(ports, directory))
     request = read(REQUEST_FILE, lambda: read_request(ports, directory)) if with_request else None
     requested = request is not None or REQUEST_FILE in problems
+    requested = requested if with_request else stands(REQUEST_FILE)
+    result = read(RESULT_FILE, lambda: read_result(ports.store, directory))
+    if result is None and record is not None and record.state in ENDED and not requested:
+        result = _result_of(record)
     found = Job(
         name=name + where,
         where=where,
@@ -159,8 +164,8 @@ def read_job(
         record=record,
         spec=spec,
         request=request,
-        request_stands=requested if with_request else stands(REQUEST_FILE),
-        result=read(RESULT_FILE, lambda: read_result(ports.store, directory)),
+        request_stands=requested,
+        result=result,
         committed=ports.store.head(bucket, directory.commits) is not None,
         problems=problems,
     )
@@ -171,6 +176,24 @@ def read_job(
             code="NO_JOB",
         )
     return found
+
+
+def _result_of(record: JobRecord) -> JobResult:
+    """By the ledger: the sweep deletes documents of ended jobs, the jar those of undone ones."""
+    outcome, plan = Outcome(record.state.value), record.plan
+    counts = plan if outcome is Outcome.COMMITTED else None
+    return JobResult(
+        record.job_id,
+        outcome,
+        record.failure,
+        counts.files if counts else 0,
+        counts.bytes if counts else 0,
+        counts.rows if counts else None,
+        record.decided_at,
+        record.finished_at or record.updated_at,
+        record.execution,
+        record.replaced.files if counts and record.replaced else 0,
+    )
 
 
 def whole_id(

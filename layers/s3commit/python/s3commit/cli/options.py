@@ -118,12 +118,14 @@ def table_option(look_up: LookUp | None = None) -> Callable[[F], F]:
     """The ledger's table, by its own name, or by the deployment's, whose stack is asked then.
 
     What is typed wins over the environment, and so does the deployment that is named. If neither
-    says a table, ``look_up`` asks the stack of the deployment without a name. Where a stack says
-    the table, it says the state machine too: that of the environment is another deployment's.
+    says a table, ``look_up`` asks the stack of the deployment without a name. The environment's
+    state machine is that of the environment's table: beside any other it is another deployment's.
     """
 
     def choose(ctx: click.Context, _parameter: click.Parameter, table: str | None) -> str | None:
         session = ctx.ensure_object(Session)
+        if ctx.resilient_parsing:  # a shell completes the line
+            return table
         if session.name and ctx.get_parameter_source("table") is ParameterSource.ENVIRONMENT:
             table = None
         session.by_stack = table is None
@@ -143,8 +145,12 @@ def table_option(look_up: LookUp | None = None) -> Callable[[F], F]:
 
 
 def _choose_machine(ctx: click.Context, _parameter: click.Parameter, arn: str | None) -> str | None:
-    from_environment = ctx.get_parameter_source("machine") is ParameterSource.ENVIRONMENT
-    return None if from_environment and ctx.ensure_object(Session).by_stack else arn
+    if ctx.get_parameter_source("machine") is not ParameterSource.ENVIRONMENT:
+        return arn
+    session = ctx.ensure_object(Session)
+    if not session.by_stack and ctx.get_parameter_source("table") is ParameterSource.ENVIRONMENT:
+        session.machine_beside = arn
+    return None
 
 
 state_machine_option = click.option(  # below `table_option`

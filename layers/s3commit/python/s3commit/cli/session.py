@@ -45,6 +45,7 @@ class Session:
         self.ledgers: dict[str, Ledger] = {}
         self.machines: dict[str, Executions] = {}
         self.name: str | None = None  # the deployment's parameter of that name
+        self.machine_beside: str | None = None  # the environment's, beside its table
         self.by_stack = False  # whether the table is that of the deployment, or would be
         self._deployment: Surroundings | None = None
 
@@ -118,13 +119,15 @@ class Session:
     def machine(self, table: str | None) -> str | None:
         """The state machine of the deployment, if that table is its own and its stacks say so.
 
-        One that has another ledger would decide the job a second time.
+        Else that of the environment. One that has another ledger would decide the job a second
+        time.
         """
-        return self._own(table, lambda around: around.pipeline).get(env.STATE_MACHINE_OUTPUT)
+        stack = self._own(table, lambda around: around.pipeline)
+        return stack.get(env.STATE_MACHINE_OUTPUT) or self.machine_beside
 
-    def parameters(self, table: str) -> dict[str, Any]:
+    def parameters(self, table: str) -> dict[str, Any] | None:
         """What was given to the deployment, if that table is its own and its stack says so."""
-        return self._own(table, lambda around: around.parameters)
+        return self._own(table, lambda around: {"given": around.parameters}).get("given")
 
     def _own(
         self, table: str | None, read: Callable[[Surroundings], dict[str, T] | None]

@@ -128,7 +128,7 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         "execution": job.execution or None,
         "executionStatus": execution.status if execution else None,
         "executionError": _error(execution.failure if execution else None, advice_on_execution),
-        "console": console_url(job.execution) if session.has_console() else None,
+        "console": console_url(job.execution) if job.execution and session.has_console() else None,
         "problems": [*job.problems.values(), *problems, *(() if complete else (_UNCOUNTED,))],
         "next": next_step(job, execution, in_the_way, now, has_pipeline),
     }

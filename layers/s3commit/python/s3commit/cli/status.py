@@ -129,10 +129,11 @@ def _read_requests(
 
     A listing each, of those that were silent for the longest time.
     """
+    store = session.store  # made here, since the workers would make one each
 
     def look(record: JobRecord) -> tuple[str, str | None]:
         directory = JobDirectory.of(record)
-        request = listed_at(session.store, directory.bucket, directory.request)
+        request = listed_at(store, directory.bucket, directory.request)
         return record.ref, request.modified if request else None
 
     still_open = _oldest(record for record in records if record.state is JobState.OPEN)

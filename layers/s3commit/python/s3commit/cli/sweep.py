@@ -19,7 +19,7 @@ from s3commit.cli.session import Session
 from s3commit.core.model.amounts import many
 from s3commit.core.sweep.actions import encode_report
 from s3commit.core.sweep.questions import run_sweep
-from s3commit.core.sweep.sweep import Limits, Sweep
+from s3commit.core.sweep.sweep import DEFAULTS, Limits, Sweep
 
 
 @click.command()
@@ -47,7 +47,13 @@ def sweep(
         )
     executions = session.executions(machine)
     typed = {name: seconds for name, seconds in limits.items() if seconds is not None}
-    chosen = replace(Limits.of(session.parameters(table)), **typed)
+    given = session.parameters(table)
+    if given is None and len(typed) < len(limits):
+        raise click.UsageError(
+            "no stack says the limits of the deployment with that table: give --stuck-after,"
+            " --abandoned-after and --retention, or name the deployment with --name"
+        )
+    chosen = replace(Limits.of({**DEFAULTS, **(given or {})}), **typed)
     report = run_sweep(Sweep(session.ports(table), executions, chosen, dry_run=dry_run))
     session.out.facts({"dryRun": dry_run, **encode_report(report)})
     if report.failed:

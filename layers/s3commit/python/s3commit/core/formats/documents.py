@@ -33,6 +33,11 @@ MAX_JOB_BYTES = 256 * 1024
 MAX_RESULT_BYTES = 256 * 1024
 MAX_REQUEST_BYTES = 64 * 1024 * 1024
 MAX_REQUEST_VALUES = 1_800_000
+SUCCESS_NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
+SUCCESS_FILES = 100  # Hadoop's SUCCESS_MARKER_FILE_LIMIT
+MAX_LINE_BYTES = MAX_JOB_BYTES  # the first one repeats job.json's columns and key
+MAX_SUCCESS_BYTES = 1024 * 1024
+MAX_COMMITS_BYTES = 1024 * 1024 * 1024
 
 
 class _Action(StrEnum):
@@ -166,13 +171,6 @@ def decode_result(body: bytes, directory: JobDirectory | None = None) -> JobResu
             f"result.json in {directory.uri} is of another job", code="WRONG_JOB"
         )
     return result
-
-
-SUCCESS_NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
-SUCCESS_FILES = 100  # Hadoop's SUCCESS_MARKER_FILE_LIMIT
-MAX_LINE_BYTES = MAX_JOB_BYTES  # the first one repeats job.json's columns and key
-MAX_SUCCESS_BYTES = 1024 * 1024
-MAX_COMMITS_BYTES = 1024 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

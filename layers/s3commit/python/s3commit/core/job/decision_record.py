@@ -44,6 +44,8 @@ from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import CallTime, Ports
 from s3commit.core.ports.objects import listed_at
 
+JOB_ENDED = "JOB_ENDED"
+HEALED_AT_ONCE = 1_000  # objects of a listing, before the progress is noted
 # It repeats job.json's columns and key, and has up to 90 locks of a kilobyte each.
 MAX_DECISION_BYTES = MAX_JOB_BYTES + 128 * 1024
 
@@ -141,10 +143,6 @@ def _decode(body: bytes, key: str) -> JobRecord:
     if record.state not in DECIDED or record.plan is None or record.decided_at is None:
         raise InvalidInputError(f"{key} has no decision", code="BAD_FIELD")
     return record
-
-
-JOB_ENDED = "JOB_ENDED"
-HEALED_AT_ONCE = 1_000  # objects of a listing, before the progress is noted
 
 
 def heal(ports: Ports, bucket: str) -> int:

@@ -29,27 +29,29 @@ DAY: Final = 24 * HOUR
 MOST_RECORDS: Final = 50_000  # of a question, in memory
 
 
+DEFAULTS: Final[Mapping[str, str | int]] = {
+    "stuckMinutes": 15,
+    "abandonedHours": 24,
+    "retentionDays": 30,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """When something counts as left behind, in seconds; docs/operations.md says what each means."""
 
-    stuck: int = 15 * 60
-    abandoned: int = DAY
-    retention: int = 30 * DAY
+    stuck: int
+    abandoned: int
+    retention: int
 
     @classmethod
     def of(cls, parameters: Mapping[str, str | int]) -> Limits:
-        """The limits by a deployment's parameters; what is not given has its default."""
-        given = {
-            name: int(parameters[parameter]) * unit
-            for name, parameter, unit in (
-                ("stuck", "stuckMinutes", 60),
-                ("abandoned", "abandonedHours", HOUR),
-                ("retention", "retentionDays", DAY),
-            )
-            if parameter in parameters
-        }
-        return cls(**given)
+        """The limits by a deployment's parameters. Raises `KeyError`."""
+        return cls(
+            stuck=int(parameters["stuckMinutes"]) * 60,
+            abandoned=int(parameters["abandonedHours"]) * HOUR,
+            retention=int(parameters["retentionDays"]) * DAY,
+        )
 
 
 @dataclass(slots=True)
@@ -58,7 +60,7 @@ class Sweep:
 
     ports: Ports
     executions: Executions
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = field(default_factory=lambda: Limits.of(DEFAULTS))
     dry_run: bool = False
     now: str = ""
 
