@@ -61,11 +61,12 @@ def test_a_dry_run_writes_nothing(desk: Desk, verb: str) -> None:
     assert keys(desk) == before
 
 
-@pytest.mark.parametrize("verb", ["abort", "commit"])
-def test_a_request_that_can_not_be_read_is_left_alone(desk: Desk, verb: str) -> None:
+def test_a_request_that_can_not_be_read_is_left_alone_and_aborts_the_job(desk: Desk) -> None:
     directory = desk.open_job()
     desk.world.store.put(BUCKET, directory.request, b"{}")
-    assert "can not be read" in desk.fails(verb, JOB, "--table", TABLE, exit_code=3)
+    assert "can not be read" in desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
+    desk.stacks.deploy()
+    assert "which continues its abort" in desk.run("abort", JOB, "--table", TABLE).stdout
     assert desk.world.store.get(BUCKET, directory.request, max_bytes=9).body == b"{}"
 
 

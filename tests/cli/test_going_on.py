@@ -9,7 +9,7 @@ from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, MACHINE, OTHER, REF, TABLE, Desk, arn_of
-from tests.core.world import job_directory
+from tests.core.world import BUCKET, job_directory
 
 
 def the_started(desk: Desk) -> str:
@@ -85,6 +85,23 @@ def test_a_request_that_nobody_took_up_is_taken_up(
     assert document["started"] == the_started(desk)
     assert document["written"] is False
     assert desk.world.result(directory).outcome is Outcome.COMMITTED
+
+
+@pytest.mark.parametrize(("step", "verb"), [("SealJob", "abort"), ("CompleteUploads", "commit")])
+def test_a_job_whose_request_was_written_over_is_resumed_by_the_verb_that_show_names(
+    desk: Desk, step: str, verb: str
+) -> None:
+    """A stranger's document changes nothing for a job that is decided; any other is aborted."""
+    directory = desk.job_at(step)
+    desk.world.store.put(BUCKET, directory.request, b"no json")
+    desk.dies(JOB)
+    (line,) = desk.json("show", JOB, "--table", TABLE)["next"]
+    assert f"its execution is FAILED: s3commit {verb} {JOB} starts another" in line
+    other = {"abort": "commit", "commit": "abort"}[verb]
+    assert f"its {verb} was requested before" in desk.fails(
+        other, JOB, "--table", TABLE, exit_code=3
+    )
+    assert f"continues its {verb}" in desk.run(verb, JOB, "--table", TABLE).stdout
 
 
 def test_i4_an_abort_whose_execution_died_is_gone_on_with(desk: Desk) -> None:

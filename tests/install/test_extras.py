@@ -157,7 +157,8 @@ def test_the_command_needs_cli(installed: Installed, lake: Lake, moto_endpoint: 
         "--help",
         f"status {table}",
         f"fsck {place} {table}",
-        f"sweep --dry-run --state-machine {MACHINE} {table}",
+        "sweep --dry-run --stuck-after 1h --abandoned-after 1d --retention 30d"
+        f" --state-machine {MACHINE} {table}",
     ):
         done = machine.run(arguments, module="s3commit")
         assert done.returncode == 0, (arguments, done.stderr)

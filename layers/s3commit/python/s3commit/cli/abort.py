@@ -10,7 +10,7 @@ from s3commit.cli.resume import report, report_request, resume
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import PreconditionError
-from s3commit.core.model.job import AbortRequest, Destination
+from s3commit.core.model.job import Destination
 from s3commit.core.model.states import JobState
 from s3commit.writer.requests import request_abort
 
@@ -43,7 +43,7 @@ def abort(
     another execution, which continues the abort.
     """
     found = read_job(session, job, table, destination)
-    requested = found.result is None and isinstance(found.request, AbortRequest)
+    requested = found.result is None and found.request_stands and found.requested == "abort"
     why_not = ""
     if requested and found.ledger:
         why_not = resume(session, found, table, machine, dry_run=dry_run)

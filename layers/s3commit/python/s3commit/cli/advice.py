@@ -7,7 +7,7 @@ from typing import Any
 
 from s3commit.cli.job import REQUESTED, Job
 from s3commit.cli.render import epoch_of
-from s3commit.core.model.job import ALREADY_COMMITTED, AbortRequest, Failure
+from s3commit.core.model.job import ALREADY_COMMITTED, Failure
 from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
@@ -71,7 +71,7 @@ def next_step(
     ``in_the_way`` are the jobs that this one waits for, as `show` prints them; ``has_pipeline`` is
     None where that is certain, or not known.
     """
-    again = f"s3commit {'abort' if isinstance(job.request, AbortRequest) else 'commit'} {job.name}"
+    again = f"s3commit {job.requested} {job.name}"
     if job.result is not None or (job.state in ENDED and not job.request_stands):
         return _after_the_end(job)
     if has_pipeline is False:

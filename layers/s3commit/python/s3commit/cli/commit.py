@@ -74,7 +74,8 @@ def commit(
     while an execution is running.
     """
     found = read_job(session, job, table, destination)
-    if found.result is None and found.ledger and isinstance(found.request, CommitRequest):
+    requested = found.request_stands and found.requested == "commit"
+    if found.result is None and found.ledger and requested:
         why_not = resume(session, found, table, machine, dry_run=dry_run)
         if why_not:
             raise PreconditionError(why_not, code="OTHER_REQUEST")

@@ -47,6 +47,7 @@ from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import OpenUpload
 
 REQUESTED = "REQUESTED"  # S3 alone knows no more between the request and the outcome
+UNDECIDED = {JobState.OPEN, REQUESTED, JobState.SEALED, JobState.ABORTING}
 LONG_AGO = "1970"
 UUID_CHARACTERS = 36
 LOOKED_AT = 10_000  # records of the ledger in one state: some 10 MB
@@ -112,9 +113,12 @@ class Job:
 
     @property
     def requested(self) -> str:
-        """What the request that stands asks for."""
+        """What the request that stands asks for.
+
+        One that can't be read aborts a job that is not decided, and changes nothing for another.
+        """
         if self.request is None:
-            return "request, which can not be read,"
+            return "abort" if self.state in UNDECIDED else "commit"
         return "abort" if isinstance(self.request, AbortRequest) else "commit"
 
 
@@ -314,9 +318,10 @@ def refuse_second_request(job: Job) -> None:
     if job.result is not None or job.state in ENDED:
         raise PreconditionError(f"job {job.job_id} is {job.state} already", code="JOB_ENDED")
     if job.request_stands or job.committed:
+        how = ", by what can not be read" if REQUEST_FILE in job.problems else ""
         raise PreconditionError(
-            f"job {job.job_id} is {job.state}: its {job.requested} was requested before, and"
-            f" decides; see: s3commit show {job.name}",
+            f"job {job.job_id} is {job.state}: its {job.requested} was requested before{how},"
+            f" and decides; see: s3commit show {job.name}",
             code="OTHER_REQUEST",
         )
 
