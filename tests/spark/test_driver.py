@@ -28,7 +28,11 @@ def outcomes(trial: Trial) -> list[str]:
 
 
 def test_i2_i11_a_driver_killed_after_its_request_is_not_missed(stage: Stage) -> None:
-    assert set(outcomes(killed(stage, "once", "request.json", How.AFTER))) == {"COMMITTED"}
+    trial = killed(stage, "once", "request.json", How.AFTER)
+    assert "COMMITTED" in outcomes(trial)
+    # The driver that is run again may come before the first one's job has ended.
+    codes = {(result["error"] or {}).get("code") for result in trial.results().values()}
+    assert codes <= {None, "ALREADY_COMMITTED"}
 
 
 @pytest.mark.long
