@@ -43,6 +43,7 @@ from s3commit.core.model.job import (
     PendingFile,
     PendingSet,
 )
+from s3commit.core.model.limits import MAX_JOB_FILES
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectFacts, OpenUpload, StoredObject
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
@@ -52,7 +53,7 @@ JOB: Final = "0b6f6f0e-0000-4000-8000-000000000001"
 DIRECTORY: Final = JobDirectory(Destination(BUCKET, "sales/"), JOB)
 SIDE_BY_SIDE: Final = 200  # manifests: more than are handed out at once
 TASKS: Final = 100_000
-FILES: Final = 1_000_000
+FILES: Final = MAX_JOB_FILES
 AFTER_THE_JOB: Final = "9999"  # when an upload was started, as any that is the job's
 
 

@@ -5,6 +5,7 @@ Plan, replace list and partitions are pages and an index below ``_s3commit/``, n
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 
@@ -127,6 +128,15 @@ def test_i12_a_file_that_could_not_be_read_again_is_refused_before_the_decision(
     with pytest.raises(InvalidInputError) as refused:
         write_plan(world.ports, directory, [commas], total=1)
     assert refused.value.code == "TOO_LARGE"
+
+
+def test_a_line_of_the_replace_list_has_what_a_deletion_needs_and_no_more() -> None:
+    """A field of a listing that no deletion needs is to be named as unwritten."""
+    world, directory = World(), job_directory()
+    facts = write_replaced(world.ports, directory, [ListedObject("sales/a", '"e"', 5, "2026Z")])
+    (unit,) = read_index(world.store, directory, facts.sha256)
+    page = world.store.get(BUCKET, directory.page(unit.page), max_bytes=10**6).body
+    assert json.loads(page).keys() == {"key", "length", "etag"}
 
 
 def test_partitions_come_back_the_root_among_them() -> None:

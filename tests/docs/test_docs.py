@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -107,6 +108,13 @@ def test_i12_the_names_in_the_protocol_are_the_codes() -> None:
     objects = page.split("## Objects in S3")[1].split("\n## ")[0]
     for name in ("<job_id>-<32 digits", "keys/<32 digits", DECISION_FILE, "_commits/once/<digest>"):
         assert name in objects
+
+
+def test_the_example_of_the_event_has_all_that_its_schema_names() -> None:
+    page = (ROOT / "docs" / "events.md").read_text()
+    (example,) = re.findall(r"```json\n(\{\n  \"source\".+?)\n```", page, re.DOTALL)
+    schema = json.loads((ROOT / "docs" / "events.schema.json").read_text())
+    assert list(json.loads(example)["detail"]) == list(schema["properties"])
 
 
 def test_the_releases_of_spark_are_those_that_are_tested() -> None:

@@ -7,6 +7,7 @@ import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+from bench.workloads import NAMES
 from docs import pictures, recording, workflow
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
@@ -53,6 +54,11 @@ def test_a_recording_keeps_the_order_and_shortens_long_waits_alone() -> None:
     drawing = recording.draw("make it", lines)
     assert "ok: &lt;c&gt;" in drawing
     assert "A recording of 10 s." in drawing
+
+
+def test_every_workload_of_the_benchmark_is_drawn() -> None:
+    assert len(pictures.JOBS) == len(NAMES)
+    assert all(len(pictures.seconds(PAGE, job)) > 1 for job in pictures.JOBS)
 
 
 def test_the_readme_says_where_the_directory_committer_is_faster() -> None:

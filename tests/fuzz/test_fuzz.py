@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import fields
+
 import pytest
 
+from s3commit.core.formats.documents import encode_job
+from s3commit.core.formats.strict_json import member_name
+from s3commit.core.model.job import Conditions, JobSpec, Who
+from tests.engines.fuzz.documents import SPEC
 from tests.engines.fuzz.targets import read_mutated, run_mutated
+
+OF_S3 = {"sha256", "put_at"}  # fields that no document has
 
 
 @pytest.mark.parametrize("first", range(0, 4000, 500))
@@ -17,3 +26,14 @@ def test_i7_changed_documents_are_read_or_refused(first: int) -> None:
 def test_i12_a_job_of_changed_documents_touches_nothing_of_others(first: int) -> None:
     ended = {run_mutated(seed) for seed in range(first, first + 30)}
     assert {"COMMITTED", "ABORTED"} <= ended
+
+
+def test_i7_every_member_of_job_json_is_among_those_that_are_changed() -> None:
+    document = json.loads(encode_job(SPEC))
+    for kind, written in (
+        (JobSpec, document),
+        (Conditions, document["conditions"]),
+        (Who, document["who"]),
+    ):
+        named = {member_name(one.name) for one in fields(kind) if one.name not in OF_S3}
+        assert named == written.keys() - {"version"}

@@ -36,6 +36,7 @@ from s3commit.core.job.replaced import decode_replaced
 from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
+    Conditions,
     CountedAttempt,
     Failure,
     JobResult,
@@ -55,7 +56,10 @@ SPEC = JobSpec(
     DIRECTORY.destination,
     partition_by=("dt",),
     idempotency_key="k",
-    who=Who("app-1", airflow="dag/run/task"),
+    created_at="2026Z",
+    client="spark",
+    conditions=Conditions(min_rows=0, max_rows=9, min_files=1),
+    who=Who("app-1", "sales", "ann", "host-1", "dag/run/task"),
 )
 ATTEMPT = CountedAttempt("t0", "a0", DIRECTORY.manifest_name("t0", "a0"), "0" * 64, 1, 5)
 RESULT = JobResult(JOB, Outcome.ABORTED, Failure("A", "b"), 3, 9, None, "2026Z", "2026Z", "arn")
