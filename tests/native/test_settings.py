@@ -12,7 +12,7 @@ from moto.s3.models import S3Backend
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.native import NoJarError, configure, find_jar
 from tests.native.conftest import FAILURES, settings, uri
-from tests.spark.tiny import BUCKET, Place
+from tests.spark.tiny import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,12 +70,6 @@ def test_a_bucket_whose_notifications_may_not_be_read(
     spark.range(10).write.parquet(f"s3a://{bucket}/table")
     assert asked == [bucket]
     assert spark.read.parquet(f"s3a://{bucket}/table").count() == 10
-
-
-def test_a_directory_that_is_only_named_so_is_written_to(spark: SparkSession, place: Place) -> None:
-    place.tiny.store.put(BUCKET, f"{place.destination.prefix}metadata/part-0.json", b"{}")
-    spark.range(10).write.mode("overwrite").json(uri(place))
-    assert spark.read.json(uri(place)).count() == 10
 
 
 def stream(spark: SparkSession, target: str, tmp_path: Path, rows: int) -> None:
