@@ -17,6 +17,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.MultipartUploader;
@@ -127,7 +128,7 @@ final class Attempt {
     String name = "tasks/" + taskId + "/" + attemptId + ".pendingset";
     Store.putOwn(fs, job.directory().document(name), body);
     long bytes = done.stream().mapToLong(PendingFile.Done::length).sum();
-    return new Counted(taskId, attemptId, name, Documents.sha256(body), done.size(), bytes);
+    return new Counted(taskId, attemptId, name, DigestUtils.sha256Hex(body), done.size(), bytes);
   }
 
   /**

@@ -82,7 +82,8 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
   @Override
   public String newTaskTempFile(
       TaskAttemptContext context, Option<String> dir, FileNameSpec spec) {
-    return newFile(context, dir.isDefined() ? output + "/" + dir.get() : output, spec);
+    String directory = dir.isDefined() ? output + "/" + dir.get() : output;
+    return newTaskTempFileAbsPath(context, directory, spec);
   }
 
   @Override
@@ -91,14 +92,10 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
     return newTaskTempFileAbsPath(context, directory, new FileNameSpec("", ext));
   }
 
-  /** A partition whose directory has another name than Spark would give it. */
+  /** Spark asks for it for a partition whose directory has another name than Spark would give it. */
   @Override
   public String newTaskTempFileAbsPath(
       TaskAttemptContext context, String directory, FileNameSpec spec) {
-    return newFile(context, directory, spec);
-  }
-
-  private String newFile(TaskAttemptContext context, String directory, FileNameSpec spec) {
     Path destination = job.directory().destination();
     String below = Target.relative(destination, new Path(directory));
     if (below == null) {
