@@ -16,6 +16,7 @@ import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.util.functional.CallableRaisingIOE;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -154,13 +155,11 @@ final class Job implements Serializable {
     }
   }
 
-  private interface Request<T> {
-    /** The answer, null if there is none yet. */
-    T send() throws IOException;
-  }
-
-  /** The request's first answer. Raises {@link CommitException} with what it {@code lacks} if none comes. */
-  private <T> T repeat(Request<T> request, String lacks, long seconds, long deadline)
+  /**
+   * The first answer of {@code request}, of which null is none. Raises {@link CommitException} with
+   * what the job {@code lacks} if none comes.
+   */
+  private <T> T repeat(CallableRaisingIOE<T> request, String lacks, long seconds, long deadline)
       throws CommitException {
     long reminder = inSeconds(REMIND_SECONDS);
     boolean reminded = false;
@@ -170,7 +169,7 @@ final class Job implements Serializable {
       boolean over = System.nanoTime() - deadline >= 0;
       IOException failed = null;
       try {
-        T answer = request.send();
+        T answer = request.apply();
         if (answer != null) {
           return answer;
         }

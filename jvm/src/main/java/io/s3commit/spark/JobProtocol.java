@@ -11,6 +11,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.JobContext;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.hadoop.util.functional.CallableRaisingIOE;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.internal.io.FileCommitProtocol;
@@ -157,14 +158,10 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
     }
   }
 
-  private interface Action<T> {
-    T run() throws IOException;
-  }
-
   /** Scala declares no exceptions; Spark's callers expect those of S3A as they are. */
-  private static <T> T unchecked(Action<T> action) {
+  private static <T> T unchecked(CallableRaisingIOE<T> action) {
     try {
-      return action.run();
+      return action.apply();
     } catch (IOException failed) {
       throw CommitException.<RuntimeException>asUnchecked(failed);
     }
