@@ -54,6 +54,10 @@ def test_a_bucket_without_a_pipeline(spark: SparkSession, place: Place) -> None:
     assert list(place.tiny.store.list(bucket, "")) == []
 
 
+def test_a_bucket_that_does_not_exist(spark: SparkSession) -> None:
+    refused(spark, "s3a://nowhere/table", "bucket nowhere does not exist.*NO_BUCKET")
+
+
 def test_a_bucket_whose_notifications_may_not_be_read(
     spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
