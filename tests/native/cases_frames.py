@@ -188,19 +188,10 @@ LOGS = [
         )
         for mode in ("append", "overwrite")
     ),
-    *(
-        Case(
-            f"overwrite where there is {log}",
-            partial(save, mode="overwrite"),
-            Refused("OTHER_LOG", log.partition("/")[0], READERS_GO_BY_IT),
-            before=put(log),
-        )
-        for log in (
-            "_delta_log/00000000000000000000.json",
-            "metadata/00000-f00.metadata.json",
-            "metadata/version-hint.text",
-            "_metadata",
-            "_common_metadata",
-        )
+    Case(
+        "overwrite where there is a log of Delta Lake",
+        partial(save, mode="overwrite"),
+        Refused("OTHER_LOG", "_delta_log", READERS_GO_BY_IT),
+        before=put("_delta_log/00000000000000000000.json"),
     ),
 ]

@@ -129,7 +129,7 @@ OF_PATHS = [
     Case(
         "an option that is none",
         twice(idempotencyKy="1"),
-        Refused("BAD_OPTIONS", "Did you mean idempotencyKey?", says="a misspelt one is refused"),
+        Refused("BAD_OPTIONS", "but idempotencyKey,", says="a misspelt one is refused"),
     ),
 ]
 

@@ -12,7 +12,7 @@ from moto.s3.models import S3Backend
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.native import NoJarError, configure, find_jar
 from tests.native.conftest import FAILURES, settings, uri
-from tests.spark.tiny import BUCKET, Place
+from tests.spark.tiny import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,6 +54,10 @@ def test_a_bucket_without_a_pipeline(spark: SparkSession, place: Place) -> None:
     assert list(place.tiny.store.list(bucket, "")) == []
 
 
+def test_a_bucket_that_does_not_exist(spark: SparkSession) -> None:
+    refused(spark, "s3a://nowhere/table", "bucket nowhere does not exist.*NO_BUCKET")
+
+
 def test_a_bucket_whose_notifications_may_not_be_read(
     spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,12 +74,6 @@ def test_a_bucket_whose_notifications_may_not_be_read(
     spark.range(10).write.parquet(f"s3a://{bucket}/table")
     assert asked == [bucket]
     assert spark.read.parquet(f"s3a://{bucket}/table").count() == 10
-
-
-def test_a_directory_that_is_only_named_so_is_written_to(spark: SparkSession, place: Place) -> None:
-    place.tiny.store.put(BUCKET, f"{place.destination.prefix}metadata/part-0.json", b"{}")
-    spark.range(10).write.mode("overwrite").json(uri(place))
-    assert spark.read.json(uri(place)).count() == 10
 
 
 def stream(spark: SparkSession, target: str, tmp_path: Path, rows: int) -> None:

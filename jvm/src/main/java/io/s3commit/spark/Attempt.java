@@ -4,17 +4,25 @@ import java.io.File;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Semaphore;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.MultipartUploader;
+import org.apache.hadoop.io.IOUtils;
+import org.apache.hadoop.util.BlockingThreadPoolExecutorService;
 import org.apache.spark.util.ThreadUtils;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -23,19 +31,18 @@ import org.slf4j.LoggerFactory;
 final class Attempt {
   private static final Logger LOG = LoggerFactory.getLogger(Attempt.class);
   private static final int THREADS = 8;
-  private static final int WAITING_PARTS = 2 * THREADS; // on disk
+  private static final int WAITING_PARTS = THREADS; // on disk, beside those that go up
   private static final long ABORT_SECONDS = 60;
 
   private final Job job;
   private final FileSystem fs;
-  private final Uploader uploader;
+  private final MultipartUploader uploader;
   private final long partSize;
   private final String taskId;
   private final String attemptId;
   private final Supplier<File> localFile;
   private final Map<String, PendingFile> files = new ConcurrentHashMap<>();
   private final Set<String> wanted = ConcurrentHashMap.newKeySet();
-  private final Semaphore room = new Semaphore(WAITING_PARTS);
   private final ExecutorService threads;
   private final PendingFileSystem view;
   private boolean ended;
@@ -46,17 +53,15 @@ final class Attempt {
       throws IOException {
     this.job = job;
     this.fs = Store.of(job.directory().destination(), conf);
-    this.uploader = new Uploader(fs);
+    this.uploader = fs.createMultipartUploader(job.directory().file("")).build();
     this.partSize = Math.max(fs.getConf().getLongBytes("fs.s3a.multipart.size", 64 << 20), 5 << 20);
     this.taskId = String.format(Locale.ROOT, "%05d", task);
     this.attemptId = attemptId;
     this.localFile = localFile;
-    this.threads = threads();
+    this.threads =
+        BlockingThreadPoolExecutorService.newInstance(
+            THREADS, WAITING_PARTS, 1, TimeUnit.MINUTES, "s3commit-upload-" + taskId);
     this.view = PendingFileSystem.of(this, conf);
-  }
-
-  private ExecutorService threads() {
-    return ThreadUtils.newDaemonFixedThreadPool(THREADS, "s3commit-upload-" + taskId);
   }
 
   /** Where Spark's writer is to write the file {@code relative} to the destination. */
@@ -78,8 +83,8 @@ final class Attempt {
     if (files.size() >= Limits.MANIFEST_FILES) {
       throw tooMany("more than " + Limits.MANIFEST_FILES + " files");
     }
-    Uploader.Upload upload = uploader.of(job.directory().file(key));
-    PendingFile file = new PendingFile(key, upload, partSize, localFile, room, threads);
+    Upload upload = new Upload(uploader, job.directory().file(key));
+    PendingFile file = new PendingFile(key, upload, partSize, localFile, threads);
     if (files.putIfAbsent(key, file) != null) {
       throw new IOException(key + " was written before by this task attempt");
     }
@@ -123,7 +128,7 @@ final class Attempt {
     String name = "tasks/" + taskId + "/" + attemptId + ".pendingset";
     Store.putOwn(fs, job.directory().document(name), body);
     long bytes = done.stream().mapToLong(PendingFile.Done::length).sum();
-    return new Counted(taskId, attemptId, name, Documents.sha256(body), done.size(), bytes);
+    return new Counted(taskId, attemptId, name, DigestUtils.sha256Hex(body), done.size(), bytes);
   }
 
   /**
@@ -139,16 +144,10 @@ final class Attempt {
     boolean interrupted = Thread.interrupted();
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(ABORT_SECONDS);
     threads.shutdownNow();
+    files.values().forEach(PendingFile::giveUp);
     try {
       threads.awaitTermination(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
-    } catch (InterruptedException again) {
-      interrupted = true;
-    }
-    try {
-      int left = Aborting.abort(files.values(), threads(), deadline);
-      if (left > 0) {
-        LOG.warn("{} uploads of task {} are left to the pipeline, which aborts them", left, taskId);
-      }
+      abort(files.values(), deadline);
     } catch (InterruptedException again) {
       interrupted = true; // the pipeline aborts what is left
     }
@@ -158,13 +157,39 @@ final class Attempt {
     }
   }
 
+  /** Abort the uploads side by side, until the {@code System.nanoTime()} of {@code deadline}. */
+  static void abort(Collection<PendingFile> files, long deadline) throws InterruptedException {
+    List<Callable<Void>> aborts = new ArrayList<>();
+    for (PendingFile file : files) {
+      aborts.add(
+          () -> {
+            file.abort();
+            return null;
+          });
+    }
+    ExecutorService threads = ThreadUtils.newDaemonFixedThreadPool(THREADS, "s3commit-abort");
+    int left = 0;
+    String why = "";
+    try {
+      long nanos = deadline - System.nanoTime();
+      for (Future<Void> one : threads.invokeAll(aborts, nanos, TimeUnit.NANOSECONDS)) {
+        try {
+          one.get();
+        } catch (ExecutionException | CancellationException failed) {
+          left++;
+          why = failed.toString();
+        }
+      }
+    } finally {
+      threads.shutdownNow();
+    }
+    if (left > 0) {
+      LOG.warn("{} uploads are left to the pipeline, which aborts them: {}", left, why);
+    }
+  }
+
   private void close() {
     threads.shutdown();
-    try {
-      view.close();
-      uploader.close();
-    } catch (IOException impossible) {
-      LOG.debug("neither holds a connection", impossible);
-    }
+    IOUtils.cleanupWithLogger(LOG, view, uploader);
   }
 }

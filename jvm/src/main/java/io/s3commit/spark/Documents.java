@@ -7,12 +7,9 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.Comparator;
-import java.util.HexFormat;
 import java.util.List;
+import org.apache.commons.codec.digest.DigestUtils;
 
 /** The documents that client and pipeline exchange (docs/protocol.md, "Formats"). */
 final class Documents {
@@ -30,7 +27,8 @@ final class Documents {
     node.put("scope", job.target().replaces().scope);
     node.putArray("partitionBy");
     Options options = job.target().options();
-    node.put("idempotencyKey", keyDigest(options.idempotencyKey()));
+    String key = options.idempotencyKey(); // whoever reads it must not learn the keys that follow
+    node.put("idempotencyKey", key == null ? null : DigestUtils.sha256Hex(key));
     node.put("createdAt", createdAt);
     node.put("client", CLIENT);
     ObjectNode conditions = node.putObject("conditions");
@@ -39,11 +37,6 @@ final class Documents {
     }
     node.set("who", JSON.valueToTree(who));
     return bytes(node);
-  }
-
-  /** Nobody who reads a job's documents learns the keys that follow. */
-  private static String keyDigest(String key) {
-    return key == null ? null : sha256(key.getBytes(StandardCharsets.UTF_8));
   }
 
   static byte[] commit(String jobId, String jobDigest, List<Counted> counted) {
@@ -111,14 +104,6 @@ final class Documents {
       throw new IOException("no JSON object");
     }
     return node;
-  }
-
-  static String sha256(byte[] body) {
-    try {
-      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(body));
-    } catch (NoSuchAlgorithmException impossible) {
-      throw new IllegalStateException(impossible);
-    }
   }
 
   private static ObjectNode versioned(int version, String jobId) {

@@ -11,8 +11,12 @@ import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.util.functional.CallableRaisingIOE;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -39,6 +43,11 @@ final class Job implements Serializable {
   private static final String ABORT_REQUESTED = "ABORT_REQUESTED";
   private static final String REQUEST = "request.json";
   private static final long ABORT_SECONDS = 30; // the pipeline takes a few
+  private static final long REMIND_SECONDS = 60;
+  // The pauses between tries of one request: they grow, and the answer is late by a fifth at most.
+  private static final long FIRST_MILLIS = 20;
+  private static final long LONGEST_MILLIS = 1_000;
+  private static final double GROWTH = 1.2;
 
   private final String id;
   private final JobDirectory directory;
@@ -70,7 +79,7 @@ final class Job implements Serializable {
     FileSystem fs = Store.of(directory.destination(), conf);
     String now = Instant.now().truncatedTo(ChronoUnit.MILLIS).toString();
     byte[] body = Documents.job(this, now, who);
-    digest = Documents.sha256(body);
+    digest = DigestUtils.sha256Hex(body);
     Store.putOwn(fs, directory.document(JOB), body);
   }
 
@@ -82,11 +91,13 @@ final class Job implements Serializable {
   void commit(Configuration conf, List<Counted> counted) throws IOException {
     FileSystem fs = Store.of(directory.destination(), conf);
     long seconds = target.options().timeoutSeconds();
-    long deadline = Pause.deadline(seconds);
+    long deadline = inSeconds(seconds);
     byte[] request = Documents.commit(id, digest, counted);
     refuseTooLarge(request, counted.size());
     asked = true; // from here on: the request may have arrived
-    byte[] found = putRequest(fs, request, deadline);
+    Path path = directory.document(REQUEST);
+    byte[] found =
+        repeat(() -> Store.putFirst(fs, path, request), "its request is not put", seconds, deadline);
     if (!Arrays.equals(found, request)) {
       CommitException other = otherRequest(found);
       if (other.code().equals(ABORT_REQUESTED)) {
@@ -113,24 +124,6 @@ final class Job implements Serializable {
     }
   }
 
-  private byte[] putRequest(FileSystem fs, byte[] request, long deadline) throws IOException {
-    Pause pause = new Pause(deadline);
-    while (true) {
-      IOException failed;
-      try {
-        return Store.putFirst(fs, directory.document(REQUEST), request);
-      } catch (IOException again) {
-        failed = stopAtInterrupt(again);
-      }
-      if (pause.isLong()) {
-        LOG.warn("the request of job {} can't be put: {}. It is tried again.", id, said(failed));
-      }
-      if (!rest(pause)) {
-        throw unknown("the request could not be put: " + said(failed), failed);
-      }
-    }
-  }
-
   private CommitException otherRequest(byte[] found) {
     String what = "another request";
     try {
@@ -148,34 +141,67 @@ final class Job implements Serializable {
         "OTHER_REQUEST", "job " + id + ": " + what + " was put first, and decides. " + lookUp());
   }
 
-  private Result await(FileSystem fs, long seconds, long deadline) throws IOException {
-    Pause pause = new Pause(deadline);
-    boolean over = false;
+  private Result await(FileSystem fs, long seconds, long deadline) throws CommitException {
+    return repeat(() -> result(fs), "it has no result", seconds, deadline);
+  }
+
+  private Result result(FileSystem fs) throws IOException {
+    try {
+      byte[] body = Store.read(fs, directory.document(Result.NAME), Limits.RESULT_BYTES);
+      Result result = Result.of(body);
+      return result.jobId().equals(id) ? result : null;
+    } catch (FileNotFoundException absent) {
+      return null;
+    }
+  }
+
+  /**
+   * The first answer of {@code request}, of which null is none. Raises {@link CommitException} with
+   * what the job {@code lacks} if none comes.
+   */
+  private <T> T repeat(CallableRaisingIOE<T> request, String lacks, long seconds, long deadline)
+      throws CommitException {
+    long reminder = inSeconds(REMIND_SECONDS);
+    boolean reminded = false;
+    long millis = FIRST_MILLIS;
     while (true) {
+      // One more try when the time is over: it may have passed while the process stood still.
+      boolean over = System.nanoTime() - deadline >= 0;
       IOException failed = null;
       try {
-        byte[] body = Store.read(fs, directory.document(Result.NAME), Limits.RESULT_BYTES);
-        Result result = Result.of(body);
-        if (result.jobId().equals(id)) {
-          return result;
+        T answer = request.apply();
+        if (answer != null) {
+          return answer;
         }
-      } catch (FileNotFoundException absent) {
-        failed = null;
       } catch (IOException again) {
-        failed = stopAtInterrupt(again);
+        failed = again;
+      }
+      // A request that took too long is no interrupt, though its exception is one by its class.
+      if (failed instanceof InterruptedIOException && !(failed instanceof SocketTimeoutException)) {
+        throw unknown("a request was interrupted", failed);
       }
       String why = failed == null ? "" : " (" + said(failed) + ")";
-      if (pause.isLong()) {
-        LOG.warn(
-            "job {} has no result after a minute{}. {} If it never ends: `s3commit doctor` tells"
-                + " whether the bucket has a pipeline.", id, why, lookUp());
-      }
       if (over) {
-        throw unknown("no result after " + seconds + " s" + why, failed);
+        throw unknown(lacks + " after " + seconds + " s" + why, failed);
       }
-      // One more look when the time is over: it may have passed while the process stood still.
-      over = !rest(pause);
+      if (!reminded && System.nanoTime() - reminder >= 0) {
+        reminded = true;
+        LOG.warn(
+            "job {}: {} after a minute{}. {} If it never ends: `s3commit doctor` tells whether the"
+                + " bucket has a pipeline.", id, lacks, why, lookUp());
+      }
+      try {
+        Thread.sleep(millis);
+      } catch (InterruptedException interrupted) {
+        Thread.currentThread().interrupt();
+        throw unknown("the wait was interrupted", interrupted);
+      }
+      millis = Math.min((long) Math.ceil(GROWTH * millis), LONGEST_MILLIS);
     }
+  }
+
+  private static long inSeconds(long seconds) {
+    return System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
   }
 
   private void judge(Result result) throws CommitException {
@@ -192,23 +218,6 @@ final class Job implements Serializable {
     } else {
       throw unknown("its result has the outcome '" + result.outcome() + "'", null);
     }
-  }
-
-  private boolean rest(Pause pause) throws CommitException {
-    try {
-      return pause.rest();
-    } catch (InterruptedException interrupted) {
-      Thread.currentThread().interrupt();
-      throw unknown("the wait was interrupted", interrupted);
-    }
-  }
-
-  /** A request that took too long is no interrupt, though its exception is one by its class. */
-  private IOException stopAtInterrupt(IOException failed) throws CommitException {
-    if (failed instanceof InterruptedIOException && !(failed instanceof SocketTimeoutException)) {
-      throw unknown("a request was interrupted", failed);
-    }
-    return failed;
   }
 
   private static String said(IOException failed) {
@@ -257,7 +266,7 @@ final class Job implements Serializable {
   /** After an abort was requested: Spark creates a table only where nothing lies. */
   private void deleteWhenUndone(FileSystem fs) {
     try {
-      if (await(fs, ABORT_SECONDS, Pause.deadline(ABORT_SECONDS)).isUndone()) {
+      if (await(fs, ABORT_SECONDS, inSeconds(ABORT_SECONDS)).isUndone()) {
         deleteDocuments(fs);
       }
     } catch (IOException failed) {

@@ -11,6 +11,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.JobContext;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.hadoop.util.functional.CallableRaisingIOE;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.internal.io.FileCommitProtocol;
@@ -82,7 +83,8 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
   @Override
   public String newTaskTempFile(
       TaskAttemptContext context, Option<String> dir, FileNameSpec spec) {
-    return newFile(context, dir.isDefined() ? output + "/" + dir.get() : output, spec);
+    String directory = dir.isDefined() ? output + "/" + dir.get() : output;
+    return newTaskTempFileAbsPath(context, directory, spec);
   }
 
   @Override
@@ -91,14 +93,10 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
     return newTaskTempFileAbsPath(context, directory, new FileNameSpec("", ext));
   }
 
-  /** A partition whose directory has another name than Spark would give it. */
+  /** Spark asks for it for a partition whose directory has another name than Spark would give it. */
   @Override
   public String newTaskTempFileAbsPath(
       TaskAttemptContext context, String directory, FileNameSpec spec) {
-    return newFile(context, directory, spec);
-  }
-
-  private String newFile(TaskAttemptContext context, String directory, FileNameSpec spec) {
     Path destination = job.directory().destination();
     String below = Target.relative(destination, new Path(directory));
     if (below == null) {
@@ -160,14 +158,10 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
     }
   }
 
-  private interface Action<T> {
-    T run() throws IOException;
-  }
-
   /** Scala declares no exceptions; Spark's callers expect those of S3A as they are. */
-  private static <T> T unchecked(Action<T> action) {
+  private static <T> T unchecked(CallableRaisingIOE<T> action) {
     try {
-      return action.run();
+      return action.apply();
     } catch (IOException failed) {
       throw CommitException.<RuntimeException>asUnchecked(failed);
     }

@@ -5,10 +5,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.function.ToLongFunction;
+import java.util.function.UnaryOperator;
+import java.util.regex.Pattern;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.unsafe.types.UTF8String;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * What a write may say of its job.
@@ -22,150 +23,114 @@ import org.slf4j.LoggerFactory;
  * @param timeoutSeconds how long the driver waits for the outcome
  */
 record Options(String idempotencyKey, int minFiles, long timeoutSeconds) implements Serializable {
-  static final String KEY = "idempotencyKey";
-  static final String MIN_FILES = "conditions.minFiles";
-  static final String TIMEOUT = "commitTimeout";
-
-  private static final Logger LOG = LoggerFactory.getLogger(Options.class);
+  private static final String KEY = "idempotencyKey";
+  private static final String MIN_FILES = "conditions.minFiles";
+  private static final String TIMEOUT = "commitTimeout";
   private static final List<String> NAMES = List.of(KEY, MIN_FILES, TIMEOUT);
-  private static final int SHOWN = 80; // characters of a value
-  private static final int TYPING_ERRORS = 2; // in a name that was meant to be one of ours
+  private static final List<String> OTHER_SETTINGS = List.of(Setting.PREFIXES, Setting.OTHERWISE);
 
-  /** An option as it was given, by its name there. */
-  private record Given(String name, String value) {}
+  private static final Pattern LIKE_OURS = Pattern.compile("idempot|condition|minfiles");
+  private static final int TYPING_ERRORS = 2; // in a name that was meant to be one of ours
+  private static final int SHOWN = 80; // characters of a value
 
   /** Raises {@link CommitException} for what can't be obeyed. */
   static Options of(Insert insert, Map<String, String> settings) throws CommitException {
-    Map<String, Given> all = new HashMap<>();
-    for (Map.Entry<String, String> setting : settings.entrySet()) {
-      String name = setting.getKey();
-      if (!name.equals(Setting.PREFIXES) && !name.equals(Setting.OTHERWISE)) {
-        String ours = oursOf(Setting.OURS, name);
-        if (ours == null) {
-          throw bad(Setting.OURS + name, setting.getValue(), "there is no such setting");
-        }
-        Given before = all.put(ours, new Given(Setting.OURS + name, setting.getValue()));
-        if (before != null) {
-          throw bad(Setting.OURS + name, setting.getValue(), "unset this one or " + before.name());
-        }
+    for (Map.Entry<String, String> one : settings.entrySet()) {
+      if (!NAMES.contains(one.getKey()) && !OTHER_SETTINGS.contains(one.getKey())) {
+        throw bad(Setting.OURS + one.getKey(), one.getValue(), "there is no such setting");
       }
     }
+    Map<String, String> all = new HashMap<>(settings);
     if (insert.table() == null) {
-      all.putAll(oursIn(insert.options()));
+      for (Map.Entry<String, String> one : insert.options().entrySet()) {
+        String ours = oursOf(one.getKey());
+        if (ours != null) {
+          all.put(ours, one.getValue());
+        }
+      }
     } else {
       refuseTablesOwn(insert.table(), insert.options());
     }
-    Given key = all.get(KEY);
-    int length = key == null ? 1 : key.value().codePointCount(0, key.value().length());
+    String key = all.get(KEY);
+    int length = key == null ? 1 : key.codePointCount(0, key.length());
     if (length < 1 || length > Limits.KEY_CHARACTERS) {
-      throw bad(key.name(), key.value(), "give a key of 1 to " + Limits.KEY_CHARACTERS
-          + " characters, or none");
+      throw bad(KEY, key, "give a key of 1 to " + Limits.KEY_CHARACTERS + " characters, or none");
     }
     return new Options(
-        key == null ? null : key.value(),
-        files(all.getOrDefault(MIN_FILES, new Given(MIN_FILES, "0"))),
-        seconds(all.getOrDefault(TIMEOUT, new Given(TIMEOUT, Limits.COMMIT_MINUTES + "min"))));
+        key,
+        (int) number(all, MIN_FILES, "0", Integer::parseInt, 0, "a number of files"),
+        number(
+            all, TIMEOUT, Limits.COMMIT_MINUTES + "min", JavaUtils::timeStringAsSec, 1,
+            "a time such as 120s or 75min"));
   }
 
-  /** A stored option without a value counts as none, since Spark has no statement to remove it. */
+  private static long number(
+      Map<String, String> all, String name, String usual, ToLongFunction<String> parse, long least,
+      String form)
+      throws CommitException {
+    String value = all.getOrDefault(name, usual);
+    try {
+      long number = parse.applyAsLong(value.trim());
+      if (number >= least) {
+        return number;
+      }
+    } catch (NumberFormatException none) {
+      // It is refused, too.
+    }
+    throw bad(name, value, "give " + form);
+  }
+
   private static void refuseTablesOwn(Insert.Table table, Map<String, String> options)
       throws CommitException {
-    for (Given one : oursIn(table.properties()).values()) {
-      throw stored(table, one, "UNSET TBLPROPERTIES ('" + one.name() + "')");
-    }
-    for (Given one : oursIn(table.options()).values()) {
-      if (!one.value().isEmpty()) {
-        throw stored(table, one, "SET SERDEPROPERTIES ('" + one.name() + "' = '') and"
-            + " REFRESH TABLE " + table.name());
+    UnaryOperator<String> stored =
+        statement ->
+            "as an option of the table " + table.name() + " it would be that of every write to it: "
+                + (table.created() ? "leave it out" : "run ALTER TABLE " + table.name() + statement);
+    refuse(table.properties(), name -> stored.apply(" UNSET TBLPROPERTIES ('" + name + "')"));
+    refuse(
+        table.options(),
+        name ->
+            stored.apply(
+                " SET SERDEPROPERTIES ('" + name + "' = '') and REFRESH TABLE " + table.name()));
+    refuse(options, name -> "a write to " + table.name() + " takes no such option");
+  }
+
+  /** An option without a value counts as none, since Spark can't remove one that a table stores. */
+  private static void refuse(Map<String, String> options, UnaryOperator<String> advice)
+      throws CommitException {
+    for (Map.Entry<String, String> one : options.entrySet()) {
+      String ours = oursOf(one.getKey());
+      if (ours != null && !one.getValue().isEmpty()) {
+        throw bad(one.getKey(), one.getValue(), advice.apply(one.getKey()) + ", and set "
+            + Setting.OURS + ours + " in the session for the statement that needs it");
       }
     }
-    for (Given one : oursIn(options).values()) {
-      if (!one.value().isEmpty()) {
-        throw bad(one.name(), one.value(), "a write to " + table.name()
-            + " takes no such option: " + setIt(one));
-      }
-    }
   }
 
-  private static CommitException stored(Insert.Table table, Given one, String statement) {
-    String advice = table.created() ? "leave it out" : "run ALTER TABLE " + table.name() + " " + statement;
-    return bad(one.name(), one.value(), "as an option of the table " + table.name()
-        + " it would be that of every write to it: " + advice + ", and " + setIt(one));
-  }
-
-  private static String setIt(Given one) {
-    String name = NAMES.stream().filter(one.name()::equalsIgnoreCase).findFirst().orElseThrow();
-    return "set " + Setting.OURS + name + " in the session for the statement that needs it";
-  }
-
-  private static Map<String, Given> oursIn(Map<String, String> options) throws CommitException {
-    Map<String, Given> found = new HashMap<>();
-    for (Map.Entry<String, String> option : options.entrySet()) {
-      String ours = oursOf("", option.getKey());
-      if (ours != null) {
-        found.put(ours, new Given(option.getKey(), option.getValue()));
-      }
-    }
-    return found;
-  }
-
-  /** Which of our options this is, null if none. Raises {@link CommitException} for a near miss. */
-  private static String oursOf(String prefix, String name) throws CommitException {
-    String lower = name.toLowerCase(Locale.ROOT);
+  /**
+   * Which of our options this is, null if none. Raises {@link CommitException} for a name that was
+   * meant to be one.
+   */
+  private static String oursOf(String name) throws CommitException {
+    String letters = lettersOf(name);
+    boolean isMeant = LIKE_OURS.matcher(letters).lookingAt();
     for (String ours : NAMES) {
-      if (lower.equals(ours.toLowerCase(Locale.ROOT))) {
+      if (name.equalsIgnoreCase(ours)) {
         return ours;
       }
+      UTF8String right = UTF8String.fromString(lettersOf(ours));
+      isMeant |= UTF8String.fromString(letters).levenshteinDistance(right) <= TYPING_ERRORS;
     }
-    UTF8String letters = lettersOf(lower);
-    for (String ours : NAMES) {
-      boolean isItsEnd = ours.equals(MIN_FILES) && letters.toString().equals("minfiles");
-      int changed = letters.levenshteinDistance(lettersOf(ours.toLowerCase(Locale.ROOT)));
-      if (isItsEnd || changed <= TYPING_ERRORS) {
-        throw unknown(prefix, name, "Did you mean " + prefix + ours + "?");
-      }
-    }
-    if (lower.startsWith("idempot")) {
-      throw unknown(prefix, name, "Did you mean " + prefix + KEY + "?");
-    }
-    if (lower.startsWith("condition")) {
-      throw unknown(prefix, name, "The only condition here is " + prefix + MIN_FILES
-          + ": rows are not counted, use s3commit.spark.write() for conditions on them.");
+    if (isMeant) {
+      throw new CommitException(
+          "BAD_OPTIONS",
+          "there is no option " + name + ", but " + String.join(", ", NAMES) + ". Nothing was written.");
     }
     return null;
   }
 
-  private static UTF8String lettersOf(String lower) {
-    return UTF8String.fromString(lower.replaceAll("[^a-z]", ""));
-  }
-
-  private static CommitException unknown(String prefix, String name, String advice) {
-    return new CommitException(
-        "BAD_OPTIONS", "there is no option " + prefix + name + ". " + advice + " Nothing was written.");
-  }
-
-  private static int files(Given given) throws CommitException {
-    try {
-      int files = Integer.parseInt(given.value().trim());
-      if (files >= 0) {
-        return files;
-      }
-    } catch (NumberFormatException failed) {
-      LOG.debug("no number", failed);
-    }
-    throw bad(given.name(), given.value(), "give a number of files");
-  }
-
-  private static long seconds(Given given) throws CommitException {
-    try {
-      long seconds = JavaUtils.timeStringAsSec(given.value());
-      if (seconds > 0) {
-        return seconds;
-      }
-    } catch (NumberFormatException failed) {
-      LOG.debug("no time", failed);
-    }
-    throw bad(given.name(), given.value(), "give a time such as 120s or 75min");
+  private static String lettersOf(String name) {
+    return name.toLowerCase(Locale.ROOT).replaceAll("[^a-z]", "");
   }
 
   private static CommitException bad(String name, String value, String advice) {

@@ -6,19 +6,14 @@ import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.InterruptedIOException;
 import java.io.OutputStream;
-import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Queue;
-import java.util.concurrent.CancellationException;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
-import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.Semaphore;
 import java.util.function.Supplier;
+import org.apache.hadoop.io.IOUtils;
+import org.apache.hadoop.util.functional.FutureIO;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -35,33 +30,30 @@ final class PendingFile extends OutputStream {
   record Done(String key, String uploadId, List<String> etags, long length) {}
 
   private final String key;
-  private final Uploader.Upload upload;
+  private final Upload upload;
   private final long partSize;
   private final Supplier<File> localFile;
-  private final Semaphore room;
   private final ExecutorService threads;
   private final List<Future<String>> parts = new ArrayList<>();
-  private final Queue<File> bodies = new ConcurrentLinkedQueue<>(); // of the parts on disk
-  private File file;
+  private final List<File> bodies = new ArrayList<>(); // of all parts; a part that is up has none
   private OutputStream out;
   private long inPart;
   private long length;
   private volatile boolean closed;
-  private volatile IOException failed; // of a part
+  private volatile Exception failed; // of a part
   private boolean whole = true; // false from an error on: whoever ignores it must not commit
 
+  /** {@code threads} put the parts; a submit waits while too many are on disk. */
   PendingFile(
       String key,
-      Uploader.Upload upload,
+      Upload upload,
       long partSize,
       Supplier<File> localFile,
-      Semaphore room,
       ExecutorService threads) {
     this.key = key;
     this.upload = upload;
     this.partSize = partSize;
     this.localFile = localFile;
-    this.room = room;
     this.threads = threads;
   }
 
@@ -94,8 +86,9 @@ final class PendingFile extends OutputStream {
 
   private OutputStream part() throws IOException {
     if (out == null) {
-      file = localFile.get();
-      out = new BufferedOutputStream(new FileOutputStream(file), BUFFER);
+      File body = localFile.get();
+      bodies.add(body);
+      out = new BufferedOutputStream(new FileOutputStream(body), BUFFER);
     }
     return out;
   }
@@ -111,57 +104,34 @@ final class PendingFile extends OutputStream {
     }
   }
 
-  /** Give the part to a thread; waits while too many are on disk. Raises what another part met. */
+  /** Give the part to a thread. Raises what another part met. */
   private void send(boolean last) throws IOException {
     if (failed != null) {
       throw new IOException(key + ": " + failed.getMessage(), failed);
     }
     part().close();
-    File body = file;
-    bodies.add(body);
-    long size = inPart;
+    File body = bodies.get(bodies.size() - 1);
     int number = parts.size() + 1;
     out = null;
-    file = null;
     inPart = 0;
     if (number > Limits.FILE_PARTS) {
-      discard(body);
       throw new CommitException(
           "TOO_LARGE",
           key + " has more than " + Limits.FILE_PARTS + " parts of " + partSize
               + " bytes: set fs.s3a.multipart.size to more");
     }
-    try {
-      room.acquire();
-    } catch (InterruptedException interrupted) {
-      Thread.currentThread().interrupt();
-      discard(body);
-      throw new InterruptedIOException();
-    }
-    try {
-      parts.add(threads.submit(() -> put(number, last, body, size)));
-    } catch (RejectedExecutionException ended) {
-      room.release();
-      discard(body);
-      throw new IOException("the task attempt has ended", ended);
-    }
+    parts.add(threads.submit(() -> put(number, last, body)));
   }
 
-  private String put(int number, boolean last, File body, long size) throws IOException {
+  private String put(int number, boolean last, File body) throws IOException {
     try (InputStream in = new PartBody(body)) {
-      return upload.put(number, last, in, size);
-    } catch (IOException refused) {
+      return upload.put(number, last, in, body.length());
+    } catch (IOException | RuntimeException refused) {
       failed = refused;
       throw refused;
     } finally {
-      room.release();
-      discard(body);
+      body.delete();
     }
-  }
-
-  private void discard(File body) throws IOException {
-    Files.deleteIfExists(body.toPath());
-    bodies.remove(body);
   }
 
   boolean isClosed() {
@@ -180,36 +150,21 @@ final class PendingFile extends OutputStream {
     }
     List<String> etags = new ArrayList<>();
     for (Future<String> part : parts) {
-      try {
-        etags.add(Uploader.get(part));
-      } catch (CancellationException ended) {
-        throw new IOException("the task attempt has ended", ended);
-      }
+      etags.add(FutureIO.awaitFuture(part));
     }
     return new Done(key, upload.start(), etags, length);
   }
 
-  /** Delete what is on disk: call it when no thread puts parts any more. */
-  void giveUp() throws IOException {
+  /** Take no more, and delete what is on disk: of parts that no thread has begun, too. */
+  void giveUp() {
     closed = true;
     whole = false;
-    if (out != null) {
-      bodies.add(file);
-      try {
-        out.close();
-      } catch (IOException unwanted) {
-        LOG.debug("what was left to write is given up", unwanted);
-      }
-      out = null;
-    }
-    for (File body : bodies) { // of parts that no thread has begun, too
-      discard(body);
-    }
+    IOUtils.cleanupWithLogger(LOG, out);
+    bodies.forEach(File::delete);
   }
 
-  /** Give up, and abort the upload. */
+  /** Abort the upload: call it when no thread puts parts any more. */
   void abort() throws IOException {
-    giveUp();
     upload.abort();
   }
 

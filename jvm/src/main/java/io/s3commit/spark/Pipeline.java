@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.commons.lang3.reflect.MethodUtils;
 import org.apache.hadoop.fs.FileSystem;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -22,8 +23,8 @@ import org.slf4j.LoggerFactory;
 final class Pipeline {
   private static final Logger LOG = LoggerFactory.getLogger(Pipeline.class);
   private static final String REQUESTS = "/request.json"; // the suffix that the pipeline listens for
-  private static final String MODEL = "com.amazonaws.services.s3.model.";
-  private static final String MODEL_2 = "software.amazon.awssdk.services.s3.model.";
+  private static final String REQUEST_2 =
+      "software.amazon.awssdk.services.s3.model.GetBucketNotificationConfigurationRequest";
   private static final int NOT_FOUND = 404;
   private static final Set<String> SEEN = ConcurrentHashMap.newKeySet();
 
@@ -59,33 +60,20 @@ final class Pipeline {
   }
 
   private static boolean has(FileSystem fs, String bucket) throws ReflectiveOperationException {
-    ClassLoader loader = fs.getClass().getClassLoader();
     try {
-      Object internals = fs.getClass().getMethod("getS3AInternals").invoke(fs);
-      Class<?> publicType = Class.forName("org.apache.hadoop.fs.s3a.S3AInternals", false, loader);
-      Object client =
-          publicType.getMethod("getAmazonS3Client", String.class).invoke(internals, "notifications");
-      return inSecondGeneration(client, bucket, loader);
+      Object client = call(call(fs, "getS3AInternals"), "getAmazonS3Client", "notifications");
+      return inSecondGeneration(client, bucket);
     } catch (NoSuchMethodException older) {
-      Object client =
-          fs.getClass()
-              .getMethod("getAmazonS3ClientForTesting", String.class)
-              .invoke(fs, "notifications");
-      return inFirstGeneration(client, bucket, loader);
+      Object client = call(fs, "getAmazonS3ClientForTesting", "notifications");
+      return inFirstGeneration(client, bucket);
     }
   }
 
-  private static boolean inSecondGeneration(Object client, String bucket, ClassLoader loader)
+  private static boolean inSecondGeneration(Object client, String bucket)
       throws ReflectiveOperationException {
-    Class<?> type = Class.forName(MODEL_2 + "GetBucketNotificationConfigurationRequest", false, loader);
-    Class<?> builders = Class.forName(type.getName() + "$Builder", false, loader);
-    Object builder = type.getMethod("builder").invoke(null);
-    builders.getMethod("bucket", String.class).invoke(builder, bucket);
-    Object request = builders.getMethod("build").invoke(builder);
-    Object answer =
-        Class.forName("software.amazon.awssdk.services.s3.S3Client", false, loader)
-            .getMethod("getBucketNotificationConfiguration", type)
-            .invoke(client, request);
+    Class<?> type = Class.forName(REQUEST_2, true, client.getClass().getClassLoader());
+    Object builder = call(MethodUtils.invokeStaticMethod(type, "builder"), "bucket", bucket);
+    Object answer = call(client, "getBucketNotificationConfiguration", call(builder, "build"));
     for (Object queue : (List<?>) call(answer, "queueConfigurations")) {
       if (listens(call(call(call(queue, "filter"), "key"), "filterRules"), "value")) {
         return true;
@@ -94,15 +82,12 @@ final class Pipeline {
     return call(answer, "eventBridgeConfiguration") != null;
   }
 
-  private static boolean inFirstGeneration(Object client, String bucket, ClassLoader loader)
+  private static boolean inFirstGeneration(Object client, String bucket)
       throws ReflectiveOperationException {
-    Object answer =
-        Class.forName("com.amazonaws.services.s3.AmazonS3", false, loader)
-            .getMethod("getBucketNotificationConfiguration", String.class)
-            .invoke(client, bucket);
-    Class<?> queues = Class.forName(MODEL + "QueueConfiguration", false, loader);
+    Object answer = call(client, "getBucketNotificationConfiguration", bucket);
     for (Object one : ((Map<?, ?>) call(answer, "getConfigurations")).values()) {
-      Object key = queues.isInstance(one) ? call(call(one, "getFilter"), "getS3KeyFilter") : null;
+      boolean isQueues = one.getClass().getSimpleName().equals("QueueConfiguration");
+      Object key = isQueues ? call(call(one, "getFilter"), "getS3KeyFilter") : null;
       if (listens(call(key, "getFilterRules"), "getValue")) {
         return true;
       }
@@ -121,8 +106,10 @@ final class Pipeline {
     return false;
   }
 
-  private static Object call(Object object, String method) throws ReflectiveOperationException {
-    return object == null ? null : object.getClass().getMethod(method).invoke(object);
+  /** Call the method, whose class need not be public; null of null. */
+  private static Object call(Object object, String method, Object... arguments)
+      throws ReflectiveOperationException {
+    return object == null ? null : MethodUtils.invokeMethod(object, true, method, arguments);
   }
 
   /** The HTTP status of an answer of S3, in either generation; 0 if there was none. */

@@ -53,22 +53,20 @@ public final class S3CommitProtocol extends FileCommitProtocol implements Serial
       return new JobProtocol(jobId, output, dynamic);
     }
     String otherwise = Setting.otherwise(settings);
+    Throwable cause = null;
     try {
       if (!otherwise.equals(S3CommitProtocol.class.getName())) {
         return FileCommitProtocol.instantiate(otherwise, jobId, output, dynamic);
       }
     } catch (Exception | LinkageError failed) { // Scala declares none
       boolean isItsOwn = failed instanceof InvocationTargetException; // such as an overwrite it can't do
-      throw badOtherwise(otherwise, isItsOwn ? failed.getCause() : failed);
+      cause = isItsOwn ? failed.getCause() : failed;
     }
-    throw badOtherwise(otherwise, null);
-  }
-
-  private static CommitException badOtherwise(String name, Throwable cause) {
-    return new CommitException(
+    throw new CommitException(
         "BAD_SETTING",
-        Setting.OURS + Setting.OTHERWISE + "=" + name + " is no other commit protocol for this write"
-            + (cause == null ? "" : ": " + cause) + ". Nothing was written.",
+        Setting.OURS + Setting.OTHERWISE + "=" + otherwise
+            + " is no other commit protocol for this write" + (cause == null ? "" : ": " + cause)
+            + ". Nothing was written.",
         cause);
   }
 

@@ -2,9 +2,9 @@ package io.s3commit.spark;
 
 import java.io.IOException;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
+import org.apache.commons.collections4.map.LRUMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
@@ -26,15 +26,8 @@ final class Store {
   /** For whom a file system is, and with which of S3A's settings. */
   private record Key(String scheme, String bucket, String user, Map<String, String> settings) {}
 
-  private static final Map<Key, FileSystem> OPEN =
-      new LinkedHashMap<>(MOST_OPEN, 0.75f, true) {
-        private static final long serialVersionUID = 1L;
-
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<Key, FileSystem> eldest) {
-          return size() > MOST_OPEN; // a job may still use it: it is not closed
-        }
-      };
+  // A job may still use what leaves the map: it is not closed.
+  private static final Map<Key, FileSystem> OPEN = new LRUMap<>(MOST_OPEN);
 
   static {
     try { // It warns of each document whose path looks like one of the magic committer's.

@@ -4,11 +4,17 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.net.URI;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.MultipartUploaderBuilder;
 import org.apache.hadoop.fs.RawLocalFileSystem;
@@ -21,6 +27,7 @@ class AttemptTest {
       new org.apache.hadoop.fs.Path("s3a://lake/sales");
 
   @TempDir private Path disk;
+  private int parts;
 
   /** In the place of S3A. */
   public static final class NoS3 extends RawLocalFileSystem {
@@ -38,13 +45,14 @@ class AttemptTest {
   private static Configuration settings() {
     Configuration conf = new Configuration(false);
     conf.set("fs.s3a.impl", NoS3.class.getName());
+    conf.set("fs.s3a.multipart.size", "5M");
     return conf;
   }
 
   private Attempt attempt() throws IOException {
     Target target = new Target(TABLE, Job.Replaces.NOTHING, new Options(null, 0, 60), "");
     Job job = new Job(UUID.randomUUID().toString(), target);
-    return new Attempt(job, settings(), 7, "a", () -> disk.resolve("part").toFile());
+    return new Attempt(job, settings(), 7, "a", () -> disk.resolve("part" + parts++).toFile());
   }
 
   @Test
@@ -57,6 +65,45 @@ class AttemptTest {
             CommitException.class, () -> attempt.create("sales/_KEY_MATERIAL_FOR_part-00007.json"));
     assertEquals("UNKNOWN_FILE", refused.code());
     attempt.abort();
+  }
+
+  @Test
+  void i4_anAbortClearsTheDisk() throws IOException {
+    Attempt attempt = attempt();
+    attempt.path("part-00007.parquet");
+    PendingFile file = attempt.create("sales/part-00007.parquet");
+    file.write(new byte[(5 << 20) + 1]);
+    attempt.abort();
+    assertEquals(0, disk.toFile().list().length);
+    assertEquals(2, parts);
+    assertThrows(IOException.class, () -> file.write(1));
+  }
+
+  private List<PendingFile> started(List<FakeUploads> uploads) throws IOException {
+    List<PendingFile> files = new ArrayList<>();
+    for (FakeUploads s3 : uploads) {
+      Upload upload = s3.upload();
+      upload.start();
+      files.add(new PendingFile("t/a", upload, 4, () -> disk.toFile(), null));
+    }
+    return files;
+  }
+
+  @Test
+  void i4_allUploadsAreAbortedEightAtATime() throws Exception {
+    List<FakeUploads> uploads = Stream.generate(FakeUploads::new).limit(20).toList();
+    CountDownLatch eight = new CountDownLatch(8);
+    uploads.forEach(s3 -> s3.meet(eight));
+    Attempt.abort(started(uploads), System.nanoTime() + TimeUnit.MINUTES.toNanos(1));
+    assertTrue(uploads.stream().allMatch(FakeUploads::isAborted));
+  }
+
+  @Test
+  void anAbortStopsWhenTheTimeIsOver() throws Exception {
+    List<FakeUploads> uploads = Stream.generate(FakeUploads::new).limit(20).toList();
+    uploads.forEach(FakeUploads::stall);
+    Attempt.abort(started(uploads), System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(100));
+    assertTrue(uploads.stream().noneMatch(FakeUploads::isAborted));
   }
 
   @Test

@@ -13,12 +13,10 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
-import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.MultipartUploader;
 import org.apache.hadoop.fs.MultipartUploaderBuilder;
 import org.apache.hadoop.fs.PartHandle;
 import org.apache.hadoop.fs.Path;
-import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.UploadHandle;
 
 /** Hadoop's uploader as S3A has it, in memory: one upload, whose parts can be refused. */
@@ -69,24 +67,19 @@ final class FakeUploads {
     return all.toByteArray();
   }
 
-  MultipartUploaderBuilder<?, ?> builder() {
-    MultipartUploader uploads =
-        proxy(
-            MultipartUploader.class,
-            (name, arguments) -> name.equals("close") ? null : answer(name, arguments));
-    return proxy(MultipartUploaderBuilder.class, (name, arguments) -> uploads);
+  Upload upload() {
+    return new Upload(uploader(), TARGET);
   }
 
-  Uploader uploader() throws IOException {
-    MultipartUploaderBuilder<?, ?> builder = builder();
-    FileSystem fs =
-        new RawLocalFileSystem() {
-          @Override
-          public MultipartUploaderBuilder<?, ?> createMultipartUploader(Path base) {
-            return builder;
-          }
-        };
-    return new Uploader(fs);
+  MultipartUploaderBuilder<?, ?> builder() {
+    MultipartUploader uploader = uploader();
+    return proxy(MultipartUploaderBuilder.class, (name, arguments) -> uploader);
+  }
+
+  private MultipartUploader uploader() {
+    return proxy(
+        MultipartUploader.class,
+        (name, arguments) -> name.equals("close") ? null : answer(name, arguments));
   }
 
   private Object answer(String name, Object[] arguments) {

@@ -17,6 +17,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.spark.SparkConf;
 import org.junit.jupiter.api.Test;
 
@@ -73,7 +74,7 @@ class GoldenTest {
     is("manifest.pendingset", manifest);
     Counted counted =
         new Counted(
-            "00007", "12-a", "tasks/00007/12-a.pendingset", Documents.sha256(manifest), 2, 5 << 20 | 8);
+            "00007", "12-a", "tasks/00007/12-a.pendingset", DigestUtils.sha256Hex(manifest), 2, 5 << 20 | 8);
     is("commit.json", Documents.commit(ID, "0d".repeat(32), List.of(counted)));
     is("abort.json", Documents.abort(ID, "Spark's job failed"));
   }
