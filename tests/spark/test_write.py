@@ -116,26 +116,6 @@ def test_what_is_no_dataframe_of_spark_is_refused_in_one_line(place: Place, give
     assert place.names == []
 
 
-def test_the_jobs_of_a_write_are_described_in_sparks_ui(
-    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    context, name, seen = spark.sparkContext, "spark.job.description", []
-    run = frame_write._run
-
-    def watched(*args: Any) -> Any:
-        seen.append(context.getLocalProperty(name))
-        return run(*args)
-
-    monkeypatch.setattr(frame_write, "_run", watched)
-    write(spark.range(3), place.uri)
-    assert context.getLocalProperty(name) is None
-    context.setJobDescription("the program's own")
-    write(spark.range(3), place.uri, mode="append")
-    assert context.getLocalProperty(name) == "the program's own"
-    context.setLocalProperty(name, None)  # type: ignore[arg-type]
-    assert seen == [f"s3commit: write {place.uri}/", "the program's own"]
-
-
 @pytest.mark.parametrize(
     ("said", "line"),
     [

@@ -20,7 +20,6 @@ from s3commit.spark.frames import (
     WAY_OUT,
     check_frame,
     check_versions,
-    described,
     refuse_files,
     refused,
     sorted_by,
@@ -176,8 +175,7 @@ def _write(
         return _result(earlier.directory, gone=earlier.gone)
     job = _open(frame, options, overwrite)
     with job.job as opened:  # aborts the job in an error
-        with described(frame.sparkSession, f"s3commit: write {options.destination.uri}"):
-            messages = _run(frame, job)
+        messages = _run(frame, job)
         rows = sum(message.rows for message in messages)
         spec = opened.spec
         if rows_needed and not rows and spec.conflict is Conflict.APPEND and not spec.conditions:

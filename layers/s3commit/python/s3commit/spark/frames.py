@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +11,7 @@ from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundE
 from s3commit.core.model.job import Destination
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 LEAST: Final = {"pyspark": (3, 5), "pyarrow": (18, 0)}
 # Spark is the cluster's: another one of pip's would cover it, and may not fit its Java part.
@@ -24,7 +23,6 @@ _SOURCES: Final = {
 NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"
 LOOKED_AT: Final = 5_000  # objects: five pages of a listing
 WAY_OUT: Final = "give mode='append' to add files, or mode='overwrite' to replace those"
-_DESCRIPTION: Final = "spark.job.description"
 
 
 class WrongPythonError(S3CommitError):
@@ -84,26 +82,6 @@ def refuse_files(destination: Destination) -> None:
             " Nothing was written.",
             code=NOT_EMPTY,
         )
-
-
-@contextmanager
-def described(spark: SparkSession, text: str) -> Iterator[None]:
-    """Let Spark's UI show ``text`` for the jobs of the block, unless the program describes them."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
-    try:
-        context = spark.sparkContext
-    except PySparkException:  # Spark Connect, which has no descriptions
-        yield
-        return
-    if context.getLocalProperty(_DESCRIPTION):
-        yield
-        return
-    context.setLocalProperty(_DESCRIPTION, text)
-    try:
-        yield
-    finally:
-        context.setLocalProperty(_DESCRIPTION, None)  # type: ignore[arg-type]
 
 
 def sorted_by(frame: DataFrame, names: Sequence[str]) -> DataFrame:
