@@ -23,7 +23,7 @@ def test_a_path_alone_gives_the_documented_defaults() -> None:
     assert options.destination.uri == "s3://bucket/prefix/"
     assert options.codec == "snappy"
     assert (options.conflict, options.scope) == (None, None)
-    assert (options.max_records_per_file, options.target_file_bytes) == (None, None)
+    assert options.max_records_per_file is None
 
 
 def test_names_are_compared_without_case_as_spark_lowers_them() -> None:
@@ -35,10 +35,10 @@ def test_names_are_compared_without_case_as_spark_lowers_them() -> None:
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("1048576", MB), ("1MB", MB), ("2m", 2 * MB), ("1 MiB", MB), ("3gb", 3072 * MB)],
+    [("8388608", 8 * MB), ("8MB", 8 * MB), ("16m", 16 * MB), ("8 MiB", 8 * MB), ("3gb", 3072 * MB)],
 )
 def test_sizes_are_powers_of_1024(text: str, size: int) -> None:
-    assert parse(targetFileBytes=text).target_file_bytes == size
+    assert parse(partSize=text).uploads.parts.first == size
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,7 @@ def test_times_are_seconds_unless_they_say_otherwise(text: str, seconds: float) 
 
 
 def test_zero_means_no_limit_as_for_sparks_own_option() -> None:
-    options = parse(maxRecordsPerFile="0", targetFileBytes="0")
-    assert (options.max_records_per_file, options.target_file_bytes) == (0, None)
+    assert parse(maxRecordsPerFile="0").max_records_per_file == 0
 
 
 def test_an_unknown_option_is_refused_with_a_guess_and_the_known_ones() -> None:
@@ -80,11 +79,10 @@ def test_a_condition_that_does_not_exist_is_an_unknown_option() -> None:
         ("partitionOverwriteMode", "both", "static, dynamic"),
         ("partitionBy", "dt,,hour", "dt,hour"),
         ("maxRecordsPerFile", "many", "a whole number"),
-        ("targetFileBytes", "100KB", "at least 1MB"),
-        ("targetFileBytes", "100 parsecs", "128MB"),
         ("commitTimeout", "soon", "10m"),
         ("commitTimeout", "0", "10m"),
         ("partSize", "1MB", "5MB to 5GB"),
+        ("partSize", "100 parsecs", "128MB"),
         ("threads", "0", "a whole number from 1"),
         ("bucketKey", "perhaps", "true, false"),
         ("encryption", "ROT13", "aws:kms"),

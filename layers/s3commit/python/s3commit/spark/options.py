@@ -46,7 +46,6 @@ KNOWN: Final = (
     "conditions.minFiles",
     "idempotencyKey",
     "maxRecordsPerFile",
-    "targetFileBytes",
     "partSize",
     "threads",
     "encryption",
@@ -81,7 +80,6 @@ class Options:
     conflict: Conflict | None = None
     scope: Scope | None = None
     max_records_per_file: int | None = None
-    target_file_bytes: int | None = None
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT
     idempotency_key: str | None = None
     conditions: Conditions = field(default_factory=Conditions)
@@ -117,7 +115,6 @@ def parse_options(path: str, raw: Mapping[str, object]) -> Options:
         conflict=None if conflict is None else Conflict(conflict),
         scope=given("partitionOverwriteMode", parse_scope),
         max_records_per_file=given("maxRecordsPerFile", limit_of),
-        target_file_bytes=given("targetFileBytes", _size_limit),
         commit_timeout=given("commitTimeout", parse_duration) or DEFAULT_COMMIT_TIMEOUT,
         idempotency_key=given("idempotencyKey", _key),
         conditions=_conditions(said),
@@ -225,13 +222,6 @@ def _columns(name: str, text: str) -> tuple[str, ...]:
     if "" in columns:
         raise _bad(name, text, "column names with a comma between them, such as dt,hour")
     return columns
-
-
-def _size_limit(name: str, text: str) -> int | None:
-    size = parse_size(name, text)
-    if 0 < size < MB:
-        raise _bad(name, text, "at least 1MB, or 0 for no limit")
-    return size or None
 
 
 def _parts(name: str, text: str) -> PartSizes:

@@ -39,31 +39,24 @@ class Output(Protocol):
 
 
 class Sink:
-    """Counts what is written. Arrow writes a footer when a writer is dropped: `cut` prevents it."""
+    """As much of a file as Arrow writes to.
+
+    Arrow writes a footer when a writer is dropped: `cut` prevents it.
+    """
 
     closed = False
 
     def __init__(self, output: Output) -> None:
         self._output: Output | None = output
-        self.size = 0
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes) -> None:
         """Write ``data`` to the output."""
         if self._output is not None:
             self._output.write(data)
-        self.size += len(data)
-        return len(data)
-
-    def tell(self) -> int:
-        """The bytes so far."""
-        return self.size
 
     def cut(self) -> None:
         """Drop whatever is still written."""
         self._output = None
-
-    def flush(self) -> None:
-        """Nothing is held back here."""
 
     def close(self) -> None:
         """The owner closes the output."""
