@@ -20,6 +20,7 @@ from s3commit.spark.frames import (
     WAY_OUT,
     check_frame,
     check_versions,
+    earlier_job,
     refuse_files,
     refused,
     sorted_by,
@@ -44,8 +45,7 @@ class CommitResult:
 
     ``replaced`` counts the older files that were removed. ``manifest`` is the list of the
     committed files. ``already_committed``: an earlier job with the same idempotency key has
-    committed the data, this one added nothing, and ``job_id`` and ``manifest`` are the earlier's;
-    ``gone`` of its files are no longer there, since another write has replaced them for example.
+    committed the data, this one added nothing, and ``job_id`` and ``manifest`` are the earlier's.
     """
 
     job_id: str
@@ -56,7 +56,6 @@ class CommitResult:
     replaced: int
     manifest: str
     already_committed: bool = False
-    gone: int = 0
 
 
 def write(
@@ -161,18 +160,17 @@ def _write(
     frame: DataFrame, options: Options, overwrite: bool, *, rows_needed: bool = False
 ) -> CommitResult | None:
     """Write; with ``rows_needed`` a job that would change nothing is aborted, and None returned."""
-    from s3commit.spark.earlier import Earlier, earlier_job  # noqa: PLC0415
     from s3commit.spark.job import say  # noqa: PLC0415
 
     check_frame(frame)
     earlier = earlier_job(options)
     if earlier is not None:  # no task has to run for that
-        job_id, uri = earlier.directory.job_id, earlier.directory.typed
         say(
-            f"the data of idempotencyKey {options.idempotency_key!r} was committed by job {job_id};"
-            f" nothing was run, and nothing is added; see: s3commit show {uri}{earlier.warning}"
+            f"the data of idempotencyKey {options.idempotency_key!r} was committed by job"
+            f" {earlier.job_id}; nothing was run, and nothing is added; see: s3commit show"
+            f" {earlier.typed}"
         )
-        return _result(earlier.directory, gone=earlier.gone)
+        return _result(earlier)
     job = _open(frame, options, overwrite)
     with job.job as opened:  # aborts the job in an error
         messages = _run(frame, job)
@@ -188,8 +186,7 @@ def _write(
                 raise
             raise JobFailedError(f"{error.message}; {WAY_OUT}", code=NOT_EMPTY) from error
     if result.already_committed:
-        earlier = earlier_job(options) or Earlier(opened.directory)
-        return _result(earlier.directory, gone=earlier.gone)
+        return _result(earlier_job(options) or opened.directory)
     return _result(opened.directory, result, rows)
 
 
@@ -258,7 +255,7 @@ def _own_error(error: Exception) -> S3CommitError | None:
 
 
 def _result(
-    directory: JobDirectory, result: JobResult | None = None, rows: int = 0, gone: int = 0
+    directory: JobDirectory, result: JobResult | None = None, rows: int = 0
 ) -> CommitResult:
     """What ``directory``'s job has committed; without a result it is an earlier one."""
     return CommitResult(
@@ -270,5 +267,4 @@ def _result(
         replaced=result.replaced if result else 0,
         manifest=f"s3://{directory.bucket}/{directory.commits}",
         already_committed=result is None,
-        gone=gone,
     )

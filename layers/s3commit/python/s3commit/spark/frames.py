@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from s3commit.core.formats.layout import is_data
+from s3commit.core.formats.layout import JobDirectory, is_data
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.job import Destination
+from s3commit.core.model.locks import key_digest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from s3commit.spark.options import Options
 
 LEAST: Final = {"pyspark": (3, 5), "pyarrow": (18, 0)}
 # Spark is the cluster's: another one of pip's would cover it, and may not fit its Java part.
@@ -61,6 +64,24 @@ def check_frame(frame: DataFrame) -> None:
         raise refused(
             "this DataFrame is a stream: use .writeStream.foreachBatch(batch_writer(path))"
         )
+
+
+def earlier_job(options: Options) -> JobDirectory | None:
+    """The job that has committed the data of ``options.idempotency_key``, if one surely has.
+
+    By the pipeline's hint, which spares the program to write the data again. Without one, the
+    pipeline itself refuses a second job with the key.
+    """
+    from s3commit.core.job.idempotency_key import hinted_job  # noqa: PLC0415
+    from s3commit.writer.connect import shared_store  # noqa: PLC0415
+
+    if options.idempotency_key is None:
+        return None
+    store, destination = shared_store(None), options.destination
+    holder = hinted_job(store, destination, key_digest(options.idempotency_key))
+    directory = JobDirectory(destination, holder)
+    found = holder and store.head(destination.bucket, directory.commits)
+    return directory if found else None
 
 
 def refuse_files(destination: Destination) -> None:
