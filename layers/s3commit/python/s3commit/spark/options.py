@@ -22,7 +22,6 @@ from s3commit.core.model.job import (
     Scope,
     decode_conditions,
 )
-from s3commit.spark.airflow import with_run
 from s3commit.spark.parquet import CODECS
 from s3commit.writer.job import DEFAULT_COMMIT_TIMEOUT
 from s3commit.writer.transfer import (
@@ -242,7 +241,6 @@ def _number(name: str, text: str, least: int, most: int) -> int:
 
 
 def _key(name: str, text: str) -> str:
-    text = with_run(text)
     if not 1 <= len(text) <= MAX_KEY_CHARACTERS:
         raise _bad(name, text, f"1 to {MAX_KEY_CHARACTERS} characters")
     return text
