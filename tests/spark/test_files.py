@@ -63,7 +63,7 @@ def batch(ids: range | list[int], width: int = 10) -> pa.RecordBatch:
 
 def keyed(keys: list[int], ids: list[int]) -> pa.RecordBatch:
     rows = batch(ids)
-    return pa.record_batch({"k": pa.array(keys), "id": rows["id"], "text": rows["text"]})
+    return pa.record_batch({"k": pa.array(map(str, keys)), "id": rows["id"], "text": rows["text"]})
 
 
 def written(disk: Disk, batches: list[pa.RecordBatch]) -> None:

@@ -18,12 +18,12 @@ from s3commit.core.model.job import Conflict, JobResult, Scope
 from s3commit.spark.frames import (
     NOT_EMPTY,
     WAY_OUT,
+    arranged,
     check_frame,
     check_versions,
     earlier_job,
     refuse_files,
     refused,
-    sorted_by,
 )
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
     """Run the tasks; the messages of those attempts that Spark counts, one of each task."""
     try:
         rows = (
-            sorted_by(frame, job.schema.partition_names)
+            arranged(frame, job.schema.partition_names)
             .mapInArrow(_task(job), f"{_MESSAGE} binary")
             .collect()
         )

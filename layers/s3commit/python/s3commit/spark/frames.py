@@ -105,11 +105,17 @@ def refuse_files(destination: Destination) -> None:
         )
 
 
-def sorted_by(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    """The rows in the order of their directories, so that each task has one file open."""
-    if not names or _is_sorted(frame, names):
+def arranged(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The rows in the order of their directories, so that each task has one file open.
+
+    The partition columns ``names`` are texts, cast by Spark as for its own directories' names.
+    """
+    if not names:
         return frame
-    return frame.sortWithinPartitions(*(f"`{name.replace('`', '``')}`" for name in names))
+    quoted = {name: f"`{name.replace('`', '``')}`" for name in names}
+    if not _is_sorted(frame, names):
+        frame = frame.sortWithinPartitions(*quoted.values())
+    return frame.withColumns({name: frame[text].cast("string") for name, text in quoted.items()})
 
 
 def _is_sorted(frame: DataFrame, names: Sequence[str]) -> bool:
