@@ -121,7 +121,8 @@ def test_what_is_no_dataframe_of_spark_is_refused_in_one_line(place: Place, give
     [
         ({"mode": "ignore"}, "mode 'ignore' is none of error, errorifexists, append, overwrite"),
         ({"mode": "append", "conflict": "replace"}, "contradicts mode 'append'"),
-        ({"idempotencykeys": "x"}, "Did you mean 'idempotencyKey'?"),
+        ({"idempotencykeys": "x"}, "no option 'idempotencykeys'.* idempotencyKey"),
+        ({"idempotencyKey": ""}, "0 characters, not 1 to 1024"),
         ({"partition_by": "no"}, "column 'no' is not in the DataFrame"),
         ({"format": "xml"}, r"not xml: with the jar .* \(docs/guide/native\.md\)"),
     ],
