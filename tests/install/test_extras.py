@@ -36,12 +36,12 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.types import LongType, StructField, StructType
 from s3commit.spark.job import open_spark_job
-from s3commit.spark.options import parse_options, policy_of
+from s3commit.spark.options import parse_options
 from s3commit.spark.schema import check_schema
 
 options = parse_options({uri!r}, {{}})
 schema = check_schema(StructType([StructField("id", LongType())]), ())
-job = open_spark_job(options, schema, policy_of(options, overwrite=False))
+job = open_spark_job(options, schema, options.scope_in(None))
 TaskContext._taskContext = context = object.__new__(TaskContext)
 context._partitionId, context._taskAttemptId, context._localProperties = 0, 0, {{}}
 message = job.write_task(iter([pa.record_batch({{"id": [1, 2, 3]}})]))

@@ -11,7 +11,6 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.locks import key_digest
 from s3commit.spark import write
 from s3commit.spark.frames import earlier_job
-from s3commit.spark.options import parse_options
 from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:
@@ -42,9 +41,8 @@ def test_i11_a_hint_counts_if_the_job_is_listed_as_committed(
         put(BUCKET, directory.once(key_digest(key_digest(KEY))), body)
     if listed:
         put(BUCKET, directory.commits, b"x")
-    options = parse_options(place.uri, {"idempotencyKey": KEY})
-    assert earlier_job(options) == (directory if found else None)
-    assert earlier_job(parse_options(place.uri, {})) is None
+    assert earlier_job(place.destination, KEY) == (directory if found else None)
+    assert earlier_job(place.destination, None) is None
 
 
 class DiedError(BaseException):

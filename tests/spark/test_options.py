@@ -9,7 +9,7 @@ import pytest
 from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conditions, Conflict, Scope
-from s3commit.spark.options import KNOWN, MB, Options, Policy, parse_options, policy_of
+from s3commit.spark.options import KNOWN, MB, Options, parse_options
 
 PATH = "s3://bucket/prefix"
 
@@ -22,7 +22,7 @@ def test_a_path_alone_gives_the_documented_defaults() -> None:
     options = parse()
     assert options.destination.uri == "s3://bucket/prefix/"
     assert options.codec == "snappy"
-    assert (options.conflict, options.scope) == (None, None)
+    assert (options.conflict, options.scope) == (Conflict.APPEND, None)
     assert options.max_records_per_file is None
 
 
@@ -129,36 +129,42 @@ def test_a_path_that_is_no_destination_is_refused(path: str) -> None:
 # What the write does about files that are there.
 
 
-def policy(overwrite: bool, **options: str) -> Policy:
-    return policy_of(parse(**options), overwrite=overwrite)
+def policy(mode: str, session: str | None = None, **said: str) -> tuple[Conflict, Scope]:
+    options = parse_options(PATH, said, mode=mode)
+    return options.conflict, options.scope_in(session)
 
 
 def test_the_mode_goes_first_then_options_then_the_session() -> None:
     whole, parts = Scope.DIRECTORY, Scope.PARTITION
-    assert policy(False) == Policy(Conflict.APPEND, whole)
-    assert policy(True) == Policy(Conflict.REPLACE, whole)
-    assert policy(True, partitionby="k") == Policy(Conflict.REPLACE, whole)
-    assert policy(True, partitionby="k", partitionoverwritemode="dynamic").scope is parts
-    assert policy(True, partitionby="k", partitionoverwritemode="static").scope is whole
-    assert policy(False, conflict="fail", partitionby="k") == Policy(Conflict.FAIL, whole)
-    by_k, static = parse(partitionby="k"), parse(partitionby="k", partitionoverwritemode="static")
-    assert policy_of(by_k, overwrite=True, session_scope="Dynamic").scope is parts
-    assert policy_of(static, overwrite=True, session_scope="dynamic").scope is whole
+    assert policy("append", "dynamic", partitionby="k") == (Conflict.APPEND, whole)
+    assert policy("overwrite", "dynamic") == (Conflict.REPLACE, whole)
+    assert policy("overwrite", partitionby="k") == (Conflict.REPLACE, whole)
+    assert policy("error") == policy("errorifexists") == (Conflict.FAIL, whole)
+    dynamic = {"partitionby": "k", "partitionoverwritemode": "dynamic"}
+    static = {"partitionby": "k", "partitionoverwritemode": "static"}
+    assert policy("overwrite", **dynamic) == (Conflict.REPLACE, parts)
+    assert policy("error", **dynamic) == (Conflict.FAIL, parts)
+    assert policy("overwrite", **static) == (Conflict.REPLACE, whole)
+    assert policy("append", conflict="fail", partitionby="k") == (Conflict.FAIL, whole)
+    assert policy("error", conflict="append") == (Conflict.APPEND, whole)
+    assert policy("overwrite", conflict="replace") == (Conflict.REPLACE, whole)
+    assert policy("overwrite", "Dynamic", partitionby="k") == (Conflict.REPLACE, parts)
+    assert policy("overwrite", "dynamic", **static) == (Conflict.REPLACE, whole)
 
 
 @pytest.mark.parametrize(
-    ("overwrite", "options", "says"),
+    ("mode", "options", "says"),
     [
-        (True, {"conflict": "append"}, "conflict=append contradicts mode 'overwrite'"),
-        (True, {"conflict": "fail"}, "leave the option out, or use mode 'append'"),
-        (False, {"conflict": "replace"}, "use mode='overwrite'"),
-        (True, {"partitionoverwritemode": "dynamic"}, "give partition_by"),
+        ("overwrite", {"conflict": "append"}, "conflict=append contradicts mode 'overwrite'"),
+        ("overwrite", {"conflict": "fail"}, "leave the option out, and use mode='append'"),
+        ("append", {"conflict": "replace"}, "contradicts mode 'append'.* mode='overwrite'"),
+        ("overwrite", {"partitionoverwritemode": "dynamic"}, "give partition_by"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused_in_one_line(
-    overwrite: bool, options: dict[str, str], says: str
+    mode: str, options: dict[str, str], says: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=says) as caught:
-        policy(overwrite, **options)
+        policy(mode, **options)
     assert caught.value.code == "BAD_OPTIONS"
     assert "\n" not in caught.value.message

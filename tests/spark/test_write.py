@@ -342,10 +342,9 @@ def test_options_are_parsed_from_pythons_values() -> None:
         "conditions.minRows": 1,
         "encryption": None,
     }
-    options, overwrite = frame_write._parsed("s3://bucket/t/", "overwrite", "k", "parquet", said)
-    assert overwrite
+    options = frame_write._parsed("s3://bucket/t/", "overwrite", "k", "parquet", said)
     text = {"partitionBy": "k", "maxRecordsPerFile": "5", "conditions.minRows": "1"}
-    assert options == parse_options("s3://bucket/t/", text)
+    assert options == parse_options("s3://bucket/t/", text, mode="overwrite")
     assert options.conditions == Conditions(min_rows=1)
 
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from s3commit.spark.job import SparkJob, TaskMessage
     from s3commit.spark.options import Options
 
-MODES: Final = ("error", "errorifexists", "append", "overwrite")
 _QUERY_ID: Final = "sql.streaming.queryId"  # a local property that StreamExecution sets
 _MESSAGE: Final = "message"
 
@@ -81,7 +80,7 @@ def write(
     `JobFailedError` if the job was not committed; `OutcomeUnknownError` after ``commitTimeout``;
     what the tasks raised if they failed for good: then the job is aborted.
     """
-    result = _write(frame, *_parsed(path, mode, partition_by, format, options))
+    result = _write(frame, _parsed(path, mode, partition_by, format, options))
     assert result is not None  # noqa: S101 - a job without rows is committed too
     return result
 
@@ -105,11 +104,11 @@ def batch_writer(
 
     Raises as `write`, which ends the query; restarted, it repeats the same batch.
     """
-    parsed, overwrite = _parsed(path, mode, partition_by, format, options)
+    parsed = _parsed(path, mode, partition_by, format, options)
 
     def write_batch(frame: DataFrame, number: int) -> None:
         key = f"{_query_id(frame) if query is None else query}/{number}"
-        _write(frame, replace(parsed, idempotency_key=key), overwrite, rows_needed=True)
+        _write(frame, replace(parsed, idempotency_key=key), rows_needed=True)
 
     return write_batch
 
@@ -137,33 +136,25 @@ def _parsed(
     partition_by: str | Sequence[str] | None,
     file_format: str,
     more: Mapping[str, Any],
-) -> tuple[Options, bool]:
-    """The options, and whether the mode is ``overwrite``."""
+) -> Options:
+    check_versions()
     from s3commit.spark.options import parse_options  # noqa: PLC0415
 
-    check_versions()
-    if mode not in MODES:
-        raise refused(f"mode {mode!r} is none of {', '.join(MODES)}")
     if file_format != "parquet":
         raise refused(
             f"write writes parquet, not {file_format}: with the jar Spark's own writers write every"
             " format that they have, frame.write.format(...) (docs/guide/native.md)"
         )
-    options = parse_options(path, more)
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
-    conflict = options.conflict or (Conflict.FAIL if mode.startswith("error") else None)
-    columns = columns or options.partition_by
-    return replace(options, partition_by=columns, conflict=conflict), mode == "overwrite"
+    return parse_options(path, more, mode=mode, partition_by=columns)
 
 
-def _write(
-    frame: DataFrame, options: Options, overwrite: bool, *, rows_needed: bool = False
-) -> CommitResult | None:
+def _write(frame: DataFrame, options: Options, *, rows_needed: bool = False) -> CommitResult | None:
     """Write; with ``rows_needed`` a job that would change nothing is aborted, and None returned."""
     from s3commit.spark.job import say  # noqa: PLC0415
 
     check_frame(frame)
-    earlier = earlier_job(options)
+    earlier = earlier_job(options.destination, options.idempotency_key)
     if earlier is not None:  # no task has to run for that
         say(
             f"the data of idempotencyKey {options.idempotency_key!r} was committed by job"
@@ -171,7 +162,7 @@ def _write(
             f" {earlier.typed}"
         )
         return _result(earlier)
-    job = _open(frame, options, overwrite)
+    job = _open(frame, options)
     with job.job as opened:  # aborts the job in an error
         messages = _run(frame, job)
         rows = sum(message.rows for message in messages)
@@ -186,13 +177,15 @@ def _write(
                 raise
             raise JobFailedError(f"{error.message}; {WAY_OUT}", code=NOT_EMPTY) from error
     if result.already_committed:
-        return _result(earlier_job(options) or opened.directory)
+        return _result(
+            earlier_job(options.destination, options.idempotency_key) or opened.directory
+        )
     return _result(opened.directory, result, rows)
 
 
-def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
+def _open(frame: DataFrame, options: Options) -> SparkJob:
     from s3commit.spark.job import open_spark_job  # noqa: PLC0415
-    from s3commit.spark.options import SESSION_SCOPE, Policy, policy_of  # noqa: PLC0415
+    from s3commit.spark.options import SESSION_SCOPE  # noqa: PLC0415
     from s3commit.spark.schema import check_schema  # noqa: PLC0415
     from s3commit.spark.session import obey  # noqa: PLC0415
     from s3commit.writer.who import this_program  # noqa: PLC0415
@@ -202,14 +195,14 @@ def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
     def setting(name: str) -> str | None:
         return settings.get(name, None)
 
-    policy = policy_of(options, overwrite=overwrite, session_scope=setting(SESSION_SCOPE))
+    scope = options.scope_in(setting(SESSION_SCOPE))
     schema = check_schema(frame.schema, options.partition_by)
     # The tasks obey too; what can't be obeyed is refused before they run.
     options = obey(options, schema.data, setting)
-    if policy == Policy(Conflict.FAIL, Scope.DIRECTORY):
+    if (options.conflict, scope) == (Conflict.FAIL, Scope.DIRECTORY):
         refuse_files(options.destination)
     who = this_program(setting("spark.app.id") or "", setting("spark.app.name") or "")
-    return open_spark_job(options, schema, policy, who)
+    return open_spark_job(options, schema, scope, who)
 
 
 def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:

@@ -14,8 +14,6 @@ from s3commit.core.model.locks import key_digest
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from s3commit.spark.options import Options
-
 LEAST: Final = {"pyspark": (3, 5), "pyarrow": (18, 0)}
 # Spark is the cluster's: another one of pip's would cover it, and may not fit its Java part.
 _SOURCES: Final = {
@@ -66,8 +64,8 @@ def check_frame(frame: DataFrame) -> None:
         )
 
 
-def earlier_job(options: Options) -> JobDirectory | None:
-    """The job that has committed the data of ``options.idempotency_key``, if one surely has.
+def earlier_job(destination: Destination, key: str | None) -> JobDirectory | None:
+    """The job that has committed the data of the idempotency key, if one surely has.
 
     By the pipeline's hint, which spares the program to write the data again. Without one, the
     pipeline itself refuses a second job with the key.
@@ -75,10 +73,10 @@ def earlier_job(options: Options) -> JobDirectory | None:
     from s3commit.core.job.idempotency_key import hinted_job  # noqa: PLC0415
     from s3commit.writer.connect import shared_store  # noqa: PLC0415
 
-    if options.idempotency_key is None:
+    if key is None:
         return None
-    store, destination = shared_store(None), options.destination
-    holder = hinted_job(store, destination, key_digest(options.idempotency_key))
+    store = shared_store(None)
+    holder = hinted_job(store, destination, key_digest(key))
     directory = JobDirectory(destination, holder)
     found = holder and store.head(destination.bucket, directory.commits)
     return directory if found else None

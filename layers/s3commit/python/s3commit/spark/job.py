@@ -16,9 +16,9 @@ from pyspark import TaskContext
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import CountedAttempt, JobResult, Who
+from s3commit.core.model.job import CountedAttempt, JobResult, Scope, Who
 from s3commit.spark.files import write_rows
-from s3commit.spark.options import Options, Policy
+from s3commit.spark.options import Options
 from s3commit.spark.schema import WriteSchema
 from s3commit.spark.session import obey
 from s3commit.writer.connect import check_pipeline, shared_client, shared_store
@@ -77,14 +77,14 @@ class SparkJob:
 
 
 def open_spark_job(
-    options: Options, schema: WriteSchema, policy: Policy, who: Who | None = None
+    options: Options, schema: WriteSchema, scope: Scope, who: Who | None = None
 ) -> SparkJob:
     """Start a job for the rows of a DataFrame. Raises as `check_pipeline` and `open_job`."""
     check_pipeline(shared_client(), options.destination)
     job = open_job(
         options.destination.uri,
-        conflict=policy.conflict,
-        scope=policy.scope,
+        conflict=options.conflict,
+        scope=scope,
         partition_by=schema.partition_names,
         conditions=options.conditions,
         idempotency_key=options.idempotency_key,

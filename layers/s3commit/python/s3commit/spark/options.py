@@ -1,4 +1,4 @@
-"""The options of `write`, parsed once into one frozen value, and the policy that they make.
+"""The options of `write`, parsed once into one frozen value.
 
 As Spark's own, names are compared without case, and shown in the spelling of the documentation.
 """
@@ -14,6 +14,7 @@ from s3commit.aws.session import Encryption
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conditions, Conflict, Destination, Scope
+from s3commit.spark.frames import refused
 from s3commit.spark.parquet import CODECS
 from s3commit.writer.job import DEFAULT_COMMIT_TIMEOUT
 from s3commit.writer.transfer import (
@@ -25,6 +26,12 @@ from s3commit.writer.transfer import (
 
 MB: Final = 1024 * 1024
 SESSION_SCOPE: Final = "spark.sql.sources.partitionOverwriteMode"
+MODES: Final = {
+    "error": Conflict.FAIL,
+    "errorifexists": Conflict.FAIL,
+    "append": Conflict.APPEND,
+    "overwrite": Conflict.REPLACE,
+}
 ALGORITHMS: Final = ("AES256", "aws:kms", "aws:kms:dsse")
 KNOWN: Final = (
     "partitionBy",
@@ -56,14 +63,14 @@ class Options:
     """What the user asked for. Sizes are in bytes, times in seconds; None means no limit.
 
     ``compression`` and ``max_records_per_file`` are None where the session may say
-    (`s3commit.spark.session`); 0 records mean no limit, whatever it says. ``conflict`` and
-    ``scope`` are None if the program gives none; `policy_of` decides.
+    (`s3commit.spark.session`, `scope_in`), as is ``scope``; 0 records mean no limit, whatever it
+    says. ``conflict`` is the mode's.
     """
 
     destination: Destination
     compression: str | None = None
     partition_by: tuple[str, ...] = ()
-    conflict: Conflict | None = None
+    conflict: Conflict = Conflict.APPEND
     scope: Scope | None = None
     max_records_per_file: int | None = None
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT
@@ -77,14 +84,33 @@ class Options:
         """The compression that is asked for, else Spark's own default."""
         return self.compression or next(iter(CODECS))
 
+    def scope_in(self, session_scope: str | None) -> Scope:
+        """Where existing files count, by the option, else by the session's setting.
 
-def parse_options(path: str, raw: Mapping[str, object]) -> Options:
+        Spark's own default is all of the destination.
+        """
+        if not self.partition_by or self.conflict is Conflict.APPEND:
+            return Scope.DIRECTORY
+        if self.scope is None and session_scope:
+            return _scope_of(SESSION_SCOPE, session_scope)
+        return self.scope or Scope.DIRECTORY
+
+
+def parse_options(
+    path: str,
+    raw: Mapping[str, object],
+    *,
+    mode: str = "append",
+    partition_by: tuple[str, ...] = (),
+) -> Options:
     """The options of one write to ``path``; None stands for an option that is not given.
 
-    Raises `InvalidInputError` for an option that is not known, for a value out of its range, and
-    for a bad path.
+    Raises `InvalidInputError` for a mode or an option that is not known, for a value out of its
+    range, for options that contradict each other or the mode (``BAD_OPTIONS``), and for a bad path.
     """
-    said = {name.lower(): _text_of(value) for name, value in raw.items() if value is not None}
+    if mode not in MODES:
+        raise refused(f"mode {mode!r} is none of {', '.join(MODES)}")
+    said = {name.lower(): str(value).strip() for name, value in raw.items() if value is not None}
     unknown = sorted(said.keys() - {name.lower() for name in KNOWN})
     if unknown:
         raise InvalidInputError(
@@ -96,12 +122,12 @@ def parse_options(path: str, raw: Mapping[str, object]) -> Options:
         text = said.get(name.lower())
         return default if text is None else parse(name, text)
 
-    return Options(
+    options = Options(
         destination=parse_destination(path),
         compression=given("compression", codec_of, None),
-        partition_by=given("partitionBy", _columns, ()),
-        conflict=given("conflict", _one_of({str(one): one for one in Conflict}), None),
-        scope=given("partitionOverwriteMode", parse_scope, None),
+        partition_by=partition_by or given("partitionBy", _columns, ()),
+        conflict=given("conflict", _one_of({str(one): one for one in Conflict}), MODES[mode]),
+        scope=given("partitionOverwriteMode", _scope_of, None),
         max_records_per_file=given("maxRecordsPerFile", limit_of, None),
         commit_timeout=given("commitTimeout", _seconds, DEFAULT_COMMIT_TIMEOUT),
         idempotency_key=said.get("idempotencykey"),
@@ -120,48 +146,17 @@ def parse_options(path: str, raw: Mapping[str, object]) -> Options:
             given("bucketKey", _one_of({"true": True, "false": False}), None),
         ),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What the job does about files that are there, and in which directories."""
-
-    conflict: Conflict
-    scope: Scope
-
-
-def policy_of(options: Options, *, overwrite: bool, session_scope: str | None = None) -> Policy:
-    """What the write does about files that are there: the mode decides, then the options.
-
-    ``session_scope`` is the session's setting, for who gives no option. Raises
-    `InvalidInputError` (``BAD_OPTIONS``) for options that contradict each other or the mode, in
-    one line that names the way out.
-    """
-    for line, wrong in _contradictions(options, overwrite).items():
-        if wrong:
-            raise InvalidInputError(f"{line}. Nothing was written.", code="BAD_OPTIONS")
-    conflict = Conflict.REPLACE if overwrite else options.conflict or Conflict.APPEND
-    if not options.partition_by or conflict is Conflict.APPEND:
-        return Policy(conflict, Scope.DIRECTORY)
-    scope = options.scope
-    if scope is None:  # Spark's own default is static
-        scope = parse_scope(SESSION_SCOPE, session_scope) if session_scope else Scope.DIRECTORY
-    return Policy(conflict, scope)
-
-
-def _contradictions(options: Options, overwrite: bool) -> dict[str, bool]:
-    said = options.conflict
-    return {
-        f"option conflict={said!s} contradicts mode 'overwrite', which replaces: leave the option"
-        " out, or use mode 'append'": overwrite and said in {Conflict.APPEND, Conflict.FAIL},
-        "option conflict=replace contradicts mode 'append': use mode='overwrite'": (
-            not overwrite and said is Conflict.REPLACE
-        ),
-        "option partitionOverwriteMode=dynamic needs the partitions' columns: give partition_by,"
-        " such as partition_by='dt'": (
-            options.scope is Scope.PARTITION and not options.partition_by
-        ),
-    }
+    if (options.conflict is Conflict.REPLACE) != (mode == "overwrite"):
+        raise refused(
+            f"option conflict={options.conflict} contradicts mode {mode!r}: leave the option out,"
+            " and use mode='append' or mode='overwrite'"
+        )
+    if options.scope is Scope.PARTITION and not options.partition_by:
+        raise refused(
+            "option partitionOverwriteMode=dynamic needs the partitions' columns: give"
+            " partition_by, such as partition_by='dt'"
+        )
+    return options
 
 
 # The values of single options; each raises `InvalidInputError` (``BAD_OPTION``).
@@ -182,7 +177,7 @@ def _one_of(meanings: Mapping[str, _T]) -> Callable[[str, str], _T]:
 codec_of: Final = _one_of(
     {**{name: name for name in CODECS}, "uncompressed": "none", "lz4_raw": "lz4"}
 )
-parse_scope: Final = _one_of({"static": Scope.DIRECTORY, "dynamic": Scope.PARTITION})
+_scope_of: Final = _one_of({"static": Scope.DIRECTORY, "dynamic": Scope.PARTITION})
 
 
 def limit_of(name: str, text: str) -> int:
@@ -229,10 +224,6 @@ def _encryption(
             code="BAD_OPTION",
         )
     return None if algorithm is None else Encryption(algorithm, key_id, bucket_key)
-
-
-def _text_of(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
 
 def _bad(name: str, text: str, wanted: str) -> InvalidInputError:
