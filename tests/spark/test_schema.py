@@ -93,7 +93,7 @@ def test_void_is_refused_where_spark_does_not_read_it(
     [ArrayType(INT), StructType([StructField("x", INT)]), NullType(), DayTimeIntervalType()],
 )
 def test_a_partition_column_without_a_plain_text_is_refused(kind: DataType) -> None:
-    with pytest.raises(InvalidInputError, match="makes no directory name; cast it to string"):
+    with pytest.raises(InvalidInputError, match="cast it"):
         check_schema(schema(("a", INT), ("p", kind)), ("p",))
 
 

@@ -23,8 +23,8 @@ from s3commit.core.model.job import CountedAttempt, PendingFile, PendingSet
 from s3commit.writer.conditional_put import WriterStore, put_own
 from s3commit.writer.connect import shared_store
 from s3commit.writer.environment import Environment
-from s3commit.writer.parts import DEFAULT_CONTENT_TYPE, Target
 from s3commit.writer.stream import PendingUpload
+from s3commit.writer.target import DEFAULT_CONTENT_TYPE, Target
 from s3commit.writer.transfer import Transfer, UploadSettings
 
 _COPIED_BYTES: Final = 1024 * 1024
@@ -94,8 +94,8 @@ class Task:
             self._store,
             Target(self.directory, key, self.task_id, self.attempt_id, content_type),
             self.transfer,
-            rows=rows,
-            environment=self._environment,
+            self._environment,
+            rows,
         )
         with self._lock:
             self._streams[key] = stream
