@@ -25,6 +25,7 @@ from s3commit.spark.frames import (
     refuse_files,
     refused,
 )
+from s3commit.writer.environment import say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -151,8 +152,6 @@ def _parsed(
 
 def _write(frame: DataFrame, options: Options, *, rows_needed: bool = False) -> CommitResult | None:
     """Write; with ``rows_needed`` a job that would change nothing is aborted, and None returned."""
-    from s3commit.spark.job import say  # noqa: PLC0415
-
     check_frame(frame)
     earlier = earlier_job(options.destination, options.idempotency_key)
     if earlier is not None:  # no task has to run for that

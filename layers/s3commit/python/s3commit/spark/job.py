@@ -5,7 +5,6 @@ It is picklable and goes to the tasks; what they return is a `TaskMessage`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -22,6 +21,7 @@ from s3commit.spark.options import Options
 from s3commit.spark.schema import WriteSchema
 from s3commit.spark.session import obey
 from s3commit.writer.connect import check_pipeline, shared_client, shared_store
+from s3commit.writer.environment import say
 from s3commit.writer.job import Job, open_job
 
 CLIENT: Final = "s3commit-spark"
@@ -71,7 +71,8 @@ class SparkJob:
 
     def commit(self, messages: Sequence[TaskMessage]) -> JobResult:
         """Ask for the commit, wait for the outcome, and print it; raises as `Job.commit`."""
-        result = self.job.commit((message.attempt for message in messages), remind=say)
+        attempts = (message.attempt for message in messages)
+        result = self.job.commit(attempts, timeout=self.options.commit_timeout)
         say(summary(result, sum(message.rows for message in messages), self.job.directory))
         return result
 
@@ -92,16 +93,9 @@ def open_spark_job(
         encryption=options.encryption,
         client=CLIENT,
         who=who,
-        commit_timeout=options.commit_timeout,
         store=shared_store(options.encryption),
     )
     return SparkJob(job, options, schema)
-
-
-def say(line: str) -> None:
-    """Print; Spark shows what its Python workers write on the driver's standard error."""
-    sys.stderr.write(f"s3commit: {line}\n")
-    sys.stderr.flush()
 
 
 def summary(result: JobResult, rows: int, directory: JobDirectory) -> str:
