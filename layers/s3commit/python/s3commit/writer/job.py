@@ -62,7 +62,7 @@ DEFAULT_COMMIT_TIMEOUT: Final = MAX_WAIT_SECONDS + 900.0
 Choice = TypeVar("Choice", Conflict, Scope)
 
 
-@dataclass(slots=True)
+@dataclass
 class Job:
     """One write to one destination; made by `open_job`.
 
@@ -161,12 +161,8 @@ class Job:
                 " task.finish() returned"
             )
 
-    def __getstate__(self) -> tuple[Any, ...]:
-        return (self.spec, self.settings, self.encryption, self.environment)
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.spec, self.settings, self.encryption, self.environment = state
-        self._store, self._asked = None, False
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_store": None}
 
     def _connected(self) -> WriterStore:
         if self._store is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -177,24 +178,20 @@ class Task:
             self.abort()
             raise
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Any, ...]:
         if self._streams or self._ended:
             raise TypeError(
                 f"task {self.task_id} has begun and can not be pickled: send it before its first"
                 " file is opened, or send its job and make the task there"
             )
-        return {
-            "directory": self.directory,
-            "task_id": self.task_id,
-            "attempt_id": self.attempt_id,
-            "settings": self.transfer.settings,
-            "environment": self._environment,
-            "encryption": self.encryption,
-            "task_count": self.task_count,
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(store=None, **state)  # type: ignore[misc]
+        again = partial(
+            Task,
+            settings=self.transfer.settings,
+            environment=self._environment,
+            encryption=self.encryption,
+            task_count=self.task_count,
+        )
+        return again, (self.directory, self.task_id, self.attempt_id, None)
 
     @property
     def _store(self) -> WriterStore:
