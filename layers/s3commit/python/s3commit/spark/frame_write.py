@@ -196,7 +196,6 @@ def _open(frame: DataFrame, options: Options) -> SparkJob:
 
     scope = options.scope_in(setting(SESSION_SCOPE))
     schema = check_schema(frame.schema, options.partition_by)
-    # The tasks obey too; what can't be obeyed is refused before they run.
     options = obey(options, schema.data, setting)
     if (options.conflict, scope) == (Conflict.FAIL, Scope.DIRECTORY):
         refuse_files(options.destination)
@@ -225,9 +224,12 @@ def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
 def _task(job: SparkJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow  # noqa: PLC0415
+        from pyspark import TaskContext  # noqa: PLC0415
 
+        context = TaskContext.get()
+        assert context is not None  # noqa: S101 - every task has one
         try:
-            message = job.write_task(batches)
+            message = job.write(batches, context.partitionId(), context.taskAttemptId())
         except S3CommitError as error:
             # Without its traceback: Spark Connect hands on the first 2 KB of that alone.
             raise error.with_traceback(None) from None

@@ -6,20 +6,17 @@ It is picklable and goes to the tasks; what they return is a `TaskMessage`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-from pyspark import TaskContext
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.amounts import amount, many
-from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import CountedAttempt, JobResult, Scope, Who
 from s3commit.spark.files import write_rows
 from s3commit.spark.options import Options
 from s3commit.spark.schema import WriteSchema
-from s3commit.spark.session import obey
 from s3commit.writer.connect import check_pipeline, shared_client, shared_store
 from s3commit.writer.environment import say
 from s3commit.writer.job import Job, open_job
@@ -58,16 +55,6 @@ class SparkJob:
             for error in task.abort():
                 say(f"an upload of task {partition} could not be aborted yet: {error}")
             raise
-
-    def write_task(self, batches: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """`write` the partition of the Spark task that this process runs, as its session says."""
-        context = TaskContext.get()
-        if context is None:
-            raise S3CommitError("this runs in the tasks of Spark alone", code="NO_TASK")
-        options = obey(self.options, self.schema.data, context.getLocalProperty)
-        job = replace(self.job, encryption=options.encryption, _store=None)
-        write = replace(self, job=job, options=options).write
-        return write(batches, context.partitionId(), context.taskAttemptId())
 
     def commit(self, messages: Sequence[TaskMessage]) -> JobResult:
         """Ask for the commit, wait for the outcome, and print it; raises as `Job.commit`."""

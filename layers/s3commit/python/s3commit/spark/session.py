@@ -1,7 +1,7 @@
 """Settings of the session that Spark's own writer obeys: obeyed here as well, or refused in a line.
 
-A session's settings reach its tasks as local properties, and its program by ``spark.conf``. Those
-that a cluster has in ``core-site.xml`` alone are seen by neither.
+The program reads them by ``spark.conf``, and its tasks get the options that they make. Those that a
+cluster has in ``core-site.xml`` alone are not seen.
 """
 
 from __future__ import annotations
