@@ -55,10 +55,8 @@ class DataFile:
         self._layout = layout
         self._counter = counter
         self._batches: list[pa.RecordBatch] = []
-        self._output: Output | None = None
-        self._sink: Sink | None = None
+        self._sink = Sink()
         self._writer: parquet.ParquetWriter | None = None
-        self._cut = False
 
     def append(self, rows: pa.RecordBatch) -> None:
         """Keep ``rows`` until the next row group."""
@@ -66,14 +64,11 @@ class DataFile:
         self.rows += rows.num_rows
         self.waiting += rows.nbytes
 
-    def open(self) -> Sink:
+    def open(self) -> Output:
         """Start the upload, unless it is open: one request."""
-        if self._sink is None:
-            self._output = self._layout.open(self.directory, self._counter)
-            self._sink = Sink(self._output)
-            if self._cut:  # meanwhile
-                self._sink.cut()
-        return self._sink
+        if self._sink.output is None:
+            self._sink.output = self._layout.open(self.directory, self._counter)
+        return self._sink.output
 
     def flush(self) -> None:
         """Encode all rows that wait, as one row group."""
@@ -86,22 +81,21 @@ class DataFile:
         """Encode the rest, write the footer and seal the output."""
         self.flush()
         self._open_writer(None).close()
-        if not self._cut:
-            assert self._output is not None  # noqa: S101 - the writer has opened it
-            self._output.rows = self.rows
-            self._output.seal()
+        if not self._sink.is_cut:
+            output = self.open()
+            output.rows = self.rows
+            output.seal()
 
     def _open_writer(self, first: pa.Table | None) -> parquet.ParquetWriter:
         if self._writer is None:
+            self.open()
             schema, codec = self._layout.schema, self._layout.codec
-            self._writer = open_writer(self.open(), schema, codec, first)
+            self._writer = open_writer(self._sink, schema, codec, first)
         return self._writer
 
     def discard(self) -> None:
         """Write nothing more to the output, which the task aborts; from any thread."""
-        self._cut = True
-        if self._sink is not None:
-            self._sink.cut()
+        self._sink.cut()
 
 
 class TaskFiles:
