@@ -33,18 +33,15 @@ with s3commit.open_job({uri!r}) as job:
 # What `write` does, in one process: a job, a task, the commit.
 SPARK = """
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.types import LongType, StructField, StructType
 from s3commit.spark.job import open_spark_job
-from s3commit.spark.options import parse_options, policy_of
+from s3commit.spark.options import parse_options
 from s3commit.spark.schema import check_schema
 
 options = parse_options({uri!r}, {{}})
 schema = check_schema(StructType([StructField("id", LongType())]), ())
-job = open_spark_job(options, schema, policy_of(options, overwrite=False))
-TaskContext._taskContext = context = object.__new__(TaskContext)
-context._partitionId, context._taskAttemptId, context._localProperties = 0, 0, {{}}
-message = job.write_task(iter([pa.record_batch({{"id": [1, 2, 3]}})]))
+job = open_spark_job(options, schema, options.scope_in(None))
+message = job.write(iter([pa.record_batch({{"id": [1, 2, 3]}})]), 0, 0)
 job.commit([message])
 print(message.rows, "rows")
 """

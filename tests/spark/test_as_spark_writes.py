@@ -134,6 +134,8 @@ TYPED_PARTITIONS = {
     "double": "element_at(array(1D, 0.1D, 1e7D, 1.5e-5D, double('nan')), cast(id as int) + 1)",
     "float": "element_at(array(1F, 0.1F, 3.4e38F, float('-inf'), 1e-3F), cast(id as int) + 1)",
     "binary": "cast('a/b' as binary)",
+    "bytes": "x'61ff'",
+    "far": "date'12345-01-01'",
 }
 
 

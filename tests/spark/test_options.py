@@ -9,7 +9,7 @@ import pytest
 from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conditions, Conflict, Scope
-from s3commit.spark.options import KNOWN, MB, Options, Policy, parse_options, policy_of
+from s3commit.spark.options import KNOWN, MB, Options, parse_options
 
 PATH = "s3://bucket/prefix"
 
@@ -22,8 +22,8 @@ def test_a_path_alone_gives_the_documented_defaults() -> None:
     options = parse()
     assert options.destination.uri == "s3://bucket/prefix/"
     assert options.codec == "snappy"
-    assert (options.conflict, options.scope) == (None, None)
-    assert (options.max_records_per_file, options.target_file_bytes) == (None, None)
+    assert (options.conflict, options.scope) == (Conflict.APPEND, None)
+    assert options.max_records_per_file is None
 
 
 def test_names_are_compared_without_case_as_spark_lowers_them() -> None:
@@ -35,29 +35,28 @@ def test_names_are_compared_without_case_as_spark_lowers_them() -> None:
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("1048576", MB), ("1MB", MB), ("2m", 2 * MB), ("1 MiB", MB), ("3gb", 3072 * MB)],
+    [("8388608", 8 * MB), ("8MB", 8 * MB), ("16m", 16 * MB), ("3gb", 3072 * MB), ("1G", 1024 * MB)],
 )
 def test_sizes_are_powers_of_1024(text: str, size: int) -> None:
-    assert parse(targetFileBytes=text).target_file_bytes == size
+    assert parse(partSize=text).uploads.parts.first == size
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("600", 600), ("90s", 90), ("10m", 600), ("1.5h", 5400), ("5 min", 300)]
+    ("text", "seconds"), [("600", 600), ("90s", 90), ("10m", 600), ("2h", 7200), ("5min", 300)]
 )
 def test_times_are_seconds_unless_they_say_otherwise(text: str, seconds: float) -> None:
     assert parse(commitTimeout=text).commit_timeout == seconds
 
 
 def test_zero_means_no_limit_as_for_sparks_own_option() -> None:
-    options = parse(maxRecordsPerFile="0", targetFileBytes="0")
-    assert (options.max_records_per_file, options.target_file_bytes) == (0, None)
+    assert parse(maxRecordsPerFile="0").max_records_per_file == 0
 
 
-def test_an_unknown_option_is_refused_with_a_guess_and_the_known_ones() -> None:
+def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidInputError) as caught:
         parse(partitionedby="dt")
     assert caught.value.code == "UNKNOWN_OPTION"
-    assert "'partitionedby'. Did you mean 'partitionBy'?" in caught.value.message
+    assert "no option 'partitionedby'" in caught.value.message
     for name in KNOWN:
         assert name in caught.value.message
 
@@ -68,7 +67,9 @@ def test_every_option_is_in_the_reference() -> None:
 
 
 def test_a_condition_that_does_not_exist_is_an_unknown_option() -> None:
-    with pytest.raises(InvalidInputError, match=r"Did you mean 'conditions.minRows'"):
+    with pytest.raises(
+        InvalidInputError, match=r"no option 'conditions\.minrow'.*conditions\.minRows"
+    ):
         parse(**{"conditions.minrow": "1"})
 
 
@@ -80,15 +81,14 @@ def test_a_condition_that_does_not_exist_is_an_unknown_option() -> None:
         ("partitionOverwriteMode", "both", "static, dynamic"),
         ("partitionBy", "dt,,hour", "dt,hour"),
         ("maxRecordsPerFile", "many", "a whole number"),
-        ("targetFileBytes", "100KB", "at least 1MB"),
-        ("targetFileBytes", "100 parsecs", "128MB"),
         ("commitTimeout", "soon", "10m"),
         ("commitTimeout", "0", "10m"),
-        ("partSize", "1MB", "5MB to 5GB"),
-        ("threads", "0", "a whole number from 1"),
+        ("partSize", "0", "128MB"),
+        ("partSize", "8 MiB", "128MB"),
+        ("partSize", "100 parsecs", "128MB"),
+        ("threads", "0", "0 is not between 1 and 256"),
         ("bucketKey", "perhaps", "true, false"),
         ("encryption", "ROT13", "aws:kms"),
-        ("idempotencyKey", "", "1 to 1024"),
         ("conditions.minRows", "x", "a whole number"),
     ],
 )
@@ -109,6 +109,8 @@ def test_uploads_and_their_encryption_are_options_too() -> None:
     )
     with pytest.raises(InvalidInputError, match="encryption='aws:kms'"):
         parse(encryptionKeyId="alias/lake")
+    with pytest.raises(InvalidInputError, match="part size 1048576 is not between 5242880 and"):
+        parse(partSize="1MB")
 
 
 def test_conditions_are_checked_together() -> None:
@@ -127,36 +129,42 @@ def test_a_path_that_is_no_destination_is_refused(path: str) -> None:
 # What the write does about files that are there.
 
 
-def policy(overwrite: bool, **options: str) -> Policy:
-    return policy_of(parse(**options), overwrite=overwrite)
+def policy(mode: str, session: str | None = None, **said: str) -> tuple[Conflict, Scope]:
+    options = parse_options(PATH, said, mode=mode)
+    return options.conflict, options.scope_in(session)
 
 
 def test_the_mode_goes_first_then_options_then_the_session() -> None:
     whole, parts = Scope.DIRECTORY, Scope.PARTITION
-    assert policy(False) == Policy(Conflict.APPEND, whole)
-    assert policy(True) == Policy(Conflict.REPLACE, whole)
-    assert policy(True, partitionby="k") == Policy(Conflict.REPLACE, whole)
-    assert policy(True, partitionby="k", partitionoverwritemode="dynamic").scope is parts
-    assert policy(True, partitionby="k", partitionoverwritemode="static").scope is whole
-    assert policy(False, conflict="fail", partitionby="k") == Policy(Conflict.FAIL, whole)
-    by_k, static = parse(partitionby="k"), parse(partitionby="k", partitionoverwritemode="static")
-    assert policy_of(by_k, overwrite=True, session_scope="Dynamic").scope is parts
-    assert policy_of(static, overwrite=True, session_scope="dynamic").scope is whole
+    assert policy("append", "dynamic", partitionby="k") == (Conflict.APPEND, whole)
+    assert policy("overwrite", "dynamic") == (Conflict.REPLACE, whole)
+    assert policy("overwrite", partitionby="k") == (Conflict.REPLACE, whole)
+    assert policy("error") == policy("errorifexists") == (Conflict.FAIL, whole)
+    dynamic = {"partitionby": "k", "partitionoverwritemode": "dynamic"}
+    static = {"partitionby": "k", "partitionoverwritemode": "static"}
+    assert policy("overwrite", **dynamic) == (Conflict.REPLACE, parts)
+    assert policy("error", **dynamic) == (Conflict.FAIL, parts)
+    assert policy("overwrite", **static) == (Conflict.REPLACE, whole)
+    assert policy("append", conflict="fail", partitionby="k") == (Conflict.FAIL, whole)
+    assert policy("error", conflict="append") == (Conflict.APPEND, whole)
+    assert policy("overwrite", conflict="replace") == (Conflict.REPLACE, whole)
+    assert policy("overwrite", "Dynamic", partitionby="k") == (Conflict.REPLACE, parts)
+    assert policy("overwrite", "dynamic", **static) == (Conflict.REPLACE, whole)
 
 
 @pytest.mark.parametrize(
-    ("overwrite", "options", "says"),
+    ("mode", "options", "says"),
     [
-        (True, {"conflict": "append"}, "conflict=append contradicts mode 'overwrite'"),
-        (True, {"conflict": "fail"}, "leave the option out, or use mode 'append'"),
-        (False, {"conflict": "replace"}, "use mode='overwrite'"),
-        (True, {"partitionoverwritemode": "dynamic"}, "give partition_by"),
+        ("overwrite", {"conflict": "append"}, "conflict=append contradicts mode 'overwrite'"),
+        ("overwrite", {"conflict": "fail"}, "leave the option out, and use mode='append'"),
+        ("append", {"conflict": "replace"}, "contradicts mode 'append'.* mode='overwrite'"),
+        ("overwrite", {"partitionoverwritemode": "dynamic"}, "give partition_by"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused_in_one_line(
-    overwrite: bool, options: dict[str, str], says: str
+    mode: str, options: dict[str, str], says: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=says) as caught:
-        policy(overwrite, **options)
+        policy(mode, **options)
     assert caught.value.code == "BAD_OPTIONS"
     assert "\n" not in caught.value.message

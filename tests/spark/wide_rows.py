@@ -31,7 +31,7 @@ def batches(megabytes: int, partitions: int) -> Iterator[pa.RecordBatch]:
     count = megabytes * MB // (ROWS * WIDTH)
     for number in range(count):
         text = pa.py_buffer(source.randbytes(ROWS * WIDTH // 2).hex().encode())
-        keys = pa.array([number * partitions // count] * ROWS, pa.int32())
+        keys = pa.array([str(number * partitions // count)] * ROWS)
         texts = pa.StringArray.from_buffers(ROWS, offsets, text)
         yield pa.record_batch({"text": texts, "k": keys})
 

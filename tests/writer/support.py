@@ -16,8 +16,8 @@ from s3commit.core.model.job import CountedAttempt, Destination, JobResult, Outc
 from s3commit.core.ports.objects import ObjectReader, ObjectStore, UploadStarter
 from s3commit.writer.environment import Environment
 from s3commit.writer.job import Job
-from s3commit.writer.parts import Target
 from s3commit.writer.stream import PendingUpload
+from s3commit.writer.target import Target
 from s3commit.writer.transfer import MIB, PartSizes, Transfer, UploadSettings
 from tests.fakes.store import MemoryObjectStore
 
@@ -82,7 +82,7 @@ def stream_on(
         store,
         Target(JobDirectory(Destination(BUCKET, ""), JOB), key, "t", "a"),
         transfer or small(),
-        environment=environment or ScriptedEnvironment(),
+        environment or ScriptedEnvironment(),
     )
 
 

@@ -147,7 +147,7 @@ def test_i4_ctrl_c_while_parts_are_sent_aborts_the_task(
     def interrupt() -> None:
         time.sleep(0.05)  # until the main thread waits: a signal just before does not wake it
         ctrl_c()
-        assert file._parts.stopped.wait(30)  # a part on its way is waited for
+        assert file._stopped.wait(30)  # a part on its way is waited for
 
     plan.run_before("upload_part", interrupt, nth=2)
     with pytest.raises(KeyboardInterrupt), task, file:

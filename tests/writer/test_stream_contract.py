@@ -16,7 +16,7 @@ from typing import cast
 import pytest
 
 from s3commit.core.model.errors import AccessError, S3CommitError, TransientError
-from s3commit.writer.parts import StreamClosedError
+from s3commit.writer.target import StreamClosedError
 from tests.fakes.faults import FaultPlan, Predicate
 from tests.fakes.store import MemoryObjectStore
 from tests.writer.support import (
@@ -280,7 +280,7 @@ def test_i4_a4_abort_during_close_makes_close_fail_and_leaves_nothing(
     closing = beside(stream.close)
     assert gate.entered.wait(30)
     aborting = beside(stream.abort)
-    assert stream._parts.stopped.wait(30)
+    assert stream._stopped.wait(30)
     gate.opened.set()
     with pytest.raises(S3CommitError) as caught:
         closing.result(30)

@@ -35,14 +35,13 @@ OPENERS: Final = 4
 class Layout:
     """What the files of a task look like; ``open`` starts the ``counter``-th of a directory.
 
-    ``max_records`` and ``target_bytes`` (of encoded data) are limits of a file, None for none.
+    ``max_records`` is the limit of a file, None for none.
     """
 
     open: Callable[[str, int], Output]
     schema: pa.Schema
     codec: str
     max_records: int | None = None
-    target_bytes: int | None = None
     row_group_bytes: int = ROW_GROUP_BYTES
 
 
@@ -56,15 +55,8 @@ class DataFile:
         self._layout = layout
         self._counter = counter
         self._batches: list[pa.RecordBatch] = []
-        self._output: Output | None = None
-        self._sink: Sink | None = None
+        self._sink = Sink()
         self._writer: parquet.ParquetWriter | None = None
-        self._cut = False
-
-    @property
-    def written(self) -> int:
-        """The encoded bytes so far."""
-        return self._sink.size if self._sink else 0
 
     def append(self, rows: pa.RecordBatch) -> None:
         """Keep ``rows`` until the next row group."""
@@ -72,14 +64,11 @@ class DataFile:
         self.rows += rows.num_rows
         self.waiting += rows.nbytes
 
-    def open(self) -> Sink:
+    def open(self) -> Output:
         """Start the upload, unless it is open: one request."""
-        if self._sink is None:
-            self._output = self._layout.open(self.directory, self._counter)
-            self._sink = Sink(self._output)
-            if self._cut:  # meanwhile
-                self._sink.cut()
-        return self._sink
+        if self._sink.output is None:
+            self._sink.output = self._layout.open(self.directory, self._counter)
+        return self._sink.output
 
     def flush(self) -> None:
         """Encode all rows that wait, as one row group."""
@@ -92,22 +81,21 @@ class DataFile:
         """Encode the rest, write the footer and seal the output."""
         self.flush()
         self._open_writer(None).close()
-        if not self._cut:
-            assert self._output is not None  # noqa: S101 - the writer has opened it
-            self._output.rows = self.rows
-            self._output.seal()
+        if not self._sink.is_cut:
+            output = self.open()
+            output.rows = self.rows
+            output.seal()
 
     def _open_writer(self, first: pa.Table | None) -> parquet.ParquetWriter:
         if self._writer is None:
+            self.open()
             schema, codec = self._layout.schema, self._layout.codec
-            self._writer = open_writer(self.open(), schema, codec, first)
+            self._writer = open_writer(self._sink, schema, codec, first)
         return self._writer
 
     def discard(self) -> None:
         """Write nothing more to the output, which the task aborts; from any thread."""
-        self._cut = True
-        if self._sink is not None:
-            self._sink.cut()
+        self._sink.cut()
 
 
 class TaskFiles:
@@ -122,8 +110,6 @@ class TaskFiles:
         self._layout = layout
         self._file: DataFile | None = None
         self._counters: Counter[str] = Counter()
-        # Encoded bytes per Arrow byte; 1 until a row group has been written.
-        self._ratio = 1.0
         self._closing: set[DataFile] = set()
         self._held = 0  # Arrow bytes of those
         self._error: BaseException | None = None
@@ -143,7 +129,11 @@ class TaskFiles:
                 room = min(room, self._layout.max_records - file.rows)
             file.append(rows.slice(start, room))
             start += room
-            self._settle(file)
+            if file.rows == self._layout.max_records:
+                self._close()
+            elif file.waiting >= self._layout.row_group_bytes:
+                with self._encoding:
+                    file.flush()
 
     def opened(self, directory: str) -> DataFile:
         """The directory's open file; that of another directory is closed."""
@@ -169,26 +159,6 @@ class TaskFiles:
             file.discard()
         self._file = None
         self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def _settle(self, file: DataFile) -> None:
-        """Write a row group or end the file, if a limit says so."""
-        target = self._layout.target_bytes
-        if file.rows == self._layout.max_records:
-            self._close()
-        elif target is not None and file.written + file.waiting * self._ratio >= target:
-            self._flush(file)
-            # A tenth short is near enough: a last sliver of a row group would cost readers more.
-            if file.written >= 0.9 * target:
-                self._close()
-        elif file.waiting >= self._layout.row_group_bytes:
-            self._flush(file)
-
-    def _flush(self, file: DataFile) -> None:
-        before, waiting = file.written, file.waiting
-        with self._encoding:
-            file.flush()
-        if waiting >= MB:
-            self._ratio = (file.written - before) / waiting
 
     def _close(self) -> None:
         """Hand the open file to the background; waits while too many bytes are there already."""
@@ -243,8 +213,8 @@ def write_rows(
             return task.open(directory + name)
 
         with_metadata = data.with_metadata(schema.parquet_metadata)
-        limits = options.max_records_per_file or None, options.target_file_bytes
-        return TaskFiles(Layout(open_output, with_metadata, options.codec, *limits))
+        limit = options.max_records_per_file or None
+        return TaskFiles(Layout(open_output, with_metadata, options.codec, limit))
 
     try:
         for batch in batches:

@@ -18,13 +18,14 @@ from s3commit.core.model.job import Conflict, JobResult, Scope
 from s3commit.spark.frames import (
     NOT_EMPTY,
     WAY_OUT,
+    arranged,
     check_frame,
     check_versions,
-    described,
+    earlier_job,
     refuse_files,
     refused,
-    sorted_by,
 )
+from s3commit.writer.environment import say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from s3commit.spark.job import SparkJob, TaskMessage
     from s3commit.spark.options import Options
 
-MODES: Final = ("error", "errorifexists", "append", "overwrite")
 _QUERY_ID: Final = "sql.streaming.queryId"  # a local property that StreamExecution sets
 _MESSAGE: Final = "message"
 
@@ -45,8 +45,7 @@ class CommitResult:
 
     ``replaced`` counts the older files that were removed. ``manifest`` is the list of the
     committed files. ``already_committed``: an earlier job with the same idempotency key has
-    committed the data, this one added nothing, and ``job_id`` and ``manifest`` are the earlier's;
-    ``gone`` of its files are no longer there, since another write has replaced them for example.
+    committed the data, this one added nothing, and ``job_id`` and ``manifest`` are the earlier's.
     """
 
     job_id: str
@@ -57,7 +56,6 @@ class CommitResult:
     replaced: int
     manifest: str
     already_committed: bool = False
-    gone: int = 0
 
 
 def write(
@@ -83,7 +81,7 @@ def write(
     `JobFailedError` if the job was not committed; `OutcomeUnknownError` after ``commitTimeout``;
     what the tasks raised if they failed for good: then the job is aborted.
     """
-    result = _write(frame, *_parsed(path, mode, partition_by, format, options))
+    result = _write(frame, _parsed(path, mode, partition_by, format, options))
     assert result is not None  # noqa: S101 - a job without rows is committed too
     return result
 
@@ -107,11 +105,11 @@ def batch_writer(
 
     Raises as `write`, which ends the query; restarted, it repeats the same batch.
     """
-    parsed, overwrite = _parsed(path, mode, partition_by, format, options)
+    parsed = _parsed(path, mode, partition_by, format, options)
 
     def write_batch(frame: DataFrame, number: int) -> None:
         key = f"{_query_id(frame) if query is None else query}/{number}"
-        _write(frame, replace(parsed, idempotency_key=key), overwrite, rows_needed=True)
+        _write(frame, replace(parsed, idempotency_key=key), rows_needed=True)
 
     return write_batch
 
@@ -139,45 +137,33 @@ def _parsed(
     partition_by: str | Sequence[str] | None,
     file_format: str,
     more: Mapping[str, Any],
-) -> tuple[Options, bool]:
-    """The options, and whether the mode is ``overwrite``."""
+) -> Options:
+    check_versions()
     from s3commit.spark.options import parse_options  # noqa: PLC0415
 
-    check_versions()
-    if mode not in MODES:
-        raise refused(f"mode {mode!r} is none of {', '.join(MODES)}")
     if file_format != "parquet":
         raise refused(
             f"write writes parquet, not {file_format}: with the jar Spark's own writers write every"
             " format that they have, frame.write.format(...) (docs/guide/native.md)"
         )
-    options = parse_options(path, more)
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
-    conflict = options.conflict or (Conflict.FAIL if mode.startswith("error") else None)
-    columns = columns or options.partition_by
-    return replace(options, partition_by=columns, conflict=conflict), mode == "overwrite"
+    return parse_options(path, more, mode=mode, partition_by=columns)
 
 
-def _write(
-    frame: DataFrame, options: Options, overwrite: bool, *, rows_needed: bool = False
-) -> CommitResult | None:
+def _write(frame: DataFrame, options: Options, *, rows_needed: bool = False) -> CommitResult | None:
     """Write; with ``rows_needed`` a job that would change nothing is aborted, and None returned."""
-    from s3commit.spark.earlier import Earlier, earlier_job  # noqa: PLC0415
-    from s3commit.spark.job import say  # noqa: PLC0415
-
     check_frame(frame)
-    earlier = earlier_job(options)
+    earlier = earlier_job(options.destination, options.idempotency_key)
     if earlier is not None:  # no task has to run for that
-        job_id, uri = earlier.directory.job_id, earlier.directory.typed
         say(
-            f"the data of idempotencyKey {options.idempotency_key!r} was committed by job {job_id};"
-            f" nothing was run, and nothing is added; see: s3commit show {uri}{earlier.warning}"
+            f"the data of idempotencyKey {options.idempotency_key!r} was committed by job"
+            f" {earlier.job_id}; nothing was run, and nothing is added; see: s3commit show"
+            f" {earlier.typed}"
         )
-        return _result(earlier.directory, gone=earlier.gone)
-    job = _open(frame, options, overwrite)
+        return _result(earlier)
+    job = _open(frame, options)
     with job.job as opened:  # aborts the job in an error
-        with described(frame.sparkSession, f"s3commit: write {options.destination.uri}"):
-            messages = _run(frame, job)
+        messages = _run(frame, job)
         rows = sum(message.rows for message in messages)
         spec = opened.spec
         if rows_needed and not rows and spec.conflict is Conflict.APPEND and not spec.conditions:
@@ -190,14 +176,15 @@ def _write(
                 raise
             raise JobFailedError(f"{error.message}; {WAY_OUT}", code=NOT_EMPTY) from error
     if result.already_committed:
-        earlier = earlier_job(options) or Earlier(opened.directory)
-        return _result(earlier.directory, gone=earlier.gone)
+        return _result(
+            earlier_job(options.destination, options.idempotency_key) or opened.directory
+        )
     return _result(opened.directory, result, rows)
 
 
-def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
+def _open(frame: DataFrame, options: Options) -> SparkJob:
     from s3commit.spark.job import open_spark_job  # noqa: PLC0415
-    from s3commit.spark.options import SESSION_SCOPE, Policy, policy_of  # noqa: PLC0415
+    from s3commit.spark.options import SESSION_SCOPE  # noqa: PLC0415
     from s3commit.spark.schema import check_schema  # noqa: PLC0415
     from s3commit.spark.session import obey  # noqa: PLC0415
     from s3commit.writer.who import this_program  # noqa: PLC0415
@@ -207,21 +194,20 @@ def _open(frame: DataFrame, options: Options, overwrite: bool) -> SparkJob:
     def setting(name: str) -> str | None:
         return settings.get(name, None)
 
-    policy = policy_of(options, overwrite=overwrite, session_scope=setting(SESSION_SCOPE))
+    scope = options.scope_in(setting(SESSION_SCOPE))
     schema = check_schema(frame.schema, options.partition_by)
-    # The tasks obey too; what can't be obeyed is refused before they run.
     options = obey(options, schema.data, setting)
-    if policy == Policy(Conflict.FAIL, Scope.DIRECTORY):
+    if (options.conflict, scope) == (Conflict.FAIL, Scope.DIRECTORY):
         refuse_files(options.destination)
     who = this_program(setting("spark.app.id") or "", setting("spark.app.name") or "")
-    return open_spark_job(options, schema, policy, who)
+    return open_spark_job(options, schema, scope, who)
 
 
 def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
     """Run the tasks; the messages of those attempts that Spark counts, one of each task."""
     try:
         rows = (
-            sorted_by(frame, job.schema.partition_names)
+            arranged(frame, job.schema.partition_names)
             .mapInArrow(_task(job), f"{_MESSAGE} binary")
             .collect()
         )
@@ -238,9 +224,12 @@ def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
 def _task(job: SparkJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow  # noqa: PLC0415
+        from pyspark import TaskContext  # noqa: PLC0415
 
+        context = TaskContext.get()
+        assert context is not None  # noqa: S101 - every task has one
         try:
-            message = job.write_task(batches)
+            message = job.write(batches, context.partitionId(), context.taskAttemptId())
         except S3CommitError as error:
             # Without its traceback: Spark Connect hands on the first 2 KB of that alone.
             raise error.with_traceback(None) from None
@@ -260,7 +249,7 @@ def _own_error(error: Exception) -> S3CommitError | None:
 
 
 def _result(
-    directory: JobDirectory, result: JobResult | None = None, rows: int = 0, gone: int = 0
+    directory: JobDirectory, result: JobResult | None = None, rows: int = 0
 ) -> CommitResult:
     """What ``directory``'s job has committed; without a result it is an earlier one."""
     return CommitResult(
@@ -272,5 +261,4 @@ def _result(
         replaced=result.replaced if result else 0,
         manifest=f"s3://{directory.bucket}/{directory.commits}",
         already_committed=result is None,
-        gone=gone,
     )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from s3commit.core.formats.layout import is_data
+from s3commit.core.formats.layout import JobDirectory, is_data
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.job import Destination
+from s3commit.core.model.locks import key_digest
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 LEAST: Final = {"pyspark": (3, 5), "pyarrow": (18, 0)}
 # Spark is the cluster's: another one of pip's would cover it, and may not fit its Java part.
@@ -24,7 +24,6 @@ _SOURCES: Final = {
 NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"
 LOOKED_AT: Final = 5_000  # objects: five pages of a listing
 WAY_OUT: Final = "give mode='append' to add files, or mode='overwrite' to replace those"
-_DESCRIPTION: Final = "spark.job.description"
 
 
 class WrongPythonError(S3CommitError):
@@ -65,6 +64,24 @@ def check_frame(frame: DataFrame) -> None:
         )
 
 
+def earlier_job(destination: Destination, key: str | None) -> JobDirectory | None:
+    """The job that has committed the data of the idempotency key, if one surely has.
+
+    By the pipeline's hint, which spares the program to write the data again. Without one, the
+    pipeline itself refuses a second job with the key.
+    """
+    from s3commit.core.job.idempotency_key import hinted_job  # noqa: PLC0415
+    from s3commit.writer.connect import shared_store  # noqa: PLC0415
+
+    if key is None:
+        return None
+    store = shared_store(None)
+    holder = hinted_job(store, destination, key_digest(key))
+    directory = JobDirectory(destination, holder)
+    found = holder and store.head(destination.bucket, directory.commits)
+    return directory if found else None
+
+
 def refuse_files(destination: Destination) -> None:
     """Raise `InvalidInputError` if a data file is there: better now than after the last task.
 
@@ -86,31 +103,17 @@ def refuse_files(destination: Destination) -> None:
         )
 
 
-@contextmanager
-def described(spark: SparkSession, text: str) -> Iterator[None]:
-    """Let Spark's UI show ``text`` for the jobs of the block, unless the program describes them."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415
+def arranged(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The rows in the order of their directories, so that each task has one file open.
 
-    try:
-        context = spark.sparkContext
-    except PySparkException:  # Spark Connect, which has no descriptions
-        yield
-        return
-    if context.getLocalProperty(_DESCRIPTION):
-        yield
-        return
-    context.setLocalProperty(_DESCRIPTION, text)
-    try:
-        yield
-    finally:
-        context.setLocalProperty(_DESCRIPTION, None)  # type: ignore[arg-type]
-
-
-def sorted_by(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    """The rows in the order of their directories, so that each task has one file open."""
-    if not names or _is_sorted(frame, names):
+    The partition columns ``names`` are texts, cast by Spark as for its own directories' names.
+    """
+    if not names:
         return frame
-    return frame.sortWithinPartitions(*(f"`{name.replace('`', '``')}`" for name in names))
+    quoted = {name: f"`{name.replace('`', '``')}`" for name in names}
+    if not _is_sorted(frame, names):
+        frame = frame.sortWithinPartitions(*quoted.values())
+    return frame.withColumns({name: frame[text].cast("string") for name, text in quoted.items()})
 
 
 def _is_sorted(frame: DataFrame, names: Sequence[str]) -> bool:

@@ -5,23 +5,20 @@ It is picklable and goes to the tasks; what they return is a `TaskMessage`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-from pyspark import TaskContext
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.amounts import amount, many
-from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import CountedAttempt, JobResult, Who
+from s3commit.core.model.job import CountedAttempt, JobResult, Scope, Who
 from s3commit.spark.files import write_rows
-from s3commit.spark.options import Options, Policy
+from s3commit.spark.options import Options
 from s3commit.spark.schema import WriteSchema
-from s3commit.spark.session import obey
 from s3commit.writer.connect import check_pipeline, shared_client, shared_store
+from s3commit.writer.environment import say
 from s3commit.writer.job import Job, open_job
 
 CLIENT: Final = "s3commit-spark"
@@ -59,32 +56,23 @@ class SparkJob:
                 say(f"an upload of task {partition} could not be aborted yet: {error}")
             raise
 
-    def write_task(self, batches: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """`write` the partition of the Spark task that this process runs, as its session says."""
-        context = TaskContext.get()
-        if context is None:
-            raise S3CommitError("this runs in the tasks of Spark alone", code="NO_TASK")
-        options = obey(self.options, self.schema.data, context.getLocalProperty)
-        job = replace(self.job, encryption=options.encryption, _store=None)
-        write = replace(self, job=job, options=options).write
-        return write(batches, context.partitionId(), context.taskAttemptId())
-
     def commit(self, messages: Sequence[TaskMessage]) -> JobResult:
         """Ask for the commit, wait for the outcome, and print it; raises as `Job.commit`."""
-        result = self.job.commit((message.attempt for message in messages), remind=say)
+        attempts = (message.attempt for message in messages)
+        result = self.job.commit(attempts, timeout=self.options.commit_timeout)
         say(summary(result, sum(message.rows for message in messages), self.job.directory))
         return result
 
 
 def open_spark_job(
-    options: Options, schema: WriteSchema, policy: Policy, who: Who | None = None
+    options: Options, schema: WriteSchema, scope: Scope, who: Who | None = None
 ) -> SparkJob:
     """Start a job for the rows of a DataFrame. Raises as `check_pipeline` and `open_job`."""
     check_pipeline(shared_client(), options.destination)
     job = open_job(
         options.destination.uri,
-        conflict=policy.conflict,
-        scope=policy.scope,
+        conflict=options.conflict,
+        scope=scope,
         partition_by=schema.partition_names,
         conditions=options.conditions,
         idempotency_key=options.idempotency_key,
@@ -92,16 +80,9 @@ def open_spark_job(
         encryption=options.encryption,
         client=CLIENT,
         who=who,
-        commit_timeout=options.commit_timeout,
         store=shared_store(options.encryption),
     )
     return SparkJob(job, options, schema)
-
-
-def say(line: str) -> None:
-    """Print; Spark shows what its Python workers write on the driver's standard error."""
-    sys.stderr.write(f"s3commit: {line}\n")
-    sys.stderr.flush()
 
 
 def summary(result: JobResult, rows: int, directory: JobDirectory) -> str:

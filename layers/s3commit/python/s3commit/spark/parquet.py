@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import ClassVar, Final, Protocol
 
 import pyarrow as pa
 from pyarrow import parquet, types
@@ -38,32 +39,26 @@ class Output(Protocol):
         ...
 
 
+@dataclass
 class Sink:
-    """Counts what is written. Arrow writes a footer when a writer is dropped: `cut` prevents it."""
+    """As much of a file as Arrow writes to; ``output`` is there before its first byte.
 
-    closed = False
+    Arrow writes a footer when a writer is dropped: `cut` prevents it.
+    """
 
-    def __init__(self, output: Output) -> None:
-        self._output: Output | None = output
-        self.size = 0
+    output: Output | None = None
+    is_cut: bool = False
+    closed: ClassVar[bool] = False
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes) -> None:
         """Write ``data`` to the output."""
-        if self._output is not None:
-            self._output.write(data)
-        self.size += len(data)
-        return len(data)
-
-    def tell(self) -> int:
-        """The bytes so far."""
-        return self.size
+        if not self.is_cut:
+            assert self.output is not None  # noqa: S101 - see above
+            self.output.write(data)
 
     def cut(self) -> None:
-        """Drop whatever is still written."""
-        self._output = None
-
-    def flush(self) -> None:
-        """Nothing is held back here."""
+        """Drop whatever is still written; from any thread."""
+        self.is_cut = True
 
     def close(self) -> None:
         """The owner closes the output."""

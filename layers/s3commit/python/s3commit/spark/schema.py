@@ -24,7 +24,6 @@ from pyspark.sql.types import (
     StructField,
     StructType,
     UserDefinedType,
-    YearMonthIntervalType,
 )
 
 from s3commit.core.model.errors import InvalidInputError
@@ -36,6 +35,7 @@ SPARK_VERSION = b"org.apache.spark.version"
 VOID_SINCE = (4, 1)  # the release of Spark that reads void columns first
 # By name, because older versions of PySpark lack some of them.
 _UNREADABLE = {
+    "yearmonthinterval": "Arrow has no such type; cast it, to int (months) for example",
     "interval": "parquet has no such type",
     "time": "Spark itself cannot read it from parquet",
     "geometry": "it has no parquet form that Spark reads back",
@@ -84,10 +84,8 @@ def check_schema(schema: StructType, partition_by: tuple[str, ...]) -> WriteSche
     """
     if not schema.fields:
         raise _refused("the DataFrame has no columns")
-    _check_names(schema, "")
-    for column in schema.fields:
-        for found in nested_types(column.name, column.dataType):
-            _check_type(*found)
+    for found in nested_types("", schema):
+        _check_type(*found)
     by_name = {column.name.lower(): column for column in schema.fields}
     partitions = tuple(_partition_column(name, by_name) for name in partition_by)
     names = [column.name for column in partitions]
@@ -96,29 +94,11 @@ def check_schema(schema: StructType, partition_by: tuple[str, ...]) -> WriteSche
     data = StructType([column for column in schema.fields if column.name not in names])
     if not data.fields:
         raise _refused("all columns are partition columns; at least one must be left for the files")
-    if running_release() < VOID_SINCE:
-        for column in data.fields:
-            for found in nested_types(column.name, column.dataType):
-                _refuse_void(*found)
     return WriteSchema(data, partitions)
 
 
 def _refused(message: str) -> InvalidInputError:
     return InvalidInputError(f"{message}. Nothing was written.", code="BAD_SCHEMA")
-
-
-def _check_names(struct: StructType, prefix: str) -> None:
-    names, seen = struct.names, dict[str, str]()
-    for name in names:
-        other = seen.setdefault(name.lower(), name)
-        if other != name:
-            raise _refused(
-                f"columns {prefix}{other} and {prefix}{name} differ in case only, which "
-                "Spark can not tell apart when it reads; rename one"
-            )
-    if len(seen) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise _refused(f"column {prefix}{twice} is there twice; rename one")
 
 
 def nested_types(
@@ -131,7 +111,7 @@ def nested_types(
     yield path, kind, nullable
     if isinstance(kind, StructType):
         for column in kind.fields:
-            yield from nested_types(f"{path}.{column.name}", column.dataType)
+            yield from nested_types(f"{path and path + '.'}{column.name}", column.dataType)
     elif isinstance(kind, ArrayType):
         yield from nested_types(f"{path}[]", kind.elementType, kind.containsNull)
     elif isinstance(kind, MapType):
@@ -140,31 +120,34 @@ def nested_types(
 
 
 def _check_type(path: str, kind: DataType, nullable: bool) -> None:
-    if isinstance(kind, NullType) and not nullable:
-        raise _no_type(path, kind, "it can hold no value; cast it to the type that you mean")
-    if isinstance(kind, YearMonthIntervalType):
-        raise _no_type(path, kind, "Arrow has no such type; cast it, to int (months) for example")
-    if kind.typeName() in _UNREADABLE:
-        raise _no_type(path, kind, _UNREADABLE[kind.typeName()])
-    if isinstance(kind, StructType):
-        if not kind.fields:
-            raise _no_type(path, kind, "parquet can not store a struct without fields")
-        _check_names(kind, path + ".")
-
-
-def _refuse_void(path: str, kind: DataType, _nullable: bool) -> None:
+    why = _UNREADABLE.get(kind.typeName())
     if isinstance(kind, NullType):
-        why = f"Spark {pyspark.__version__} cannot read it from parquet"
-        raise _no_type(path, kind, f"{why}; cast it to the type that you mean")
+        if not nullable:
+            why = "it can hold no value; cast it to the type that you mean"
+        elif running_release() < VOID_SINCE:
+            why = f"Spark {pyspark.__version__} cannot read it from parquet; cast it"
+    elif isinstance(kind, StructType):
+        _check_names(kind, path and path + ".")
+        if not kind.fields:
+            why = "parquet can not store a struct without fields"
+    if why is not None:
+        raise _refused(f"column {path} has the type {kind.simpleString()}: {why}")
+
+
+def _check_names(struct: StructType, prefix: str) -> None:
+    seen = dict[str, str]()
+    for name in struct.names:
+        if name.lower() in seen:
+            raise _refused(
+                f"columns {prefix}{seen[name.lower()]} and {prefix}{name} differ in case at most,"
+                " so Spark can not tell them apart when it reads; rename one"
+            )
+        seen[name.lower()] = name
 
 
 def running_release() -> tuple[int, ...]:
     """The running PySpark's major and minor number."""
     return tuple(map(int, pyspark.__version__.split(".")[:2]))
-
-
-def _no_type(path: str, kind: DataType, why: str) -> InvalidInputError:
-    return _refused(f"column {path} has the type {kind.simpleString()}: {why}")
 
 
 def _partition_column(name: str, by_name: dict[str, StructField]) -> StructField:

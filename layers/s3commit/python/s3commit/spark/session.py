@@ -1,7 +1,7 @@
 """Settings of the session that Spark's own writer obeys: obeyed here as well, or refused in a line.
 
-A session's settings reach its tasks as local properties, and its program by ``spark.conf``. Those
-that a cluster has in ``core-site.xml`` alone are seen by neither.
+The program reads them by ``spark.conf``, and its tasks get the options that they make. Those that a
+cluster has in ``core-site.xml`` alone are not seen.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from pyspark.sql.types import StructType, TimestampType
 from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.options import Options, codec_of, limit_of
-from s3commit.spark.parquet import CODECS
 from s3commit.spark.schema import nested_types
 
 # The value of a setting, by its name; None if it is not set.
@@ -44,28 +43,18 @@ _OF_S3A: Final = {
 def obey(options: Options, data: StructType, setting: Setting) -> Options:
     """``options`` with what the session says where the program says nothing.
 
-    ``data`` are the columns of the files. Raises `InvalidInputError` (``BAD_SETTING``) for a
-    setting that can't be obeyed.
+    ``data`` are the columns of the files. Raises `InvalidInputError` for a setting that can't be
+    obeyed.
     """
     _refuse_other_times(data, setting)
     _refuse_of_s3a(options, setting)
     records = setting(RECORDS)
     compression = setting(CODEC)
     if options.compression is None and compression is not None:
-        options = replace(options, compression=_codec(CODEC, compression))
+        options = replace(options, compression=codec_of(CODEC, compression))
     if options.max_records_per_file is None and records is not None:
         options = replace(options, max_records_per_file=limit_of(RECORDS, records))
     return replace(options, encryption=options.encryption or _encryption(options, setting))
-
-
-def _codec(name: str, text: str) -> str:
-    if text.lower() == "lz4_raw":  # the only LZ4 of Parquet that is written here
-        return "lz4"
-    try:
-        return codec_of(name, text)
-    except InvalidInputError as error:
-        known = ", ".join(CODECS)
-        raise _refused(name, text, f"give the option compression, one of {known}") from error
 
 
 def _refuse_other_times(data: StructType, setting: Setting) -> None:

@@ -26,8 +26,8 @@ def shared_client() -> S3Client:
 
 
 def shared_store(encryption: Encryption | None) -> S3ObjectStore:
-    """The process's store for objects that are encrypted as given."""
-    return _store_of(os.getpid(), encryption)
+    """The store of the process's client, for objects that are encrypted as given."""
+    return S3ObjectStore(shared_client(), encryption=encryption)
 
 
 @functools.lru_cache(maxsize=1)
@@ -35,15 +35,9 @@ def _client_of(_pid: int) -> S3Client:
     return make_client()
 
 
-@functools.lru_cache(maxsize=8)
-def _store_of(pid: int, encryption: Encryption | None) -> S3ObjectStore:
-    return S3ObjectStore(_client_of(pid), encryption=encryption)
-
-
 def forget_connections() -> None:
     """Have new ones made, by what the environment says now."""
     _client_of.cache_clear()
-    _store_of.cache_clear()
 
 
 def check_pipeline(client: S3Client, destination: Destination) -> None:

@@ -1,7 +1,8 @@
-"""Time, ids and waiting: what a writer needs beside the store."""
+"""Time, ids, waiting and a word to the user: what a writer needs beside the store."""
 
 from __future__ import annotations
 
+import sys
 import time
 import uuid
 from datetime import UTC, datetime
@@ -34,3 +35,9 @@ def timestamp(environment: Environment) -> str:
     """The present as RFC 3339 in UTC with milliseconds: ``2026-11-21T22:07:22.123Z``."""
     present = datetime.fromtimestamp(environment.epoch(), UTC)
     return present.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def say(line: str) -> None:
+    """Print; Spark shows what its Python workers write on the driver's standard error."""
+    sys.stderr.write(f"s3commit: {line}\n")
+    sys.stderr.flush()

@@ -14,8 +14,7 @@ The job can be pickled and sent to other processes, which make their tasks of it
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -43,7 +42,7 @@ from s3commit.core.model.locks import key_digest
 from s3commit.version import __version__
 from s3commit.writer.conditional_put import WriterStore, put_first
 from s3commit.writer.connect import check_pipeline, no_bucket, shared_store
-from s3commit.writer.environment import Environment, timestamp
+from s3commit.writer.environment import Environment, say, timestamp
 from s3commit.writer.requests import (
     AbortAnswer,
     Patience,
@@ -63,7 +62,7 @@ DEFAULT_COMMIT_TIMEOUT: Final = MAX_WAIT_SECONDS + 900.0
 Choice = TypeVar("Choice", Conflict, Scope)
 
 
-@dataclass(slots=True)
+@dataclass
 class Job:
     """One write to one destination; made by `open_job`.
 
@@ -79,7 +78,6 @@ class Job:
     environment: Environment = field(default_factory=Environment)
     _store: WriterStore | None = field(default=None, repr=False, compare=False)
     _asked: bool = field(default=False, repr=False, compare=False)
-    commit_timeout: float = DEFAULT_COMMIT_TIMEOUT
 
     @property
     def job_id(self) -> str:
@@ -116,8 +114,7 @@ class Job:
         self,
         attempts: Iterable[CountedAttempt | None],
         *,
-        timeout: float | None = None,
-        remind: Callable[[str], None] | None = None,
+        timeout: float = DEFAULT_COMMIT_TIMEOUT,
     ) -> JobResult:
         """Ask for the commit of exactly these attempts and wait for the outcome.
 
@@ -126,17 +123,15 @@ class Job:
         (`JobResult.already_committed`; its error names that job). Raises
         `JobFailedError` with the pipeline's code if it is not; `JobRefusedError`
         (``ABORT_REQUESTED``) or `PreconditionError` (``OTHER_REQUEST``) if another request stands;
-        `OutcomeUnknownError` after ``timeout`` (else `commit_timeout`) seconds: the job may be
-        committed, also later. May be called again with the same attempts. ``remind`` gets one
-        line, once, after a minute without a result.
+        `OutcomeUnknownError` after ``timeout`` seconds: the job may be committed, also later. May
+        be called again with the same attempts.
         """
         job_sha256 = digest(encode_job(self.spec))
         request = CommitRequest(self.job_id, _counted(attempts), job_sha256=job_sha256)
         self._asked = True  # from here on: a request that was never made leaves the job to abort
-        limit = self.commit_timeout if timeout is None else timeout
-        store, patience = self._connected(), Patience(self.environment, limit)
+        store, patience = self._connected(), Patience(self.environment, timeout)
         request_commit(store, self.directory, request, patience)
-        return wait_for_result(store, self.directory, patience, remind)
+        return wait_for_result(store, self.directory, patience)
 
     def abort(self, reason: str) -> AbortAnswer:
         """Ask for the abort; changes nothing, and says so, if a commit was asked for before."""
@@ -160,18 +155,14 @@ class Job:
                 error.add_note(f"the job could not be aborted either: {failed.message}")
         elif not self._asked:
             self.abort("the program ended without a commit")
-            sys.stderr.write(
-                f"s3commit: job {self.job_id} at {self.spec.destination.uri} was left without a"
-                " commit, and what its tasks wrote is discarded; to keep it, call job.commit with"
-                " what each task.finish() returned\n"
+            say(
+                f"job {self.job_id} at {self.spec.destination.uri} was left without a commit, and"
+                " what its tasks wrote is discarded; to keep it, call job.commit with what each"
+                " task.finish() returned"
             )
 
-    def __getstate__(self) -> tuple[Any, ...]:
-        return (self.spec, self.settings, self.encryption, self.environment, self.commit_timeout)
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.spec, self.settings, self.encryption, self.environment, self.commit_timeout = state
-        self._store, self._asked = None, False
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_store": None}
 
     def _connected(self) -> WriterStore:
         if self._store is None:
@@ -192,7 +183,6 @@ def open_job(
     job_id: str | None = None,
     settings: UploadSettings | None = None,
     encryption: Encryption | None = None,
-    commit_timeout: float = DEFAULT_COMMIT_TIMEOUT,
     store: WriterStore | None = None,
     environment: Environment | None = None,
 ) -> Job:
@@ -205,7 +195,7 @@ def open_job(
     ``idempotency_key`` at one destination at most one is committed; ``job.json`` has its digest.
 
     ``settings`` and ``encryption`` are for the uploads; without ``encryption`` the bucket's own way
-    holds. ``commit_timeout`` is how many seconds `Job.commit` waits.
+    holds.
 
     ``client`` names the library in ``job.json``, and ``who`` the program, its user, its host and
     its Airflow run, which are looked up unless given; ``job_id`` is a new UUID unless given, and
@@ -237,8 +227,7 @@ def open_job(
         check_pipeline(s3, spec.destination)
         store = S3ObjectStore(s3, encryption=encryption)
     _put_job(store, spec)
-    uploads = settings or UploadSettings()
-    return Job(spec, uploads, encryption, environment, store, commit_timeout=commit_timeout)
+    return Job(spec, settings or UploadSettings(), encryption, environment, store)
 
 
 def _put_job(store: WriterStore, spec: JobSpec) -> None:

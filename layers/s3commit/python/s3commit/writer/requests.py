@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -23,7 +22,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.model.job import AbortRequest, CommitRequest, JobResult, Outcome
 from s3commit.writer.conditional_put import WriterStore, put_first
-from s3commit.writer.environment import Environment
+from s3commit.writer.environment import Environment, say
 
 FIRST_PAUSE: Final = 0.02  # seconds
 LONGEST_PAUSE: Final = 1.0
@@ -120,26 +119,19 @@ def request_abort(store: WriterStore, directory: JobDirectory, reason: str) -> A
     )
 
 
-def wait_for_result(
-    store: WriterStore,
-    directory: JobDirectory,
-    patience: Patience,
-    remind: Callable[[str], None] | None = None,
-) -> JobResult:
+def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patience) -> JobResult:
     """Poll ``result.json`` and return it if the job is committed, or its data was by another job.
 
-    ``remind`` gets one line, once, after a minute without a result. After five minutes, and at
+    After a minute without a result one line says so on standard error. After five minutes, and at
     intervals that double, the request is put again as it stands: its event may have been lost.
 
     Raises `JobFailedError` with the result's code and message if it is not,
     `OutcomeUnknownError` when the time is over or the result can't be read.
     """
-    over, ask_again = False, ASK_AGAIN_AFTER
+    over, reminded, ask_again = False, False, ASK_AGAIN_AFTER
     while True:
         try:
-            return require_committed(read_result(store, directory))
-        except JobFailedError:
-            raise
+            result = read_result(store, directory)
         # Without s3:ListBucket, S3 answers 403 for an object that is not there (yet).
         except (NotFoundError, AccessError, TransientError) as error:
             if over:
@@ -147,19 +139,21 @@ def wait_for_result(
                 if isinstance(error, NotFoundError):  # the reason says it all
                     raise _unknown(directory, why) from None
                 raise _unknown(directory, f"{why} ({error.message})") from error
-            # One more look when the time is over: it may have passed while the process stood still.
-            over = not patience.pause()
-            if remind is not None and not over and patience.waited >= REMIND_AFTER:
-                remind(
-                    f"job {directory.job_id} has no result after {REMIND_AFTER:g} s: waiting for"
-                    f" its outcome; see: s3commit show {directory.typed}"
-                )
-                remind = None
-            if not over and patience.waited >= ask_again:
-                ask_again *= 2
-                _put_again(store, directory)
         except S3CommitError as error:
             raise _unknown(directory, error.message) from error
+        else:
+            return require_committed(result)
+        # One more look when the time is over: it may have passed while the process stood still.
+        over = not patience.pause()
+        if not over and not reminded and patience.waited >= REMIND_AFTER:
+            reminded = True
+            say(
+                f"job {directory.job_id} has no result after {REMIND_AFTER:g} s: waiting for"
+                f" its outcome; see: s3commit show {directory.typed}"
+            )
+        if not over and patience.waited >= ask_again:
+            ask_again *= 2
+            _put_again(store, directory)
 
 
 def _put_again(store: WriterStore, directory: JobDirectory) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from enum import Enum, auto
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar
@@ -11,7 +15,13 @@ from typing import TYPE_CHECKING, ClassVar
 from s3commit.core.model.job import PendingFile
 from s3commit.core.ports.objects import UploadStarter
 from s3commit.writer.environment import Environment
-from s3commit.writer.parts import AbortReport, Parts, StreamClosedError, StreamStatistics, Target
+from s3commit.writer.target import (
+    AbortReport,
+    StreamAbortedError,
+    StreamClosedError,
+    StreamStatistics,
+    Target,
+)
 from s3commit.writer.transfer import Transfer
 
 if TYPE_CHECKING:
@@ -49,24 +59,26 @@ class PendingUpload(io.BufferedIOBase):
         store: UploadStarter,
         target: Target,
         transfer: Transfer,
-        *,
+        environment: Environment,
         rows: int | None = None,
-        environment: Environment | None = None,
     ) -> None:
         super().__init__()
         self.target = target
         self.rows = rows
-        self._environment = environment or Environment()
+        self._store = store
+        self._transfer = transfer
+        self._environment = environment
         self._state = _State.OPEN
         self._writing = threading.RLock()  # held through a write, close or abort
-        self._etags: tuple[str, ...] = ()
+        self._stopped = threading.Event()  # nothing more is sent
+        self._error: BaseException | None = None  # the first: the file can't be whole any more
+        self._length = 0
+        self._buffer = transfer.buffer(1)
+        self._parts: list[Future[tuple[str, int]]] = []  # etag and length of each
         self._created = self._saved = self._now()
-        self._parts = Parts(store, target, transfer)
-        try:
-            self._parts.start()
-        except Exception:
-            self._give_up(_State.FAILED)
-            raise
+        self._upload_id = store.create_upload(
+            target.bucket, target.key, metadata=target.metadata, content_type=target.content_type
+        )
 
     @property
     def name(self) -> str:
@@ -86,9 +98,7 @@ class PendingUpload(io.BufferedIOBase):
     @property
     def failed(self) -> bool:
         """Whether a write, a part or `close` failed, so that the file can not be whole."""
-        return self._state is _State.FAILED or (
-            self._parts.error is not None and self._state is not _State.ABORTED
-        )
+        return self._state is _State.FAILED or (self._error is not None and not self.aborted)
 
     @property
     def aborted(self) -> bool:
@@ -104,9 +114,9 @@ class PendingUpload(io.BufferedIOBase):
         return PendingFile(
             bucket=target.bucket,
             key=target.key,
-            upload_id=self._parts.upload_id,
-            etags=self._etags,
-            length=self._parts.length,
+            upload_id=self._upload_id,
+            etags=tuple(part.result()[0] for part in self._parts),
+            length=self._length,
             job_id=target.directory.job_id,
             task_id=target.task_id,
             attempt_id=target.attempt_id,
@@ -117,8 +127,17 @@ class PendingUpload(io.BufferedIOBase):
 
     @property
     def statistics(self) -> StreamStatistics:
-        """The counts so far; also during and after `close`."""
-        return self._parts.statistics
+        """The counts so far; also during and after `close`, and from any thread."""
+        parts = list(self._parts)
+        done = [part for part in parts if part.done()]
+        sent = [part.result()[1] for part in done if part.exception() is None]
+        return StreamStatistics(
+            bytes_written=self._length,
+            bytes_uploaded=sum(sent),
+            parts_submitted=len(parts),
+            parts_uploaded=len(sent),
+            parts_failed=len(done) - len(sent),
+        )
 
     def writable(self) -> bool:
         """True, as of any file opened for writing."""
@@ -126,7 +145,7 @@ class PendingUpload(io.BufferedIOBase):
 
     def tell(self) -> int:
         """How many bytes were written."""
-        return self._parts.length
+        return self._length
 
     def write(self, data: ReadableBuffer, /) -> int:
         """Copy all of ``data``, sending each part that gets full; return its length in bytes.
@@ -137,7 +156,8 @@ class PendingUpload(io.BufferedIOBase):
         """
         with memoryview(data) as raw, raw.cast("B") as view, self._writing:
             self._check_open()
-            self._parts.take(view)
+            with self._noting():
+                self._take(view)
             return len(view)
 
     def seal(self) -> None:
@@ -147,10 +167,10 @@ class PendingUpload(io.BufferedIOBase):
         in turn. Raises as `write` does; sealing again does nothing.
         """
         with self._writing:
-            if self._state is _State.SEALED:
+            if self.sealed:
                 return
             self._check_open()
-            self._seal()
+            self._send_rest()
 
     def close(self) -> None:
         """Send the last part and wait for all of them; afterwards `pending` names the file.
@@ -162,15 +182,21 @@ class PendingUpload(io.BufferedIOBase):
             if self.closed:
                 return
             try:
-                self._finish()
+                if self._state is _State.OPEN:
+                    self._send_rest()
+                for part in self._parts:
+                    part.result()
+                self._raise_error()
             except Exception:
                 # nothing but a concurrent abort() stops an open stream
-                self._give_up(_State.ABORTED if self._parts.stopped.is_set() else _State.FAILED)
+                self._give_up(_State.ABORTED if self._stopped.is_set() else _State.FAILED)
                 raise
             except BaseException:
                 # The process has to end: no more requests, the pipeline cleans up.
                 self._state = _State.FAILED
                 raise
+            self._saved = self._now()
+            self._state = _State.CLOSED
 
     def abort(self) -> AbortReport:
         """Drop the file: it is never named in a manifest, and its upload is aborted.
@@ -180,7 +206,7 @@ class PendingUpload(io.BufferedIOBase):
         """
         if self.closed:
             return AbortReport(already_closed=True)
-        self._parts.stop()
+        self._stop()
         with self._writing:
             if self._state not in _LIVE:  # closed while this waited
                 return AbortReport(already_closed=True)
@@ -209,24 +235,84 @@ class PendingUpload(io.BufferedIOBase):
         pass
 
     def _check_open(self) -> None:
-        if self._state is not _State.OPEN or self._parts.stopped.is_set():
+        if self._state is not _State.OPEN or self._stopped.is_set():
             state = _State.ABORTED if self._state is _State.OPEN else self._state
             raise StreamClosedError(f"write to {self.name}, which is {state.name.lower()}")
 
-    def _seal(self) -> None:
-        self._parts.seal()
+    def _take(self, view: memoryview) -> None:
+        """Copy all bytes, and send each part that gets full.
+
+        An abort does not wait for the rest of a long write.
+        """
+        sizes = self._transfer.settings.parts
+        while len(view):
+            if self._length + len(view) > sizes.max_bytes or len(self._parts) == sizes.max_parts:
+                raise OSError(errno.EFBIG, "file is larger than S3's parts can hold", self.name)
+            self._check_open()
+            self._raise_error()
+            taken = self._buffer.append(view)
+            view = view[taken:]
+            self._length += taken
+            if len(self._buffer) == self._buffer.capacity:
+                self._send_buffer()
+
+    def _send_rest(self) -> None:
+        """Send what is left; a file without any bytes is one empty part."""
+        with self._noting():
+            self._raise_error()
+            if len(self._buffer) or not self._parts:
+                self._send_buffer()
         self._state = _State.SEALED
 
-    def _finish(self) -> None:
-        if self._state is _State.OPEN:
-            self._seal()
-        self._etags = self._parts.etags()
-        self._saved = self._now()
-        self._state = _State.CLOSED
+    def _send_buffer(self) -> None:
+        number = len(self._parts) + 1
+        part, self._buffer = self._buffer, self._transfer.buffer(number + 1)
+        self._parts.append(
+            self._transfer.send(
+                part, lambda body: self._send(number, body), stopped=self._stopped.is_set
+            )
+        )
+
+    def _send(self, number: int, body: memoryview) -> tuple[str, int]:
+        """Runs in a thread of the task."""
+        target = self.target
+        with self._noting():
+            if self._stopped.is_set():
+                raise StreamAbortedError(f"{self.name} was aborted")
+            etag = self._store.upload_part(target.bucket, target.key, self._upload_id, number, body)
+        return etag, len(body)
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Remember an error of the block."""
+        try:
+            yield
+        except BaseException as error:
+            self._error = self._error or error
+            raise
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _stop(self) -> None:
+        """Send nothing more; a writer that waits for room stops waiting at once."""
+        self._stopped.set()
+        self._transfer.wake()
 
     def _give_up(self, state: _State) -> Exception | None:
+        """Abort the upload once no part is on its way; return the error of S3 if it refuses."""
         self._state = state
-        return self._parts.drop()
+        self._stop()
+        wait(self._parts)  # a part that arrives after the abort would be paid for
+        self._buffer.discard()
+        if self._upload_id:
+            try:
+                self._store.abort_upload(self.target.bucket, self.target.key, self._upload_id)
+            except Exception as error:
+                return error
+        self._upload_id = ""
+        return None
 
     def _now(self) -> int:
         return int(self._environment.epoch() * 1000)

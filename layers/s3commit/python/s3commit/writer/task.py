@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -23,8 +24,8 @@ from s3commit.core.model.job import CountedAttempt, PendingFile, PendingSet
 from s3commit.writer.conditional_put import WriterStore, put_own
 from s3commit.writer.connect import shared_store
 from s3commit.writer.environment import Environment
-from s3commit.writer.parts import DEFAULT_CONTENT_TYPE, Target
 from s3commit.writer.stream import PendingUpload
+from s3commit.writer.target import DEFAULT_CONTENT_TYPE, Target
 from s3commit.writer.transfer import Transfer, UploadSettings
 
 _COPIED_BYTES: Final = 1024 * 1024
@@ -94,8 +95,8 @@ class Task:
             self._store,
             Target(self.directory, key, self.task_id, self.attempt_id, content_type),
             self.transfer,
-            rows=rows,
-            environment=self._environment,
+            self._environment,
+            rows,
         )
         with self._lock:
             self._streams[key] = stream
@@ -177,24 +178,20 @@ class Task:
             self.abort()
             raise
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Any, ...]:
         if self._streams or self._ended:
             raise TypeError(
                 f"task {self.task_id} has begun and can not be pickled: send it before its first"
                 " file is opened, or send its job and make the task there"
             )
-        return {
-            "directory": self.directory,
-            "task_id": self.task_id,
-            "attempt_id": self.attempt_id,
-            "settings": self.transfer.settings,
-            "environment": self._environment,
-            "encryption": self.encryption,
-            "task_count": self.task_count,
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(store=None, **state)  # type: ignore[misc]
+        again = partial(
+            Task,
+            settings=self.transfer.settings,
+            environment=self._environment,
+            encryption=self.encryption,
+            task_count=self.task_count,
+        )
+        return again, (self.directory, self.task_id, self.attempt_id, None)
 
     @property
     def _store(self) -> WriterStore:

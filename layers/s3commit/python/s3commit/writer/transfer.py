@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import mmap
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from s3commit.core.model.errors import InvalidInputError
 
@@ -27,6 +26,8 @@ DEFAULT_PART_BYTES: Final = 8 * MIB
 DEFAULT_THREADS: Final = 4
 MAX_THREADS: Final = 256
 DEFAULT_IN_FLIGHT_BYTES: Final = 32 * MIB
+
+_T = TypeVar("_T")
 
 _OWN_MEMORY: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
@@ -52,16 +53,6 @@ class PartSizes:
         """The bytes of part ``number`` (from 1)."""
         levels = -(-max(0, number - self.flat) // self.every)
         return min(MAX_PART_BYTES, self.first + levels * self.step)
-
-    @property
-    def capacity(self) -> int:
-        """The bytes of the largest file that these parts can hold."""
-        return _capacity(self)
-
-
-@functools.lru_cache(maxsize=16)
-def _capacity(sizes: PartSizes) -> int:
-    return min(sizes.max_bytes, sum(map(sizes.size, range(1, sizes.max_parts + 1))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +146,14 @@ class Transfer:
         return PartBuffer(self.settings.parts.size(number))
 
     def send(
-        self, size: int, work: Callable[[], str], *, stopped: Callable[[], bool]
-    ) -> Future[str]:
-        """Run ``work`` in a thread, once there is room for ``size`` more bytes in flight.
+        self, part: PartBuffer, work: Callable[[memoryview], _T], *, stopped: Callable[[], bool]
+    ) -> Future[_T]:
+        """Run ``work`` with the part's bytes in a thread, once they have room in flight.
 
-        Waits for the room, but not when ``stopped``: then ``work`` has nothing to send.
+        Waits for the room, but not when ``stopped``: then ``work`` has nothing to send. The part's
+        memory goes back to the system when ``work`` is done.
         """
+        size = len(part)
         with self._room:
             self._room.wait_for(
                 lambda: (
@@ -171,9 +164,9 @@ class Transfer:
             )
             self._in_flight += size
         try:
-            return self._executor.submit(self._run, size, work)
+            return self._executor.submit(self._run, part, work)
         except RuntimeError:  # the executor is closed: the task has ended
-            self._leave(size)
+            self._discard(part)
             raise
 
     def wake(self) -> None:
@@ -185,13 +178,16 @@ class Transfer:
         """Wait for the threads; closing again is success."""
         self._executor.shutdown(wait=True)
 
-    def _run(self, size: int, work: Callable[[], str]) -> str:
+    def _run(self, part: PartBuffer, work: Callable[[memoryview], _T]) -> _T:
         try:
-            return work()
+            with part.view() as body:
+                return work(body)
         finally:
-            self._leave(size)
+            self._discard(part)
 
-    def _leave(self, size: int) -> None:
+    def _discard(self, part: PartBuffer) -> None:
+        size = len(part)
+        part.discard()
         with self._room:
             self._in_flight -= size
             self._room.notify_all()
