@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from s3commit.aws import env
@@ -88,7 +86,6 @@ class Surroundings:
     config: DeployConfig
     code: lambda_.Code
     layers: list[lambda_.ILayerVersion]
-    log_key: kms.IKey | None
     bucket_arn: str
     table_arn: str
     reserved: dict[str, int]
@@ -104,13 +101,7 @@ class PipelineFunction(Construct):
     def __init__(self, scope: Construct, name: str, surroundings: Surroundings) -> None:
         super().__init__(scope, name.capitalize())
         facts, config = FUNCTIONS[name], surroundings.config
-        self.log_group = logs.LogGroup(
-            self,
-            "Logs",
-            retention=config.log_retention,
-            encryption_key=surroundings.log_key,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-        )
+        self.log_group = config.log_group(self, "Logs")
         self.role = iam.Role(
             self,
             "Role",

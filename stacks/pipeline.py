@@ -16,7 +16,6 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_s3_assets import Asset
 from constructs import Construct
@@ -69,8 +68,7 @@ class S3CommitPipeline(cdk.Stack):
             description="s3commit: the pipeline that decides and completes jobs",
         )
         self.add_stack_dependency(storage)
-        log_key = config.log_key(self)
-        surroundings = self._surroundings(config, storage, log_key)
+        surroundings = self._surroundings(config, storage)
         functions = {name: PipelineFunction(self, name, surroundings) for name in FUNCTIONS}
         workflow = Workflow(
             self,
@@ -81,7 +79,6 @@ class S3CommitPipeline(cdk.Stack):
             },
             bucket_arn=storage.bucket_arn,
             config=config,
-            log_key=log_key,
         )
         schedule = self._connect(functions, workflow, storage, config)
         Observability(
@@ -101,14 +98,11 @@ class S3CommitPipeline(cdk.Stack):
         cdk.CfnOutput(self, env.VERSION_OUTPUT, value=__version__)
         cdk.CfnOutput(self, env.CONCURRENCY_OUTPUT, value=str(config.lambda_concurrency))
 
-    def _surroundings(
-        self, config: DeployConfig, storage: S3CommitStorage, log_key: kms.IKey | None
-    ) -> Surroundings:
+    def _surroundings(self, config: DeployConfig, storage: S3CommitStorage) -> Surroundings:
         return Surroundings(
             config=config,
             code=self._code(),
             layers=[self._dependencies()],
-            log_key=log_key,
             bucket_arn=storage.bucket_arn,
             table_arn=storage.ledger.table_arn,
             reserved={MAP_FUNCTION: config.shares.workers} if config.reserve_workers else {},

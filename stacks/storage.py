@@ -11,7 +11,6 @@ import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -169,13 +168,7 @@ class S3CommitStorage(cdk.Stack):
             for one in handler.node.find_all()
             if isinstance(one, cdk.CfnResource) and one.cfn_resource_type == "AWS::Lambda::Function"
         )
-        group = logs.LogGroup(
-            self,
-            "NotificationLogs",
-            retention=config.log_retention,
-            encryption_key=config.log_key(self),
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-        )
+        group = config.log_group(self, "NotificationLogs")
         function.add_property_override("LoggingConfig.LogGroup", group.log_group_name)
         acknowledge(
             handler,

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
@@ -38,7 +36,6 @@ class Workflow(Construct):
         functions: Mapping[str, str],
         bucket_arn: str,
         config: DeployConfig,
-        log_key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
@@ -75,7 +72,7 @@ class Workflow(Construct):
             definition_body=sfn.DefinitionBody.from_string(json.dumps(definition(functions))),
             role=self.role,
             tracing_enabled=True,
-            logs=self._logs(config, log_key),
+            logs=self._logs(config),
         )
         if config.execution_logs == "errors":
             acknowledge(
@@ -98,21 +95,15 @@ class Workflow(Construct):
             arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
         )
 
-    def _logs(self, config: DeployConfig, log_key: kms.IKey | None) -> sfn.LogOptions:
+    def _logs(self, config: DeployConfig) -> sfn.LogOptions:
         """What the machine logs, and the group that it logs to.
 
         Each group that Step Functions writes to takes a part of one resource policy of 5,120
         characters in the account, unless its name begins with ``/aws/vendedlogs/``:
         https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
         """
-        group = logs.LogGroup(
-            self,
-            "Logs",
-            log_group_name=f"/aws/vendedlogs/states/{cdk.Stack.of(self).stack_name}-jobs",
-            retention=config.log_retention,
-            encryption_key=log_key,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-        )
+        name = f"/aws/vendedlogs/states/{cdk.Stack.of(self).stack_name}-jobs"
+        group = config.log_group(self, "Logs", name=name)
         level, data = LOGGED[config.execution_logs]
         return sfn.LogOptions(destination=group, level=level, include_execution_data=data)
 
