@@ -70,31 +70,11 @@ def protected(names: str) -> tuple[str, ...]:
     return documents if names == "documents" else (*documents, SUCCESS)
 
 
-def _leave(bucket_arn: str, names: str) -> list[dict[str, Any]]:
-    """Deny to change what the pipeline writes; also to abort its uploads, as long lists are.
-
-    A result may be deleted: the jar does so with all documents of a job that it knows to be undone.
-    """
-    actions = ["s3:PutObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"]
-    others = [f"{bucket_arn}/{name}" for name in protected(names) if name != RESULT]
-    return [
-        {
-            "Sid": "ProtectPipelineObjects",
-            "Effect": "Deny",
-            "Action": [*actions, "s3:DeleteObject"],
-            "Resource": others,
-        },
-        {
-            "Sid": "ProtectResults",
-            "Effect": "Deny",
-            "Action": actions,
-            "Resource": f"{bucket_arn}/{RESULT}",
-        },
-    ]
-
-
 def protection(bucket_arn: str, names: str, exempt: Sequence[str]) -> list[dict[str, Any]]:
     """The statements of a bucket's policy by which all but ``exempt`` leave these keys alone.
+
+    They deny to change what the pipeline writes; also to abort its uploads, as long lists are. A
+    result may be deleted: the jar does so with all documents of a job that it knows to be undone.
 
     ``exempt`` are patterns of ARNs. AWS advises the condition instead of NotPrincipal, and for a
     role its value is the role's ARN, whatever the session; a request without it, an anonymous one,
@@ -102,44 +82,27 @@ def protection(bucket_arn: str, names: str, exempt: Sequence[str]) -> list[dict[
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_notprincipal.html
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
     """
-    of_others = {
+    actions = ["s3:PutObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"]
+    others = [f"{bucket_arn}/{name}" for name in protected(names) if name != RESULT]
+    denied: dict[str, Any] = {
+        "Effect": "Deny",
         "Principal": {"AWS": "*"},
         "Condition": {"ArnNotLike": {"aws:PrincipalArn": list(exempt)}},
     }
-    return [{**statement, **of_others} for statement in _leave(bucket_arn, names)]
-
-
-def writer_policy(bucket_arn: str, prefix: str) -> dict[str, Any]:
-    """What a program needs that writes below ``prefix``; docs/deploy.md shows it and says why."""
-    return {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Sid": "WritePendingUploads",
-                "Effect": "Allow",
-                "Action": [
-                    "s3:PutObject",
-                    "s3:AbortMultipartUpload",
-                    "s3:ListMultipartUploadParts",
-                    "s3:GetObject",
-                ],
-                "Resource": f"{bucket_arn}/{prefix}/*",
-            },
-            {
-                "Sid": "ListObjectsAndReadNotifications",
-                "Effect": "Allow",
-                "Action": ["s3:GetBucketNotification", "s3:ListBucket"],
-                "Resource": bucket_arn,
-            },
-            {
-                "Sid": "DeleteDocumentsOfUndoneJobs",
-                "Effect": "Allow",
-                "Action": "s3:DeleteObject",
-                "Resource": f"{bucket_arn}/{prefix}/*__magic_job-*",
-            },
-            *_leave(bucket_arn, "all"),
-        ],
-    }
+    return [
+        {
+            "Sid": "ProtectPipelineObjects",
+            "Action": [*actions, "s3:DeleteObject"],
+            "Resource": others,
+            **denied,
+        },
+        {
+            "Sid": "ProtectResults",
+            "Action": actions,
+            "Resource": f"{bucket_arn}/{RESULT}",
+            **denied,
+        },
+    ]
 
 
 ACCESS: dict[str, Access] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import aws_cdk as cdk
@@ -75,32 +76,27 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the functions of a deployment have in common.
-
-    ``reserved`` is the concurrency of those functions that have some reserved. ``values`` are the
-    environment's values by name; a function gets those that it reads.
-    """
-
-    config: DeployConfig
-    code: lambda_.Code
-    layers: list[lambda_.ILayerVersion]
-    bucket_arn: str
-    table_arn: str
-    reserved: dict[str, int]
-    values: dict[str, str]
-
-
 class PipelineFunction(Construct):
     """One function with its log group and a role that has what `stacks.access` lists.
 
     It grants nothing else; what a queue or the state machine needs is added in `stacks.pipeline`.
+    ``values`` are the environment's values by name; the function gets those that it reads.
     """
 
-    def __init__(self, scope: Construct, name: str, surroundings: Surroundings) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        config: DeployConfig,
+        code: lambda_.Code,
+        layer: lambda_.ILayerVersion,
+        bucket_arn: str,
+        table_arn: str,
+        values: Mapping[str, str | None],
+    ) -> None:
         super().__init__(scope, name.capitalize())
-        facts, config = FUNCTIONS[name], surroundings.config
+        facts = FUNCTIONS[name]
         self.log_group = config.log_group(self, "Logs")
         self.role = iam.Role(
             self,
@@ -108,12 +104,12 @@ class PipelineFunction(Construct):
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             path=config.role_path,
         )
-        self._grant(ACCESS[name], surroundings)
+        self._grant(ACCESS[name], config, bucket_arn, table_arn)
         self.function = lambda_.Function(
             self,
             "Function",
             description=facts.does,
-            code=surroundings.code,
+            code=code,
             handler=f"{name}.handler",
             runtime=RUNTIME,
             architecture=(
@@ -121,14 +117,21 @@ class PipelineFunction(Construct):
                 if config.architecture == "arm64"
                 else lambda_.Architecture.X86_64
             ),
-            layers=surroundings.layers,
+            layers=[layer],
             timeout=cdk.Duration.seconds(facts.timeout),
             memory_size=facts.memory,
             role=self.role,
             log_group=self.log_group,
             tracing=lambda_.Tracing.ACTIVE,
-            environment=_environment(facts, surroundings),
-            reserved_concurrent_executions=surroundings.reserved.get(name),
+            environment={
+                env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
+                env.POWERTOOLS_METRICS_NAMESPACE: config.namespace,
+                env.POWERTOOLS_LOG_LEVEL: "INFO",
+                **{read: value for read in facts.reads if (value := values.get(read))},
+            },
+            reserved_concurrent_executions=(
+                config.shares.workers if config.reserve_workers and name == "complete" else None
+            ),
         )
         if config.subnets:
             self._connect(config)
@@ -174,13 +177,11 @@ class PipelineFunction(Construct):
             )
         )
 
-    def _grant(self, access: Access, surroundings: Surroundings) -> None:
-        config, bucket, table = surroundings.config, surroundings.bucket_arn, surroundings.table_arn
+    def _grant(self, access: Access, config: DeployConfig, bucket: str, table: str) -> None:
         allow(self.role, _LOGS, self.log_group.log_group_arn)
         for pattern, actions in access.objects.items():
-            resource = f"{bucket}/{pattern}"
-            allow(self.role, [f"s3:{action}" for action in actions], resource)
-            acknowledge_wildcard(self.role, resource, REASONS[pattern])
+            named = [f"s3:{action}" for action in actions]
+            allow(self.role, named, f"{bucket}/{pattern}", why_wide=REASONS[pattern])
         for service, actions, resource in (
             ("s3", access.bucket, bucket),
             ("dynamodb", access.ledger, table),
@@ -199,8 +200,10 @@ class PipelineFunction(Construct):
                 allow(self.role, ["kms:GenerateDataKey"], key)
 
 
-def allow(role: iam.Role, actions: list[str], *resources: str) -> None:
+def allow(role: iam.Role, actions: list[str], *resources: str, why_wide: str = "") -> None:
     """Let the role do the actions; those of S3 in buckets of this account alone.
+
+    ``why_wide`` is the reason for a ``*`` in the ARNs.
 
     A bucket is known by its name, which others may take when it is deleted:
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
@@ -212,12 +215,5 @@ def allow(role: iam.Role, actions: list[str], *resources: str) -> None:
             actions=actions, resources=list(resources), conditions=owner if of_s3 else None
         )
     )
-
-
-def _environment(facts: Function, surroundings: Surroundings) -> dict[str, str]:
-    return {
-        env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
-        env.POWERTOOLS_METRICS_NAMESPACE: surroundings.config.namespace,
-        env.POWERTOOLS_LOG_LEVEL: "INFO",
-        **{name: surroundings.values[name] for name in facts.reads if name in surroundings.values},
-    }
+    for resource in resources if why_wide else ():
+        acknowledge_wildcard(role, resource, why_wide)

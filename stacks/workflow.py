@@ -49,14 +49,12 @@ class Workflow(Construct):
             ),
             path=config.role_path,
         )
-        plans = f"{bucket_arn}/{INDEX}"
         bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
         allow(self.role, ["lambda:InvokeFunction"], *functions.values())
-        allow(self.role, ["s3:GetObject"], plans)
+        allow(self.role, ["s3:GetObject"], f"{bucket_arn}/{INDEX}", why_wide=REASONS[INDEX])
         allow(self.role, ["events:PutEvents"], bus)
         if config.kms_key_arn:
             allow(self.role, ["kms:Decrypt"], config.kms_key_arn)
-        acknowledge_wildcard(self.role, plans, REASONS[INDEX])
         acknowledge_wildcard(
             self.role,
             "*",
