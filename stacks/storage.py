@@ -6,6 +6,7 @@ The logical ids of this stack never change: CloudFormation would replace what is
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
@@ -124,20 +125,14 @@ class S3CommitStorage(cdk.Stack):
         """
         resource = bucket.node.default_child
         assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket is made of
-        if config.events == "eventbridge":
-            resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
-                event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(
-                    event_bridge_enabled=True
-                )
-            )
-            return
-        source = f"arn:{self.partition}:s3:::{config.bucket_name or '*'}"
-        for inbox in self.inboxes.values():
-            inbox.admit("s3.amazonaws.com", source)
-            bucket.node.add_dependency(inbox.admission)
-        resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
-            queue_configurations=[one for each in self.inboxes.values() for one in each.notified]
-        )
+        configuration: dict[str, Any] = {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+        if config.events == "notifications":
+            source = f"arn:{self.partition}:s3:::{config.bucket_name or '*'}"
+            for inbox in self.inboxes.values():
+                bucket.node.add_dependency(inbox.admit("s3.amazonaws.com", source))
+            queues = [one for each in self.inboxes.values() for one in each.notified]
+            configuration = {"QueueConfigurations": queues}
+        resource.add_property_override("NotificationConfiguration", configuration)
 
     def _import_bucket(self, config: DeployConfig, bucket_name: str) -> s3.IBucket:
         """CDK's notification resource adds ours to what the bucket has already."""
@@ -146,13 +141,11 @@ class S3CommitStorage(cdk.Stack):
             bucket.enable_event_bridge_notification()
         else:
             for inbox in self.inboxes.values():
-                inbox.admit("s3.amazonaws.com", bucket.bucket_arn)
+                admission = inbox.admit("s3.amazonaws.com", bucket.bucket_arn)
+                destination = InboxDestination(inbox, admission)
                 for suffix in inbox.suffixes:
-                    bucket.add_event_notification(
-                        s3.EventType.OBJECT_CREATED,
-                        InboxDestination(inbox),
-                        s3.NotificationKeyFilter(suffix=suffix),
-                    )
+                    only = s3.NotificationKeyFilter(suffix=suffix)
+                    bucket.add_event_notification(s3.EventType.OBJECT_CREATED, destination, only)
         self._tend_notification_resource(config)
         return bucket
 
