@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from s3commit.aws.events import Announced, each_message, partial_failure
+from s3commit.aws.events import Announced, each_message
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.settings import data_bucket, state_machine
 from s3commit.aws.telemetry import document_refused, logger
@@ -31,4 +31,4 @@ def dispatch(announced: list[Announced]) -> None:
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Take a batch of SQS messages; answer with those to be redelivered."""
-    return partial_failure(each_message(event, dispatch, bucket=bucket))
+    return each_message(event, dispatch, bucket=bucket)

@@ -10,6 +10,7 @@ write leaves a ``token`` of its own in the item: a loser that finds its token ha
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from heapq import merge
@@ -19,7 +20,7 @@ from typing import Any
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from s3commit.aws import settings
+from s3commit.aws import failures, settings
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger_items import (
     SHELVES,
@@ -29,7 +30,6 @@ from s3commit.aws.ledger_items import (
     LockItem,
     append_key,
     bind,
-    connect,
     ended_key,
     id_key,
     job_key,
@@ -41,6 +41,7 @@ from s3commit.aws.ledger_items import (
 )
 from s3commit.aws.ledger_notes import DAY, DynamoNotes, new_token, refused_items, seconds_after
 from s3commit.aws.ledger_records import job_item, job_record, stored
+from s3commit.aws.session import make_session
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.limits import APPEND_SECONDS
 from s3commit.core.model.locks import Item, Kind, changed_items, destination_node, items
@@ -72,10 +73,13 @@ class DynamoLedger(DynamoNotes, Ledger):
         job_days: int = JOB_DAYS,
     ) -> None:
         where = region or settings.region()
-        items = bind(table, region=where, host=host)
-        connect(items, where)
-        super().__init__(items, clock or SystemClock(), page)
+        super().__init__(bind(table, region=where, host=host), clock or SystemClock(), page)
         self._job_days = job_days
+        # With our session and not pynamodb's own, and now: else the first request made the client,
+        # after a function's start.
+        self._table.connection._local.session = make_session(where)
+        with failures.translated("connecting to DynamoDB"):
+            _ = self._table.connection.client
 
     def job(self, ref: str) -> JobRecord | None:
         """See `Ledger.job`."""
@@ -240,18 +244,12 @@ class DynamoLedger(DynamoNotes, Ledger):
     def unlist(self, ref: str) -> None:
         """See `Ledger.unlist`."""
         is_there = JobItem.pk.exists()
-        try:
-            with translated(f"taking job {ref} out of the index"):
-                self._items.job(*job_key(ref)).update([JobItem.shelf.remove()], is_there)
-        except PreconditionError:
-            return  # its time to live was over
+        # Else its time to live was over.
+        with suppress(PreconditionError), translated(f"taking job {ref} out of the index"):
+            self._items.job(*job_key(ref)).update([JobItem.shelf.remove()], is_there)
 
     def _job_item(self, ref: str) -> JobItem | None:
-        with translated(f"reading job {ref} in the ledger"):
-            try:
-                return self._items.job.get(*job_key(ref), consistent_read=True)
-            except self._items.job.DoesNotExist:
-                return None
+        return self._get(self._items.job, job_key(ref), f"reading job {ref} in the ledger")
 
     def _actions(self, ref: str, changes: Mapping[str, Any]) -> Iterator[Action]:
         for name, value in changes.items():

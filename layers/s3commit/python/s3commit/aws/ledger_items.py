@@ -43,9 +43,7 @@ from pynamodb.exceptions import PynamoDBException
 from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
 from pynamodb.models import Model
 
-from s3commit.aws import failures
 from s3commit.aws.failures import translate
-from s3commit.aws.session import make_session
 from s3commit.core.model.record import AttemptRecord
 from s3commit.core.model.states import JobState
 
@@ -60,7 +58,7 @@ READ_TIMEOUT = 10  # seconds
 RETRIES = 6  # after the first attempt of a request; botocore's standard mode
 MAX_POOL_CONNECTIONS = 10
 
-_I = TypeVar("_I", bound="LedgerItem")
+AnyItem = TypeVar("AnyItem", bound="LedgerItem")
 
 
 class ByState(GlobalSecondaryIndex["JobItem"]):  # type: ignore[no-untyped-call]
@@ -179,36 +177,22 @@ def bind(table: str, *, region: str | None, host: str | None) -> Items:
         "max_pool_connections": MAX_POOL_CONNECTIONS,
     }
 
-    def bound(kind: type[_I]) -> type[_I]:
+    def bound(kind: type[AnyItem], connection: Any = None) -> type[AnyItem]:
         # Meta belongs to a class, the table's name to the running process: hence a class for each
-        meta = type("Meta", (), dict(settings))
-        return cast("type[_I]", type(kind.__name__, (kind,), {"Meta": meta}))
+        own = {"Meta": type("Meta", (), dict(settings)), "_connection": connection}
+        return cast("type[AnyItem]", type(kind.__name__, (kind,), own))
 
     job = bound(JobItem)
-    items = Items(
-        job,
-        bound(AttemptItem),
-        bound(LockItem),
-        bound(AppendItem),
-        bound(KeyItem),
-        bound(HealingItem),
-    )
     # One connection, so one client and one pool: the job's knows the keys and the index of all.
-    for other in (items.attempt, items.lock, items.append, items.key, items.healing):
-        other._connection = job._get_connection()
-    return items
-
-
-def connect(items: Items, region: str | None) -> None:
-    """Make the client of ``items`` now, with our session and not pynamodb's own.
-
-    Its first request would make it else, after a function's start. Raises `AccessError`
-    (``NO_CREDENTIALS``) if there are no credentials.
-    """
-    connection = items.job._get_connection().connection
-    connection._local.session = make_session(region)
-    with failures.translated("connecting to DynamoDB"):
-        _ = connection.client
+    shared = job._get_connection()
+    return Items(
+        job,
+        bound(AttemptItem, shared),
+        bound(LockItem, shared),
+        bound(AppendItem, shared),
+        bound(KeyItem, shared),
+        bound(HealingItem, shared),
+    )
 
 
 @contextmanager
