@@ -283,7 +283,7 @@ def on_moto() -> Iterator[Lake]:
             where: Any = {"LocationConstraint": REGION}
             lake.client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration=where)
             notify(lake.client, lake.bucket, QUEUE, REQUEST)
-            bind(TABLE, region=REGION, host=None).job.create_table(billing_mode="PAY_PER_REQUEST")
+            bind(TABLE).job.create_table(billing_mode="PAY_PER_REQUEST")
             definition = {"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}
             boto3.client("stepfunctions").create_state_machine(
                 name="bench",

@@ -40,23 +40,16 @@ class Access:
     ledger: tuple[str, ...] = ()
     index: tuple[str, ...] = ()
 
-    @property
-    def decrypts(self) -> bool:
-        """It reads objects, and so needs kms:Decrypt behind an SSE-KMS bucket."""
-        return any("GetObject" in actions for actions in self.objects.values())
+    def of_key(self, *, of_jobs: bool) -> list[str]:
+        """What it needs of the bucket's key, or of one that jobs name.
 
-    @property
-    def encrypts(self) -> bool:
-        """It writes objects, and so needs kms:GenerateDataKey there."""
-        return any("PutObject" in actions for actions in self.objects.values())
-
-    @property
-    def completes(self) -> bool:
-        """It completes uploads, and so needs both rights on the keys that jobs name.
-
+        Who completes uploads of a job needs both:
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuAndPermissions.html
         """
-        return "PutObject" in self.objects.get(DATA, ())
+        done = {action for actions in self.objects.values() for action in actions}
+        written = self.objects.get(DATA, ()) if of_jobs else done
+        rights = {"kms:Decrypt": "GetObject" in done, "kms:GenerateDataKey": "PutObject" in written}
+        return [right for right, is_needed in rights.items() if is_needed]
 
 
 def protected(names: str) -> tuple[str, ...]:

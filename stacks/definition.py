@@ -199,25 +199,24 @@ def _map(
     }
 
 
-def _announce() -> State:
-    return {
-        "Type": "Task",
-        "Resource": f"arn:{cdk.Aws.PARTITION}:states:::events:putEvents",
-        "Parameters": {
-            "Entries": [
-                {
-                    "Source": env.EVENT_SOURCE,
-                    "DetailType": env.EVENT_DETAIL_TYPE,
-                    "Detail.$": "$.event",
-                }
-            ]
-        },
-        "TimeoutSeconds": 60,
-        "Retry": [_retry(["States.ALL"], first=1, attempts=10, longest=60)],
-        "Catch": [_catch("States.ALL", "TidyUp")],
-        "ResultPath": None,
-        "Next": "TidyUp",
-    }
+_ANNOUNCE: State = {
+    "Type": "Task",
+    "Resource": f"arn:{cdk.Aws.PARTITION}:states:::events:putEvents",
+    "Parameters": {
+        "Entries": [
+            {
+                "Source": env.EVENT_SOURCE,
+                "DetailType": env.EVENT_DETAIL_TYPE,
+                "Detail.$": "$.event",
+            }
+        ]
+    },
+    "TimeoutSeconds": 60,
+    "Retry": [_retry(["States.ALL"], first=1, attempts=10, longest=60)],
+    "Catch": [_catch("States.ALL", "TidyUp")],
+    "ResultPath": None,
+    "Next": "TidyUp",
+}
 
 
 def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
@@ -335,7 +334,7 @@ def _until_ended(functions: Mapping[str, str]) -> dict[str, State]:
         ),
         "WaitForUploads": _wait("WhereToResume"),
         # The job has its result by now: nothing that fails from here on fails its execution.
-        "AnnounceOutcome": _announce(),
+        "AnnounceOutcome": _ANNOUNCE,
         # What it can't do the sweep has done again.
         "TidyUp": _step("TidyUp", functions, "AllTidy", _catch("States.ALL", "HowItEnded")),
         # A loser may have left more uploads than a call has time for.

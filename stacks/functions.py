@@ -112,11 +112,7 @@ class PipelineFunction(Construct):
             code=code,
             handler=f"{name}.handler",
             runtime=RUNTIME,
-            architecture=(
-                lambda_.Architecture.ARM_64
-                if config.architecture == "arm64"
-                else lambda_.Architecture.X86_64
-            ),
+            architecture=lambda_.Architecture.custom(config.architecture),
             layers=[layer],
             timeout=cdk.Duration.seconds(facts.timeout),
             memory_size=facts.memory,
@@ -189,15 +185,9 @@ class PipelineFunction(Construct):
         ):
             if actions:
                 allow(self.role, [f"{service}:{action}" for action in actions], resource)
-        if config.kms_key_arn and access.encrypts:
-            allow(self.role, ["kms:GenerateDataKey"], config.kms_key_arn)
-        if config.kms_key_arn and access.decrypts:
-            allow(self.role, ["kms:Decrypt"], config.kms_key_arn)
-        for key in config.job_key_arns:
-            if access.decrypts:
-                allow(self.role, ["kms:Decrypt"], key)
-            if access.completes:
-                allow(self.role, ["kms:GenerateDataKey"], key)
+        for key in filter(None, (config.kms_key_arn, *config.job_key_arns)):
+            if rights := access.of_key(of_jobs=key != config.kms_key_arn):
+                allow(self.role, rights, key)
 
 
 def allow(role: iam.Role, actions: list[str], *resources: str, why_wide: str = "") -> None:

@@ -95,13 +95,9 @@ def function_code(into: Path) -> Path:
 
     Raises `LayerBuildError`.
     """
-    leave_out = shutil.ignore_patterns("__pycache__", "*.pyc")
-    package = into / "s3commit"
+    leave_out = shutil.ignore_patterns("__pycache__", "*.pyc", *NOT_DEPLOYED)
     shutil.copytree(HANDLERS, into, ignore=leave_out)
-    shutil.copytree(PACKAGE / "python" / "s3commit", package, ignore=leave_out)
-    for name in NOT_DEPLOYED:
-        path = package / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.copytree(PACKAGE / "python" / "s3commit", into / "s3commit", ignore=leave_out)
     compiler = runtime_python()
     if compiler:
         compile_modules(into, compiler, TASK)

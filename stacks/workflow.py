@@ -16,14 +16,6 @@ from stacks.config import DeployConfig
 from stacks.definition import definition
 from stacks.functions import allow
 
-# The level, and whether the data that states are given and give goes with it: keys, hence names of
-# partitions, below prefixes of customers.
-LOGGED = {
-    "errors": (sfn.LogLevel.ERROR, False),
-    "events": (sfn.LogLevel.ALL, False),
-    "data": (sfn.LogLevel.ALL, True),
-}
-
 
 class Workflow(Construct):
     """The state machine, its log and its role: it invokes our functions and reads plans."""
@@ -102,8 +94,12 @@ class Workflow(Construct):
         """
         name = f"/aws/vendedlogs/states/{cdk.Stack.of(self).stack_name}-jobs"
         group = config.log_group(self, "Logs", name=name)
-        level, data = LOGGED[config.execution_logs]
-        return sfn.LogOptions(destination=group, level=level, include_execution_data=data)
+        return sfn.LogOptions(
+            destination=group,
+            level=sfn.LogLevel.ERROR if config.execution_logs == "errors" else sfn.LogLevel.ALL,
+            # What states are given and give has keys, hence names of customers and partitions.
+            include_execution_data=config.execution_logs == "data",
+        )
 
     def _allow_map_runs(self) -> iam.Policy:
         """A distributed Map starts children of its own machine; the policy can't be the role's.

@@ -20,7 +20,7 @@ from typing import Any
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from s3commit.aws import failures, settings
+from s3commit.aws import failures
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger_items import (
     SHELVES,
@@ -55,10 +55,10 @@ JOB_DAYS = 30  # how long an ended job stays in the ledger, unless the deploymen
 
 
 class DynamoLedger(DynamoNotes, Ledger):
-    """Implements `s3commit.core.ports.objects.Ledger` on one table; thread-safe.
+    """Implements `s3commit.core.ports.ledger.Ledger` on one table; thread-safe.
 
-    ``region`` and ``host`` (an endpoint's URL) None mean the standard AWS configuration. ``clock``
-    is read for times to live alone; an ended job lives for ``job_days``. Raises `AccessError`
+    Region, endpoint and credentials are those of the standard AWS configuration. ``clock`` is read
+    for times to live alone; an ended job lives for ``job_days``. Raises `AccessError`
     (``NO_CREDENTIALS``) if there are no credentials.
     """
 
@@ -66,18 +66,15 @@ class DynamoLedger(DynamoNotes, Ledger):
         self,
         table: str,
         *,
-        region: str | None = None,
-        host: str | None = None,
         clock: Clock | None = None,
         page: int | None = None,
         job_days: int = JOB_DAYS,
     ) -> None:
-        where = region or settings.region()
-        super().__init__(bind(table, region=where, host=host), clock or SystemClock(), page)
+        super().__init__(bind(table), clock or SystemClock(), page)
         self._job_days = job_days
         # With our session and not pynamodb's own, and now: else the first request made the client,
         # after a function's start.
-        self._table.connection._local.session = make_session(where)
+        self._table.connection._local.session = make_session()
         with failures.translated("connecting to DynamoDB"):
             _ = self._table.connection.client
 
@@ -216,8 +213,7 @@ class DynamoLedger(DynamoNotes, Ledger):
         self, state: JobState, *, before: str, since: str = "", latest_first: bool = False
     ) -> Iterator[JobRecord]:
         """See `Ledger.jobs_in`."""
-        updated = JobItem.updated_at
-        in_between = updated.between(since, before) if since else updated < before
+        in_between = JobItem.updated_at.between(since or "0", before)  # no key is empty
         shelves = [
             self._items.job.by_state.query(
                 shelf(state, number),

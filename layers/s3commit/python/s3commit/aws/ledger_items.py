@@ -132,10 +132,6 @@ class LockItem(LedgerItem):
     ref = UnicodeAttribute()
 
 
-class AppendItem(LedgerItem):
-    """`Append`; its keys say all of it."""
-
-
 class KeyItem(LedgerItem):
     """`KeyHolder`."""
 
@@ -160,17 +156,15 @@ class Items:
     job: type[JobItem]
     attempt: type[AttemptItem]
     lock: type[LockItem]
-    append: type[AppendItem]
+    append: type[LedgerItem]  # `Append`; its keys say all of it
     key: type[KeyItem]
     healing: type[HealingItem]
 
 
-def bind(table: str, *, region: str | None, host: str | None) -> Items:
-    """The items of one table. ``region`` and ``host`` None: by the standard AWS configuration."""
+def bind(table: str) -> Items:
+    """The items of one table, by the standard AWS configuration."""
     settings = {
         "table_name": table,
-        "region": region,
-        "host": host,
         "connect_timeout_seconds": CONNECT_TIMEOUT,
         "read_timeout_seconds": READ_TIMEOUT,
         "max_retry_attempts": RETRIES,
@@ -189,7 +183,7 @@ def bind(table: str, *, region: str | None, host: str | None) -> Items:
         job,
         bound(AttemptItem, shared),
         bound(LockItem, shared),
-        bound(AppendItem, shared),
+        bound(LedgerItem, shared),
         bound(KeyItem, shared),
         bound(HealingItem, shared),
     )

@@ -18,10 +18,10 @@ from s3commit.aws.ledger_items import (
     HEALING,
     SHARDS,
     AnyItem,
-    AppendItem,
     AttemptItem,
     HealingItem,
     Items,
+    LedgerItem,
     LockItem,
     append_key,
     ended_key,
@@ -111,7 +111,7 @@ class DynamoNotes:
     def appends(self, node: str, *, below: bool) -> Iterator[Append]:
         """See `Ledger.appends`."""
         under_way, own = append_key(node, "")
-        under = AppendItem.sk.startswith(node if below else own)
+        under = LedgerItem.sk.startswith(node if below else own)
         now = datetime.fromisoformat(self._clock.now())
         # From the next ten minutes, since clocks differ, back to those of APPEND_SECONDS ago.
         moments = [now - timedelta(minutes=ago) for ago in range(-10, APPEND_SECONDS // 60 + 1, 10)]
