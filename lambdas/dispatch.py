@@ -15,17 +15,16 @@ machine = StateMachine(state_machine())
 bucket = data_bucket()
 
 
-def dispatch(announced: list[Announced]) -> None:
-    """Start an execution for each request, named by the job's ref; a repeated event starts none."""
-    for one in announced:
-        try:
-            directory = parse_directory(one.bucket, one.key)
-        except InvalidInputError as error:
-            document_refused(one.key, error.code)
-            continue
-        if one.key == directory.request:
-            started = machine.start(directory.ref, directory)
-            logger.info("request dispatched", job_id=directory.job_id, started=started)
+def dispatch(one: Announced) -> None:
+    """Start an execution for a request, named by the job's ref; a repeated event starts none."""
+    try:
+        directory = parse_directory(one.bucket, one.key)
+    except InvalidInputError as error:
+        document_refused(one.key, error.code)
+        return
+    if one.key == directory.request:
+        started = machine.start(directory.ref, directory)
+        logger.info("request dispatched", job_id=directory.job_id, started=started)
 
 
 @logger.inject_lambda_context(clear_state=True)

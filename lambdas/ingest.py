@@ -19,19 +19,17 @@ machine = StateMachine(state_machine())
 bucket = data_bucket()
 
 
-def ingest(announced: list[Announced]) -> None:
-    """Note what one message announces, before anything else is looked at."""
-    for one in announced:
-        try:
-            if not one.key.endswith(PENDINGSET_SUFFIX):
-                note_job(ports, one.bucket, one.key)
-                continue
+def ingest(one: Announced) -> None:
+    """Note what an event announces, before anything else is looked at."""
+    try:
+        if one.key.endswith(PENDINGSET_SUFFIX):
             noted = note_manifest(ports, machine, one.bucket, one.key, size=one.size)
-        except InvalidInputError as error:
-            # Redelivery would not mend it; a request that counts it is refused for it.
-            document_refused(one.key, error.code)
-            continue
-        count(env.MANIFESTS_RECORDED, noted)
+            count(env.MANIFESTS_RECORDED, noted)
+        else:
+            note_job(ports, one.bucket, one.key)
+    except InvalidInputError as error:
+        # Redelivery would not mend it; a request that counts it is refused for it.
+        document_refused(one.key, error.code)
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -15,7 +15,6 @@ from stacks.access import ACCESS, REASONS, Access
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
 
-BY_STATE = "by-state"  # the ledger's index
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 _LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
 # What Lambda needs to connect a function to a VPC, by the function's role.
@@ -181,7 +180,7 @@ class PipelineFunction(Construct):
         for service, actions, resource in (
             ("s3", access.bucket, bucket),
             ("dynamodb", access.ledger, table),
-            ("dynamodb", access.index, f"{table}/index/{BY_STATE}"),
+            ("dynamodb", access.index, f"{table}/index/{env.BY_STATE}"),
         ):
             if actions:
                 allow(self.role, [f"{service}:{action}" for action in actions], resource)

@@ -7,6 +7,7 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-filter
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import aws_cdk as cdk
@@ -39,22 +40,17 @@ class Inbox(Construct):
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
         self.suffixes = [suffix for suffix, inbox in NOTIFIED.items() if inbox == name]
-        self.dead_letters = sqs.Queue(
-            self,
-            "DeadLetters",
-            retention_period=cdk.Duration.days(DEAD_LETTER_DAYS),
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
+        make = partial(
+            sqs.Queue, self, encryption=sqs.QueueEncryption.SQS_MANAGED, enforce_ssl=True
         )
-        self.queue = sqs.Queue(
-            self,
+        days = cdk.Duration.days
+        self.dead_letters = make("DeadLetters", retention_period=days(DEAD_LETTER_DAYS))
+        self.queue = make(
             "Queue",
             # AWS asks for six times the function's timeout, and the batching window on top:
             # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
             visibility_timeout=cdk.Duration.seconds(6 * FUNCTIONS[CONSUMERS[name]].timeout),
-            retention_period=cdk.Duration.days(QUEUE_DAYS),
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
+            retention_period=days(QUEUE_DAYS),
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=self.dead_letters, max_receive_count=MAX_RECEIVE
             ),

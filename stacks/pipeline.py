@@ -19,11 +19,11 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_s3_assets import Asset
+from cdk_nag import AwsSolutionsChecks
 from constructs import Construct
 
 from s3commit.aws import env
 from s3commit.version import __version__
-from stacks.checks import add_checks
 from stacks.config import PREFIX, ConfigError, DeployConfig, parameter_name
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, allow
@@ -248,5 +248,6 @@ def build(parameters: Mapping[str, Any] | None = None, outdir: str | None = None
     storage = S3CommitStorage(app, env.STORAGE_STACK, config=config)
     S3CommitPipeline(app, env.PIPELINE_STACK, config=config, storage=storage)
     cdk.Tags.of(app).add("application", "s3commit")
-    add_checks(app)
+    # Each template is checked at synth; a finding that is not acknowledged fails it.
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app, verbose=True))
     return app

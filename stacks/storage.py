@@ -19,7 +19,6 @@ from s3commit.aws import env
 from stacks.access import protection
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
-from stacks.functions import BY_STATE
 from stacks.inbox import CONSUMERS, Inbox, InboxDestination
 
 
@@ -73,7 +72,7 @@ class S3CommitStorage(cdk.Stack):
             removal_policy=cdk.RemovalPolicy.RETAIN,
         )
         ledger.add_global_secondary_index(
-            index_name=BY_STATE,
+            index_name=env.BY_STATE,
             partition_key=_string("shelf"),
             sort_key=_string("updated_at"),
             projection_type=dynamodb.ProjectionType.ALL,

@@ -58,11 +58,11 @@ def _announced(told: dict[str, Any], key: str) -> Announced:
 
 
 def each_message(
-    event: dict[str, Any], handle: Callable[[list[Announced]], None], *, bucket: str
+    event: dict[str, Any], handle: Callable[[Announced], None], *, bucket: str
 ) -> dict[str, Any]:
-    """Call ``handle`` for each message of an SQS batch; answer with those that failed.
+    """Call ``handle`` for each object in each message of an SQS batch; answer with the failed ones.
 
-    SQS redelivers these alone: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+    SQS redelivers these messages alone: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
     Objects of other buckets than ``bucket`` are ignored: any bucket of the account may notify the
     queue, and the pipeline has no rights there. One bad message never fails the others. A message
     that keeps failing goes to the dead-letter queue, by the queue's redrive policy.
@@ -70,8 +70,9 @@ def each_message(
     failed: list[dict[str, str]] = []
     for record in event["Records"]:
         try:
-            announced = announced_objects(record["body"])
-            handle([one for one in announced if one.bucket == bucket])
+            for announced in announced_objects(record["body"]):
+                if announced.bucket == bucket:
+                    handle(announced)
         except Exception:
             logger.exception("message failed", message_id=record["messageId"])
             failed.append({"itemIdentifier": record["messageId"]})

@@ -150,11 +150,17 @@ def no_credentials() -> AccessError:
 
 @contextmanager
 def translated(what: str) -> Iterator[None]:
-    """Raise botocore's errors as this package's, each with ``what`` was being done."""
+    """Raise botocore's errors as this package's, each with ``what`` was being done.
+
+    pynamodb's are wrapped around them; it is not imported here, since a writer has none.
+    """
     try:
         yield
-    except (ClientError, BotoCoreError, ResponseParserError) as error:
-        raise translate(error, what) from error
+    except Exception as error:
+        cause = getattr(error, "cause", None) or error
+        if not isinstance(cause, ClientError | BotoCoreError | ResponseParserError):
+            raise
+        raise translate(cause, what) from error
 
 
 def answered(error: S3CommitError) -> str:

@@ -20,8 +20,8 @@ from typing import Any
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from s3commit.aws import failures
 from s3commit.aws.clock import SystemClock
+from s3commit.aws.failures import translated
 from s3commit.aws.ledger_items import (
     SHELVES,
     JobItem,
@@ -37,7 +37,6 @@ from s3commit.aws.ledger_items import (
     lock_key,
     shelf,
     shelf_of,
-    translated,
 )
 from s3commit.aws.ledger_notes import DAY, DynamoNotes, new_token, refused_items, seconds_after
 from s3commit.aws.ledger_records import job_item, job_record, stored
@@ -75,7 +74,7 @@ class DynamoLedger(DynamoNotes, Ledger):
         # With our session and not pynamodb's own, and now: else the first request made the client,
         # after a function's start.
         self._table.connection._local.session = make_session()
-        with failures.translated("connecting to DynamoDB"):
+        with translated("connecting to DynamoDB"):
             _ = self._table.connection.client
 
     def job(self, ref: str) -> JobRecord | None:

@@ -26,8 +26,6 @@ No `VersionAttribute` anywhere: generation and version are the protocol's own an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 from zlib import crc32
@@ -39,17 +37,15 @@ from pynamodb.attributes import (
     NumberAttribute,
     UnicodeAttribute,
 )
-from pynamodb.exceptions import PynamoDBException
 from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
 from pynamodb.models import Model
 
-from s3commit.aws.failures import translate
+from s3commit.aws import env
 from s3commit.core.model.record import AttemptRecord
 from s3commit.core.model.states import JobState
 
 SHARDS = 10
 SHELVES = 16  # of jobs in one state, in the index
-BY_STATE = "by-state"
 HEALING = "HEALING"  # the partition key of what is known of the buckets
 TEN_MINUTES = len("2026-11-21T22:0")  # of a moment, RFC 3339
 
@@ -67,7 +63,7 @@ class ByState(GlobalSecondaryIndex["JobItem"]):  # type: ignore[no-untyped-call]
     class Meta:
         """pynamodb's settings."""
 
-        index_name = BY_STATE
+        index_name = env.BY_STATE
         projection = AllProjection()
 
     shelf = UnicodeAttribute(hash_key=True)
@@ -187,15 +183,6 @@ def bind(table: str) -> Items:
         bound(KeyItem, shared),
         bound(HealingItem, shared),
     )
-
-
-@contextmanager
-def translated(what: str) -> Iterator[None]:
-    """Raise pynamodb's errors as this package's, each with ``what`` was being done."""
-    try:
-        yield
-    except PynamoDBException as error:
-        raise translate(error.cause or error, what) from error
 
 
 def job_key(ref: str) -> tuple[str, str]:

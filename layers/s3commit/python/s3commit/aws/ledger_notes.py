@@ -13,7 +13,7 @@ from pynamodb.exceptions import TransactWriteError
 from pynamodb.expressions.condition import Condition
 from pynamodb.transactions import TransactWrite
 
-from s3commit.aws import failures
+from s3commit.aws.failures import translated
 from s3commit.aws.ledger_items import (
     HEALING,
     SHARDS,
@@ -28,7 +28,6 @@ from s3commit.aws.ledger_items import (
     key_key,
     lock_key,
     shard_key,
-    translated,
 )
 from s3commit.aws.ledger_records import attempt_item, record_of, stored
 from s3commit.core.model.errors import PreconditionError
@@ -169,7 +168,7 @@ class DynamoNotes:
         https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TableDescription.html
         """
         client: Any = self._table.connection.client
-        with failures.translated("asking for the id of the ledger's table"):
+        with translated("asking for the id of the ledger's table"):
             found = client.describe_table(TableName=self._table.table_name)
         self._known = found["Table"]["TableId"], time.monotonic()
         return self._known[0]
