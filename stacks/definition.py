@@ -13,6 +13,7 @@ import aws_cdk as cdk
 
 from s3commit.aws import env
 from stacks.functions import FUNCTIONS
+from stacks.retries import CHILD_RETRIES, MAP_RETRIES, RETRIES, THROTTLED, UNREAD, retry
 
 State = dict[str, Any]
 
@@ -38,72 +39,6 @@ MAP_FUNCTION = "complete"
 REFUSING = frozenset({"VerifyManifests", "AcquireDestination", "CheckConditions", "DecideCommit"})
 
 EXECUTION_HOURS = 24
-
-_THROTTLED = [
-    "TransientError",
-    "Lambda.ServiceException",
-    "Lambda.AWSLambdaException",
-    "Lambda.SdkClientException",
-    "Lambda.ClientExecutionTimeoutException",
-    "Lambda.TooManyRequestsException",
-]
-# The process died or ran out of time: the next try may well do the same, so fewer of them.
-_DIED = [
-    "Lambda.Unknown",
-    "Sandbox.Timedout",
-    "Runtime.ExitError",
-    "Runtime.OutOfMemory",
-    "States.Timeout",
-]
-
-
-# An upgrade changes a function's code, its layer and its environment one after the other: for some
-# seconds they may not fit, and the function can't start.
-_UPGRADED = [
-    "Runtime.ImportModuleError",
-    "Runtime.HandlerNotFound",
-    "ImportError",
-    "ModuleNotFoundError",
-    "SettingsError",
-]
-
-
-def _retry(errors: list[str], *, first: int, attempts: int, longest: int) -> State:
-    return {
-        "ErrorEquals": errors,
-        "IntervalSeconds": first,
-        "BackoffRate": 2.0,
-        "MaxDelaySeconds": longest,
-        "MaxAttempts": attempts,
-        "JitterStrategy": "FULL",
-    }
-
-
-RETRIES = [
-    _retry(_THROTTLED, first=1, attempts=10, longest=60),
-    _retry(_DIED, first=2, attempts=4, longest=60),
-    _retry(_UPGRADED, first=4, attempts=8, longest=30),
-]
-# What a Map raises that can't read its dataset, whatever the reason:
-# https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
-_UNREAD = "States.ItemReaderFailed"
-# A child of the Map is an Express execution, which lives five minutes at most, and uses all of them
-# to wait out a crowd of jobs that want more functions than there are (docs/scale.md): a Map that
-# begins again costs more.
-_CHILD_RETRIES = [
-    _retry(_THROTTLED, first=1, attempts=17, longest=12),
-    _retry(_DIED, first=1, attempts=4, longest=15),
-    _retry(_UPGRADED, first=4, attempts=8, longest=30),
-]
-_MAP_RETRIES = [
-    _retry(
-        ["States.ExceedToleratedFailureThreshold", "States.Timeout"],
-        first=5,
-        attempts=8,
-        longest=120,
-    ),
-    _retry([_UNREAD], first=2, attempts=4, longest=30),
-]
 
 
 def _catch(error: str, following: str, into: str | None = None) -> State:
@@ -212,7 +147,7 @@ _ANNOUNCE: State = {
         ]
     },
     "TimeoutSeconds": 60,
-    "Retry": [_retry(["States.ALL"], first=1, attempts=10, longest=60)],
+    "Retry": [retry(["States.ALL"], first=1, attempts=10, longest=60)],
     "Catch": [_catch("States.ALL", "TidyUp")],
     "ResultPath": None,
     "Next": "TidyUp",
@@ -271,7 +206,7 @@ def _until_published(functions: Mapping[str, str]) -> dict[str, State]:
             functions,
             FEW_STEP,
             {"Mode": "INLINE"},
-            [_retry(_THROTTLED, first=1, attempts=3, longest=4)],
+            [retry(THROTTLED, first=1, attempts=3, longest=4)],
             ItemsPath="$.few",
             Catch=[_catch("States.ALL", "CompleteUploads")],
         ),
@@ -282,15 +217,15 @@ def _until_published(functions: Mapping[str, str]) -> dict[str, State]:
             functions,
             MAP_STEP,
             {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
-            _CHILD_RETRIES,
+            CHILD_RETRIES,
             ItemReader={
                 "Resource": f"arn:{cdk.Aws.PARTITION}:states:::s3:getObject",
                 "ReaderConfig": {"InputType": "JSON"},
                 "Parameters": {"Bucket.$": "$.bucket", "Key.$": "$.plan"},
             },
-            Retry=_MAP_RETRIES,
+            Retry=MAP_RETRIES,
             # Another execution may have ended the job and deleted the plan: the ledger is asked.
-            Catch=[_catch(_UNREAD, "BeginPublish")],
+            Catch=[_catch(UNREAD, "BeginPublish")],
         ),
         "BeginPublish": _step("BeginPublish", functions, "Published"),
         "Published": _choice(

@@ -157,12 +157,8 @@ class PipelineFunction(Construct):
             subnet_ids=list(config.subnets), security_group_ids=list(config.security_groups)
         )
         allow(self.role, INTERFACES, "*")
-        code = cdk.Stack.of(self).format_arn(
-            service="lambda",
-            resource="function",
-            resource_name="*",
-            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-        )
+        stack = cdk.Stack.of(self)
+        code = f"arn:{stack.partition}:lambda:{stack.region}:{stack.account}:function:*"
         self.role.add_to_policy(
             iam.PolicyStatement(
                 effect=iam.Effect.DENY,

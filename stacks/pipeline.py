@@ -74,7 +74,13 @@ class S3CommitPipeline(cdk.Stack):
             self,
             config=config,
             code=self._code(),
-            layer=self._dependencies(),
+            layer=lambda_.LayerVersion(
+                self,
+                "DependenciesLayer",
+                code=lambda_.Code.from_asset(str(dependencies_layer())),
+                compatible_runtimes=[RUNTIME],
+                compatible_architectures=[lambda_.Architecture.ARM_64, lambda_.Architecture.X86_64],
+            ),
             bucket_arn=storage.bucket_arn,
             table_arn=storage.ledger.table_arn,
             values=_values(config, storage),
@@ -132,15 +138,6 @@ class S3CommitPipeline(cdk.Stack):
             content = function_code(Path(scratch) / "code")
             asset = Asset(self, "Code", path=str(content))
         return lambda_.Code.from_bucket(asset.bucket, asset.s3_object_key)
-
-    def _dependencies(self) -> lambda_.LayerVersion:
-        return lambda_.LayerVersion(
-            self,
-            "DependenciesLayer",
-            code=lambda_.Code.from_asset(str(dependencies_layer())),
-            compatible_runtimes=[RUNTIME],
-            compatible_architectures=[lambda_.Architecture.ARM_64, lambda_.Architecture.X86_64],
-        )
 
     def _feed(
         self,

@@ -78,12 +78,8 @@ class Workflow(Construct):
     @property
     def executions(self) -> str:
         """The ARN of the machine's executions, without what follows: their names."""
-        return cdk.Stack.of(self).format_arn(
-            service="states",
-            resource="execution",
-            resource_name=self.machine.state_machine_name,
-            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-        )
+        stack, name = cdk.Stack.of(self), self.machine.state_machine_name
+        return f"arn:{stack.partition}:states:{stack.region}:{stack.account}:execution:{name}"
 
     def _logs(self, config: DeployConfig) -> sfn.LogOptions:
         """What the machine logs, and the group that it logs to.
