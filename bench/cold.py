@@ -90,7 +90,7 @@ class Function:
         paths = [code, dependencies_layer() / "python"]
         process = subprocess.Popen(
             [
-                *(compiler.path if compiler else sys.executable, "-I", "-S", "-B", *elsewhere),
+                *(compiler or sys.executable, "-I", "-S", "-B", *elsewhere),
                 *("-c", _PROGRAM, program, *map(str, paths)),
             ],
             env=environment(),
@@ -152,7 +152,9 @@ def cold(say: Callable[[str], None], rounds: int = ROUNDS) -> list[Figure]:
 
 def _interpreter() -> str:
     compiler = runtime_python()
-    return f"Python {compiler.version}" if compiler else "this Python: there is no other"
+    if compiler is None:
+        return "this Python: there is no other"
+    return subprocess.check_output([compiler, "--version"], text=True).strip()
 
 
 def _inits(jobs: list[dict[str, Function]], bare: list[float]) -> list[Figure]:
@@ -281,7 +283,7 @@ def on_moto() -> Iterator[Lake]:
             where: Any = {"LocationConstraint": REGION}
             lake.client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration=where)
             notify(lake.client, lake.bucket, QUEUE, REQUEST)
-            bind(TABLE, region=REGION, host=None).job.create_table(billing_mode="PAY_PER_REQUEST")
+            bind(TABLE).job.create_table(billing_mode="PAY_PER_REQUEST")
             definition = {"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}
             boto3.client("stepfunctions").create_state_machine(
                 name="bench",

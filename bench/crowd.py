@@ -16,7 +16,7 @@ from typing import Final
 
 from bench import limits
 
-# As in stacks/definition.py, with full jitter: the longest pause before each try.
+# As in stacks/retries.py, with full jitter: the longest pause before each try.
 CHILD_PAUSES: Final = (1, 2, 4, 8, *(12,) * 13)
 MAP_PAUSES: Final = (5, 10, 20, 40, 80, 120, 120, 120)
 DONE_CALL: Final = 0.05  # seconds of a call for a unit that is done; assumed

@@ -149,8 +149,8 @@ def _record(prefix: str, state: JobState, now: str) -> JobRecord:
 
 
 def _make_ledger(table: str) -> DynamoLedger:
-    bind(table, region=REGION, host=None).job.create_table(billing_mode="PAY_PER_REQUEST")
-    return DynamoLedger(table, region=REGION)
+    bind(table).job.create_table(billing_mode="PAY_PER_REQUEST")
+    return DynamoLedger(table)
 
 
 @contextmanager

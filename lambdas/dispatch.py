@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from s3commit.aws.events import Announced, each_message, partial_failure
+from s3commit.aws.events import Announced, each_message
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.settings import data_bucket, state_machine
 from s3commit.aws.telemetry import document_refused, logger
@@ -15,20 +15,19 @@ machine = StateMachine(state_machine())
 bucket = data_bucket()
 
 
-def dispatch(announced: list[Announced]) -> None:
-    """Start an execution for each request, named by the job's ref; a repeated event starts none."""
-    for one in announced:
-        try:
-            directory = parse_directory(one.bucket, one.key)
-        except InvalidInputError as error:
-            document_refused(one.key, error.code)
-            continue
-        if one.key == directory.request:
-            started = machine.start(directory.ref, directory)
-            logger.info("request dispatched", job_id=directory.job_id, started=started)
+def dispatch(one: Announced) -> None:
+    """Start an execution for a request, named by the job's ref; a repeated event starts none."""
+    try:
+        directory = parse_directory(one.bucket, one.key)
+    except InvalidInputError as error:
+        document_refused(one.key, error.code)
+        return
+    if one.key == directory.request:
+        started = machine.start(directory.ref, directory)
+        logger.info("request dispatched", job_id=directory.job_id, started=started)
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Take a batch of SQS messages; answer with those to be redelivered."""
-    return partial_failure(each_message(event, dispatch, bucket=bucket))
+    return each_message(event, dispatch, bucket=bucket)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from s3commit.aws import env
-from s3commit.aws.events import Announced, each_message, partial_failure
+from s3commit.aws.events import Announced, each_message
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.settings import data_bucket, state_machine
 from s3commit.aws.telemetry import count, document_refused, logger
@@ -19,22 +19,20 @@ machine = StateMachine(state_machine())
 bucket = data_bucket()
 
 
-def ingest(announced: list[Announced]) -> None:
-    """Note what one message announces, before anything else is looked at."""
-    for one in announced:
-        try:
-            if not one.key.endswith(PENDINGSET_SUFFIX):
-                note_job(ports, one.bucket, one.key)
-                continue
+def ingest(one: Announced) -> None:
+    """Note what an event announces, before anything else is looked at."""
+    try:
+        if one.key.endswith(PENDINGSET_SUFFIX):
             noted = note_manifest(ports, machine, one.bucket, one.key, size=one.size)
-        except InvalidInputError as error:
-            # Redelivery would not mend it; a request that counts it is refused for it.
-            document_refused(one.key, error.code)
-            continue
-        count(env.MANIFESTS_RECORDED, noted)
+            count(env.MANIFESTS_RECORDED, noted)
+        else:
+            note_job(ports, one.bucket, one.key)
+    except InvalidInputError as error:
+        # Redelivery would not mend it; a request that counts it is refused for it.
+        document_refused(one.key, error.code)
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Take a batch of SQS messages, in the stack one; answer with those to be redelivered."""
-    return partial_failure(each_message(event, ingest, bucket=bucket))
+    return each_message(event, ingest, bucket=bucket)

@@ -40,23 +40,16 @@ class Access:
     ledger: tuple[str, ...] = ()
     index: tuple[str, ...] = ()
 
-    @property
-    def decrypts(self) -> bool:
-        """It reads objects, and so needs kms:Decrypt behind an SSE-KMS bucket."""
-        return any("GetObject" in actions for actions in self.objects.values())
+    def of_key(self, *, of_jobs: bool) -> list[str]:
+        """What it needs of the bucket's key, or of one that jobs name.
 
-    @property
-    def encrypts(self) -> bool:
-        """It writes objects, and so needs kms:GenerateDataKey there."""
-        return any("PutObject" in actions for actions in self.objects.values())
-
-    @property
-    def completes(self) -> bool:
-        """It completes uploads, and so needs both rights on the keys that jobs name.
-
+        Who completes uploads of a job needs both:
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuAndPermissions.html
         """
-        return "PutObject" in self.objects.get(DATA, ())
+        done = {action for actions in self.objects.values() for action in actions}
+        written = self.objects.get(DATA, ()) if of_jobs else done
+        rights = {"kms:Decrypt": "GetObject" in done, "kms:GenerateDataKey": "PutObject" in written}
+        return [right for right, is_needed in rights.items() if is_needed]
 
 
 def protected(names: str) -> tuple[str, ...]:
@@ -70,31 +63,11 @@ def protected(names: str) -> tuple[str, ...]:
     return documents if names == "documents" else (*documents, SUCCESS)
 
 
-def _leave(bucket_arn: str, names: str) -> list[dict[str, Any]]:
-    """Deny to change what the pipeline writes; also to abort its uploads, as long lists are.
-
-    A result may be deleted: the jar does so with all documents of a job that it knows to be undone.
-    """
-    actions = ["s3:PutObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"]
-    others = [f"{bucket_arn}/{name}" for name in protected(names) if name != RESULT]
-    return [
-        {
-            "Sid": "ProtectPipelineObjects",
-            "Effect": "Deny",
-            "Action": [*actions, "s3:DeleteObject"],
-            "Resource": others,
-        },
-        {
-            "Sid": "ProtectResults",
-            "Effect": "Deny",
-            "Action": actions,
-            "Resource": f"{bucket_arn}/{RESULT}",
-        },
-    ]
-
-
 def protection(bucket_arn: str, names: str, exempt: Sequence[str]) -> list[dict[str, Any]]:
     """The statements of a bucket's policy by which all but ``exempt`` leave these keys alone.
+
+    They deny to change what the pipeline writes; also to abort its uploads, as long lists are. A
+    result may be deleted: the jar does so with all documents of a job that it knows to be undone.
 
     ``exempt`` are patterns of ARNs. AWS advises the condition instead of NotPrincipal, and for a
     role its value is the role's ARN, whatever the session; a request without it, an anonymous one,
@@ -102,44 +75,27 @@ def protection(bucket_arn: str, names: str, exempt: Sequence[str]) -> list[dict[
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_notprincipal.html
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
     """
-    of_others = {
+    actions = ["s3:PutObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"]
+    others = [f"{bucket_arn}/{name}" for name in protected(names) if name != RESULT]
+    denied: dict[str, Any] = {
+        "Effect": "Deny",
         "Principal": {"AWS": "*"},
         "Condition": {"ArnNotLike": {"aws:PrincipalArn": list(exempt)}},
     }
-    return [{**statement, **of_others} for statement in _leave(bucket_arn, names)]
-
-
-def writer_policy(bucket_arn: str, prefix: str) -> dict[str, Any]:
-    """What a program needs that writes below ``prefix``; docs/deploy.md shows it and says why."""
-    return {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Sid": "WritePendingUploads",
-                "Effect": "Allow",
-                "Action": [
-                    "s3:PutObject",
-                    "s3:AbortMultipartUpload",
-                    "s3:ListMultipartUploadParts",
-                    "s3:GetObject",
-                ],
-                "Resource": f"{bucket_arn}/{prefix}/*",
-            },
-            {
-                "Sid": "ListObjectsAndReadNotifications",
-                "Effect": "Allow",
-                "Action": ["s3:GetBucketNotification", "s3:ListBucket"],
-                "Resource": bucket_arn,
-            },
-            {
-                "Sid": "DeleteDocumentsOfUndoneJobs",
-                "Effect": "Allow",
-                "Action": "s3:DeleteObject",
-                "Resource": f"{bucket_arn}/{prefix}/*__magic_job-*",
-            },
-            *_leave(bucket_arn, "all"),
-        ],
-    }
+    return [
+        {
+            "Sid": "ProtectPipelineObjects",
+            "Action": [*actions, "s3:DeleteObject"],
+            "Resource": others,
+            **denied,
+        },
+        {
+            "Sid": "ProtectResults",
+            "Action": actions,
+            "Resource": f"{bucket_arn}/{RESULT}",
+            **denied,
+        },
+    ]
 
 
 ACCESS: dict[str, Access] = {

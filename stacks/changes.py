@@ -13,9 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from s3commit.aws import env
-from stacks.config import PREFIX, ConfigError, DeployConfig
-
-GUARDED = ("bucketName", "importBucket", "kmsKeyArn", "alarmEmail")
+from stacks.config import GUARDED, PREFIX, ConfigError, DeployConfig
 
 
 class UnknownError(Exception):

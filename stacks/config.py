@@ -11,9 +11,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
+import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
 from aws_cdk.aws_logs import RetentionDays
 from constructs import Construct
 
@@ -21,6 +24,8 @@ from s3commit.aws import env
 from s3commit.aws.env import DEFAULT, LEAST, MOST_WORKERS, Shares, shares
 
 PREFIX = "s3commit:"
+# What a deployment changes only if the parameter ``change`` names it (`stacks.changes`).
+GUARDED = ("bucketName", "importBucket", "kmsKeyArn", "alarmEmail")
 
 # CloudWatch Logs knows certain periods only; these are the ones that we offer, in days.
 LOG_PERIODS: dict[int, RetentionDays] = {
@@ -38,144 +43,124 @@ LOG_PERIODS: dict[int, RetentionDays] = {
 
 MOST_LISTED_BYTES = 2_000
 
+_KEY = r"arn:aws[a-z\-]*:kms:[a-z0-9\-]+:\d{12}:key/[A-Za-z0-9\-]+"
+_BUCKET = r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]"
+
 
 class ConfigError(ValueError):
     """A parameter is unknown or has a value that can not be; the message says what to do."""
-
-
-def _matching(pattern: str, what: str) -> Callable[[Any], str]:
-    def parse(value: Any) -> str:
-        if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise ConfigError(f"must be {what}")
-        return value
-
-    return parse
-
-
-def _number(low: int, high: int) -> Callable[[Any], int]:
-    def parse(value: Any) -> int:
-        text = str(value)
-        if isinstance(value, bool) or not re.fullmatch(r"\d{1,9}", text):
-            raise ConfigError(f"must be a whole number from {low} to {high}")
-        if not low <= int(text) <= high:
-            raise ConfigError(f"must be from {low} to {high}")
-        return int(text)
-
-    return parse
-
-
-def _listed(pattern: str, what: str) -> Callable[[Any], tuple[str, ...]]:
-    """A JSON list, or text with commas; nothing between them is the empty list."""
-
-    def parse(value: Any) -> tuple[str, ...]:
-        items = value if isinstance(value, list) else None
-        if isinstance(value, str):
-            items = [item.strip() for item in value.split(",")] if value.strip() else []
-        matches = _matching(pattern, what)
-        if items is None:
-            raise ConfigError(f"must be {what}")
-        # A function's environment has 4 KB in all:
-        # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
-        if len(json.dumps(items)) > MOST_LISTED_BYTES:
-            raise ConfigError(f"must be {what}, at most {MOST_LISTED_BYTES:,} bytes")
-        return tuple(map(matches, items))
-
-    return parse
-
-
-def _flag(value: Any) -> bool:
-    if str(value).lower() not in {"true", "false"}:
-        raise ConfigError("must be true or false")
-    return str(value).lower() == "true"
-
-
-def _log_period(value: Any) -> int:
-    if str(value) not in {str(days) for days in LOG_PERIODS}:
-        raise ConfigError("must be one of " + ", ".join(map(str, LOG_PERIODS)))
-    return int(value)
-
-
-_PREFIXES = _listed(
-    r"(?:(?!\.{1,2}/)[^/\x00-\x1f\x7f]+/)+", "prefixes of keys that end with '/', with commas"
-)
-_ROLES = _listed(
-    r"arn:aws[a-z\-]*:iam::\d{12}:(?:role|user)/[\w+=.@/*\-]+",
-    "ARNs of roles or users, with commas",
-)
-_KEY = r"arn:aws[a-z\-]*:kms:[a-z0-9\-]+:\d{12}:key/[A-Za-z0-9\-]+"
-_BUCKET = _matching(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]", "a bucket's name")
 
 
 def _parameter(parse: Callable[[Any], Any], default: Any = None) -> Any:
     return field(default=default, metadata={"parse": parse})
 
 
+def _matches(pattern: str, what: str, value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(pattern, value):
+        raise ConfigError(f"must be {what}")
+    return value
+
+
+def _text(pattern: str, what: str) -> Any:
+    """A text; without it the parameter is None."""
+    return _parameter(partial(_matches, pattern, what))
+
+
+def _choice(default: Any, *others: Any) -> Any:
+    """One of some values; the first is the default."""
+    known = {str(each): each for each in (default, *others)}
+
+    def parse(value: Any) -> Any:
+        if str(value) not in known:
+            raise ConfigError(f"must be one of {', '.join(known)}")
+        return known[str(value)]
+
+    return _parameter(parse, default)
+
+
+def _flag() -> Any:
+    def parse(value: Any) -> bool:
+        if str(value).lower() not in {"true", "false"}:
+            raise ConfigError("must be true or false")
+        return str(value).lower() == "true"
+
+    return _parameter(parse, default=False)
+
+
+def _number(default: int, low: int, high: int) -> Any:
+    def parse(value: Any) -> int:
+        digits = re.fullmatch(r"\d{1,9}", str(value))
+        if isinstance(value, bool) or digits is None or not low <= int(value) <= high:
+            raise ConfigError(f"must be a whole number from {low} to {high}")
+        return int(value)
+
+    return _parameter(parse, default)
+
+
+def _listed(pattern: str, what: str, default: tuple[str, ...] = ()) -> Any:
+    """A JSON list, or text with commas; nothing between them is the empty list."""
+
+    def parse(value: Any) -> tuple[str, ...]:
+        items = value if isinstance(value, list) else None
+        if isinstance(value, str):
+            items = [item.strip() for item in value.split(",")] if value.strip() else []
+        if items is None:
+            raise ConfigError(f"must be {what}, with commas")
+        # A function's environment has 4 KB in all:
+        # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+        if len(json.dumps(items)) > MOST_LISTED_BYTES:
+            raise ConfigError(f"must be {what}, at most {MOST_LISTED_BYTES:,} bytes")
+        return tuple(_matches(pattern, f"{what}, with commas", item) for item in items)
+
+    return _parameter(parse, default)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeployConfig:
     """One deployment; `docs/deploy.md` says what each parameter means."""
 
-    name: str | None = _parameter(
-        _matching(r"[a-z][a-z0-9\-]{0,19}", "1 to 20 lower-case letters, digits or '-'")
+    name: str | None = _text(r"[a-z][a-z0-9\-]{0,19}", "1 to 20 lower-case letters, digits or '-'")
+    bucket_name: str | None = _text(_BUCKET, "a bucket's name")
+    import_bucket: str | None = _text(_BUCKET, "a bucket's name")
+    events: str = _choice("notifications", "eventbridge")
+    kms_key_arn: str | None = _text(_KEY, "a KMS key's ARN")
+    encryption: str = _choice("bucket", "AES256", "aws:kms")
+    job_key_arns: tuple[str, ...] = _listed(_KEY, "ARNs of KMS keys")
+    access_logs_bucket: str | None = _text(_BUCKET, "a bucket's name")
+    versioned: bool = _flag()
+    noncurrent_days: int = _number(30, 1, 3650)
+    abort_incomplete_days: int = _number(7, 2, 365)
+    ledger_ttl_days: int = _number(90, 1, 3650)
+    log_key_arn: str | None = _text(_KEY, "a KMS key's ARN")
+    subnets: tuple[str, ...] = _listed(r"subnet-[0-9a-f]{8,17}", "ids of subnets")
+    security_groups: tuple[str, ...] = _listed(r"sg-[0-9a-f]{8,17}", "ids of security groups")
+    log_retention_days: int = _choice(30, *LOG_PERIODS)
+    execution_logs: str = _choice("errors", "events", "data")
+    architecture: str = _choice("arm64", "x86_64")
+    max_concurrency: int = _number(MOST_WORKERS, 1, MOST_WORKERS)
+    lambda_concurrency: int = _number(DEFAULT, LEAST, 100_000)
+    reserve_workers: bool = _flag()
+    sweep_minutes: int = _number(60, 5, 720)
+    stuck_minutes: int = _number(15, 5, 1440)
+    abandoned_hours: int = _number(24, 1, 8760)
+    retention_days: int = _number(30, 1, 3650)
+    replace_prefixes: tuple[str, ...] = _listed(
+        r"(?:(?!\.{1,2}/)[^/\x00-\x1f\x7f]+/)+", "prefixes of keys that end with '/'", ("",)
     )
-    bucket_name: str | None = _parameter(_BUCKET)
-    import_bucket: str | None = _parameter(_BUCKET)
-    events: str = _parameter(
-        _matching("notifications|eventbridge", "notifications or eventbridge"),
-        default="notifications",
+    protect_names: str = _choice("none", "documents", "all")
+    operators: tuple[str, ...] = _listed(
+        r"arn:aws[a-z\-]*:iam::\d{12}:(?:role|user)/[\w+=.@/*\-]+", "ARNs of roles or users"
     )
-    kms_key_arn: str | None = _parameter(_matching(_KEY, "a KMS key's ARN"))
-    encryption: str = _parameter(
-        _matching("bucket|AES256|aws:kms", "bucket, AES256 or aws:kms"), default="bucket"
+    fresh_tables: tuple[str, ...] = _listed(
+        # CloudWatch looks back a week at most (`stacks.observability`), and a dimension's value
+        # is ASCII: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_Dimension.html
+        r"(?:(?!\.{1,2}/)[!-.0-~]+/)+=(?:[1-9]\d?|1[0-5]\d|16[0-8])",
+        "ASCII prefixes that end with '/', each with '=' and 1 to 168 hours",
     )
-    job_key_arns: tuple[str, ...] = _parameter(
-        _listed(_KEY, "ARNs of KMS keys, with commas"), default=()
-    )
-    access_logs_bucket: str | None = _parameter(_BUCKET)
-    versioned: bool = _parameter(_flag, default=False)
-    noncurrent_days: int = _parameter(_number(1, 3650), default=30)
-    abort_incomplete_days: int = _parameter(_number(2, 365), default=7)
-    ledger_ttl_days: int = _parameter(_number(1, 3650), default=90)
-    log_key_arn: str | None = _parameter(_matching(_KEY, "a KMS key's ARN"))
-    subnets: tuple[str, ...] = _parameter(
-        _listed(r"subnet-[0-9a-f]{8,17}", "ids of subnets, with commas"), default=()
-    )
-    security_groups: tuple[str, ...] = _parameter(
-        _listed(r"sg-[0-9a-f]{8,17}", "ids of security groups, with commas"), default=()
-    )
-    log_retention_days: int = _parameter(_log_period, default=30)
-    execution_logs: str = _parameter(
-        _matching("errors|events|data", "errors, events or data"), default="errors"
-    )
-    architecture: str = _parameter(_matching("arm64|x86_64", "arm64 or x86_64"), default="arm64")
-    max_concurrency: int = _parameter(_number(1, MOST_WORKERS), default=MOST_WORKERS)
-    lambda_concurrency: int = _parameter(_number(LEAST, 100_000), default=DEFAULT)
-    reserve_workers: bool = _parameter(_flag, default=False)
-    sweep_minutes: int = _parameter(_number(5, 720), default=60)
-    stuck_minutes: int = _parameter(_number(5, 1440), default=15)
-    abandoned_hours: int = _parameter(_number(1, 8760), default=24)
-    retention_days: int = _parameter(_number(1, 3650), default=30)
-    replace_prefixes: tuple[str, ...] = _parameter(_PREFIXES, default=("",))
-    protect_names: str = _parameter(
-        _matching("none|documents|all", "none, documents or all"), default="none"
-    )
-    operators: tuple[str, ...] = _parameter(_ROLES, default=())
-    fresh_tables: tuple[str, ...] = _parameter(
-        _listed(
-            # CloudWatch looks back a week at most (`stacks.observability`), and a dimension's value
-            # is ASCII: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_Dimension.html
-            r"(?:(?!\.{1,2}/)[!-.0-~]+/)+=(?:[1-9]\d?|1[0-5]\d|16[0-8])",
-            "ASCII prefixes that end with '/', each with '=' and 1 to 168 hours, with commas",
-        ),
-        default=(),
-    )
-    alarm_email: str | None = _parameter(_matching(r"[^@\s]+@[^@\s]+", "an e-mail address"))
-    spark_jars: bool = _parameter(_flag, default=False)
-    change: tuple[str, ...] = _parameter(
-        _listed(
-            "name|bucketName|importBucket|kmsKeyArn|alarmEmail",
-            "names of parameters that stop a deployment, with commas",
-        ),
-        default=(),
+    alarm_email: str | None = _text(r"[^@\s]+@[^@\s]+", "an e-mail address")
+    spark_jars: bool = _flag()
+    change: tuple[str, ...] = _listed(
+        "|".join(("name", *GUARDED)), "names of parameters that stop a deployment"
     )
 
     @classmethod
@@ -243,14 +228,19 @@ class DeployConfig:
         split = [one.rpartition("=") for one in self.fresh_tables]
         return {prefix: int(hours) for prefix, _, hours in split}
 
-    @property
-    def log_retention(self) -> RetentionDays:
-        """How long the logs of functions and executions are kept."""
-        return LOG_PERIODS[self.log_retention_days]
-
-    def log_key(self, scope: Construct) -> kms.IKey | None:
-        """The key of the log groups of a stack."""
-        return kms.Key.from_key_arn(scope, "LogKey", self.log_key_arn) if self.log_key_arn else None
+    def log_group(
+        self, scope: Construct, construct_id: str, *, name: str | None = None
+    ) -> logs.LogGroup:
+        """A group of logs that end when they are as old as the deployer says."""
+        arn = self.log_key_arn
+        return logs.LogGroup(
+            scope,
+            construct_id,
+            log_group_name=name,
+            retention=LOG_PERIODS[self.log_retention_days],
+            encryption_key=kms.Key.from_key_arn(scope, f"{construct_id}Key", arn) if arn else None,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
 
     @property
     def shares(self) -> Shares:

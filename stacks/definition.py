@@ -13,6 +13,7 @@ import aws_cdk as cdk
 
 from s3commit.aws import env
 from stacks.functions import FUNCTIONS
+from stacks.retries import CHILD_RETRIES, MAP_RETRIES, RETRIES, THROTTLED, UNREAD, retry
 
 State = dict[str, Any]
 
@@ -39,86 +40,23 @@ REFUSING = frozenset({"VerifyManifests", "AcquireDestination", "CheckConditions"
 
 EXECUTION_HOURS = 24
 
-_THROTTLED = [
-    "TransientError",
-    "Lambda.ServiceException",
-    "Lambda.AWSLambdaException",
-    "Lambda.SdkClientException",
-    "Lambda.ClientExecutionTimeoutException",
-    "Lambda.TooManyRequestsException",
-]
-# The process died or ran out of time: the next try may well do the same, so fewer of them.
-_DIED = [
-    "Lambda.Unknown",
-    "Sandbox.Timedout",
-    "Runtime.ExitError",
-    "Runtime.OutOfMemory",
-    "States.Timeout",
-]
+
+def _catch(error: str, following: str, into: str | None = None) -> State:
+    """Where an error leads; ``into`` is the place in the ticket that takes what it says."""
+    return {"ErrorEquals": [error], "ResultPath": into, "Next": following}
 
 
-# An upgrade changes a function's code, its layer and its environment one after the other: for some
-# seconds they may not fit, and the function can't start.
-_UPGRADED = [
-    "Runtime.ImportModuleError",
-    "Runtime.HandlerNotFound",
-    "ImportError",
-    "ModuleNotFoundError",
-    "SettingsError",
-]
+_LOST_RACE = _catch("LostRaceError", "Superseded")
+_REFUSED = _catch("JobRefusedError", "AbortJob", "$.refusal")
 
 
-def _retry(errors: list[str], *, first: int, attempts: int, longest: int) -> State:
-    return {
-        "ErrorEquals": errors,
-        "IntervalSeconds": first,
-        "BackoffRate": 2.0,
-        "MaxDelaySeconds": longest,
-        "MaxAttempts": attempts,
-        "JitterStrategy": "FULL",
-    }
-
-
-RETRIES = [
-    _retry(_THROTTLED, first=1, attempts=10, longest=60),
-    _retry(_DIED, first=2, attempts=4, longest=60),
-    _retry(_UPGRADED, first=4, attempts=8, longest=30),
-]
-# What a Map raises that can't read its dataset, whatever the reason:
-# https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
-_UNREAD = "States.ItemReaderFailed"
-# A child of the Map is an Express execution, which lives five minutes at most, and uses all of them
-# to wait out a crowd of jobs that want more functions than there are (docs/scale.md): a Map that
-# begins again costs more.
-_CHILD_RETRIES = [
-    _retry(_THROTTLED, first=1, attempts=17, longest=12),
-    _retry(_DIED, first=1, attempts=4, longest=15),
-    _retry(_UPGRADED, first=4, attempts=8, longest=30),
-]
-_MAP_RETRIES = [
-    _retry(
-        ["States.ExceedToleratedFailureThreshold", "States.Timeout"],
-        first=5,
-        attempts=8,
-        longest=120,
-    ),
-    _retry([_UNREAD], first=2, attempts=4, longest=30),
-]
-_LOST_RACE = {"ErrorEquals": ["LostRaceError"], "ResultPath": None, "Next": "Superseded"}
-# Another job has taken the idempotency key meanwhile: it is waited for.
-_HELD = {"ErrorEquals": ["HeldError"], "ResultPath": None, "Next": "WaitForDestination"}
-# Another execution may have ended the job and deleted the plan: BeginPublish asks the ledger.
-_PLAN_GONE = {"ErrorEquals": [_UNREAD], "ResultPath": None, "Next": "BeginPublish"}
-_REFUSED = {"ErrorEquals": ["JobRefusedError"], "ResultPath": "$.refusal", "Next": "AbortJob"}
-
-
-def invoke(function_arn: str, name: str, payload: State) -> State:
+def _invoke(functions: Mapping[str, str], name: str, payload: State) -> State:
     """A call of a function; its payload also names the state and the execution."""
     return {
         "Type": "Task",
         "Resource": f"arn:{cdk.Aws.PARTITION}:states:::lambda:invoke",
         "Parameters": {
-            "FunctionName": function_arn,
+            "FunctionName": functions[name],
             "Payload": {"step.$": "$$.State.Name", "execution.$": "$$.Execution.Id", **payload},
         },
         "OutputPath": "$.Payload",
@@ -126,61 +64,40 @@ def invoke(function_arn: str, name: str, payload: State) -> State:
     }
 
 
-def _go_on(following: str) -> State:
-    """The job has its result by now: nothing that fails from here on fails its execution."""
-    return {"ErrorEquals": ["States.ALL"], "ResultPath": None, "Next": following}
-
-
-def _step(step: str, functions: Mapping[str, str], following: str) -> State:
-    """One step: it takes a ticket and returns the next one."""
-    name = STEPS[step]
+def _step(step: str, functions: Mapping[str, str], following: str, *catches: State) -> State:
+    """One step: it takes a ticket and returns the next one. ``catches`` are those of it alone."""
+    refused = [_REFUSED] if step in REFUSING else []
     return {
-        **invoke(functions[name], name, {"ticket.$": "$"}),
+        **_invoke(functions, STEPS[step], {"ticket.$": "$"}),
         "Retry": RETRIES,
-        "Catch": [_REFUSED, _LOST_RACE] if step in REFUSING else [_LOST_RACE],
+        "Catch": [*refused, _LOST_RACE, *catches],
         "Next": following,
     }
 
 
-def _decide(functions: Mapping[str, str]) -> State:
-    decide = _step("DecideCommit", functions, "AnythingToComplete")
-    return {**decide, "Catch": [*decide["Catch"], _HELD]}
+def _choice(variable: str, targets: Mapping[Any, str]) -> State:
+    """By value. Without a default: a value that is not listed fails the execution."""
+    ways = [
+        {
+            "Variable": variable,
+            "BooleanEquals" if isinstance(value, bool) else "StringEquals": value,
+            "Next": target,
+        }
+        for value, target in targets.items()
+    ]
+    return {"Type": "Choice", "Choices": ways}
 
 
-def _choice(variable: str, targets: Mapping[str, str]) -> State:
-    """By string. Without a default: a value that is not listed fails the execution."""
+def _any(variable: str, if_some: str, if_none: str, *first: State) -> State:
+    """By number; ``first`` are ways that are tried before."""
     return {
         "Type": "Choice",
         "Choices": [
-            {"Variable": variable, "StringEquals": value, "Next": target}
-            for value, target in targets.items()
-        ],
-    }
-
-
-def either(variable: str, if_true: str, if_false: str) -> State:
-    """A choice by a boolean variable."""
-    return {
-        "Type": "Choice",
-        "Choices": [
-            {"Variable": variable, "BooleanEquals": True, "Next": if_true},
-            {"Variable": variable, "BooleanEquals": False, "Next": if_false},
-        ],
-    }
-
-
-def _any(variable: str, if_some: str, if_none: str) -> State:
-    return {
-        "Type": "Choice",
-        "Choices": [
+            *first,
             {"Variable": variable, "NumericGreaterThan": 0, "Next": if_some},
             {"Variable": variable, "NumericEquals": 0, "Next": if_none},
         ],
     }
-
-
-def _first(way: State, choice: State) -> State:
-    return choice | {"Choices": [way, *choice["Choices"]]}
 
 
 def _wait(following: str) -> State:
@@ -188,95 +105,53 @@ def _wait(following: str) -> State:
     return {"Type": "Wait", "SecondsPath": "$.pause", "Next": following}
 
 
-def _unit(functions: Mapping[str, str], step: str, retries: list[State]) -> State:
-    """What a Map does with each unit."""
-    invoked = invoke(
-        functions[MAP_FUNCTION], MAP_FUNCTION, {"ticket.$": "$.ticket", "unit.$": "$.unit"}
-    )
-    return {"StartAt": step, "States": {step: {**invoked, "Retry": retries, "End": True}}}
-
-
-_OF_UNIT: State = {
-    "MaxConcurrencyPath": "$.workers",
-    "ItemSelector": {
-        "unit.$": "$$.Map.Item.Value",
-        "ticket": {
-            "jobId.$": "$.jobId",
-            "bucket.$": "$.bucket",
-            "directory.$": "$.directory",
-            "generation.$": "$.generation",
+def _map(
+    functions: Mapping[str, str], step: str, mode: State, retries: list[State], **more: Any
+) -> State:
+    """A Map over units: ``step`` completes each; ``more`` is what the two Maps do not share."""
+    unit = {"ticket.$": "$.ticket", "unit.$": "$.unit"}
+    invoked = _invoke(functions, MAP_FUNCTION, unit)
+    return {
+        "Type": "Map",
+        "ItemProcessor": {
+            "ProcessorConfig": mode,
+            "StartAt": step,
+            "States": {step: {**invoked, "Retry": retries, "End": True}},
         },
+        "MaxConcurrencyPath": "$.workers",
+        "ItemSelector": {
+            "unit.$": "$$.Map.Item.Value",
+            "ticket": {
+                "jobId.$": "$.jobId",
+                "bucket.$": "$.bucket",
+                "directory.$": "$.directory",
+                "generation.$": "$.generation",
+            },
+        },
+        "ResultPath": "$.completed",
+        "Next": "BeginPublish",
+        **more,
+    }
+
+
+_ANNOUNCE: State = {
+    "Type": "Task",
+    "Resource": f"arn:{cdk.Aws.PARTITION}:states:::events:putEvents",
+    "Parameters": {
+        "Entries": [
+            {
+                "Source": env.EVENT_SOURCE,
+                "DetailType": env.EVENT_DETAIL_TYPE,
+                "Detail.$": "$.event",
+            }
+        ]
     },
-    "ResultPath": "$.completed",
-    "Next": "BeginPublish",
+    "TimeoutSeconds": 60,
+    "Retry": [retry(["States.ALL"], first=1, attempts=10, longest=60)],
+    "Catch": [_catch("States.ALL", "TidyUp")],
+    "ResultPath": None,
+    "Next": "TidyUp",
 }
-
-
-def _complete_few(functions: Mapping[str, str]) -> State:
-    """The Map of a small job, without a Map Run, which takes a second to begin and to end.
-
-    Whatever fails in it, CompleteUploads does all again, and has the patience.
-    """
-    return {
-        "Type": "Map",
-        "ItemsPath": "$.few",
-        "ItemProcessor": {
-            "ProcessorConfig": {"Mode": "INLINE"},
-            **_unit(functions, FEW_STEP, [_retry(_THROTTLED, first=1, attempts=3, longest=4)]),
-        },
-        **_OF_UNIT,
-        "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": None, "Next": "CompleteUploads"}],
-    }
-
-
-def _complete_uploads(functions: Mapping[str, str]) -> State:
-    """The Map over the units of the plan. Its tolerance is 0 by default: one loss fails it.
-
-    How many children run at once the step before says in each round, by the jobs at work then:
-    https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html
-    """
-    return {
-        "Type": "Map",
-        "ItemReader": {
-            "Resource": f"arn:{cdk.Aws.PARTITION}:states:::s3:getObject",
-            "ReaderConfig": {"InputType": "JSON"},
-            "Parameters": {"Bucket.$": "$.bucket", "Key.$": "$.plan"},
-        },
-        "ItemProcessor": {
-            "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
-            **_unit(functions, MAP_STEP, _CHILD_RETRIES),
-        },
-        **_OF_UNIT,
-        "Retry": _MAP_RETRIES,
-        "Catch": [_PLAN_GONE],
-    }
-
-
-def _tidy_up(functions: Mapping[str, str]) -> State:
-    """The last step; what it can't do the sweep has done again."""
-    state = _step("TidyUp", functions, "AllTidy")
-    return state | {"Catch": [*state["Catch"], _go_on("HowItEnded")]}
-
-
-def _announce() -> State:
-    return {
-        "Type": "Task",
-        "Resource": f"arn:{cdk.Aws.PARTITION}:states:::events:putEvents",
-        "Parameters": {
-            "Entries": [
-                {
-                    "Source": env.EVENT_SOURCE,
-                    "DetailType": env.EVENT_DETAIL_TYPE,
-                    "Detail.$": "$.event",
-                }
-            ]
-        },
-        "TimeoutSeconds": 60,
-        "Retry": [_retry(["States.ALL"], first=1, attempts=10, longest=60)],
-        "Catch": [_go_on("TidyUp")],
-        "ResultPath": None,
-        "Next": "TidyUp",
-    }
 
 
 def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
@@ -301,22 +176,57 @@ def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
         "WaitForLedger": _wait("SealJob"),
         "VerifyManifests": _step("VerifyManifests", functions, "AcquireDestination"),
         "AcquireDestination": _step("AcquireDestination", functions, "DestinationFree"),
-        "DestinationFree": either("$.acquired", "CheckConditions", "WaitForDestination"),
+        "DestinationFree": _choice(
+            "$.acquired", {True: "CheckConditions", False: "WaitForDestination"}
+        ),
         "WaitForDestination": _wait("AcquireDestination"),
         "CheckConditions": _step("CheckConditions", functions, "DecideCommit"),
-        "DecideCommit": _decide(functions),
+        # Another job may have taken the idempotency key meanwhile: it is waited for.
+        "DecideCommit": _step(
+            "DecideCommit",
+            functions,
+            "AnythingToComplete",
+            _catch("HeldError", "WaitForDestination"),
+        ),
         # What a Map does with an empty dataset is not documented; a job without files has one.
-        "AnythingToComplete": _first(
+        "AnythingToComplete": _any(
+            "$.units",
+            "CompleteUploads",
+            "BeginPublish",
             {"Variable": "$.few[0]", "IsPresent": True, "Next": "CompleteFew"},
-            _any("$.units", "CompleteUploads", "BeginPublish"),
         ),
     }
 
 
 def _until_published(functions: Mapping[str, str]) -> dict[str, State]:
     return {
-        "CompleteFew": _complete_few(functions),
-        "CompleteUploads": _complete_uploads(functions),
+        # Of a small job, without a Map Run, which takes a second to begin and to end. Whatever
+        # fails in it, CompleteUploads does all again, and has the patience.
+        "CompleteFew": _map(
+            functions,
+            FEW_STEP,
+            {"Mode": "INLINE"},
+            [retry(THROTTLED, first=1, attempts=3, longest=4)],
+            ItemsPath="$.few",
+            Catch=[_catch("States.ALL", "CompleteUploads")],
+        ),
+        # Over the units of the plan. Its tolerance is 0 by default: one loss fails it. How many
+        # children run at once the step before says in each round, by the jobs at work then:
+        # https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html
+        "CompleteUploads": _map(
+            functions,
+            MAP_STEP,
+            {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
+            CHILD_RETRIES,
+            ItemReader={
+                "Resource": f"arn:{cdk.Aws.PARTITION}:states:::s3:getObject",
+                "ReaderConfig": {"InputType": "JSON"},
+                "Parameters": {"Bucket.$": "$.bucket", "Key.$": "$.plan"},
+            },
+            Retry=MAP_RETRIES,
+            # Another execution may have ended the job and deleted the plan: the ledger is asked.
+            Catch=[_catch(UNREAD, "BeginPublish")],
+        ),
         "BeginPublish": _step("BeginPublish", functions, "Published"),
         "Published": _choice(
             "$.state",
@@ -328,7 +238,9 @@ def _until_published(functions: Mapping[str, str]) -> dict[str, State]:
         ),
         "WaitForNextRound": _wait("AnythingToComplete"),
         # Most jobs append: they need not wait until one more function has started.
-        "AnythingToReplace": either("$.replaces", "RemoveReplaced", "PublishSuccess"),
+        "AnythingToReplace": _choice(
+            "$.replaces", {True: "RemoveReplaced", False: "PublishSuccess"}
+        ),
         # A long list takes more than one call has time for: in rounds, page by page.
         "RemoveReplaced": _step("RemoveReplaced", functions, "AllRemoved"),
         "AllRemoved": _any("$.page", "RemoveReplaced", "PublishSuccess"),
@@ -356,8 +268,10 @@ def _until_ended(functions: Mapping[str, str]) -> dict[str, State]:
             },
         ),
         "WaitForUploads": _wait("WhereToResume"),
-        "AnnounceOutcome": _announce(),
-        "TidyUp": _tidy_up(functions),
+        # The job has its result by now: nothing that fails from here on fails its execution.
+        "AnnounceOutcome": _ANNOUNCE,
+        # What it can't do the sweep has done again.
+        "TidyUp": _step("TidyUp", functions, "AllTidy", _catch("States.ALL", "HowItEnded")),
         # A loser may have left more uploads than a call has time for.
         "AllTidy": _any("$.page", "TidyUp", "HowItEnded"),
         "HowItEnded": _choice("$.outcome", ends),

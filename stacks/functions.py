@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from s3commit.aws import env
@@ -16,7 +15,6 @@ from stacks.access import ACCESS, REASONS, Access
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
 
-BY_STATE = "by-state"  # the ledger's index
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 _LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
 # What Lambda needs to connect a function to a VPC, by the function's role.
@@ -77,67 +75,58 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the functions of a deployment have in common.
-
-    ``reserved`` is the concurrency of those functions that have some reserved. ``values`` are the
-    environment's values by name; a function gets those that it reads.
-    """
-
-    config: DeployConfig
-    code: lambda_.Code
-    layers: list[lambda_.ILayerVersion]
-    log_key: kms.IKey | None
-    bucket_arn: str
-    table_arn: str
-    reserved: dict[str, int]
-    values: dict[str, str]
-
-
 class PipelineFunction(Construct):
     """One function with its log group and a role that has what `stacks.access` lists.
 
     It grants nothing else; what a queue or the state machine needs is added in `stacks.pipeline`.
+    ``values`` are the environment's values by name; the function gets those that it reads.
     """
 
-    def __init__(self, scope: Construct, name: str, surroundings: Surroundings) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        config: DeployConfig,
+        code: lambda_.Code,
+        layer: lambda_.ILayerVersion,
+        bucket_arn: str,
+        table_arn: str,
+        values: Mapping[str, str | None],
+    ) -> None:
         super().__init__(scope, name.capitalize())
-        facts, config = FUNCTIONS[name], surroundings.config
-        self.log_group = logs.LogGroup(
-            self,
-            "Logs",
-            retention=config.log_retention,
-            encryption_key=surroundings.log_key,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-        )
+        facts = FUNCTIONS[name]
+        self.log_group = config.log_group(self, "Logs")
         self.role = iam.Role(
             self,
             "Role",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             path=config.role_path,
         )
-        self._grant(ACCESS[name], surroundings)
+        self._grant(ACCESS[name], config, bucket_arn, table_arn)
         self.function = lambda_.Function(
             self,
             "Function",
             description=facts.does,
-            code=surroundings.code,
+            code=code,
             handler=f"{name}.handler",
             runtime=RUNTIME,
-            architecture=(
-                lambda_.Architecture.ARM_64
-                if config.architecture == "arm64"
-                else lambda_.Architecture.X86_64
-            ),
-            layers=surroundings.layers,
+            architecture=lambda_.Architecture.custom(config.architecture),
+            layers=[layer],
             timeout=cdk.Duration.seconds(facts.timeout),
             memory_size=facts.memory,
             role=self.role,
             log_group=self.log_group,
             tracing=lambda_.Tracing.ACTIVE,
-            environment=_environment(facts, surroundings),
-            reserved_concurrent_executions=surroundings.reserved.get(name),
+            environment={
+                env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
+                env.POWERTOOLS_METRICS_NAMESPACE: config.namespace,
+                env.POWERTOOLS_LOG_LEVEL: "INFO",
+                **{read: value for read in facts.reads if (value := values.get(read))},
+            },
+            reserved_concurrent_executions=(
+                config.shares.workers if config.reserve_workers and name == "complete" else None
+            ),
         )
         if config.subnets:
             self._connect(config)
@@ -168,12 +157,8 @@ class PipelineFunction(Construct):
             subnet_ids=list(config.subnets), security_group_ids=list(config.security_groups)
         )
         allow(self.role, INTERFACES, "*")
-        code = cdk.Stack.of(self).format_arn(
-            service="lambda",
-            resource="function",
-            resource_name="*",
-            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-        )
+        stack = cdk.Stack.of(self)
+        code = f"arn:{stack.partition}:lambda:{stack.region}:{stack.account}:function:*"
         self.role.add_to_policy(
             iam.PolicyStatement(
                 effect=iam.Effect.DENY,
@@ -183,33 +168,27 @@ class PipelineFunction(Construct):
             )
         )
 
-    def _grant(self, access: Access, surroundings: Surroundings) -> None:
-        config, bucket, table = surroundings.config, surroundings.bucket_arn, surroundings.table_arn
+    def _grant(self, access: Access, config: DeployConfig, bucket: str, table: str) -> None:
         allow(self.role, _LOGS, self.log_group.log_group_arn)
         for pattern, actions in access.objects.items():
-            resource = f"{bucket}/{pattern}"
-            allow(self.role, [f"s3:{action}" for action in actions], resource)
-            acknowledge_wildcard(self.role, resource, REASONS[pattern])
+            named = [f"s3:{action}" for action in actions]
+            allow(self.role, named, f"{bucket}/{pattern}", why_wide=REASONS[pattern])
         for service, actions, resource in (
             ("s3", access.bucket, bucket),
             ("dynamodb", access.ledger, table),
-            ("dynamodb", access.index, f"{table}/index/{BY_STATE}"),
+            ("dynamodb", access.index, f"{table}/index/{env.BY_STATE}"),
         ):
             if actions:
                 allow(self.role, [f"{service}:{action}" for action in actions], resource)
-        if config.kms_key_arn and access.encrypts:
-            allow(self.role, ["kms:GenerateDataKey"], config.kms_key_arn)
-        if config.kms_key_arn and access.decrypts:
-            allow(self.role, ["kms:Decrypt"], config.kms_key_arn)
-        for key in config.job_key_arns:
-            if access.decrypts:
-                allow(self.role, ["kms:Decrypt"], key)
-            if access.completes:
-                allow(self.role, ["kms:GenerateDataKey"], key)
+        for key in filter(None, (config.kms_key_arn, *config.job_key_arns)):
+            if rights := access.of_key(of_jobs=key != config.kms_key_arn):
+                allow(self.role, rights, key)
 
 
-def allow(role: iam.Role, actions: list[str], *resources: str) -> None:
+def allow(role: iam.Role, actions: list[str], *resources: str, why_wide: str = "") -> None:
     """Let the role do the actions; those of S3 in buckets of this account alone.
+
+    ``why_wide`` is the reason for a ``*`` in the ARNs.
 
     A bucket is known by its name, which others may take when it is deleted:
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
@@ -221,12 +200,5 @@ def allow(role: iam.Role, actions: list[str], *resources: str) -> None:
             actions=actions, resources=list(resources), conditions=owner if of_s3 else None
         )
     )
-
-
-def _environment(facts: Function, surroundings: Surroundings) -> dict[str, str]:
-    return {
-        env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
-        env.POWERTOOLS_METRICS_NAMESPACE: surroundings.config.namespace,
-        env.POWERTOOLS_LOG_LEVEL: "INFO",
-        **{name: surroundings.values[name] for name in facts.reads if name in surroundings.values},
-    }
+    for resource in resources if why_wide else ():
+        acknowledge_wildcard(role, resource, why_wide)

@@ -7,6 +7,7 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-filter
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import aws_cdk as cdk
@@ -15,7 +16,7 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from stacks.functions import FUNCTIONS
 
@@ -39,30 +40,28 @@ class Inbox(Construct):
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
         self.suffixes = [suffix for suffix, inbox in NOTIFIED.items() if inbox == name]
-        self.dead_letters = sqs.Queue(
-            self,
-            "DeadLetters",
-            retention_period=cdk.Duration.days(DEAD_LETTER_DAYS),
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
+        make = partial(
+            sqs.Queue, self, encryption=sqs.QueueEncryption.SQS_MANAGED, enforce_ssl=True
         )
-        self.queue = sqs.Queue(
-            self,
+        days = cdk.Duration.days
+        self.dead_letters = make("DeadLetters", retention_period=days(DEAD_LETTER_DAYS))
+        self.queue = make(
             "Queue",
             # AWS asks for six times the function's timeout, and the batching window on top:
             # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
             visibility_timeout=cdk.Duration.seconds(6 * FUNCTIONS[CONSUMERS[name]].timeout),
-            retention_period=cdk.Duration.days(QUEUE_DAYS),
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
+            retention_period=days(QUEUE_DAYS),
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=self.dead_letters, max_receive_count=MAX_RECEIVE
             ),
         )
 
-    def admit(self, service: str, source_arn: str) -> None:
-        """Let ``service`` send here in the name of ``source_arn``, from this account alone."""
-        self.queue.add_to_resource_policy(
+    def admit(self, service: str, source_arn: str) -> IDependable:
+        """Let ``service`` send here in the name of ``source_arn``, from this account alone.
+
+        Returns the queue's policy: what must stand before a bucket may notify.
+        """
+        return self.queue.add_to_resource_policy(
             iam.PolicyStatement(
                 sid="Events",
                 actions=["sqs:SendMessage"],
@@ -73,28 +72,17 @@ class Inbox(Construct):
                     "StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account},
                 },
             )
-        )
+        ).policy_dependable
 
     @property
-    def admission(self) -> Construct:
-        """The queue's policy: what must stand before a bucket may notify."""
-        policy = self.queue.node.find_child("Policy")
-        assert isinstance(policy, Construct)  # noqa: S101 - an L2 queue's policy is one
-        return policy
-
-    @property
-    def notified(self) -> list[s3.CfnBucket.QueueConfigurationProperty]:
+    def notified(self) -> list[dict[str, Any]]:
         """What this queue takes, in the bucket's own NotificationConfiguration."""
         return [
-            s3.CfnBucket.QueueConfigurationProperty(
-                event="s3:ObjectCreated:*",
-                queue=self.queue.queue_arn,
-                filter=s3.CfnBucket.NotificationFilterProperty(
-                    s3_key=s3.CfnBucket.S3KeyFilterProperty(
-                        rules=[s3.CfnBucket.FilterRuleProperty(name="suffix", value=suffix)]
-                    )
-                ),
-            )
+            {
+                "Event": "s3:ObjectCreated:*",
+                "Queue": self.queue.queue_arn,
+                "Filter": {"S3Key": {"Rules": [{"Name": "suffix", "Value": suffix}]}},
+            }
             for suffix in self.suffixes
         ]
 
@@ -126,13 +114,13 @@ class InboxDestination:
     The CDK's own destination would admit the bucket by its name alone, whose account it may be.
     """
 
-    def __init__(self, inbox: Inbox) -> None:
-        self._inbox = inbox
+    def __init__(self, inbox: Inbox, admission: IDependable) -> None:
+        self._arn, self._admission = inbox.queue.queue_arn, admission
 
     def bind(self, scope: Construct, bucket: Any) -> s3.BucketNotificationDestinationConfig:
         """The queue, and that its policy comes first."""
         return s3.BucketNotificationDestinationConfig(
-            arn=self._inbox.queue.queue_arn,
+            arn=self._arn,
             type=s3.BucketNotificationDestinationType.QUEUE,
-            dependencies=[self._inbox.admission],
+            dependencies=[self._admission],
         )

@@ -8,8 +8,8 @@ A module whose byte code the runtime does not take is compiled as if there were 
 https://docs.python.org/3/reference/import.html#cached-bytecode-invalidation
 
 The dependencies come from pip, without Docker, the same modules on every machine.
-`.build/dependencies-<digest>` is keyed by the pins, by this recipe and by the Python that compiles,
-so a synth installs once and later ones need no network.
+`.build/dependencies-<digest>` is keyed by the pins, by this recipe and by whether there is a Python
+that compiles, so a synth installs once and later ones need no network.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -41,9 +40,9 @@ MOUNTED: Final = "/opt/python"  # where a function sees a layer's `python/`
 TASK: Final = "/var/task"  # and its own code
 
 _WHO: Final = """
-import json, platform, sys
+import json, sys
 final = sys.version_info.releaselevel == "final"
-print(json.dumps([sys.implementation.cache_tag, final, sys.executable, platform.python_version()]))
+print(json.dumps([sys.executable, sys.implementation.cache_tag, final]))
 """
 
 
@@ -51,35 +50,25 @@ class LayerBuildError(Exception):
     """A layer could not be built; the message carries the last words of pip or of the compiler."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compiler:
-    """An interpreter that compiles for the functions, and its version."""
-
-    path: str
-    version: str
-
-
 @cache
-def runtime_python() -> Compiler | None:
+def runtime_python() -> str | None:
     """What compiles for the functions: this process, `python3.13` on the PATH, or None.
 
     Final releases of one minor version share their byte code, so any of them will do.
     """
-    tag = f"cpython-{PYTHON_VERSION.replace('.', '')}"
-    for name in (sys.executable, shutil.which(f"python{PYTHON_VERSION}")):
-        if name is None:
-            continue
+    wanted = [f"cpython-{PYTHON_VERSION.replace('.', '')}", True]
+    for name in filter(None, (sys.executable, shutil.which(f"python{PYTHON_VERSION}"))):
         done = subprocess.run(  # noqa: S603
             [name, "-I", "-S", "-c", _WHO], capture_output=True, text=True, check=False
         )
         if done.returncode == 0:  # pyenv's `python3.13` fails if another version is chosen
-            found, final, path, version = json.loads(done.stdout)
-            if found == tag and final:
-                return Compiler(path, version)
+            path, *found = json.loads(done.stdout)
+            if found == wanted:
+                return str(path)
     return None
 
 
-def compile_modules(python: Path, compiler: Compiler, mounted: str = MOUNTED) -> None:
+def compile_modules(python: Path, compiler: str, mounted: str = MOUNTED) -> None:
     """Compile all modules below ``python``; the same compiler gives the same bytes.
 
     ``mounted`` is where a function sees that directory.
@@ -89,17 +78,16 @@ def compile_modules(python: Path, compiler: Compiler, mounted: str = MOUNTED) ->
     https://peps.python.org/pep-0552/
     Raises `LayerBuildError`.
     """
-    command = [compiler.path, "-s", "-S", "-m", "compileall", "-q", "-f"]
+    command = [compiler, "-s", "-S", "-m", "compileall", "-q", "-f"]
     command += ["--invalidation-mode", "unchecked-hash", "-s", str(python), "-p", mounted]
-    done = subprocess.run(  # noqa: S603
-        [*command, str(python)],
-        env={"PYTHONHASHSEED": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    _run([*command, str(python)], "could not compile", env={"PYTHONHASHSEED": "0"})
+
+
+def _run(command: list[str], failure: str, env: dict[str, str] | None = None) -> None:
+    """Run a command to its end. Raises `LayerBuildError`."""
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
-        raise LayerBuildError(f"could not compile: {(done.stdout + done.stderr)[-2000:]}")
+        raise LayerBuildError(f"{failure}: {(done.stdout + done.stderr)[-2000:]}")
 
 
 def function_code(into: Path) -> Path:
@@ -107,13 +95,9 @@ def function_code(into: Path) -> Path:
 
     Raises `LayerBuildError`.
     """
-    leave_out = shutil.ignore_patterns("__pycache__", "*.pyc")
-    package = into / "s3commit"
+    leave_out = shutil.ignore_patterns("__pycache__", "*.pyc", *NOT_DEPLOYED)
     shutil.copytree(HANDLERS, into, ignore=leave_out)
-    shutil.copytree(PACKAGE / "python" / "s3commit", package, ignore=leave_out)
-    for name in NOT_DEPLOYED:
-        path = package / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.copytree(PACKAGE / "python" / "s3commit", into / "s3commit", ignore=leave_out)
     compiler = runtime_python()
     if compiler:
         compile_modules(into, compiler, TASK)
@@ -126,7 +110,7 @@ def dependencies_layer(requirements: Path = REQUIREMENTS, build: Path = BUILD) -
     Two processes may build at once: each works in a directory of its own, and a rename is atomic.
     """
     compiler = runtime_python()
-    recipe = hashlib.sha256(compiler.version.encode() if compiler else b"")
+    recipe = hashlib.sha256(b"compiled" if compiler else b"")
     for part in (requirements, Path(__file__)):
         recipe.update(part.read_bytes())
     target = build / f"dependencies-{recipe.hexdigest()[:16]}"
@@ -153,11 +137,7 @@ def _install(requirements: Path, into: Path) -> None:
     command += ["--only-binary=:all:", "--platform=any", "--implementation=py", "--abi=none"]
     command += [f"--python-version={PYTHON_VERSION}", "--require-hashes"]
     command += ["--disable-pip-version-check", f"--target={into}", f"--requirement={requirements}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode:
-        raise LayerBuildError(
-            f"pip could not install {requirements.name} for the layer: {done.stderr[-2000:]}"
-        )
+    _run(command, f"pip could not install {requirements.name} for the layer")
 
 
 def _trim(python: Path) -> None:
@@ -172,12 +152,5 @@ def _trim(python: Path) -> None:
                 shutil.rmtree(service)
 
 
-def describe(layer: Path) -> str:
-    """One line of JSON for `make layer`: where it is and how big."""
-    files = [path for path in layer.rglob("*") if path.is_file()]
-    size = sum(path.stat().st_size for path in files)
-    return json.dumps({"layer": layer.name, "files": len(files), "bytes": size})
-
-
 if __name__ == "__main__":
-    sys.stdout.write(describe(dependencies_layer()) + "\n")
+    sys.stdout.write(f"{dependencies_layer()}\n")

@@ -21,6 +21,7 @@ from stacks.config import DeployConfig
 from stacks.inbox import Inbox
 
 _PERIOD = cdk.Duration.minutes(5)
+_HOUR = cdk.Duration.hours(1)
 _HIGHEST: dict[str, Any] = {"period": _PERIOD, "statistic": "Maximum"}
 # A manifest or request normally waits for a second or so.
 OLDEST_MESSAGE_SECONDS = 600
@@ -64,8 +65,7 @@ class Observability(Construct):
         topic = self._topic()
         if config.alarm_email:
             topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
-        alarms = [*self._alarms(), *self._silence(schedule, config.sweep_minutes)]
-        alarms.extend(self._stale(prefix, hours) for prefix, hours in config.fresh.items())
+        alarms = [*self._alarms(), *self._alarms_of_silence(schedule, config)]
         for alarm in alarms:
             alarm.add_alarm_action(actions.SnsAction(topic))
         self._dashboard(alarms, refusing)
@@ -77,50 +77,40 @@ class Observability(Construct):
         https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
         """
         topic = sns.Topic(self, "Alarms", enforce_ssl=True)
-        topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="CloudWatchAlarms",
-                actions=["sns:Publish"],
-                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
-                resources=[topic.topic_arn],
-                conditions={
-                    "StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account},
-                },
-            )
-        )
+        of_account = {"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}}
+        topic.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com", conditions=of_account))
         return topic
 
     def _alarm(
-        self, name: str, metric: cloudwatch.IMetric, meaning: str, *, above: float = 0
+        self,
+        name: str,
+        metric: cloudwatch.IMetric,
+        meaning: str,
+        *,
+        above: float = 0,
+        silent_periods: int = 0,
     ) -> cloudwatch.Alarm:
-        return cloudwatch.Alarm(
-            self,
-            name,
-            metric=metric,
-            threshold=above,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
-            evaluation_periods=1,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=meaning,
-        )
+        """It rings ``above`` a value, or if nothing is counted in so many ``silent_periods``.
 
-    def _alarm_of_silence(
-        self, name: str, metric: cloudwatch.IMetric, meaning: str, *, periods: int = 1
-    ) -> cloudwatch.Alarm:
-        """It rings if nothing is counted; where nothing is, CloudWatch has no value at all."""
+        Where nothing is counted, CloudWatch has no value at all.
+        """
+        compared, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
+        silent = silent_periods > 0
         return cloudwatch.Alarm(
             self,
             name,
             metric=metric,
-            threshold=1,
-            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            evaluation_periods=periods,
-            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+            threshold=1 if silent else above,
+            comparison_operator=(
+                compared.LESS_THAN_THRESHOLD if silent else compared.GREATER_THAN_THRESHOLD
+            ),
+            evaluation_periods=silent_periods or 1,
+            treat_missing_data=missing.BREACHING if silent else missing.NOT_BREACHING,
             alarm_description=meaning,
         )
 
     def _alarms(self) -> Iterable[cloudwatch.Alarm]:
-        """All alarms. An error of a function is retried by queue or machine: a few wake no one."""
+        """Of what happens. A function's error is retried by queue or machine: a few wake no one."""
         for name, inbox in self._inboxes.items():
             yield self._alarm(
                 f"{name}DeadLetters",
@@ -133,20 +123,16 @@ class Observability(Construct):
                 f"The {name.lower()} queue is not being worked off.",
                 above=OLDEST_MESSAGE_SECONDS,
             )
-        for name, metric, what in (
-            ("JobsFailed", self._machine.metric_failed(period=_PERIOD), "An execution failed"),
-            (
-                "JobsTimedOut",
-                self._machine.metric_timed_out(period=_PERIOD),
-                "An execution timed out",
-            ),
-        ):
-            meaning = (
-                f"{what}: its job may have no result yet, and be in the way of others. `s3commit"
-                " status` marks it with !, `s3commit show JOB` says why, `s3commit commit JOB`"
-                " resumes it. docs/operations.md has the rest."
-            )
-            yield self._alarm(name, metric, meaning)
+        unfinished = (
+            ": its job may have no result yet, and be in the way of others. `s3commit status` marks"
+            " it with !, `s3commit show JOB` says why, `s3commit commit JOB` resumes it."
+            " docs/operations.md has the rest."
+        )
+        failed, timed_out = self._machine.metric_failed, self._machine.metric_timed_out
+        yield self._alarm("JobsFailed", failed(period=_PERIOD), f"An execution failed{unfinished}")
+        yield self._alarm(
+            "JobsTimedOut", timed_out(period=_PERIOD), f"An execution timed out{unfinished}"
+        )
         yield self._alarm(
             "SweepsFailed",
             self._functions["sweep"].metric_errors(period=_PERIOD),
@@ -154,7 +140,7 @@ class Observability(Construct):
         )
         yield self._alarm(
             "DocumentsRefused",
-            self._own(env.DOCUMENTS_REFUSED).with_(period=_PERIOD),
+            self._own(env.DOCUMENTS_REFUSED, _PERIOD),
             "Someone's documents are refused: the dashboard says below which prefix.",
             above=REFUSED_DOCUMENTS,
         )
@@ -172,15 +158,18 @@ class Observability(Construct):
             )
             yield self._alarm(name, total, meaning, above=FAILED_CALLS)
 
-    def _silence(self, schedule: events.Rule, minutes: int) -> Iterable[cloudwatch.Alarm]:
+    def _alarms_of_silence(
+        self, schedule: events.Rule, config: DeployConfig
+    ) -> Iterable[cloudwatch.Alarm]:
         """The sweep finds what no event leads to, so it must not stop unheard; nor may events."""
-        yield self._alarm_of_silence(
+        yield self._alarm(
             "SweepsMissing",
             self._functions["sweep"].metric_invocations(
-                period=cdk.Duration.minutes(2 * minutes), statistic="Sum"
+                period=cdk.Duration.minutes(2 * config.sweep_minutes), statistic="Sum"
             ),
             "No sweep has begun in two of its periods: its rule is disabled, as after `s3commit"
             " pause`, or may not call it.",
+            silent_periods=1,
         )
         # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-monitoring.html
         failed = cloudwatch.Metric(
@@ -193,26 +182,21 @@ class Observability(Construct):
         yield self._alarm("SweepsNotCalled", failed, "The sweep's rule could not call it.")
         yield self._alarm(
             "EventsLost",
-            self._own(env.JOBS_RESUMED).with_(period=cdk.Duration.hours(1)),
+            self._own(env.JOBS_RESUMED, _HOUR),
             "The sweep had to start more jobs than die by chance: events are lost, or executions"
             " fail. Run `s3commit doctor`.",
             above=RESUMED_JOBS,
         )
-
-    def _stale(self, prefix: str, hours: int) -> cloudwatch.Alarm:
-        """No commit at a table for so long. Periods of an hour may look back a week at most.
-
-        https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
-        """
-        return self._alarm_of_silence(
-            f"TableStale-{prefix}",
-            self._own(env.TABLE_COMMITS, **{env.DIMENSION_TABLE: prefix}).with_(
-                period=cdk.Duration.hours(1)
-            ),
-            f"Nothing was committed below {prefix} for {hours} hours. `s3commit log` of the table"
-            " says what became of the last jobs.",
-            periods=hours,
-        )
+        for prefix, hours in config.fresh.items():
+            # Periods of an hour may look back a week at most:
+            # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
+            yield self._alarm(
+                f"TableStale-{prefix}",
+                self._own(env.TABLE_COMMITS, _HOUR, **{env.DIMENSION_TABLE: prefix}),
+                f"Nothing was committed below {prefix} for {hours} hours. `s3commit log` of the"
+                " table says what became of the last jobs.",
+                silent_periods=hours,
+            )
 
     def _dashboard(self, alarms: list[cloudwatch.Alarm], refusing: Sequence[str]) -> None:
         board = cloudwatch.Dashboard(self, "Dashboard")
@@ -261,12 +245,13 @@ class Observability(Construct):
             )
         )
 
-    def _own(self, name: str, **more: str) -> cloudwatch.Metric:
+    def _own(self, name: str, period: cdk.Duration | None = None, **more: str) -> cloudwatch.Metric:
         return cloudwatch.Metric(
             namespace=self._namespace,
             metric_name=name,
             dimensions_map={"service": env.SERVICE, **more},
             statistic="Sum",
+            period=period,
             label=name,
         )
 

@@ -6,12 +6,12 @@ The logical ids of this stack never change: CloudFormation would replace what is
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -19,7 +19,6 @@ from s3commit.aws import env
 from stacks.access import protection
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
-from stacks.functions import BY_STATE
 from stacks.inbox import CONSUMERS, Inbox, InboxDestination
 
 
@@ -73,7 +72,7 @@ class S3CommitStorage(cdk.Stack):
             removal_policy=cdk.RemovalPolicy.RETAIN,
         )
         ledger.add_global_secondary_index(
-            index_name=BY_STATE,
+            index_name=env.BY_STATE,
             partition_key=_string("shelf"),
             sort_key=_string("updated_at"),
             projection_type=dynamodb.ProjectionType.ALL,
@@ -125,20 +124,14 @@ class S3CommitStorage(cdk.Stack):
         """
         resource = bucket.node.default_child
         assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket is made of
-        if config.events == "eventbridge":
-            resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
-                event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(
-                    event_bridge_enabled=True
-                )
-            )
-            return
-        source = f"arn:{self.partition}:s3:::{config.bucket_name or '*'}"
-        for inbox in self.inboxes.values():
-            inbox.admit("s3.amazonaws.com", source)
-            bucket.node.add_dependency(inbox.admission)
-        resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
-            queue_configurations=[one for each in self.inboxes.values() for one in each.notified]
-        )
+        configuration: dict[str, Any] = {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+        if config.events == "notifications":
+            source = f"arn:{self.partition}:s3:::{config.bucket_name or '*'}"
+            for inbox in self.inboxes.values():
+                bucket.node.add_dependency(inbox.admit("s3.amazonaws.com", source))
+            queues = [one for each in self.inboxes.values() for one in each.notified]
+            configuration = {"QueueConfigurations": queues}
+        resource.add_property_override("NotificationConfiguration", configuration)
 
     def _import_bucket(self, config: DeployConfig, bucket_name: str) -> s3.IBucket:
         """CDK's notification resource adds ours to what the bucket has already."""
@@ -147,13 +140,11 @@ class S3CommitStorage(cdk.Stack):
             bucket.enable_event_bridge_notification()
         else:
             for inbox in self.inboxes.values():
-                inbox.admit("s3.amazonaws.com", bucket.bucket_arn)
+                admission = inbox.admit("s3.amazonaws.com", bucket.bucket_arn)
+                destination = InboxDestination(inbox, admission)
                 for suffix in inbox.suffixes:
-                    bucket.add_event_notification(
-                        s3.EventType.OBJECT_CREATED,
-                        InboxDestination(inbox),
-                        s3.NotificationKeyFilter(suffix=suffix),
-                    )
+                    only = s3.NotificationKeyFilter(suffix=suffix)
+                    bucket.add_event_notification(s3.EventType.OBJECT_CREATED, destination, only)
         self._tend_notification_resource(config)
         return bucket
 
@@ -169,13 +160,7 @@ class S3CommitStorage(cdk.Stack):
             for one in handler.node.find_all()
             if isinstance(one, cdk.CfnResource) and one.cfn_resource_type == "AWS::Lambda::Function"
         )
-        group = logs.LogGroup(
-            self,
-            "NotificationLogs",
-            retention=config.log_retention,
-            encryption_key=config.log_key(self),
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-        )
+        group = config.log_group(self, "NotificationLogs")
         function.add_property_override("LoggingConfig.LogGroup", group.log_group_name)
         acknowledge(
             handler,

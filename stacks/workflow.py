@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
@@ -17,14 +15,6 @@ from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
 from stacks.definition import definition
 from stacks.functions import allow
-
-# The level, and whether the data that states are given and give goes with it: keys, hence names of
-# partitions, below prefixes of customers.
-LOGGED = {
-    "errors": (sfn.LogLevel.ERROR, False),
-    "events": (sfn.LogLevel.ALL, False),
-    "data": (sfn.LogLevel.ALL, True),
-}
 
 
 class Workflow(Construct):
@@ -38,7 +28,6 @@ class Workflow(Construct):
         functions: Mapping[str, str],
         bucket_arn: str,
         config: DeployConfig,
-        log_key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
@@ -52,14 +41,12 @@ class Workflow(Construct):
             ),
             path=config.role_path,
         )
-        plans = f"{bucket_arn}/{INDEX}"
         bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
         allow(self.role, ["lambda:InvokeFunction"], *functions.values())
-        allow(self.role, ["s3:GetObject"], plans)
+        allow(self.role, ["s3:GetObject"], f"{bucket_arn}/{INDEX}", why_wide=REASONS[INDEX])
         allow(self.role, ["events:PutEvents"], bus)
         if config.kms_key_arn:
             allow(self.role, ["kms:Decrypt"], config.kms_key_arn)
-        acknowledge_wildcard(self.role, plans, REASONS[INDEX])
         acknowledge_wildcard(
             self.role,
             "*",
@@ -75,7 +62,7 @@ class Workflow(Construct):
             definition_body=sfn.DefinitionBody.from_string(json.dumps(definition(functions))),
             role=self.role,
             tracing_enabled=True,
-            logs=self._logs(config, log_key),
+            logs=self._logs(config),
         )
         if config.execution_logs == "errors":
             acknowledge(
@@ -91,30 +78,24 @@ class Workflow(Construct):
     @property
     def executions(self) -> str:
         """The ARN of the machine's executions, without what follows: their names."""
-        return cdk.Stack.of(self).format_arn(
-            service="states",
-            resource="execution",
-            resource_name=self.machine.state_machine_name,
-            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-        )
+        stack, name = cdk.Stack.of(self), self.machine.state_machine_name
+        return f"arn:{stack.partition}:states:{stack.region}:{stack.account}:execution:{name}"
 
-    def _logs(self, config: DeployConfig, log_key: kms.IKey | None) -> sfn.LogOptions:
+    def _logs(self, config: DeployConfig) -> sfn.LogOptions:
         """What the machine logs, and the group that it logs to.
 
         Each group that Step Functions writes to takes a part of one resource policy of 5,120
         characters in the account, unless its name begins with ``/aws/vendedlogs/``:
         https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
         """
-        group = logs.LogGroup(
-            self,
-            "Logs",
-            log_group_name=f"/aws/vendedlogs/states/{cdk.Stack.of(self).stack_name}-jobs",
-            retention=config.log_retention,
-            encryption_key=log_key,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
+        name = f"/aws/vendedlogs/states/{cdk.Stack.of(self).stack_name}-jobs"
+        group = config.log_group(self, "Logs", name=name)
+        return sfn.LogOptions(
+            destination=group,
+            level=sfn.LogLevel.ERROR if config.execution_logs == "errors" else sfn.LogLevel.ALL,
+            # What states are given and give has keys, hence names of customers and partitions.
+            include_execution_data=config.execution_logs == "data",
         )
-        level, data = LOGGED[config.execution_logs]
-        return sfn.LogOptions(destination=group, level=level, include_execution_data=data)
 
     def _allow_map_runs(self) -> iam.Policy:
         """A distributed Map starts children of its own machine; the policy can't be the role's.

@@ -56,8 +56,9 @@ def table(moto_endpoint: str) -> str:
 
 
 @pytest.fixture
-def ledger(table: str, moto_endpoint: str) -> DynamoLedger:
-    return DynamoLedger(table, region=REGION, host=moto_endpoint, clock=ManualClock(T0))
+def ledger(table: str, moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> DynamoLedger:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+    return DynamoLedger(table, clock=ManualClock(T0))
 
 
 @pytest.fixture
@@ -238,8 +239,11 @@ def test_throttling_is_transient(ledger: DynamoLedger, code: str) -> None:
             call()
 
 
-def test_a_table_that_is_not_there_is_said_to_be_missing(moto_endpoint: str) -> None:
-    ledger = DynamoLedger("no-such-table", region=REGION, host=moto_endpoint)
+def test_a_table_that_is_not_there_is_said_to_be_missing(
+    moto_endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+    ledger = DynamoLedger("no-such-table")
 
     with pytest.raises(NotFoundError) as caught:
         ledger.job(ref_of("job-1"))
@@ -265,7 +269,7 @@ def test_i8_a_table_that_was_restored_is_refused(
     client.restore_table_to_point_in_time(
         SourceTableName=table, TargetTableName=f"{table}-restored", UseLatestRestorableTime=True
     )
-    restored = DynamoLedger(f"{table}-restored", region=REGION, host=moto_endpoint)
+    restored = DynamoLedger(f"{table}-restored")
     for _ in range(2):
         with pytest.raises(NeedsOperatorError, match="restored from a backup") as raised:
             restored.healing("lake", now=T1)

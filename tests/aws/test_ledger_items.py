@@ -25,8 +25,7 @@ from tests.contract.ledger_jobs import (
 )
 from tests.fakes.item_limits import BESIDE_FIELDS, beside_key, estimate
 
-NOWHERE = "http://127.0.0.1:9"
-ITEMS = bind("ledger", region="eu-central-1", host=NOWHERE)
+ITEMS = bind("ledger")
 TOKEN = "0" * 32
 
 
@@ -75,7 +74,7 @@ def test_what_stands_beside_a_job_has_the_keys_that_the_fake_looks_at(
         state=state, conflict=conflict, idempotency_key="k", locks=locks, decided_at=T0,
         finished_at=T0 if state is JobState.COMMITTED else None,
     )  # fmt: skip
-    ledger = DynamoLedger("ledger", region="eu-central-1", host=NOWHERE)
+    ledger = DynamoLedger("ledger")
     assert items(record)
     for one in items(record):
         assert ledger._beside(record, one).serialize()["sk"]["S"] == beside_key(record, one)

@@ -181,7 +181,7 @@ def test_a_worker_that_found_none_finds_some_when_it_is_used_again(
 def test_the_ledgers_client_is_made_at_once_and_is_as_patient(metadata: Metadata) -> None:
     """pynamodb would make a session of its own, which asks once, at the first request."""
     metadata.refused = ATTEMPTS - 1
-    ledger = DynamoLedger("ledger", region=REGION)
+    ledger = DynamoLedger("ledger")
     connection = ledger._items.job._get_connection().connection
     assert connection._client is not None
     assert connection._client._request_signer._credentials.access_key == "of-the-role"

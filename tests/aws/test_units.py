@@ -30,7 +30,6 @@ from s3commit.core.model.limits import (
 from s3commit.core.model.locks import Item, Kind, items
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from tests.conftest import REGION
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.faults import Call
 
@@ -45,7 +44,7 @@ RECORD = ("open_job", "take_over", "note", "lock", "decide", "advance")
 
 @cache
 def ledger() -> DynamoLedger:
-    return DynamoLedger("units", region=REGION, host="http://127.0.0.1:9")
+    return DynamoLedger("units")
 
 
 def size(values: Any) -> int:

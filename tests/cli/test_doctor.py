@@ -10,10 +10,10 @@ import pytest
 
 from s3commit.cli.doctor import CHECKS, ON_BUCKET, ON_JOBS, ON_OBJECTS
 from s3commit.cli.surroundings import Surroundings
-from stacks.access import writer_policy
 from tests.cli.account import Account
 from tests.cli.support import Desk, run
 from tests.conftest import REGION
+from tests.stacks.synthesized import shown_policies
 
 ROLE = "arn:aws:iam::123456789012:role/spark"
 
@@ -109,7 +109,7 @@ def test_the_callers_own_rights_are_tried_and_nothing_is_changed(
 
 
 def test_the_rights_are_those_that_the_documentation_gives() -> None:
-    objects, bucket, jobs, *_ = writer_policy("arn", "p")["Statement"]
+    objects, bucket, jobs, *_ = shown_policies()[0]["Statement"]
     assert jobs["Action"] == ON_JOBS[0]
     assert sorted(objects["Action"]) == sorted(ON_OBJECTS)
     assert sorted(bucket["Action"]) == sorted(ON_BUCKET)

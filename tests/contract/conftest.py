@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -319,14 +318,15 @@ def ledger(request: pytest.FixtureRequest) -> Iterator[Ledger]:
         table = given(request.config)["--table"]
         if next(items(table), None) is not None:
             pytest.exit(f"table {table} has items: give the suite one that is empty", 2)
-        endpoint = os.environ.get("AWS_ENDPOINT_URL")
-        yield GivenLedger(table, host=endpoint, page=PAGE, clock=ManualClock())
+        yield GivenLedger(table, page=PAGE, clock=ManualClock())
         clear(table)
     else:
         endpoint = request.getfixturevalue("moto_endpoint")
         table = f"ledger-{next(_TABLES)}"
         create_table(table, endpoint)
-        yield DynamoLedger(table, region=REGION, host=endpoint, page=PAGE, clock=ManualClock())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("AWS_ENDPOINT_URL", endpoint)
+            yield DynamoLedger(table, page=PAGE, clock=ManualClock())
 
 
 _TABLES = itertools.count()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -100,6 +101,12 @@ def synthesize(**parameters: Any) -> Assembly:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CDK_CONTEXT_JSON", context)
         return Assembly(synth.synthesize(ROOT, out))
+
+
+def shown_policies() -> list[dict[str, Any]]:
+    """What docs/deploy.md shows: a writer's policy, and what a bucket's has in each denial."""
+    guide = (ROOT / "docs" / "deploy.md").read_text()
+    return [json.loads(block) for block in re.findall(r"```json\n(.*?)```", guide, re.DOTALL)]
 
 
 def cfn_lint(*templates: Path) -> str:

@@ -13,8 +13,8 @@ import boto3.session
 import pytest
 
 from s3commit.aws import env
-from stacks.changes import GUARDED, UnknownError, refuse_changes
-from stacks.config import ConfigError, DeployConfig
+from stacks.changes import UnknownError, refuse_changes
+from stacks.config import GUARDED, ConfigError, DeployConfig
 from stacks.layers import ROOT
 from stacks.pipeline import cdk_json
 from tests.stacks.synthesized import KEY_ARN, Assembly

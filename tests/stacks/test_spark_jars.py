@@ -9,7 +9,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from stacks.config import ConfigError
-from stacks.pipeline import SparkJars
+from stacks.pipeline import upload_jars
 
 
 def test_each_jar_has_an_output(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_each_jar_has_an_output(tmp_path: Path) -> None:
     (tmp_path / "another.jar").write_bytes(b"")
     app = cdk.App()
     stack = cdk.Stack(app, "S")
-    SparkJars(stack, "SparkJars", built=tmp_path)
+    upload_jars(stack, tmp_path)
     outputs = Template.from_stack(stack).find_outputs("*")
     assert set(outputs) == {"SparkJarScala212", "SparkJarScala213"}
     assert all(output["Value"]["Fn::Sub"].endswith(".jar") for output in outputs.values())
@@ -26,4 +26,4 @@ def test_each_jar_has_an_output(tmp_path: Path) -> None:
 
 def test_without_the_jars_it_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="run make jar first"):
-        SparkJars(cdk.Stack(cdk.App(), "S"), "SparkJars", built=tmp_path)
+        upload_jars(cdk.Stack(cdk.App(), "S"), tmp_path)

@@ -30,6 +30,7 @@ PIPELINE_STACK: Final = "S3CommitPipeline"
 BUCKET_OUTPUT: Final = "BucketName"
 BUCKET_EXPORT: Final = "S3CommitBucketArn"  # and the deployment's name behind it
 TABLE_OUTPUT: Final = "TableName"
+BY_STATE: Final = "by-state"  # the table's index
 STATE_MACHINE_OUTPUT: Final = "StateMachineArn"
 VERSION_OUTPUT: Final = "Version"
 CONCURRENCY_OUTPUT: Final = "LambdaConcurrency"

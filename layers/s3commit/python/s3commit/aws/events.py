@@ -47,14 +47,7 @@ def announced_objects(body: str) -> list[Announced]:
             _announced(record["s3"], unquote_plus(record["s3"]["object"]["key"]))
             for record in message["Records"]
         ]
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        OverflowError,
-    ) as error:
+    except Exception as error:
         raise InvalidInputError(
             f"message is no event of S3: {type(error).__name__} {error}", code="BAD_EVENT"
         ) from error
@@ -65,28 +58,22 @@ def _announced(told: dict[str, Any], key: str) -> Announced:
 
 
 def each_message(
-    event: dict[str, Any], handle: Callable[[list[Announced]], None], *, bucket: str
-) -> list[str]:
-    """Call ``handle`` for each message of an SQS batch; return the ids of those that failed.
+    event: dict[str, Any], handle: Callable[[Announced], None], *, bucket: str
+) -> dict[str, Any]:
+    """Call ``handle`` for each object in each message of an SQS batch; answer with the failed ones.
 
+    SQS redelivers these messages alone: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
     Objects of other buckets than ``bucket`` are ignored: any bucket of the account may notify the
     queue, and the pipeline has no rights there. One bad message never fails the others. A message
     that keeps failing goes to the dead-letter queue, by the queue's redrive policy.
     """
-    failed: list[str] = []
+    failed: list[dict[str, str]] = []
     for record in event["Records"]:
         try:
-            announced = announced_objects(record["body"])
-            handle([one for one in announced if one.bucket == bucket])
+            for announced in announced_objects(record["body"]):
+                if announced.bucket == bucket:
+                    handle(announced)
         except Exception:
             logger.exception("message failed", message_id=record["messageId"])
-            failed.append(record["messageId"])
-    return failed
-
-
-def partial_failure(failed: list[str]) -> dict[str, Any]:
-    """The answer that makes SQS redeliver the failed messages alone.
-
-    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
-    """
-    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+            failed.append({"itemIdentifier": record["messageId"]})
+    return {"batchItemFailures": failed}

@@ -48,7 +48,6 @@ _CODES: dict[str, _Kind] = {
     "NoSuchUpload": (UploadGoneError, None),
     "NoSuchBucket": (NotFoundError, NO_BUCKET),
     "NoSuchKey": (NotFoundError, None),
-    "NoSuchVersion": (NotFoundError, None),
     "ResourceNotFoundException": (NotFoundError, NO_TABLE),
     "PreconditionFailed": (PreconditionError, None),
     "ConditionalCheckFailedException": (PreconditionError, None),
@@ -60,8 +59,6 @@ _CODES: dict[str, _Kind] = {
     "RequestTimeout": _TRANSIENT,
     "BadDigest": _TRANSIENT,
     "IncompleteBody": _TRANSIENT,
-    "SlowDown": _TRANSIENT,
-    "InternalError": _TRANSIENT,
     "ThrottlingException": _TRANSIENT,
     "Throttling": _TRANSIENT,
     "RequestLimitExceeded": _TRANSIENT,
@@ -153,11 +150,17 @@ def no_credentials() -> AccessError:
 
 @contextmanager
 def translated(what: str) -> Iterator[None]:
-    """Raise botocore's errors as this package's, each with ``what`` was being done."""
+    """Raise botocore's errors as this package's, each with ``what`` was being done.
+
+    pynamodb's are wrapped around them; it is not imported here, since a writer has none.
+    """
     try:
         yield
-    except (ClientError, BotoCoreError, ResponseParserError) as error:
-        raise translate(error, what) from error
+    except Exception as error:
+        cause = getattr(error, "cause", None) or error
+        if not isinstance(cause, ClientError | BotoCoreError | ResponseParserError):
+            raise
+        raise translate(cause, what) from error
 
 
 def answered(error: S3CommitError) -> str:

@@ -10,6 +10,7 @@ write leaves a ``token`` of its own in the item: a loser that finds its token ha
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from heapq import merge
@@ -19,8 +20,8 @@ from typing import Any
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from s3commit.aws import settings
 from s3commit.aws.clock import SystemClock
+from s3commit.aws.failures import translated
 from s3commit.aws.ledger_items import (
     SHELVES,
     JobItem,
@@ -29,7 +30,6 @@ from s3commit.aws.ledger_items import (
     LockItem,
     append_key,
     bind,
-    connect,
     ended_key,
     id_key,
     job_key,
@@ -37,10 +37,10 @@ from s3commit.aws.ledger_items import (
     lock_key,
     shelf,
     shelf_of,
-    translated,
 )
 from s3commit.aws.ledger_notes import DAY, DynamoNotes, new_token, refused_items, seconds_after
 from s3commit.aws.ledger_records import job_item, job_record, stored
+from s3commit.aws.session import make_session
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.limits import APPEND_SECONDS
 from s3commit.core.model.locks import Item, Kind, changed_items, destination_node, items
@@ -54,10 +54,10 @@ JOB_DAYS = 30  # how long an ended job stays in the ledger, unless the deploymen
 
 
 class DynamoLedger(DynamoNotes, Ledger):
-    """Implements `s3commit.core.ports.objects.Ledger` on one table; thread-safe.
+    """Implements `s3commit.core.ports.ledger.Ledger` on one table; thread-safe.
 
-    ``region`` and ``host`` (an endpoint's URL) None mean the standard AWS configuration. ``clock``
-    is read for times to live alone; an ended job lives for ``job_days``. Raises `AccessError`
+    Region, endpoint and credentials are those of the standard AWS configuration. ``clock`` is read
+    for times to live alone; an ended job lives for ``job_days``. Raises `AccessError`
     (``NO_CREDENTIALS``) if there are no credentials.
     """
 
@@ -65,17 +65,17 @@ class DynamoLedger(DynamoNotes, Ledger):
         self,
         table: str,
         *,
-        region: str | None = None,
-        host: str | None = None,
         clock: Clock | None = None,
         page: int | None = None,
         job_days: int = JOB_DAYS,
     ) -> None:
-        where = region or settings.region()
-        items = bind(table, region=where, host=host)
-        connect(items, where)
-        super().__init__(items, clock or SystemClock(), page)
+        super().__init__(bind(table), clock or SystemClock(), page)
         self._job_days = job_days
+        # With our session and not pynamodb's own, and now: else the first request made the client,
+        # after a function's start.
+        self._table.connection._local.session = make_session()
+        with translated("connecting to DynamoDB"):
+            _ = self._table.connection.client
 
     def job(self, ref: str) -> JobRecord | None:
         """See `Ledger.job`."""
@@ -212,8 +212,7 @@ class DynamoLedger(DynamoNotes, Ledger):
         self, state: JobState, *, before: str, since: str = "", latest_first: bool = False
     ) -> Iterator[JobRecord]:
         """See `Ledger.jobs_in`."""
-        updated = JobItem.updated_at
-        in_between = updated.between(since, before) if since else updated < before
+        in_between = JobItem.updated_at.between(since or "0", before)  # no key is empty
         shelves = [
             self._items.job.by_state.query(
                 shelf(state, number),
@@ -240,18 +239,12 @@ class DynamoLedger(DynamoNotes, Ledger):
     def unlist(self, ref: str) -> None:
         """See `Ledger.unlist`."""
         is_there = JobItem.pk.exists()
-        try:
-            with translated(f"taking job {ref} out of the index"):
-                self._items.job(*job_key(ref)).update([JobItem.shelf.remove()], is_there)
-        except PreconditionError:
-            return  # its time to live was over
+        # Else its time to live was over.
+        with suppress(PreconditionError), translated(f"taking job {ref} out of the index"):
+            self._items.job(*job_key(ref)).update([JobItem.shelf.remove()], is_there)
 
     def _job_item(self, ref: str) -> JobItem | None:
-        with translated(f"reading job {ref} in the ledger"):
-            try:
-                return self._items.job.get(*job_key(ref), consistent_read=True)
-            except self._items.job.DoesNotExist:
-                return None
+        return self._get(self._items.job, job_key(ref), f"reading job {ref} in the ledger")
 
     def _actions(self, ref: str, changes: Mapping[str, Any]) -> Iterator[Action]:
         for name, value in changes.items():

@@ -26,8 +26,6 @@ No `VersionAttribute` anywhere: generation and version are the protocol's own an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 from zlib import crc32
@@ -39,19 +37,15 @@ from pynamodb.attributes import (
     NumberAttribute,
     UnicodeAttribute,
 )
-from pynamodb.exceptions import PynamoDBException
 from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
 from pynamodb.models import Model
 
-from s3commit.aws import failures
-from s3commit.aws.failures import translate
-from s3commit.aws.session import make_session
+from s3commit.aws import env
 from s3commit.core.model.record import AttemptRecord
 from s3commit.core.model.states import JobState
 
 SHARDS = 10
 SHELVES = 16  # of jobs in one state, in the index
-BY_STATE = "by-state"
 HEALING = "HEALING"  # the partition key of what is known of the buckets
 TEN_MINUTES = len("2026-11-21T22:0")  # of a moment, RFC 3339
 
@@ -60,7 +54,7 @@ READ_TIMEOUT = 10  # seconds
 RETRIES = 6  # after the first attempt of a request; botocore's standard mode
 MAX_POOL_CONNECTIONS = 10
 
-_I = TypeVar("_I", bound="LedgerItem")
+AnyItem = TypeVar("AnyItem", bound="LedgerItem")
 
 
 class ByState(GlobalSecondaryIndex["JobItem"]):  # type: ignore[no-untyped-call]
@@ -69,7 +63,7 @@ class ByState(GlobalSecondaryIndex["JobItem"]):  # type: ignore[no-untyped-call]
     class Meta:
         """pynamodb's settings."""
 
-        index_name = BY_STATE
+        index_name = env.BY_STATE
         projection = AllProjection()
 
     shelf = UnicodeAttribute(hash_key=True)
@@ -134,10 +128,6 @@ class LockItem(LedgerItem):
     ref = UnicodeAttribute()
 
 
-class AppendItem(LedgerItem):
-    """`Append`; its keys say all of it."""
-
-
 class KeyItem(LedgerItem):
     """`KeyHolder`."""
 
@@ -162,62 +152,37 @@ class Items:
     job: type[JobItem]
     attempt: type[AttemptItem]
     lock: type[LockItem]
-    append: type[AppendItem]
+    append: type[LedgerItem]  # `Append`; its keys say all of it
     key: type[KeyItem]
     healing: type[HealingItem]
 
 
-def bind(table: str, *, region: str | None, host: str | None) -> Items:
-    """The items of one table. ``region`` and ``host`` None: by the standard AWS configuration."""
+def bind(table: str) -> Items:
+    """The items of one table, by the standard AWS configuration."""
     settings = {
         "table_name": table,
-        "region": region,
-        "host": host,
         "connect_timeout_seconds": CONNECT_TIMEOUT,
         "read_timeout_seconds": READ_TIMEOUT,
         "max_retry_attempts": RETRIES,
         "max_pool_connections": MAX_POOL_CONNECTIONS,
     }
 
-    def bound(kind: type[_I]) -> type[_I]:
+    def bound(kind: type[AnyItem], connection: Any = None) -> type[AnyItem]:
         # Meta belongs to a class, the table's name to the running process: hence a class for each
-        meta = type("Meta", (), dict(settings))
-        return cast("type[_I]", type(kind.__name__, (kind,), {"Meta": meta}))
+        own = {"Meta": type("Meta", (), dict(settings)), "_connection": connection}
+        return cast("type[AnyItem]", type(kind.__name__, (kind,), own))
 
     job = bound(JobItem)
-    items = Items(
-        job,
-        bound(AttemptItem),
-        bound(LockItem),
-        bound(AppendItem),
-        bound(KeyItem),
-        bound(HealingItem),
-    )
     # One connection, so one client and one pool: the job's knows the keys and the index of all.
-    for other in (items.attempt, items.lock, items.append, items.key, items.healing):
-        other._connection = job._get_connection()
-    return items
-
-
-def connect(items: Items, region: str | None) -> None:
-    """Make the client of ``items`` now, with our session and not pynamodb's own.
-
-    Its first request would make it else, after a function's start. Raises `AccessError`
-    (``NO_CREDENTIALS``) if there are no credentials.
-    """
-    connection = items.job._get_connection().connection
-    connection._local.session = make_session(region)
-    with failures.translated("connecting to DynamoDB"):
-        _ = connection.client
-
-
-@contextmanager
-def translated(what: str) -> Iterator[None]:
-    """Raise pynamodb's errors as this package's, each with ``what`` was being done."""
-    try:
-        yield
-    except PynamoDBException as error:
-        raise translate(error.cause or error, what) from error
+    shared = job._get_connection()
+    return Items(
+        job,
+        bound(AttemptItem, shared),
+        bound(LockItem, shared),
+        bound(LedgerItem, shared),
+        bound(KeyItem, shared),
+        bound(HealingItem, shared),
+    )
 
 
 def job_key(ref: str) -> tuple[str, str]:

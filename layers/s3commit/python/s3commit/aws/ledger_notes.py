@@ -10,30 +10,26 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from pynamodb.exceptions import TransactWriteError
+from pynamodb.expressions.condition import Condition
 from pynamodb.transactions import TransactWrite
 
-from s3commit.aws import failures
+from s3commit.aws.failures import translated
 from s3commit.aws.ledger_items import (
     HEALING,
     SHARDS,
-    AppendItem,
+    AnyItem,
     AttemptItem,
     HealingItem,
     Items,
+    LedgerItem,
     LockItem,
     append_key,
     ended_key,
     key_key,
     lock_key,
     shard_key,
-    translated,
 )
-from s3commit.aws.ledger_records import (
-    attempt_item,
-    attempt_record,
-    healing_item,
-    healing_record,
-)
+from s3commit.aws.ledger_records import attempt_item, record_of, stored
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.limits import APPEND_SECONDS
@@ -57,13 +53,28 @@ class DynamoNotes:
 
     def __init__(self, items: Items, clock: Clock, page: int | None) -> None:
         self._items = items
+        self._table = items.job._get_connection()
         self._clock = clock
         self._page = page
 
     def _transaction(self) -> TransactWrite:
         """A transaction of its own: a repetition by botocore of one that succeeded succeeds."""
-        connection = self._items.job._get_connection().connection
+        connection = self._table.connection
         return TransactWrite(connection=connection, client_request_token=new_token())
+
+    def _get(self, kind: type[AnyItem], keys: tuple[str, str], what: str) -> AnyItem | None:
+        """One item, read consistently."""
+        with translated(what):
+            try:
+                return kind.get(*keys, consistent_read=True)
+            except kind.DoesNotExist:
+                return None
+
+    def _query(
+        self, kind: type[AnyItem], pk: str, condition: Condition | None = None
+    ) -> Iterator[AnyItem]:
+        """The items of a partition, read consistently."""
+        return kind.query(pk, condition, consistent_read=True, page_size=self._page)
 
     def _expiry(self, days: int) -> int:
         """The time to live of what is written now."""
@@ -79,9 +90,7 @@ class DynamoNotes:
         """See `Ledger.locks_below`."""
         pk, own = lock_key(node)
         with translated(f"reading the locks below {node}"):
-            for item in self._items.lock.query(
-                pk, LockItem.sk.startswith(own), consistent_read=True, page_size=self._page
-            ):
+            for item in self._query(self._items.lock, pk, LockItem.sk.startswith(own)):
                 if item.sk != own:
                     yield Lock(item.sk, item.ref)
 
@@ -93,29 +102,22 @@ class DynamoNotes:
 
     def key_holder(self, destination: Destination, digest: str) -> KeyHolder | None:
         """See `Ledger.key_holder`."""
-        kind = self._items.key
-        with translated(f"reading an idempotency key of {destination.uri}"):
-            try:
-                keys = key_key(destination_node(destination), digest)
-                found = kind.get(*keys, consistent_read=True)
-            except kind.DoesNotExist:
-                return None
-        rows = None if found.rows is None else int(found.rows)
-        return KeyHolder(found.job_id, int(found.files), rows)
+        keys = key_key(destination_node(destination), digest)
+        what = f"reading an idempotency key of {destination.uri}"
+        found = self._get(self._items.key, keys, what)
+        return record_of(KeyHolder, found) if found else None
 
     def appends(self, node: str, *, below: bool) -> Iterator[Append]:
         """See `Ledger.appends`."""
         under_way, own = append_key(node, "")
-        under = AppendItem.sk.startswith(node if below else own)
+        under = LedgerItem.sk.startswith(node if below else own)
         now = datetime.fromisoformat(self._clock.now())
         # From the next ten minutes, since clocks differ, back to those of APPEND_SECONDS ago.
         moments = [now - timedelta(minutes=ago) for ago in range(-10, APPEND_SECONDS // 60 + 1, 10)]
         ended = [ended_key(node, "", moment.isoformat())[0] for moment in moments]
         with translated(f"reading the appends at {node}"):
             for pk in (under_way, *ended):
-                for item in self._items.append.query(
-                    pk, under, consistent_read=True, page_size=self._page
-                ):
+                for item in self._query(self._items.append, pk, under):
                     at, _, ref = item.sk.rpartition("/")
                     yield Append(at, ref, ended=pk != under_way)
 
@@ -130,10 +132,8 @@ class DynamoNotes:
         """See `Ledger.attempts`."""
         with translated(f"reading the attempts of job {ref}"):
             for shard in range(SHARDS):
-                for item in self._items.attempt.query(
-                    shard_key(ref, shard), consistent_read=True, page_size=self._page
-                ):
-                    yield attempt_record(item)
+                for item in self._query(self._items.attempt, shard_key(ref, shard)):
+                    yield record_of(AttemptRecord, item)
 
     def healing(self, bucket: str, *, now: str) -> Healing:
         """See `Ledger.healing`."""
@@ -142,7 +142,7 @@ class DynamoNotes:
             first = Healing(self._table_id(), now)
             nobody_looked = HealingItem.pk.does_not_exist()
             with suppress(PreconditionError), translated(f"noting the first look at {bucket}"):
-                healing_item(self._items.healing, bucket, first).save(nobody_looked)
+                self._items.healing(HEALING, bucket, **stored(first)).save(nobody_looked)
             found = self._healing(bucket) or first
         known, asked = self._known
         if found.table == known and time.monotonic() < asked + REMEMBERED:
@@ -154,25 +154,22 @@ class DynamoNotes:
         same_table = HealingItem.table == healing.table
         is_not_whole = HealingItem.whole == False  # noqa: E712
         with suppress(PreconditionError), translated(f"noting what is known of {bucket}"):
-            healing_item(self._items.healing, bucket, healing).save(same_table & is_not_whole)
+            item = self._items.healing(HEALING, bucket, **stored(healing))
+            item.save(same_table & is_not_whole)
 
     def _healing(self, bucket: str) -> Healing | None:
-        kind = self._items.healing
-        with translated(f"reading what the ledger knows of {bucket}"):
-            try:
-                return healing_record(kind.get(HEALING, bucket, consistent_read=True))
-            except kind.DoesNotExist:
-                return None
+        what = f"reading what the ledger knows of {bucket}"
+        found = self._get(self._items.healing, (HEALING, bucket), what)
+        return record_of(Healing, found) if found else None
 
     def _table_id(self) -> str:
         """DynamoDB's id of the table, which no other table ever has.
 
         https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TableDescription.html
         """
-        table = self._items.job._get_connection()
-        client: Any = table.connection.client
-        with failures.translated("asking for the id of the ledger's table"):
-            found = client.describe_table(TableName=table.table_name)
+        client: Any = self._table.connection.client
+        with translated("asking for the id of the ledger's table"):
+            found = client.describe_table(TableName=self._table.table_name)
         self._known = found["Table"]["TableId"], time.monotonic()
         return self._known[0]
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, TypeVar
 
 from pynamodb.attributes import MapAttribute
 
 from s3commit.aws.ledger_items import (
-    HEALING,
     AttemptItem,
-    HealingItem,
     JobItem,
     LedgerItem,
     attempt_key,
@@ -20,11 +18,14 @@ from s3commit.aws.ledger_items import (
 )
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.locks import KeyHolder
 from s3commit.core.model.record import AttemptRecord, Healing, JobRecord
 
-_JOB: Final = Codec(JobRecord, "the job's item", spell=str)
-_ATTEMPT: Final = Codec(AttemptRecord, "the attempt's item", spell=str)
-_HEALING: Final = Codec(Healing, "the bucket's item", spell=str)
+R = TypeVar("R")
+_CODECS: dict[Any, Codec[Any]] = {
+    kind: Codec(kind, f"{kind.__name__} in the ledger", spell=str)
+    for kind in (JobRecord, AttemptRecord, KeyHolder, Healing)
+}
 
 
 def stored(value: Any) -> Any:
@@ -39,12 +40,14 @@ def stored(value: Any) -> Any:
     return {name: one for name, one in found.items() if one is not None}
 
 
-def _plain(item: LedgerItem) -> dict[str, Any]:
-    """The values of an item's attributes, as JSON would have them."""
-    return {
+def record_of(kind: type[R], item: LedgerItem, **more: Any) -> R:
+    """The record of an item, whose attributes are read as JSON; ``more`` are fields of its own."""
+    plain = {
         name: value.as_dict() if isinstance(value, MapAttribute) else value  # type: ignore[no-untyped-call]
         for name, value in item.attribute_values.items()
     }
+    codec: Codec[R] = _CODECS[kind]
+    return codec.read({**plain, **more})
 
 
 def job_item(kind: type[JobItem], record: JobRecord, token: str) -> JobItem:
@@ -61,26 +64,10 @@ def job_item(kind: type[JobItem], record: JobRecord, token: str) -> JobItem:
 
 
 def job_record(item: JobItem) -> JobRecord:
-    """The record of an item."""
-    destination = {"bucket": item.bucket, "prefix": item.prefix}
-    return _JOB.read({**_plain(item), "destination": destination})
-
-
-def healing_item(kind: type[HealingItem], bucket: str, healing: Healing) -> HealingItem:
-    """The item of a bucket."""
-    return kind(HEALING, bucket, **stored(healing))
-
-
-def healing_record(item: HealingItem) -> Healing:
-    """The record of an item."""
-    return _HEALING.read(_plain(item))
+    """The record of a job's item."""
+    return record_of(JobRecord, item, destination={"bucket": item.bucket, "prefix": item.prefix})
 
 
 def attempt_item(kind: type[AttemptItem], attempt: AttemptRecord, expires_at: int) -> AttemptItem:
     """The item of an attempt."""
     return kind(*attempt_key(attempt), expires_at=expires_at, **stored(attempt))
-
-
-def attempt_record(item: AttemptItem) -> AttemptRecord:
-    """The record of an item."""
-    return _ATTEMPT.read(_plain(item))

@@ -40,16 +40,8 @@ def told(client: S3Client, bucket: str) -> dict[str, Any]:
 
 def without_queue(answer: Mapping[str, Any]) -> list[str]:
     """The suffixes of the protocol's keys of which the bucket itself notifies no queue."""
-    found = queues_by_suffix(answer)
+    found = set(map(suffix_of, answer.get("QueueConfigurations", ())))
     return [suffix for suffix in SUFFIXES if suffix not in found]
-
-
-def queues_by_suffix(answer: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The ARNs of the queues in a GetBucketNotificationConfiguration, by the suffix of the keys."""
-    found: dict[str, list[str]] = {}
-    for configuration in answer.get("QueueConfigurations", []):
-        found.setdefault(suffix_of(configuration), []).append(configuration["QueueArn"])
-    return found
 
 
 def suffix_of(configuration: Mapping[str, Any]) -> str:

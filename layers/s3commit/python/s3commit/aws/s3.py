@@ -230,11 +230,8 @@ class S3ObjectStore:
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
         """See `UploadStarter.abort_upload`."""
-        try:
-            with translated(f"aborting an upload of s3://{bucket}/{key}"):
-                self._client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
-        except UploadGoneError:
-            return
+        with suppress(UploadGoneError), translated(f"aborting an upload of s3://{bucket}/{key}"):
+            self._client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
 
     def complete_upload(
         self,

@@ -48,7 +48,7 @@ _DEFAULTS: Final = {_ATTEMPTS_NAME: ATTEMPTS, "metadata_service_timeout": TIMEOU
 
 
 def make_session(
-    region: str | None,
+    region: str | None = None,
     *,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
@@ -73,7 +73,7 @@ def make_session(
     for name, value in _DEFAULTS.items():
         configuration.get_config_provider(name).set_default_provider(ConstantProvider(value))
     with translated("looking for AWS credentials"):
-        if region:
+        if region := region or settings.region():
             core.set_config_variable("region", region)
         asked = not settings.metadata_disabled()
         again = asked and core.get_config_variable(_ATTEMPTS_NAME) == ATTEMPTS
@@ -156,5 +156,5 @@ def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = F
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
-    client: Any = make_session(settings.region()).create_client("s3", config=config)
+    client: Any = make_session().create_client("s3", config=config)
     return cast("S3Client", client)

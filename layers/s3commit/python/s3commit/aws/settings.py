@@ -18,8 +18,7 @@ class SettingsError(S3CommitError):
 
 def ledger() -> tuple[str, int]:
     """The ledger's table, and how many days it keeps a job. Raises as `data_bucket`."""
-    table, days = _values(env.TABLE, env.LEDGER_TTL_DAYS)
-    return table, int(days)
+    return _value(env.TABLE), int(_value(env.LEDGER_TTL_DAYS))
 
 
 def replace_below() -> tuple[str, ...]:
@@ -42,8 +41,7 @@ def fresh_tables() -> tuple[str, ...]:
 
 def workers() -> Workers:
     """How many workers jobs may have: two numbers, of all jobs and of one. Raises as `ledger`."""
-    (value,) = _values(env.WORKERS)
-    return Workers(*json.loads(value))
+    return Workers(*json.loads(_value(env.WORKERS)))
 
 
 def own_encryption() -> tuple[str, str | None] | None:
@@ -60,14 +58,12 @@ def data_bucket() -> str:
 
     Raises `SettingsError` (``BAD_SETTINGS``) that names what the environment lacks.
     """
-    (bucket,) = _values(env.BUCKET)
-    return bucket
+    return _value(env.BUCKET)
 
 
 def state_machine() -> str:
     """The ARN of the state machine, for dispatcher and sweep. Raises as `data_bucket`."""
-    (arn,) = _values(env.STATE_MACHINE)
-    return arn
+    return _value(env.STATE_MACHINE)
 
 
 def region() -> str | None:
@@ -83,8 +79,8 @@ def metadata_disabled() -> bool:
     return os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
 
 
-def _values(*names: str) -> list[str]:
-    missing = [name for name in names if not os.environ.get(name)]
-    if missing:
-        raise SettingsError(f"environment lacks {', '.join(missing)}")
-    return [os.environ[name] for name in names]
+def _value(name: str) -> str:
+    value = os.environ.get(name)
+    if not value:
+        raise SettingsError(f"environment lacks {name}")
+    return value
