@@ -16,7 +16,7 @@ from s3commit.writer.requests import request_abort
 
 
 @click.command()
-@job_options()
+@job_options
 @state_machine_option
 @click.option(
     "--reason", default="s3commit abort", show_default=True, help="Stands in the job's result."

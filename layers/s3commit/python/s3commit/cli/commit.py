@@ -31,7 +31,7 @@ TIMEOUT = 60.0  # seconds to get the request through
 
 
 @click.command()
-@job_options()
+@job_options
 @state_machine_option
 @click.option(
     "--tasks",

@@ -13,10 +13,7 @@ import click
 from s3commit.cli.render import some
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import (
-    COMMITS,
     JOB_FILE,
-    JOB_ID,
-    MAGIC_PREFIX,
     PENDINGSET_SUFFIX,
     REQUEST_FILE,
     RESULT_FILE,
@@ -49,7 +46,6 @@ from s3commit.core.ports.objects import OpenUpload
 REQUESTED = "REQUESTED"  # S3 alone knows no more between the request and the outcome
 UNDECIDED = {JobState.OPEN, REQUESTED, JobState.SEALED, JobState.ABORTING}
 LONG_AGO = "1970"
-UUID_CHARACTERS = 36
 LOOKED_AT = 10_000  # records of the ledger in one state: some 10 MB
 
 T = TypeVar("T")
@@ -198,34 +194,6 @@ def _result_of(record: JobRecord) -> JobResult:
         record.execution,
         record.replaced.files if counts and record.replaced else 0,
     )
-
-
-def whole_id(
-    session: Session, job: JobDirectory | str, table: str | None, destination: Destination | None
-) -> JobDirectory | str:
-    """The job, where only the first digits of its id are given: a listing, or the ledger's index.
-
-    Raises `NotFoundError` (``NO_JOB``), and click's error if there are several.
-    """
-    if not isinstance(job, str) or JOB_ID.fullmatch(job) or not (destination or table):
-        return job
-    if destination:
-        found = {
-            listed.key[len(before) :][:UUID_CHARACTERS]
-            for before in (destination.prefix + MAGIC_PREFIX, destination.prefix + COMMITS)
-            for listed in session.store.list(destination.bucket, before + job)
-        }
-    else:
-        ledger, now = session.ledger(table or ""), session.clock.now()
-        listings = (ledger.jobs_in(state, before=now, latest_first=True) for state in JobState)
-        latest = (record.job_id for listed in listings for record in islice(listed, LOOKED_AT))
-        found = {job_id for job_id in latest if job_id.startswith(job)}
-    if len(found) > 1:
-        raise click.UsageError(f"several jobs begin with {job}: {some(found)}")
-    if not found:
-        where = destination.uri if destination else f"the latest of table {table}"
-        raise NotFoundError(f"no job at {where} begins with {job}", code="NO_JOB")
-    return found.pop()
 
 
 def _locate(

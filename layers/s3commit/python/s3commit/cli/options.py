@@ -19,7 +19,6 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_BEGINNING = re.compile(r"[0-9a-f][0-9a-f-]{3,34}", re.ASCII)  # of a job id
 _AGE = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
 
 
@@ -59,11 +58,6 @@ def parse_job(text: str) -> JobDirectory | str:
     return JobDirectory(destination, directory.job_id)
 
 
-def parse_job_or_beginning(text: str) -> JobDirectory | str:
-    """As `parse_job`, or the first digits of a job id. Raises `InvalidInputError`."""
-    return text if _BEGINNING.fullmatch(text) else parse_job(text)
-
-
 def parse_age(text: str) -> int:
     """``90s``, ``15m``, ``12h``, ``2d`` or ``1w`` in seconds. Raises `ValueError`."""
     found = _AGE.fullmatch(text)
@@ -73,7 +67,6 @@ def parse_age(text: str) -> int:
 
 
 JOB: Parsed[JobDirectory | str] = Parsed("job", parse_job)
-JOB_OR_BEGINNING: Parsed[JobDirectory | str] = Parsed("job", parse_job_or_beginning)
 DESTINATION = Parsed("destination", parse_destination)
 
 
@@ -167,7 +160,7 @@ dry_run_option = click.option(
 )
 
 
-def job_options(kind: Parsed[JobDirectory | str] = JOB) -> Callable[[F], F]:
+def job_options(function: F) -> F:
     """What names a job, for `s3commit.cli.job.read_job`: JOB, ``--table``, ``--destination``."""
     destination = click.option(
         "--destination",
@@ -175,8 +168,7 @@ def job_options(kind: Parsed[JobDirectory | str] = JOB) -> Callable[[F], F]:
         metavar="URI",
         help="The job's destination, if JOB is an id and no table is known.",
     )
-    argument = click.argument("job", type=kind)
-    return lambda function: argument(table_option(of_job)(destination(function)))
+    return click.argument("job", type=JOB)(table_option(of_job)(destination(function)))
 
 
 def with_session(function: Callable[..., None]) -> Callable[..., None]:

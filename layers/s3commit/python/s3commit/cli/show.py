@@ -17,9 +17,8 @@ from s3commit.cli.job import (
     read_job,
     read_manifest,
     read_manifests,
-    whole_id,
 )
-from s3commit.cli.options import JOB_OR_BEGINNING, age_option, job_options, with_session
+from s3commit.cli.options import age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
@@ -46,7 +45,7 @@ _COUNTS = ("files", "bytes", "rows")
 
 
 @click.command()
-@job_options(JOB_OR_BEGINNING)
+@job_options
 @click.option("--follow", "following", is_flag=True, help="Print each change until the job ends.")
 @age_option("--timeout", default="15m", about="With --follow: how long to wait: 90s, 15m, 2h.")
 @with_session
@@ -62,8 +61,8 @@ def show(
     """Show one job and what to do about it.
 
     Prints the job's state, its locks, the jobs that block it, its error, and the next step. JOB is
-    a job id or its first digits, or the s3:// URI of a job directory. With a URI the command needs
-    S3 alone, but only the ledger knows which jobs a job waits for:
+    a job id, or the s3:// URI of a job directory. With a URI the command needs S3 alone, but only
+    the ledger knows which jobs a job waits for:
 
     \b
       s3commit show 7c9e6679-7425-40de-944b-e07fc1f90ae7
@@ -74,7 +73,6 @@ def show(
     its idempotency key was; with 3 if it is aborted or rolled back; with 4 after --timeout, and the
     job continues.
     """  # noqa: D301 - click wants the backspace
-    job = whole_id(session, job, table, destination)
     look = partial(read_job, session, job, table, destination)
     if following:
         require_committed(_follow(session, look, timeout))
