@@ -154,7 +154,7 @@ class Desk:
         self.session = Session()
         self.session.store = self.world.plan.wrap(self.world.store)
         self.session.machines = AnyMachine(self.executions)
-        vars(self.session)["deployment"] = lambda: self.stacks.deployment(self.session.name)
+        self.session.deployments = self.stacks.deployment
         vars(self.session)["has_pipeline"] = lambda _bucket: self.has_pipeline
         vars(self.session)["has_console"] = lambda: self.has_console
         self.session.parallel = map

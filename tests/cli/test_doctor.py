@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from typing import Any
 
 import pytest
 
@@ -116,12 +114,12 @@ def test_the_rights_are_those_that_the_documentation_gives() -> None:
 
 
 @pytest.fixture
-def asked(deployed: Account, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Account:
-    def surroundings(*, name: str | None, **options: Any) -> Surroundings:
+def asked(deployed: Account, desk: Desk) -> Account:
+    def deployment(name: str | None) -> Surroundings:
         assert name == "dev"
-        return Surroundings(REGION, deployed.connect, deployed.name, **options)
+        return Surroundings(REGION, deployed.connect, deployed.name)
 
-    monkeypatch.setattr(sys.modules["s3commit.cli.doctor"], "surroundings", surroundings)
+    desk.session.deployments = deployment
     return deployed
 
 

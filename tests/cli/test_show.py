@@ -29,7 +29,7 @@ def test_an_open_job_says_what_it_waits_for(desk: Desk) -> None:
     assert "manifests 2\nnoted attempts 2, tasks 2, files 2, bytes 8 B" in text
     assert "open uploads 2" in text
     assert "next nothing while its driver lives" in text
-    assert f"s3commit commit {JOB} --dry-run" in text
+    assert f"s3commit commit {JOB} --table {TABLE} --dry-run" in text
 
 
 @pytest.mark.parametrize("deeper", ["", "request.json", "tasks/0/a0.pendingset"])

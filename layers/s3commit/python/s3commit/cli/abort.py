@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from s3commit.cli.job import read_job, refuse_second_request
+from s3commit.cli.job import locate, read_job, refuse_second_request
 from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
 from s3commit.cli.resume import report, report_request, resume
 from s3commit.cli.session import Session
@@ -27,7 +27,6 @@ def abort(
     session: Session,
     *,
     job: JobDirectory | str,
-    table: str | None,
     destination: Destination | None,
     machine: str | None,
     reason: str,
@@ -42,11 +41,11 @@ def abort(
     If the abort was requested before and its execution failed (the ledger has its name), starts
     another execution, which continues the abort.
     """
-    found = read_job(session, job, table, destination)
+    found = read_job(session, locate(session, job, destination))
     requested = found.result is None and found.request_stands and found.requested == "abort"
     why_not = ""
     if requested and found.ledger:
-        why_not = resume(session, found, table, machine, dry_run=dry_run)
+        why_not = resume(session, found, machine, dry_run=dry_run)
         if not why_not:
             return
     if requested or found.state in {JobState.ABORTED, JobState.ROLLED_BACK}:

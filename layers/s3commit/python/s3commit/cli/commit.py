@@ -10,6 +10,7 @@ import click
 
 from s3commit.cli.job import (
     Job,
+    locate,
     own_uploads,
     read_job,
     read_manifest,
@@ -50,7 +51,6 @@ def commit(
     session: Session,
     *,
     job: JobDirectory | str,
-    table: str | None,
     destination: Destination | None,
     machine: str | None,
     tasks: int | None,
@@ -73,10 +73,10 @@ def commit(
     another execution, which continues the commit and frees the job's destination. Refused (exit 3)
     while an execution is running.
     """
-    found = read_job(session, job, table, destination)
+    found = read_job(session, locate(session, job, destination))
     requested = found.request_stands and found.requested == "commit"
     if found.result is None and found.ledger and requested:
-        why_not = resume(session, found, table, machine, dry_run=dry_run)
+        why_not = resume(session, found, machine, dry_run=dry_run)
         if why_not:
             raise PreconditionError(why_not, code="OTHER_REQUEST")
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -21,7 +22,6 @@ from s3commit.cli.surroundings import (
     Surroundings,
     ok,
     skipped,
-    surroundings,
     to_do,
 )
 from s3commit.core.formats.layout import MAGIC_PREFIX
@@ -63,7 +63,7 @@ def doctor(session: Session, **options: Any) -> None:
     --prefix and no --role the caller's own rights there are tried, by calls for an upload that does
     not exist. Exit code 1 if there is something to do.
     """
-    found = examine(surroundings(name=session.name, **options))
+    found = examine(replace(session.deployment, **options))
     checks = [{"check": check, **finding._asdict()} for check, finding in found]
     wrong = [one["check"] for one in checks if one["verdict"] == "do"]
     columns = {"VERDICT": "verdict", "CHECK": "check", "WHAT IS SO, OR WHAT TO DO": "text"}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import click
 
@@ -56,13 +55,14 @@ class Job:
     """One job as it stands. What is None is not there, can't be read, or only the ledger knows it.
 
     ``name`` is what to type for the job in a next command, with ``where``, which holds for others
-    of its deployment; ``ledger`` is None without a table.
+    of its ledger's ``table``; without one ``ledger`` is None.
     ``problems`` say which documents can't be read, and why.
     """
 
     name: str
     where: str
     directory: JobDirectory
+    table: str | None
     ledger: Ledger | None
     record: JobRecord | None
     spec: JobSpec | None
@@ -118,23 +118,21 @@ class Job:
         return "abort" if isinstance(self.request, AbortRequest) else "commit"
 
 
-def read_job(
-    session: Session,
-    job: JobDirectory | str,
-    table: str | None,
-    destination: Destination | None,
-    *,
-    with_request: bool = True,
-) -> Job:
+class Place(NamedTuple):
+    """A job's place and its ledger's table, and what to type for it in a next command."""
+
+    name: str
+    directory: JobDirectory
+    table: str | None
+
+
+def read_job(session: Session, place: Place, *, with_request: bool = True) -> Job:
     """Read a job's record and its documents; a request may have 64 MiB.
 
     Raises `NotFoundError` (``NO_JOB``) if nothing is known of it.
     """
-    ports = session.ports(table)
-    ledger = ports.ledger if table else None
-    name, directory = _locate(ledger, job, table, destination)
-    bucket, problems = directory.bucket, dict[str, str]()
-    where = f" --name {shlex.quote(session.name)}" if session.name else ""
+    directory, table, ports = place.directory, place.table, session.ports(place.table)
+    ledger, bucket, problems = ports.ledger if table else None, directory.bucket, dict[str, str]()
 
     def stands(document: str) -> bool:
         return ports.store.head(bucket, directory.prefix + document) is not None
@@ -157,9 +155,10 @@ def read_job(
     if result is None and record is not None and record.state in ENDED and not requested:
         result = _result_of(record)
     found = Job(
-        name=name + where,
-        where=where,
+        name=place.name + session.where,
+        where=session.where,
         directory=directory,
+        table=table,
         ledger=ledger,
         record=record,
         spec=spec,
@@ -196,20 +195,16 @@ def _result_of(record: JobRecord) -> JobResult:
     )
 
 
-def _locate(
-    ledger: Ledger | None,
-    job: JobDirectory | str,
-    table: str | None,
-    destination: Destination | None,
-) -> tuple[str, JobDirectory]:
-    """What to type for the job, and its place. Raises `NotFoundError` for an unknown id."""
+def locate(session: Session, job: JobDirectory | str, destination: Destination | None) -> Place:
+    """Where the job is that somebody typed. Raises `NotFoundError` for an unknown id."""
     if isinstance(job, str) and destination is not None:
         job = JobDirectory(destination, job)
     if isinstance(job, JobDirectory):
-        return job.typed, job
-    if ledger is None:
+        return Place(job.typed, job, session.table_of(job))
+    table = session.table(", or the job's place with --destination")
+    if not table:
         raise click.UsageError(f"without a table job {job} is found by --destination alone")
-    records = ledger.jobs_with_id(job)
+    records = session.ledger(table).jobs_with_id(job)
     if len(records) > 1:
         places = some(record.destination.uri for record in records)
         raise click.UsageError(
@@ -221,7 +216,7 @@ def _locate(
             " --destination (the ledger forgets ended jobs after a while)",
             code="NO_JOB",
         )
-    return job, JobDirectory(records[0].destination, job)
+    return Place(job, JobDirectory.of(records[0]), table)
 
 
 def jobs_at(

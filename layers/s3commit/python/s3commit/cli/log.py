@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from s3commit.cli.job import LOOKED_AT, Job, jobs_at, read_job
+from s3commit.cli.job import LOOKED_AT, Job, Place, jobs_at, read_job
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields, one_line
 from s3commit.cli.session import Session
@@ -49,11 +49,9 @@ _COLUMNS = {
 @click.argument("destination", type=DESTINATION)
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Jobs.")
 @click.option("--key", metavar="KEY", help="Only jobs with this idempotency key.")
-@table_option()
+@table_option
 @with_session
-def log(
-    session: Session, *, destination: Destination, limit: int, key: str | None, table: str | None
-) -> None:
+def log(session: Session, *, destination: Destination, limit: int, key: str | None) -> None:
     """Say what happened at a table: its jobs, the latest first, however they ended.
 
     STARTED is UTC; TOOK ends with the outcome. KEY has the first digits of the idempotency key's
@@ -62,8 +60,8 @@ def log(
     the jar deletes the documents of those. Run `s3commit show JOB` for all about one.
     """
     wanted = key and key_digest(key)
-    found = sorted(_begun(session, destination, table).items(), key=_moment, reverse=True)
-    read, rest = partial(_document, session, table, destination), iter(found)
+    found = sorted(_begun(session, destination).items(), key=_moment, reverse=True)
+    read, rest = partial(_document, session, destination), iter(found)
     jobs: list[dict[str, Any]] = []
     while len(jobs) < limit and (some := list(islice(rest, limit))):
         documents = session.parallel(read, some)
@@ -82,13 +80,13 @@ def _moment(begun: tuple[str, str]) -> str:
     return begun[1]
 
 
-def _begun(session: Session, destination: Destination, table: str | None) -> dict[str, str]:
+def _begun(session: Session, destination: Destination) -> dict[str, str]:
     """About when each job at the destination has begun, by its id.
 
     One request for some hundred jobs, and with a table those of `jobs_at`.
     """
     found: dict[str, str] = {}
-    if table:
+    if table := session.named_table():
         ledger = session.ledger(table)
         for state in _UNDONE:
             now = session.clock.now()
@@ -120,13 +118,14 @@ def _job_documents(session: Session, destination: Destination) -> Iterator[tuple
 
 
 def _document(
-    session: Session, table: str | None, destination: Destination, begun: tuple[str, str]
+    session: Session, destination: Destination, begun: tuple[str, str]
 ) -> dict[str, Any] | None:
     """What is said of a job; None if it was deleted since it was listed, as by the jar."""
     job_id, listed = begun
     directory = JobDirectory(destination, job_id)
     try:
-        job = read_job(session, directory, table, None, with_request=False)
+        place = Place(directory.typed, directory, session.named_table())
+        job = read_job(session, place, with_request=False)
     except NotFoundError:
         return None
     header = _header(session, job) if job.committed else None

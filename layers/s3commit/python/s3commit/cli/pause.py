@@ -24,7 +24,7 @@ def pause(session: Session) -> None:
     SweepsMissing rings until `s3commit resume`. Needs cloudformation:DescribeStacks,
     lambda:UpdateEventSourceMapping and events:DisableRule.
     """
-    session.out.facts(switch(session.deployment(), on=False))
+    session.out.facts(switch(session.deployment, on=False))
 
 
 @click.command()
@@ -36,7 +36,7 @@ def resume(session: Session) -> None:
     After more than four days the next sweep finds the jobs whose messages are gone, at destinations
     that the ledger knows. Needs the rights of `s3commit pause`, with events:EnableRule.
     """
-    session.out.facts(switch(session.deployment(), on=True))
+    session.out.facts(switch(session.deployment, on=True))
 
 
 def switch(around: Surroundings, *, on: bool) -> dict[str, Any]:

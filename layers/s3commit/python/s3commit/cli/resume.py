@@ -15,9 +15,7 @@ from s3commit.cli.session import Session
 from s3commit.core.job.record import start_execution
 
 
-def resume(
-    session: Session, job: Job, table: str | None, machine: str | None, *, dry_run: bool
-) -> str:
+def resume(session: Session, job: Job, machine: str | None, *, dry_run: bool) -> str:
     """Start another execution of a job that was requested and has no result, and print it.
 
     Returns why none was started, in a line: an execution runs, or was started a moment ago, or
@@ -28,7 +26,7 @@ def resume(
     see = f"see: s3commit show {job.name}"
     if last is not None and last.is_running:
         return f"{before}, and its execution is {last.status}: it decides; {see}"
-    machine = machine or machine_of(job.execution) or session.machine(table)
+    machine = machine or machine_of(job.execution) or session.machine(job.table)
     if machine is None:
         return (
             f"{before}, and decides; {see}. If no execution works on it, start one: name the state"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import click
@@ -13,6 +13,7 @@ from s3commit.cli.advice import meaning_of, next_step
 from s3commit.cli.job import (
     Job,
     blockers,
+    locate,
     own_uploads,
     read_job,
     read_manifest,
@@ -53,7 +54,6 @@ def show(
     session: Session,
     *,
     job: JobDirectory | str,
-    table: str | None,
     destination: Destination | None,
     following: bool,
     timeout: int,
@@ -73,11 +73,11 @@ def show(
     its idempotency key was; with 3 if it is aborted or rolled back; with 4 after --timeout, and the
     job continues.
     """  # noqa: D301 - click wants the backspace
-    look = partial(read_job, session, job, table, destination)
+    find = cache(partial(locate, session, job, destination))
     if following:
-        require_committed(_follow(session, look, timeout))
+        require_committed(_follow(session, lambda: read_job(session, find()), timeout))
     else:
-        session.out.facts(_document(session, look()))
+        session.out.facts(_document(session, read_job(session, find())))
 
 
 def _document(session: Session, job: Job) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def _follow(session: Session, look: Callable[[], Job], timeout: int) -> JobResul
     """
     patience = Patience(session.environment, timeout)
     seen: dict[str, Any] = {"state": "unseen", "noted": None}
-    counted, again = 0.0, "status"
+    counted, again = 0.0, f"status{session.where}"
     while True:
         trouble = ""
         try:

@@ -10,7 +10,7 @@ import click
 
 from s3commit.cli.advice import REQUEST_PATIENCE, needs_attention
 from s3commit.cli.job import blockers, jobs_at
-from s3commit.cli.options import DESTINATION, of_deployment, table_option, with_session
+from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
@@ -41,7 +41,7 @@ _COLUMNS = {
 
 @click.command()
 @click.argument("destination", type=DESTINATION, required=False)
-@table_option(of_deployment)
+@table_option
 @click.option("--all", "ended_too", is_flag=True, help="Also the jobs that have ended.")
 @click.option(
     "--state",
@@ -63,7 +63,6 @@ def status(
     session: Session,
     *,
     destination: Destination | None,
-    table: str,
     ended_too: bool,
     states: tuple[JobState, ...],
     limit: int,
@@ -79,7 +78,8 @@ def status(
     that was not committed. Run `s3commit show JOB` for the next step, `s3commit log DESTINATION`
     for what has ended at a table.
     """
-    ledger, now = session.ledger(table), session.clock.now()
+    table, now = session.table(), session.clock.now()
+    ledger = session.ledger(table)
     wanted = tuple(dict.fromkeys(states)) or (tuple(JobState) if ended_too else UNDER_WAY)
     found = [  # of those under way the oldest are the ones in trouble
         jobs_at(ledger, state, now, destination, limit, latest_first=state in ENDED)

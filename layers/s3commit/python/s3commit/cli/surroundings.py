@@ -112,11 +112,24 @@ class Surroundings:
             return getattr(self.connect(service), operation)(**parameters)
 
     def _outputs(self, stack: str) -> dict[str, str] | None:
-        return stack_outputs(self.connect("cloudformation"), self.stack(stack))
+        name = self.stack(stack)
+        try:
+            found = self.ask(
+                f"reading stack {name}", "cloudformation", "describe_stacks", StackName=name
+            )
+        except NotFoundError:
+            return None
+        except InvalidInputError as error:
+            # CloudFormation says ValidationError of a stack that is not there.
+            if "does not exist" not in error.message:
+                raise
+            return None
+        outputs = found["Stacks"][0].get("Outputs", [])
+        return {each["OutputKey"]: each["OutputValue"] for each in outputs}
 
 
-def surroundings(**options: Any) -> Surroundings:
-    """What the standard AWS configuration leads to, with the options of `Surroundings`."""
+def surroundings(name: str | None) -> Surroundings:
+    """The deployment with that name where the standard AWS configuration leads to."""
     with translated("reading the AWS configuration"):
         where = region() or boto3.session.Session().region_name
     session = cache(lambda: make_session(where))
@@ -126,22 +139,4 @@ def surroundings(**options: Any) -> Surroundings:
         with translated(f"connecting to {service}"):
             return session().create_client(service, config=IMPATIENT)
 
-    return Surroundings(where, connect, **options)
-
-
-def stack_outputs(client: Any, stack: str) -> dict[str, str] | None:
-    """The outputs of a stack by name, from a client of CloudFormation; None if there is no stack.
-
-    Raises `AccessError` if the caller may not read it.
-    """
-    try:
-        with translated(f"reading stack {stack}"):
-            (found,) = client.describe_stacks(StackName=stack)["Stacks"]
-    except NotFoundError:
-        return None
-    except InvalidInputError as error:
-        # CloudFormation says ValidationError of a stack that is not there.
-        if "does not exist" not in error.message:
-            raise
-        return None
-    return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", [])}
+    return Surroundings(where, connect, name)

@@ -9,7 +9,6 @@ import click
 from s3commit.cli.options import (
     age_option,
     dry_run_option,
-    of_deployment,
     state_machine_option,
     table_option,
     with_session,
@@ -23,22 +22,21 @@ from s3commit.core.sweep.sweep import DEFAULTS, Limits, Sweep
 
 
 @click.command()
-@table_option(of_deployment)
+@table_option
 @state_machine_option
 @age_option("--stuck-after", "stuck", about="In place of stuckMinutes, as deployed.")
 @age_option("--abandoned-after", "abandoned", about="In place of abandonedHours, as deployed.")
 @age_option("--retention", about="In place of retentionDays, as deployed.")
 @dry_run_option
 @with_session
-def sweep(
-    session: Session, *, table: str, machine: str | None, dry_run: bool, **limits: int | None
-) -> None:
+def sweep(session: Session, *, machine: str | None, dry_run: bool, **limits: int | None) -> None:
     """Run the scheduled sweep now.
 
     Continues stuck jobs, aborts dead ones, and deletes documents that are past their time, with
     the rights of the caller and the limits of the deployment. Never aborts a job of which a task
     has ended lately.
     """
+    table = session.table()
     machine = machine or session.machine(table)
     if machine is None:
         raise click.UsageError(
