@@ -19,6 +19,7 @@ from s3commit.cli.ls import ls
 from s3commit.cli.pause import pause, resume
 from s3commit.cli.render import Failure
 from s3commit.cli.rescue import rescue
+from s3commit.cli.session import Session
 from s3commit.cli.show import show
 from s3commit.cli.status import status
 from s3commit.cli.sweep import sweep
@@ -47,6 +48,7 @@ class App(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """See click."""
+        session = ctx.ensure_object(Session)
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
@@ -55,7 +57,8 @@ class App(click.Group):
             line = "interrupted; the jobs continue, and what was requested stands"
             raise Failure(line, INTERRUPTED) from None
         except S3CommitError as error:
-            line = _line(error, changes=ctx.invoked_subcommand in _CHANGES)
+            changes = ctx.invoked_subcommand in _CHANGES
+            line = _line(error, changes=changes, begun=session.begun)
             raise Failure(line, _exit_code(error)) from error
         except Exception as error:
             click.echo(traceback.format_exc(), err=True, nl=False)
@@ -69,18 +72,20 @@ def _exit_code(error: S3CommitError) -> int:
     return REFUSED if isinstance(error, _REFUSALS) else FAILED
 
 
-def _line(error: S3CommitError, *, changes: bool) -> str:
+def _line(error: S3CommitError, *, changes: bool, begun: bool) -> str:
     bare = error.code == S3CommitError.code or error.code in error.message
     text = error.message if bare else f"{error.message} [{error.code}]"
-    return "; ".join([text, *_advice(error, changes=changes)])
+    return "; ".join([text, *_advice(error, changes=changes, begun=begun)])
 
 
-def _advice(error: S3CommitError, *, changes: bool) -> list[str]:
+def _advice(error: S3CommitError, *, changes: bool, begun: bool) -> list[str]:
     if isinstance(error, TransientError):
         doubt = "it may or may not have happened, repeating the command is harmless"
         return [doubt if changes else "try again"]
     unchanged = changes and isinstance(error, JobRefusedError | UnchangedError)
     advice = ["nothing was changed"] if unchanged else []
+    if begun:
+        advice = ["that stopped the command, and what it had done by then stands: look again"]
     if error.code == NO_TABLE:
         advice.append(f"is the table's name right (--table, {env.TABLE}), and the region?")
     elif isinstance(error, AccessError):

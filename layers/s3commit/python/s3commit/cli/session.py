@@ -51,6 +51,7 @@ class Session:
         self.ledgers: dict[str, Ledger] = {}
         self.machines: dict[str, Executions] = {}
         self.deployments: Callable[[str | None], Surroundings] = cache(surroundings)  # by name
+        self.begun = False  # to change something: an error after that does not say that nothing was
         self.typed: dict[str, str | None] = {}  # the options "table" and "name"
 
     @cached_property
