@@ -65,20 +65,13 @@ def switch(around: Surroundings, *, on: bool) -> dict[str, Any]:
             around.ask(doing, service, operation, **parameters)
         except S3CommitError as error:
             failed[output] = error
-    _raise(failed, [output for output, *_ in calls if output not in failed], on=on)
+    if len(failed) == len(calls):
+        raise next(iter(failed.values()))
+    if failed:  # not as an error that says that nothing was changed
+        done = ", ".join(output for output, *_ in calls if output not in failed)
+        raise S3CommitError(
+            f"{next(iter(failed.values())).message}; switched {'on' if on else 'off'} are {done},"
+            f" not {', '.join(failed)}: repeat the command",
+            code="HALF_DONE",
+        )
     return {"deployment": stack, "state": "working" if on else "paused"}
-
-
-def _raise(failed: dict[str, S3CommitError], done: list[str], *, on: bool) -> None:
-    """Raise what failed; where something was switched, not as an error that says nothing was."""
-    error = next(iter(failed.values()), None)
-    if error is None:
-        return
-    if not done:
-        raise error
-    state = "on" if on else "off"
-    raise S3CommitError(
-        f"{error.message}; switched {state} are {', '.join(done)}, not {', '.join(failed)}: repeat"
-        " the command",
-        code="HALF_DONE",
-    ) from error
