@@ -63,22 +63,6 @@ def test_before_a_bucket_is_imported_what_overlaps_is_said(
         assert text.endswith(f"deploy with -c s3commit:importBucket={bucket}")
 
 
-def test_before_a_bucket_is_imported_its_region_and_lost_destinations_are_said(
-    account: Account,
-) -> None:
-    bucket = account.make_bucket(".parquet")
-    account.client("sqs").delete_queue(
-        QueueUrl=account.client("sqs").get_queue_url(QueueName=account.name)["QueueUrl"]
-    )
-    verdict, text = account.ask("eu-west-1", bucket=bucket)["notifications"]
-    assert verdict == "do"
-    assert f"it is in {REGION}, so deploy there, not in eu-west-1" in text
-    assert "is gone" not in text  # there nobody looked for it
-    verdict, text = account.ask(bucket=bucket)["notifications"]
-    assert verdict == "do"
-    assert f":{account.name}, which it notifies, is gone" in text
-
-
 @pytest.mark.parametrize(
     ("rules", "says"),
     [

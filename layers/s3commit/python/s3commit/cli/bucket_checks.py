@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
 from s3commit.aws import env
-from s3commit.aws.failures import NO_BUCKET, answered
+from s3commit.aws.failures import NO_BUCKET
 from s3commit.aws.notifications import EVENT_BRIDGE, SUFFIXES, suffix_of, without_queue
 from s3commit.cli.surroundings import Finding, Surroundings, ok, to_do
-from s3commit.core.model.errors import AccessError, NotFoundError, S3CommitError
+from s3commit.core.model.errors import AccessError, NotFoundError
 
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
 # The notifications of a bucket, each kind with the name of its destination's ARN.
@@ -20,8 +19,6 @@ KINDS = {
     "TopicConfigurations": "TopicArn",
     "LambdaFunctionConfigurations": "LambdaFunctionArn",
 }
-GONE = ("NonExistentQueue", "QueueDoesNotExist", "NotFound", "ResourceNotFoundException")
-
 DENIED = ("s3:putobject", "s3:getobject")
 # Conditions of a Deny that no request of the pipeline meets: it uses TLS, of a current version.
 HARMLESS = {"aws:securetransport", "s3:tlsversion"}
@@ -62,66 +59,28 @@ def notifications(around: Surroundings) -> Finding:
 
 
 def _importable(around: Surroundings, told: dict[str, Any]) -> Finding:
-    """Whether a deployment could add its notifications: `importBucket` would fail otherwise.
+    """Whether a deployment could add its notifications: S3 refuses filters that overlap.
 
-    S3 refuses filters that overlap, checks each destination of the whole configuration, and
-    notifies queues of the bucket's own region alone:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-filtering.html
-    https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketNotificationConfiguration.html
     """
     bucket = around.data_bucket
-    wrong = [*_elsewhere(around), *_gone(around, told)]
+    announced = (
+        (each[name], suffix_of(each))
+        for kind, name in KINDS.items()
+        for each in told.get(kind, [])
+        if any(event.startswith("s3:ObjectCreated:") for event in each["Events"])
+    )
     overlapping = sorted(
         arn
-        for arn, suffix in _announcing(told)
-        if any(suffix.endswith(each) or each.endswith(suffix) for each in SUFFIXES)
+        for arn, suffix in announced
+        if any(suffix.endswith(ours) or ours.endswith(suffix) for ours in SUFFIXES)
     )
     if overlapping:
-        wrong.append(
-            f"S3 would refuse ours beside the notifications to {', '.join(overlapping)}: deploy"
-            " with -c s3commit:events=eventbridge"
+        return to_do(
+            f"before bucket {bucket} can be imported: S3 would refuse ours beside the notifications"
+            f" to {', '.join(overlapping)}: deploy with -c s3commit:events=eventbridge"
         )
-    if wrong:
-        return to_do(f"before bucket {bucket} can be imported: {'; '.join(wrong)}")
     return ok(f"bucket {bucket} can be imported: deploy with -c s3commit:importBucket={bucket}")
-
-
-def _elsewhere(around: Surroundings) -> Iterator[str]:
-    bucket = around.data_bucket
-    found = around.ask(f"asking where bucket {bucket} is", "s3", "head_bucket", Bucket=bucket)
-    if found.get("BucketRegion", around.region) != around.region:
-        yield f"it is in {found['BucketRegion']}, so deploy there, not in {around.region}"
-
-
-def _announcing(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Destination and suffix of each notification of new objects."""
-    for kind, name in KINDS.items():
-        for each in told.get(kind, []):
-            if any(event.startswith("s3:ObjectCreated:") for event in each["Events"]):
-                yield each[name], suffix_of(each)
-
-
-def _gone(around: Surroundings, told: dict[str, Any]) -> Iterator[str]:
-    """The destinations that are not there; one that may not be looked at is taken to be.
-
-    So is one of another region or account, of which SQS may say that there is none. Whether its
-    policy still admits the bucket is not looked at.
-    """
-    here = (around.region, around.identity["Account"])
-    for arn in sorted({each[name] for kind, name in KINDS.items() for each in told.get(kind, [])}):
-        _, _, service, region, owner, name = arn.split(":", 5)
-        if (region, owner) != here:
-            continue
-        operation, parameters = {
-            "sqs": ("get_queue_url", {"QueueName": name, "QueueOwnerAWSAccountId": owner}),
-            "sns": ("get_topic_attributes", {"TopicArn": arn}),
-            "lambda": ("get_function_configuration", {"FunctionName": arn}),
-        }[service]
-        try:
-            around.ask(f"looking for {arn}", service, operation, **parameters)
-        except S3CommitError as error:
-            if answered(error).endswith(GONE):
-                yield f"{arn}, which it notifies, is gone, and S3 checks it: remove that one"
 
 
 def lifecycle(around: Surroundings) -> Finding:

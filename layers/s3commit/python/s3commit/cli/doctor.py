@@ -58,10 +58,10 @@ def doctor(session: Session, **options: Any) -> None:
     Run it before the first deployment (with --bucket for a bucket that exists), after it, and on
     a cluster. It changes nothing. One line a check: ok, what to do, or why it was skipped. It reads
     sts:GetCallerIdentity, lambda:GetAccountSettings, cloudformation:DescribeStacks, the bucket's
-    notifications, lifecycle, policy and ownership controls, before a deployment its region and whom
-    it notifies, and asks iam:SimulatePrincipalPolicy; what the caller may not read is skipped. With
-    --prefix and no --role the caller's own rights there are tried, by calls for an upload that does
-    not exist. Exit code 1 if there is something to do.
+    notifications, lifecycle, policy and ownership controls, and asks iam:SimulatePrincipalPolicy;
+    what the caller may not read is skipped. With --prefix and no --role the caller's own rights
+    there are tried, by calls for an upload that does not exist. Exit code 1 if there is something
+    to do.
     """
     found = examine(replace(session.deployment, **options))
     checks = [{"check": check, **finding._asdict()} for check, finding in found]
