@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -10,19 +11,13 @@ from typing import Any
 
 import click
 
-from s3commit.cli.job import LOOKED_AT, Job, Place, jobs_at, read_job
+from s3commit.cli.job import LOOKED_AT, Place, jobs_at, read_job
+from s3commit.cli.ls import committed_at
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields, one_line
 from s3commit.cli.session import Session
-from s3commit.core.formats.documents import MAX_LINE_BYTES, CommitHeader, decode_commit_header
-from s3commit.core.formats.layout import (
-    COMMITS,
-    COMMITS_SUFFIX,
-    JOB_ID,
-    MAGIC_PREFIX,
-    TASKS,
-    JobDirectory,
-)
+from s3commit.core.formats.layout import JOB_ID, MAGIC_PREFIX, TASKS, JobDirectory
+from s3commit.core.job.documents import read_commit_header
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination, Who
 from s3commit.core.model.locks import key_digest
@@ -93,11 +88,8 @@ def _begun(session: Session, destination: Destination) -> dict[str, str]:
             latest, _ = jobs_at(ledger, state, now, destination, LOOKED_AT, latest_first=True)
             here = (record for record in latest if record.destination == destination)
             found |= {record.job_id: record.created_at for record in here}
-    bucket, prefix = destination.bucket, destination.prefix + COMMITS
-    for one in session.store.list(bucket, prefix):
-        job_id = one.key[len(prefix) :].removesuffix(COMMITS_SUFFIX)
-        if one.key == JobDirectory(destination, job_id).commits and JOB_ID.fullmatch(job_id):
-            found[job_id] = one.modified
+    committed = committed_at(session, destination)
+    found |= {directory.job_id: put for directory, put in committed}
     return found | dict(_job_documents(session, destination))
 
 
@@ -128,7 +120,9 @@ def _document(
         job = read_job(session, place, with_request=False)
     except NotFoundError:
         return None
-    header = _header(session, job) if job.committed else None
+    header = None
+    with suppress(InvalidInputError, NotFoundError):
+        header = read_commit_header(session.store, directory)
     said, result = job.spec or job.record, job.result
     began = said.created_at if said and _is_moment(said.created_at) else None
     ended = result.finished_at if result else job.record.finished_at if job.record else None
@@ -161,15 +155,6 @@ def _is_moment(text: str) -> bool:
         return datetime.fromisoformat(text).tzinfo is not None
     except ValueError:
         return False
-
-
-def _header(session: Session, job: Job) -> CommitHeader | None:
-    directory = job.directory
-    try:
-        line = session.store.first_bytes(directory.bucket, directory.commits, MAX_LINE_BYTES)
-        return decode_commit_header(line)
-    except (InvalidInputError, NotFoundError):
-        return None
 
 
 def _by(who: Who) -> str:
