@@ -6,7 +6,7 @@ import click
 
 from s3commit.cli.job import locate, read_job, refuse_second_request
 from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
-from s3commit.cli.resume import report, report_request, resume
+from s3commit.cli.resume import report, resume
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import PreconditionError
@@ -57,4 +57,5 @@ def abort(
         answer = request_abort(session.store, found.directory, reason)
         if not answer.accepted:
             raise PreconditionError(answer.message, code="OTHER_REQUEST")
-    report_request(session, found, f"abort of job {found.job_id}", dry_run=dry_run, action="abort")
+    line = f"{'would request' if dry_run else 'requested'} the abort of job {found.job_id}"
+    report(session, found, line, action="abort", written=not dry_run, dryRun=dry_run)

@@ -103,11 +103,6 @@ class Job:
         return self.record.failure if self.record is not None else None
 
     @property
-    def request_uri(self) -> str:
-        """Where its request stands, or would."""
-        return f"s3://{self.directory.bucket}/{self.directory.request}"
-
-    @property
     def requested(self) -> str:
         """What the request that stands asks for.
 
@@ -235,15 +230,11 @@ def jobs_at(
     listed = ledger.jobs_in(state, before=now, latest_first=latest_first)
     found: list[JobRecord] = []
     for record in islice(listed, LOOKED_AT):
-        if place is None or _is_at(record.destination, place):
+        if place is None or record.destination.uri.startswith(place.uri):
             if len(found) == most:
                 return found, False
             found.append(record)
     return found, next(listed, None) is None
-
-
-def _is_at(found: Destination, place: Destination) -> bool:
-    return found.bucket == place.bucket and found.prefix.startswith(place.prefix)
 
 
 def read_manifests(session: Session, job: Job) -> list[str]:

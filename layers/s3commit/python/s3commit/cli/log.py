@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import click
@@ -55,7 +56,7 @@ def log(session: Session, *, destination: Destination, limit: int, key: str | No
     the jar deletes the documents of those. Run `s3commit show JOB` for all about one.
     """
     wanted = key and key_digest(key)
-    found = sorted(_begun(session, destination).items(), key=_moment, reverse=True)
+    found = sorted(_begun(session, destination).items(), key=itemgetter(1), reverse=True)
     read, rest = partial(_document, session, destination), iter(found)
     jobs: list[dict[str, Any]] = []
     while len(jobs) < limit and (some := list(islice(rest, limit))):
@@ -69,10 +70,6 @@ def log(session: Session, *, destination: Destination, limit: int, key: str | No
         session.out.note(f"no jobs at {destination.uri}")
     if more:
         session.out.note("there are earlier ones: raise --limit")
-
-
-def _moment(begun: tuple[str, str]) -> str:
-    return begun[1]
 
 
 def _begun(session: Session, destination: Destination) -> dict[str, str]:
@@ -122,7 +119,7 @@ def _document(
         return None
     header = None
     with suppress(InvalidInputError, NotFoundError):
-        header = read_commit_header(session.store, directory)
+        header = read_commit_header(session.store, directory) if job.committed else None
     said, result = job.spec or job.record, job.result
     began = said.created_at if said and _is_moment(said.created_at) else None
     ended = result.finished_at if result else job.record.finished_at if job.record else None
