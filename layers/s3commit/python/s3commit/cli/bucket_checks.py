@@ -83,17 +83,25 @@ def _importable(around: Surroundings, told: dict[str, Any]) -> Finding:
     return ok(f"bucket {bucket} can be imported: deploy with -c s3commit:importBucket={bucket}")
 
 
+def _set(around: Surroundings, what: str, unset: dict[str, Any]) -> Any:
+    """What is set of the data bucket; ``unset`` where nothing is. Raises if there is no bucket."""
+    bucket = around.data_bucket
+    doing = f"reading the {what.replace('_', ' ')} of bucket {bucket}"
+    try:
+        return around.ask(doing, "s3", f"get_bucket_{what}", Bucket=bucket)
+    except NotFoundError as error:
+        if error.code == NO_BUCKET:
+            raise
+        return unset
+
+
 def lifecycle(around: Surroundings) -> Finding:
     """A lifecycle rule aborts forgotten uploads, and none does so too early.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html
     """
     bucket = around.data_bucket
-    doing, what = f"reading the lifecycle of bucket {bucket}", "get_bucket_lifecycle_configuration"
-    try:
-        rules = around.ask(doing, "s3", what, Bucket=bucket)["Rules"]
-    except NotFoundError:
-        rules = []
+    rules = _set(around, "lifecycle_configuration", {"Rules": []})["Rules"]
     aborting = [
         (int(rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]), _place(rule))
         for rule in rules
@@ -126,14 +134,8 @@ def policy(around: Surroundings) -> Finding:
 
     Policies of the organization are not looked at: the account can't read them.
     """
-    bucket = around.data_bucket
-    doing = f"reading the policy of bucket {bucket}"
-    try:
-        text = around.ask(doing, "s3", "get_bucket_policy", Bucket=bucket)["Policy"]
-    except NotFoundError as error:
-        if error.code == NO_BUCKET:
-            raise
-        return ok(f"bucket {bucket} has no policy")
+    bucket, none = around.data_bucket, {"Policy": '{"Statement": []}'}
+    text = _set(around, "policy", none)["Policy"]
     denying = [
         f"{statement.get('Sid', 'one without a Sid')} ({', '.join(keys) or 'no condition'})"
         for statement in _many(json.loads(text)["Statement"])
@@ -186,18 +188,13 @@ def ownership(around: Surroundings) -> Finding:
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html
     """
-    bucket, what = around.data_bucket, "get_bucket_ownership_controls"
-    doing = f"reading the ownership controls of bucket {bucket}"
-    try:
-        rules = around.ask(doing, "s3", what, Bucket=bucket)["OwnershipControls"]["Rules"]
-    except NotFoundError as error:
-        if error.code == NO_BUCKET:
-            raise
-        rules = [{"ObjectOwnership": "ObjectWriter"}]  # what it is where nobody said
-    found = rules[0]["ObjectOwnership"]
-    if found == "BucketOwnerEnforced":
+    bucket, where_unset = around.data_bucket, {"Rules": [{"ObjectOwnership": "ObjectWriter"}]}
+    found = _set(around, "ownership_controls", {"OwnershipControls": where_unset})
+    (rule,) = found["OwnershipControls"]["Rules"]
+    owner = rule["ObjectOwnership"]
+    if owner == "BucketOwnerEnforced":
         return ok(f"the owner of bucket {bucket} owns each object")
     return ok(
-        f"bucket {bucket} has ACLs ({found}): fine for writers of its own account; what those of"
+        f"bucket {bucket} has ACLs ({owner}): fine for writers of its own account; what those of"
         " another account write is theirs, and the pipeline can't read it"
     )

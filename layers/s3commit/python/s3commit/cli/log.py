@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 from itertools import islice
 from operator import itemgetter
+from textwrap import shorten
 from typing import Any
 
 import click
@@ -15,7 +16,7 @@ import click
 from s3commit.cli.job import LOOKED_AT, Place, jobs_at, read_job
 from s3commit.cli.ls import committed_at
 from s3commit.cli.options import DESTINATION, table_option, with_session
-from s3commit.cli.render import epoch_of, fields, one_line
+from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JOB_ID, MAGIC_PREFIX, TASKS, JobDirectory
 from s3commit.core.job.documents import read_commit_header
@@ -25,7 +26,7 @@ from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import JobState
 
 KEY_DIGITS = 8
-LONGEST_WHO = 160  # characters
+LONGEST_WHO, LONGEST_WHY = 160, 100  # characters
 _UNDONE = (JobState.ABORTED, JobState.ROLLED_BACK)
 _COLUMNS = {
     "STARTED": "startedAt",
@@ -142,7 +143,8 @@ def _document(
         "who": who and fields(who, *Who.__slots__),
         "by": who and _by(who),
         "error": failure and fields(failure, "code", "message"),
-        "why": failure and one_line(f"{failure.code}: {failure.message}"),
+        "why": failure
+        and shorten(f"{failure.code}: {failure.message}", LONGEST_WHY, placeholder="…"),
     }
 
 
@@ -159,4 +161,5 @@ def _by(who: Who) -> str:
     number = who.application_id and f"({who.application_id})"
     application = " ".join(filter(None, (who.application, number)))
     place = "@".join(filter(None, (who.user, who.host)))
-    return one_line(", ".join(filter(None, (application, place, who.airflow))), LONGEST_WHO)
+    said = ", ".join(filter(None, (application, place, who.airflow)))
+    return shorten(said, LONGEST_WHO, placeholder="…")
