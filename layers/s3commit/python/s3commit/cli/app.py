@@ -62,17 +62,13 @@ class App(click.Group):
         except S3CommitError as error:
             changes = ctx.invoked_subcommand in _CHANGES
             line = _line(error, changes=changes, begun=session.begun)
-            raise Failure(line, _exit_code(error)) from error
+            refused = REFUSED if isinstance(error, _REFUSALS) else FAILED
+            code = UNKNOWN if isinstance(error, OutcomeUnknownError) else refused
+            raise Failure(line, code) from error
         except Exception as error:
             click.echo(traceback.format_exc(), err=True, nl=False)
             line = f"unexpected {type(error).__name__}: {error}; please report the lines above"
             raise Failure(line, FAILED) from error
-
-
-def _exit_code(error: S3CommitError) -> int:
-    if isinstance(error, OutcomeUnknownError):
-        return UNKNOWN
-    return REFUSED if isinstance(error, _REFUSALS) else FAILED
 
 
 def _line(error: S3CommitError, *, changes: bool, begun: bool) -> str:

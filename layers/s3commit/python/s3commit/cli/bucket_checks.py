@@ -46,16 +46,15 @@ def notifications(around: Surroundings) -> Finding:
     if parameters is None:
         return _importable(around, told)
     if parameters.get("events") != "eventbridge":
-        return to_do(
-            f"bucket {bucket} notifies no queue of keys that end in {' and '.join(lacking)}: deploy"
-            " again with this bucket; until then no job there is committed"
-        )
-    if EVENT_BRIDGE not in told:
-        return to_do(
-            f"bucket {bucket} notifies no queue and sends no events to EventBridge: deploy again;"
-            " until then no job there is committed"
-        )
-    return ok(f"bucket {bucket} sends its events to EventBridge")
+        lacks = f"of keys that end in {' and '.join(lacking)}"
+    elif EVENT_BRIDGE not in told:
+        lacks = "and sends no events to EventBridge"
+    else:
+        return ok(f"bucket {bucket} sends its events to EventBridge")
+    return to_do(
+        f"bucket {bucket} notifies no queue {lacks}: deploy again with this bucket; until then no"
+        " job there is committed"
+    )
 
 
 def _importable(around: Surroundings, told: dict[str, Any]) -> Finding:

@@ -17,8 +17,8 @@ from s3commit.cli.options import name_option, with_session
 from s3commit.cli.render import Failure
 from s3commit.cli.session import Session
 from s3commit.cli.surroundings import (
+    NOT_NAMED,
     Finding,
-    NoBucketError,
     Surroundings,
     ok,
     skipped,
@@ -226,18 +226,14 @@ def examine(around: Surroundings) -> Iterator[tuple[str, Finding]]:
     """Run each check; without region or credentials only the first one, the account."""
     who = _ask(account, around)
     yield "account", who
-    for name, check in CHECKS.items():
-        blind = skipped("not without region and credentials")
-        yield name, _ask(check, around) if who.verdict == "ok" else blind
+    if who.verdict == "ok":
+        yield from ((name, _ask(check, around)) for name, check in CHECKS.items())
 
 
 def _ask(check: Check, around: Surroundings) -> Finding:
     """Run a check; one that may not read what it needs is skipped, and names the right it lacks."""
     try:
         return check(around)
-    except NoBucketError as error:
-        return skipped(error.message)
-    except AccessError as error:
-        return to_do(error.message) if error.code == "NO_CREDENTIALS" else skipped(error.message)
     except S3CommitError as error:
-        return to_do(error.message)
+        unread = isinstance(error, AccessError) and error.code != "NO_CREDENTIALS"
+        return (skipped if unread or error.code == NOT_NAMED else to_do)(error.message)

@@ -280,9 +280,9 @@ def refuse_second_request(job: Job) -> None:
         )
 
 
-def blockers(ledger: Ledger, record: JobRecord) -> list[JobRecord]:
+def blockers(ledger: Ledger | None, record: JobRecord | None) -> list[JobRecord]:
     """The jobs that the job waits for, since ``record.waits.since``; none if it does not wait."""
-    if record.waits is None or record.state is not JobState.SEALED:
+    if not (ledger and record and record.waits and record.state is JobState.SEALED):
         return []
     others = (ledger.job(ref) for ref in record.waits.behind)
     return [other for other in others if other is not None and other.state not in ENDED]

@@ -122,10 +122,9 @@ def _document(
     with suppress(InvalidInputError, NotFoundError):
         header = read_commit_header(session.store, directory) if job.committed else None
     said, result = job.spec or job.record, job.result
-    began = said.created_at if said and _is_moment(said.created_at) else None
-    ended = result.finished_at if result else job.record.finished_at if job.record else None
-    ended = ended or (header.decided_at if header else None)
-    ended = ended if ended and _is_moment(ended) else None
+    began = _moment(said.created_at if said else None)
+    ended = result.finished_at if result else job.record and job.record.finished_at
+    ended = _moment(ended or (header.decided_at if header else None))
     # Of a job whose documents are past their time the manifest in _commits/ is left.
     state = JobState.COMMITTED.value if header and said is None else job.state
     keyed = said or header
@@ -148,12 +147,11 @@ def _document(
     }
 
 
-def _is_moment(text: str) -> bool:
-    """Whether it is a time of a known zone: the decoder takes any text, and here it is reckoned."""
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False
+def _moment(text: str | None) -> str | None:
+    """The time, if its zone is known: the decoder takes any text, and here it is reckoned."""
+    with suppress(ValueError):
+        return text if text and datetime.fromisoformat(text).tzinfo else None
+    return None
 
 
 def _by(who: Who) -> str:

@@ -11,7 +11,6 @@ import click
 from s3commit.aws import env
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
-from s3commit.core.formats.layout import parse_directory as directory_of_key
 from s3commit.core.model.errors import InvalidInputError
 
 T = TypeVar("T")
@@ -43,18 +42,14 @@ def parse_job(text: str) -> JobDirectory | str:
     """
     if "://" not in text:
         return check_job_id(text)
-    scheme, _, rest = text.partition("://")
-    bucket, _, key = rest.partition("/")
-    try:
-        directory = directory_of_key(bucket, f"{key}/")
-    except InvalidInputError:
+    place, magic, below = text.partition(f"/{MAGIC_PREFIX}")
+    if not magic:
         raise InvalidInputError(
             f"{text!r} is no job directory: it has no {MAGIC_PREFIX}<job id>/; a job at a"
             " destination is named by: JOB_ID --destination s3://bucket/prefix/",
             code="BAD_PATH",
-        ) from None
-    destination = parse_destination(f"{scheme}://{bucket}/{directory.destination.prefix}")
-    return JobDirectory(destination, directory.job_id)
+        )
+    return JobDirectory(parse_destination(place), check_job_id(below.partition("/")[0]))
 
 
 def parse_age(text: str) -> int:

@@ -56,9 +56,9 @@ def switch(around: Surroundings, *, on: bool) -> dict[str, Any]:
         (output, "lambda", "update_event_source_mapping", {"UUID": outputs[output], "Enabled": on})
         for output in env.MAPPING_OUTPUTS.values()
     ]
-    rule = env.SWEEP_RULE_OUTPUT
-    name = {"Name": outputs[rule]}
-    calls.append((rule, "events", "enable_rule" if on else "disable_rule", name))
+    name = {"Name": outputs[env.SWEEP_RULE_OUTPUT]}
+    switching = "enable_rule" if on else "disable_rule"
+    calls.append((env.SWEEP_RULE_OUTPUT, "events", switching, name))
     failed: dict[str, S3CommitError] = {}
     for output, service, operation, parameters in calls:
         try:

@@ -60,11 +60,9 @@ class Session:
 
     def has_pipeline(self, bucket: str) -> bool | None:
         """See `s3commit.writer.connect.has_pipeline`; None also if that can't be asked."""
-        try:
-            with translated("connecting to S3"):
-                return has_pipeline(make_client(), bucket)
-        except S3CommitError:
-            return None
+        with suppress(S3CommitError), translated("connecting to S3"):
+            return has_pipeline(make_client(), bucket)
+        return None
 
     def ledger(self, table: str) -> Ledger:
         """The ledger in the table."""

@@ -34,7 +34,6 @@ from s3commit.core.model.job import (
     Who,
     encode_conditions,
 )
-from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.writer.requests import Patience, require_committed
 
@@ -161,8 +160,7 @@ def _request(job: Job) -> dict[str, Any] | None:
 
 def _locks(job: Job, now: float) -> dict[str, Any] | None:
     """What the job has locked, and for whom it waits; None if neither."""
-    record, ledger = job.record, job.ledger
-    others = blockers(ledger, record) if ledger and record else []
+    record, others = job.record, blockers(job.ledger, job.record)
     if record is None or record.state in ENDED or not (record.locks or others):
         return None
     since = record.waits.since if record.waits and others else None
@@ -223,14 +221,12 @@ def _follow(session: Session, look: Callable[[], Job], timeout: int) -> JobResul
 
 
 def _change(session: Session, job: Job) -> dict[str, Any]:
-    waits_for: list[JobRecord] = []
-    if job.ledger is not None and job.record is not None and job.result is None:
-        waits_for = blockers(job.ledger, job.record)
+    others = blockers(job.ledger, job.record) if job.result is None else []
     return {
         "jobId": job.job_id,
         "state": job.state,
         "means": meaning_of(job.state, job.failure),
-        "waitsFor": [one.job_id for one in waits_for],
+        "waitsFor": [one.job_id for one in others],
         "error": job.failure and fields(job.failure, "code", "message"),
         **fields(job.result, "outcome", *_COUNTS),
     }
@@ -254,13 +250,10 @@ def _noted(job: Job) -> dict[str, int] | None:
     A job of many tasks has megabytes of them.
     """
     attempts = list(job.ledger.attempts(job.directory.ref)) if job.ledger and job.record else []
-    return (
-        {
-            "attempts": len(attempts),
-            "tasks": len({attempt.task_id for attempt in attempts}),
-            "files": sum(attempt.files for attempt in attempts),
-            "bytes": sum(attempt.bytes for attempt in attempts),
-        }
-        if attempts
-        else None
-    )
+    counts = {
+        "attempts": len(attempts),
+        "tasks": len({attempt.task_id for attempt in attempts}),
+        "files": sum(attempt.files for attempt in attempts),
+        "bytes": sum(attempt.bytes for attempt in attempts),
+    }
+    return counts if attempts else None

@@ -92,8 +92,7 @@ def status(
     requests, unseen = _read_requests(session, records)
     problems += unseen
     jobs = [_document(one, waits, executions, requests, epoch_of(now)) for one in records]
-    jobs.sort(key=lambda job: job["updatedAt"], reverse=True)
-    jobs.sort(key=lambda job: not job["attention"])  # stable: each part stays as it is
+    jobs.sort(key=lambda job: (job["attention"], job["updatedAt"]), reverse=True)
     counts = Counter(job["state"] for job in jobs)
     document = {
         "table": table,

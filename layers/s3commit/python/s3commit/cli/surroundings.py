@@ -30,13 +30,10 @@ class Finding(NamedTuple):
 # must not wait for minutes.
 IMPATIENT = Config(connect_timeout=3, retries={"mode": "standard", "total_max_attempts": 3})
 
+NOT_NAMED = "NOT_NAMED"  # the data bucket, so nothing of it is checked
 ok = partial(Finding, "ok")  # all is well
 to_do = partial(Finding, "do")  # something has to be done, and the text says what
 skipped = partial(Finding, "skipped")  # it was not looked at, and the text says why
-
-
-class NoBucketError(NotFoundError):
-    """Neither an option nor a stack names the data bucket, so nothing of it is checked."""
 
 
 @dataclass
@@ -80,11 +77,11 @@ class Surroundings:
     def data_bucket(self) -> str:
         """The name that was given, or the one that the storage stack says.
 
-        Raises `NoBucketError` if neither does.
+        Raises `NotFoundError` (``NOT_NAMED``) if neither does.
         """
         found = self.bucket or (self.storage or {}).get(env.BUCKET_OUTPUT)
         if found is None:
-            raise NoBucketError("no stack says which bucket: name it with --bucket")
+            raise NotFoundError("no stack says which bucket: name it with --bucket", code=NOT_NAMED)
         return found
 
     @cached_property
