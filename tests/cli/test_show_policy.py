@@ -42,7 +42,6 @@ def test_a_job_says_what_it_has_locked(desk: Desk) -> None:
     assert "locks nodes lake/sales/dt=1/\n" in text_of(desk, "show", JOB, "--table", TABLE)
     assert shown(desk)["locks"] == {
         "nodes": ["lake/sales/dt=1/"],
-        "waitsSince": None,
         "waitsSeconds": None,
         "inTheWay": [],
     }

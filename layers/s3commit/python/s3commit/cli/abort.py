@@ -41,7 +41,7 @@ def abort(
     If the abort was requested before and its execution failed (the ledger has its name), starts
     another execution, which continues the abort.
     """
-    found = read_job(session, locate(session, job, destination))
+    found = read_job(session, *locate(session, job, destination))
     requested = found.result is None and found.request_stands and found.requested == "abort"
     why_not = ""
     if requested and found.ledger:

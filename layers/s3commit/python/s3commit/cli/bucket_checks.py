@@ -27,11 +27,7 @@ HEADERS = {
 def notifications(around: Surroundings) -> Finding:
     """The bucket announces jobs, requests and manifests; before a deployment, it could."""
     bucket = around.data_bucket
-    try:
-        told = around.notifications
-    except NotFoundError:
-        return to_do(f"bucket {bucket} does not exist: correct --bucket, or deploy")
-    lacking = without_queue(told)
+    lacking = without_queue(around.notifications)
     if not lacking:
         return ok(f"bucket {bucket} notifies of jobs, requests and manifests")
     try:
@@ -45,7 +41,7 @@ def notifications(around: Surroundings) -> Finding:
         )
     if parameters.get("events") != "eventbridge":
         lacks = f"of keys that end in {' and '.join(lacking)}"
-    elif EVENT_BRIDGE not in told:
+    elif EVENT_BRIDGE not in around.notifications:
         lacks = "and sends no events to EventBridge"
     else:
         return ok(f"bucket {bucket} sends its events to EventBridge")

@@ -73,7 +73,7 @@ def commit(
     another execution, which continues the commit and frees the job's destination. Refused (exit 3)
     while an execution is running.
     """
-    found = read_job(session, locate(session, job, destination))
+    found = read_job(session, *locate(session, job, destination))
     stands = found.request_stands and found.requested == "commit"
     if found.result is None and found.ledger and stands:
         why_not = resume(session, found, machine, dry_run=dry_run)

@@ -133,8 +133,6 @@ def rights(around: Surroundings) -> Finding:
     where = f"s3://{around.data_bucket}/{around.prefix}"
     try:
         lacking = _simulated(around, around.role) if around.role else _tried(around)
-    except NotFoundError as error:
-        return to_do(f"{error.message}: correct --role or --bucket")
     except AccessError as error:
         return skipped(f"{error.message}; on the cluster give --prefix alone, and it is tried")
     if lacking:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -113,21 +113,21 @@ class Job:
         return "abort" if isinstance(self.request, AbortRequest) else "commit"
 
 
-class Place(NamedTuple):
-    """A job's place and its ledger's table, and what to type for it in a next command."""
-
-    name: str
-    directory: JobDirectory
-    table: str | None
-
-
-def read_job(session: Session, place: Place, *, with_request: bool = True) -> Job:
+def read_job(
+    session: Session,
+    directory: JobDirectory,
+    table: str | None,
+    typed: str = "",
+    *,
+    with_request: bool = True,
+) -> Job:
     """Read a job's record and its documents; a request may have 64 MiB.
 
-    Raises `NotFoundError` (``NO_JOB``) if nothing is known of it.
+    ``typed`` is how somebody has typed the job. Raises `NotFoundError` (``NO_JOB``) if nothing is
+    known of it.
     """
-    directory, table, ports = place.directory, place.table, session.ports(place.table)
-    ledger, bucket, problems = ports.ledger if table else None, directory.bucket, dict[str, str]()
+    ports, bucket, problems = session.ports(table), directory.bucket, dict[str, str]()
+    ledger = ports.ledger if table else None
 
     def stands(document: str) -> bool:
         return ports.store.head(bucket, directory.prefix + document) is not None
@@ -150,7 +150,7 @@ def read_job(session: Session, place: Place, *, with_request: bool = True) -> Jo
     if result is None and record is not None and record.state in ENDED and not requested:
         result = _result_of(record)
     found = Job(
-        name=place.name + session.where,
+        name=(typed or directory.typed) + session.where,
         where=session.where,
         directory=directory,
         table=table,
@@ -190,12 +190,14 @@ def _result_of(record: JobRecord) -> JobResult:
     )
 
 
-def locate(session: Session, job: JobDirectory | str, destination: Destination | None) -> Place:
-    """Where the job is that somebody typed. Raises `NotFoundError` for an unknown id."""
+def locate(
+    session: Session, job: JobDirectory | str, destination: Destination | None
+) -> tuple[JobDirectory, str | None, str]:
+    """What `read_job` takes, of what somebody typed. Raises `NotFoundError` for an unknown id."""
     if isinstance(job, str) and destination is not None:
         job = JobDirectory(destination, job)
     if isinstance(job, JobDirectory):
-        return Place(job.typed, job, session.table_of(job))
+        return job, session.table_of(job), job.typed
     table = session.table(", or the job's place with --destination")
     if not table:
         raise click.UsageError(f"without a table job {job} is found by --destination alone")
@@ -211,7 +213,7 @@ def locate(session: Session, job: JobDirectory | str, destination: Destination |
             " --destination (the ledger forgets ended jobs after a while)",
             code="NO_JOB",
         )
-    return Place(job, JobDirectory.of(records[0]), table)
+    return JobDirectory.of(records[0]), table, job
 
 
 def jobs_at(

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from s3commit.cli.job import LOOKED_AT, Place, jobs_at, read_job
+from s3commit.cli.job import LOOKED_AT, jobs_at, read_job
 from s3commit.cli.ls import committed_at
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
@@ -114,8 +114,7 @@ def _document(
     job_id, listed = begun
     directory = JobDirectory(destination, job_id)
     try:
-        place = Place(directory.typed, directory, session.named_table())
-        job = read_job(session, place, with_request=False)
+        job = read_job(session, directory, session.named_table(), with_request=False)
     except NotFoundError:
         return None
     header = None

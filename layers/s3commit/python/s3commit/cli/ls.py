@@ -81,11 +81,9 @@ def _list_files(session: Session, directory: JobDirectory) -> None:
     prefix = header.destination.split("/", 3)[-1]
     documents = [
         {
-            "key": file.key,
+            **fields(file, "key", "rows", "etag"),
             "path": file.key.removeprefix(prefix),
             "bytes": file.length,
-            "rows": file.rows,
-            "etag": file.etag,
             "gone": file.key in gone,
         }
         for file in files

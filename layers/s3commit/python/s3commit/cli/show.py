@@ -73,9 +73,9 @@ def show(
     """  # noqa: D301 - click wants the backspace
     find = cache(partial(locate, session, job, destination))
     if following:
-        require_committed(_follow(session, lambda: read_job(session, find()), timeout))
+        require_committed(_follow(session, lambda: read_job(session, *find()), timeout))
     else:
-        session.out.facts(_document(session, read_job(session, find())))
+        session.out.facts(_document(session, read_job(session, *find())))
 
 
 def _document(session: Session, job: Job) -> dict[str, Any]:
@@ -163,11 +163,10 @@ def _locks(job: Job, now: float) -> dict[str, Any] | None:
     record, others = job.record, blockers(job.ledger, job.record)
     if record is None or record.state in ENDED or not (record.locks or others):
         return None
-    since = record.waits.since if record.waits and others else None
+    waits = record.waits if others else None
     return {
         "nodes": record.locks,
-        "waitsSince": since,
-        "waitsSeconds": int(now - epoch_of(since)) if since else None,
+        "waitsSeconds": int(now - epoch_of(waits.since)) if waits else None,
         "inTheWay": [
             {
                 **fields(other, "job_id", "state"),

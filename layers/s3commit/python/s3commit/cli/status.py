@@ -88,7 +88,9 @@ def status(
     records = [record for of_state, _ in found for record in of_state]
     complete = all(whole for _, whole in found)
     waits = dict(session.parallel(lambda record: (record.ref, blockers(ledger, record)), records))
-    executions, problems = _read_executions(session, records, waits)
+    blocking = [other for others in waits.values() for other in others]
+    at_work = _oldest(record for record in records if record.state not in {*ENDED, JobState.OPEN})
+    executions, problems = session.read_executions(one.execution for one in blocking + at_work)
     requests, unseen = _read_requests(session, records)
     problems += unseen
     jobs = [_document(one, waits, executions, requests, epoch_of(now)) for one in records]
@@ -107,18 +109,6 @@ def status(
         session.out.note("there are more: raise --limit, or name a --state")
     for problem in problems:
         session.out.note(problem)
-
-
-def _read_executions(
-    session: Session, records: list[JobRecord], waits: dict[str, list[JobRecord]]
-) -> tuple[dict[str, Execution], list[str]]:
-    """The executions by their ARNs, and what went wrong with asking.
-
-    Those of the jobs that block others, and of those at work that were silent for the longest time.
-    """
-    blocking = [other for others in waits.values() for other in others]
-    at_work = _oldest(record for record in records if record.state not in {*ENDED, JobState.OPEN})
-    return session.read_executions(one.execution for one in (*blocking, *at_work))
 
 
 def _read_requests(
@@ -155,7 +145,9 @@ def _document(
 ) -> dict[str, Any]:
     waits_for, execution = waits[record.ref], executions.get(record.execution)
     requested_at = requests.get(record.ref)
-    failed = _failure_of(execution)
+    failed = None  # also of an execution that succeeded meanwhile: it has ended the job
+    if execution and not execution.is_running and execution.status != "SUCCEEDED":
+        failed = execution.failure.code if execution.failure else execution.status
     requested = int(now - epoch_of(requested_at)) if requested_at else None
     lost = (requested or 0) > REQUEST_PATIENCE
     silent = record.state not in ENDED and needs_attention(record, now)
@@ -173,13 +165,6 @@ def _document(
         "executionFailed": failed,
         "code": record.failure.code if record.failure else None,
     }
-
-
-def _failure_of(execution: Execution | None) -> str | None:
-    """Why the execution is dead, in a word or two; None if it is not known to be."""
-    if execution is None or execution.is_running or execution.status == "SUCCEEDED":
-        return None  # one that succeeded meanwhile has ended the job
-    return execution.failure.code if execution.failure else execution.status
 
 
 def _summary(jobs: list[dict[str, Any]], counts: Counter[str]) -> str:
