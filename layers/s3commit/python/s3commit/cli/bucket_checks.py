@@ -158,8 +158,7 @@ def ownership(around: Surroundings) -> Finding:
     """
     bucket, where_unset = around.data_bucket, {"Rules": [{"ObjectOwnership": "ObjectWriter"}]}
     found = _set(around, "ownership_controls", {"OwnershipControls": where_unset})
-    (rule,) = found["OwnershipControls"]["Rules"]
-    owner = rule["ObjectOwnership"]
+    owner = found["OwnershipControls"]["Rules"][0]["ObjectOwnership"]
     if owner == "BucketOwnerEnforced":
         return ok(f"the owner of bucket {bucket} owns each object")
     return ok(

@@ -209,5 +209,5 @@ def refuse_incomplete(job: Job, counted: Counted, tasks: int | None) -> None:
 def _read(session: Session, job: Job, key: str) -> tuple[CountedAttempt, PendingSet]:
     pending, sha256 = read_manifest(session, job, key)
     task, attempt, name = pending.task_id, pending.attempt_id, key[len(job.directory.prefix) :]
-    counted = CountedAttempt(task, attempt, name, sha256, len(pending.files), pending.bytes)
-    return counted, pending
+    files = len(pending.files)
+    return CountedAttempt(task, attempt, name, sha256, files, pending.bytes), pending

@@ -96,7 +96,7 @@ def functions_at_once(around: Surroundings) -> Finding:
         return skipped("not known here: the endpoint has no such settings, so it is not AWS's")
     free, quota = limit["UnreservedConcurrentExecutions"], limit["ConcurrentExecutions"]
     there_are = f"{free} functions at once are not reserved (the quota is {quota})"
-    wanted = int((around.pipeline or {}).get(env.CONCURRENCY_OUTPUT, DEFAULT))
+    wanted = int(around.pipeline.get(env.CONCURRENCY_OUTPUT, DEFAULT))
     if free >= wanted:
         return ok(f"{there_are}; the deployment uses {wanted} at most")
     more = f"request an increase of Lambda's quota Concurrent executions at {CONSOLE}"
@@ -111,10 +111,9 @@ def functions_at_once(around: Surroundings) -> Finding:
 def pipeline(around: Surroundings) -> Finding:
     """Pipeline and package are of one version; an older one refuses a newer one's documents."""
     name = around.stack(env.PIPELINE_STACK)
-    outputs = around.pipeline
-    if outputs is None:
+    if not around.pipeline:
         return skipped(f"no stack {name} in {around.region}: not deployed, or name it with --name")
-    deployed = outputs.get(env.VERSION_OUTPUT, "of an unknown version")
+    deployed = around.pipeline.get(env.VERSION_OUTPUT, "of an unknown version")
     if deployed != __version__:
         return to_do(
             f"{name} is {deployed} and this package {__version__}: install {deployed} here, or"

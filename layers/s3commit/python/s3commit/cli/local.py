@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from s3commit.cli.main import install
+from s3commit.cli.extras import install
 from s3commit.cli.render import Failure
 
 NEEDED = ("moto", "flask", "awslambdaric")  # of the extra `local`

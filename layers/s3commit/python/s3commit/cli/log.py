@@ -86,8 +86,7 @@ def _begun(session: Session, destination: Destination) -> dict[str, str]:
             latest, _ = jobs_at(ledger, state, now, destination, LOOKED_AT, latest_first=True)
             here = (record for record in latest if record.destination == destination)
             found |= {record.job_id: record.created_at for record in here}
-    committed = committed_at(session, destination)
-    found |= {directory.job_id: put for directory, put in committed}
+    found |= {directory.job_id: put for directory, put in committed_at(session, destination)}
     return found | dict(_job_documents(session, destination))
 
 

@@ -1,10 +1,10 @@
-"""Where the command ``s3commit`` starts, perhaps without its extras: imports nothing of one."""
+"""Where the command ``s3commit`` starts."""
 
 from __future__ import annotations
 
 import sys
 
-from s3commit.version import __version__
+from s3commit.cli.extras import install
 
 
 def main() -> None:
@@ -16,11 +16,3 @@ def main() -> None:
             raise
         sys.exit(f"error: the command needs click: {install('cli')}")
     app(prog_name="s3commit")
-
-
-def install(extra: str) -> str:
-    """How to install the package with an extra that is missing; it is on no index."""
-    return (
-        f"pip install 's3commit-{__version__}-py3-none-any.whl[{extra}]', or pip install"
-        f" '.[{extra}]' in a checkout of s3commit"
-    )

@@ -45,7 +45,7 @@ def switch(around: Surroundings, *, on: bool) -> dict[str, Any]:
     One that fails stops no other. Raises `NotFoundError` if the stack is not there, or is too old
     to say what that is, and `S3CommitError` (``HALF_DONE``).
     """
-    stack, outputs = around.stack(env.PIPELINE_STACK), around.pipeline or {}
+    stack, outputs = around.stack(env.PIPELINE_STACK), around.pipeline
     if env.SWEEP_RULE_OUTPUT not in outputs:
         raise NotFoundError(
             f"no stack {stack} in {around.region} says what calls its functions: name another one"

@@ -111,7 +111,7 @@ class Session:
         if named is not None:
             return named or None
         with suppress(S3CommitError):
-            if (self.deployment.storage or {}).get(env.BUCKET_OUTPUT) == job.bucket:
+            if self.deployment.storage.get(env.BUCKET_OUTPUT) == job.bucket:
                 table = self._stacks_table()
                 self.ledger(table).job(job.ref)
                 return table
@@ -119,10 +119,9 @@ class Session:
 
     def machine(self, table: str | None) -> str | None:
         """The state machine beside the table; one of another ledger would decide a job again."""
-        with suppress(S3CommitError):
-            outputs = self.deployment.pipeline if self._is_deployed(table) else None
-            if found := (outputs or {}).get(env.STATE_MACHINE_OUTPUT):
-                return found
+        with suppress(S3CommitError, KeyError):
+            if self._is_deployed(table):
+                return self.deployment.pipeline[env.STATE_MACHINE_OUTPUT]
         beside = table is not None and table == os.environ.get(env.TABLE)
         return os.environ.get(env.STATE_MACHINE) if beside else None
 
@@ -134,7 +133,7 @@ class Session:
 
     def _is_deployed(self, table: str | None) -> bool:
         """Whether the deployment's stack says that the table is its own."""
-        return table is not None and table == (self.deployment.storage or {}).get(env.TABLE_OUTPUT)
+        return table is not None and table == self.deployment.storage.get(env.TABLE_OUTPUT)
 
     def _stacks_table(self, otherwise: str = "") -> str:
         around = self.deployment
@@ -142,7 +141,7 @@ class Session:
             f"name the deployment with --name, or the ledger's table with --table or {env.TABLE}"
         )
         try:
-            table = (around.storage or {}).get(env.TABLE_OUTPUT)
+            table = around.storage.get(env.TABLE_OUTPUT)
         except AccessError as error:
             if not answered(error):  # there are no credentials
                 raise

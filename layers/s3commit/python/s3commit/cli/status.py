@@ -24,7 +24,6 @@ from s3commit.core.ports.objects import listed_at
 
 # Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.
 LOOKED_AT = 50
-UNDER_WAY = tuple(state for state in JobState if state not in ENDED)
 _COLUMNS = {
     "!": "attention",
     "STATE": "state",
@@ -80,7 +79,8 @@ def status(
     """
     table, now = session.table(), session.clock.now()
     ledger = session.ledger(table)
-    wanted = tuple(dict.fromkeys(states)) or (tuple(JobState) if ended_too else UNDER_WAY)
+    of_all = [state for state in JobState if ended_too or state not in ENDED]
+    wanted = list(dict.fromkeys(states)) or of_all
     found = [  # of those under way the oldest are the ones in trouble
         jobs_at(ledger, state, now, destination, limit, latest_first=state in ENDED)
         for state in wanted

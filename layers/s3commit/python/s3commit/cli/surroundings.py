@@ -61,13 +61,13 @@ class Surroundings:
         return f"{stack}-{self.name}" if self.name else stack
 
     @cached_property
-    def storage(self) -> dict[str, str] | None:
+    def storage(self) -> dict[str, str]:
         """The outputs of the storage stack, as `pipeline`."""
         return self._outputs(env.STORAGE_STACK)
 
     @cached_property
-    def pipeline(self) -> dict[str, str] | None:
-        """The outputs of the pipeline's stack by name; None if it is not deployed.
+    def pipeline(self) -> dict[str, str]:
+        """The outputs of the pipeline's stack by name; empty if it is not deployed.
 
         Raises `AccessError` if the caller may not read it.
         """
@@ -79,15 +79,15 @@ class Surroundings:
 
         Raises `NotFoundError` (``NOT_NAMED``) if neither does.
         """
-        found = self.bucket or (self.storage or {}).get(env.BUCKET_OUTPUT)
+        found = self.bucket or self.storage.get(env.BUCKET_OUTPUT)
         if found is None:
             raise NotFoundError("no stack says which bucket: name it with --bucket", code=NOT_NAMED)
         return found
 
     @cached_property
     def parameters(self) -> dict[str, Any] | None:
-        """The parameters of the deployment that are not the defaults, as `pipeline`."""
-        if self.storage is None:
+        """The parameters that are not the defaults; None if the stacks are not deployed."""
+        if not self.storage:
             return None
         found: dict[str, Any] = json.loads(self.storage.get(env.PARAMETERS_OUTPUT, "{}"))
         return found
@@ -108,19 +108,19 @@ class Surroundings:
         with translated(doing):
             return getattr(self.connect(service), operation)(**parameters)
 
-    def _outputs(self, stack: str) -> dict[str, str] | None:
+    def _outputs(self, stack: str) -> dict[str, str]:
         name = self.stack(stack)
         try:
             found = self.ask(
                 f"reading stack {name}", "cloudformation", "describe_stacks", StackName=name
             )
         except NotFoundError:
-            return None
+            return {}
         except InvalidInputError as error:
             # CloudFormation says ValidationError of a stack that is not there.
             if "does not exist" not in error.message:
                 raise
-            return None
+            return {}
         outputs = found["Stacks"][0].get("Outputs", [])
         return {each["OutputKey"]: each["OutputValue"] for each in outputs}
 
