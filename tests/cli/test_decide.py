@@ -17,7 +17,7 @@ def test_i4_an_aborted_job_ends_with_no_upload_open(desk: Desk) -> None:
     directory = desk.open_job()
     result = desk.run("abort", JOB, "--table", TABLE, "--reason", "wrong date")
     assert result.stdout == f"requested the abort of job {JOB}\n"
-    assert result.stderr == f"follow it: s3commit show --follow {JOB}\n"
+    assert result.stderr == f"follow it: s3commit show --follow {JOB} --table {TABLE}\n"
     desk.world.run(directory)
     error = desk.world.failure(directory)
     assert (error.code, error.message) == ("ABORTED_BY_CLIENT", "wrong date")

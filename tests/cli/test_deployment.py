@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 from click.shell_completion import ShellComplete
+from click.testing import CliRunner
 
 from s3commit.aws import env
 from s3commit.cli.app import app
@@ -25,8 +28,7 @@ def test_the_stack_says_the_table_where_nothing_else_does(
     desk.stacks.deploy(name)
     desk.open_job()
     assert JOB in desk.run("status", *named).stdout
-    for job in (JOB, JOB[:8]):
-        assert desk.json("show", job, *named)["noted"]["tasks"] == 2
+    assert desk.json("show", JOB, *named)["noted"]["tasks"] == 2
     told = desk.run("commit", JOB, *named, "--tasks=2", "--dry-run").stdout
     assert "would request the commit" in told
     assert "requested the abort" in desk.run("abort", JOB, *named).stdout
@@ -133,13 +135,24 @@ def test_no_execution_of_another_deployment_is_started(
     assert document["started"].startswith(MACHINE.replace("stateMachine", "execution"))
 
 
-def test_the_next_command_names_the_deployment_too(desk: Desk) -> None:
+@pytest.mark.parametrize("typed", [("--table", TABLE), ("--name", "prod")])
+def test_a_next_command_works_as_it_stands(desk: Desk, typed: tuple[str, str]) -> None:
+    """Nobody types the table a second time, and no stack of the account's says this one."""
     desk.stacks.deploy("prod")
-    desk.open_job()
-    told = desk.json("show", JOB, "--name", "prod")["next"]
-    assert told[1].endswith(f"s3commit commit {JOB} --name prod --dry-run")
-    assert told[2] == f"to give it up: s3commit abort {JOB} --name prod"
+    waits = desk.open_job()
     desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
     desk.job_at("AcquireDestination", THIRD, conflict=Conflict.REPLACE)
-    told = desk.json("show", THIRD, "--name", "prod")["next"]
-    assert told[1].endswith(f"s3commit show {OTHER} --name prod")
+    (mend,) = [
+        one["mend"] for one in desk.json("fsck", SALES, *typed)["openJobs"] if one["jobId"] == JOB
+    ]
+    told = [*desk.json("show", JOB, *typed)["next"], *desk.json("show", THIRD, *typed)["next"]]
+    told.append(desk.fails("commit", JOB, *typed, exit_code=3).partition(" [")[0])
+    told.append(desk.fails("abort", OTHER, *typed, exit_code=3).partition(" [")[0])
+    told.append(desk.run("abort", uri_of(waits), *typed).stderr)
+    commands = re.findall(r"s3commit ([a-z]+ [^,;\n]+)", "\n".join([*told, mend]))
+    verbs = ["commit", "abort", "show", "abort", "show", "show", "commit", "abort"]
+    assert [command.split()[0] for command in commands] == verbs
+    for command in commands:
+        assert command.replace(" --dry-run", "").endswith(" ".join(typed))
+        words = [*shlex.split(command), *["--timeout", "0s"] * ("--follow" in command)]
+        assert CliRunner().invoke(app, words, obj=desk.session).exit_code in {0, 3, 4}

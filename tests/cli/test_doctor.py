@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from typing import Any
 
 import pytest
 
@@ -116,12 +114,12 @@ def test_the_rights_are_those_that_the_documentation_gives() -> None:
 
 
 @pytest.fixture
-def asked(deployed: Account, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Account:
-    def surroundings(*, name: str | None, **options: Any) -> Surroundings:
+def asked(deployed: Account, desk: Desk) -> Account:
+    def deployment(name: str | None) -> Surroundings:
         assert name == "dev"
-        return Surroundings(REGION, deployed.connect, deployed.name, **options)
+        return Surroundings(REGION, deployed.connect, deployed.name)
 
-    monkeypatch.setattr(sys.modules["s3commit.cli.doctor"], "surroundings", surroundings)
+    desk.session.deployments = deployment
     return deployed
 
 
@@ -152,12 +150,12 @@ def test_as_it_is_run_it_finds_its_own_region_and_credentials(
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     result = run("doctor", exit_code=1)
-    assert "account            no region: set AWS_REGION" in result.stdout
+    assert "account  no region: set AWS_REGION" in result.stdout
     monkeypatch.setenv("AWS_REGION", REGION)
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     result = run("doctor", exit_code=1)
-    assert "account            no AWS credentials" in result.stdout
-    assert "skipped  notifications      not without region and credentials" in result.stdout
+    assert "account  no AWS credentials" in result.stdout
+    assert "notifications" not in result.stdout
 
 
 def test_an_endpoint_that_does_not_know_lambdas_settings_is_one_clear_line(

@@ -33,7 +33,8 @@ def test_a_failed_execution_says_why_in_a_line_and_what_to_do(desk: Desk) -> Non
     )
     assert "end.py" not in str(lines)
     assert lines["next"] == [
-        f"its execution is FAILED: s3commit commit {JOB} starts another, which continues",
+        f"its execution is FAILED: s3commit commit {JOB} --table {TABLE} starts another, which"
+        " continues",
     ]
     error = desk.json("show", JOB, "--table", TABLE)["executionError"]
     assert (error["code"], error["do"][:7]) == ("PAGE_CHANGED", "Find ou")

@@ -26,6 +26,9 @@ def test_what_is_gone_and_what_is_open_is_listed(desk: Desk) -> None:
     assert (document["sound"], document["files"]) == (False, 1)
     assert document["findings"][0]["jobId"] == directory.job_id
     assert document["openJobs"][0]["state"] is None
+    desk.world.request(waits)
+    (waits_still,) = desk.json("fsck", SALES, exit_code=1)["openJobs"]
+    assert waits_still["mend"] == f"if no execution works on it: s3commit commit {waits.typed}"
 
 
 def test_it_changes_nothing(desk: Desk) -> None:

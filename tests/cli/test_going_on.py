@@ -32,7 +32,7 @@ def test_i6_a_destination_that_a_dead_execution_held_is_free_after_one_command(
         f"started an execution of job {JOB}, which continues its commit (the last one is"
         f" {status}): {arn}\n"
     )
-    assert told.stderr == f"follow it: s3commit show --follow {JOB}\n"
+    assert told.stderr == f"follow it: s3commit show --follow {JOB} --table {TABLE}\n"
     assert arn.startswith(arn_of(JOB, f"{REF}-6b021"))  # the seconds since 1970, in hex
     assert desk.world.result(holder).outcome is Outcome.COMMITTED
     assert desk.world.ledger._locks == {}
@@ -58,7 +58,9 @@ def test_a_job_that_was_given_up_for_another_is_ended(desk: Desk) -> None:
     assert len(desk.world.open_uploads()) == 2
     shown = desk.json("show", JOB, "--table", TABLE)
     assert shown["error"]["code"] == "STALLED"
-    assert shown["next"] == [f"no execution works on it: s3commit commit {JOB} ends it"]
+    assert shown["next"] == [
+        f"no execution works on it: s3commit commit {JOB} --table {TABLE} ends it"
+    ]
     (listed,) = desk.json("status", "--table", TABLE)["jobs"]
     assert (listed["jobId"], listed["attention"]) == (JOB, True)
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
@@ -96,7 +98,7 @@ def test_a_job_whose_request_was_written_over_is_resumed_by_the_verb_that_show_n
     desk.world.store.put(BUCKET, directory.request, b"no json")
     desk.dies(JOB)
     (line,) = desk.json("show", JOB, "--table", TABLE)["next"]
-    assert f"its execution is FAILED: s3commit {verb} {JOB} starts another" in line
+    assert f"its execution is FAILED: s3commit {verb} {JOB} --table {TABLE} starts" in line
     other = {"abort": "commit", "commit": "abort"}[verb]
     assert f"its {verb} was requested before" in desk.fails(
         other, JOB, "--table", TABLE, exit_code=3

@@ -242,6 +242,17 @@ def test_two_attempts_of_an_application_are_not_committed(desk: Desk) -> None:
     assert "two attempts of its application" in line or "same file" in line
 
 
+def test_a_document_that_is_nested_deeply_is_a_problem_and_no_crash(desk: Desk) -> None:
+    """attack: Python's reader of JSON goes deeper than a function may."""
+    recorded, problems = dead(desk), 0
+    for depth in (3, 5, 300, 600, 900, 100_000):
+        body = b'{"commits":' * depth + b"[]" + b"}" * depth
+        key = next(iter(recorded.manifests))
+        desk.world.store.put(BUCKET, key, body)
+        problems += len(look(desk, recorded)["problems"])
+    assert problems == 6
+
+
 def test_a_number_in_a_name_takes_no_memory(desk: Desk) -> None:
     """attack G1."""
     recorded = dead(desk)
@@ -310,5 +321,8 @@ def test_what_stops_half_way_is_not_said_to_have_changed_nothing(desk: Desk, ver
     line = desk.fails("rescue", uri, *words, exit_code=1)
     assert len(desk.world.open_uploads()) == left - 1
     assert "nothing was changed" not in line
-    assert line.startswith("Error: the token has expired; that stopped the command, and what it")
-    assert f"look again with s3commit rescue {uri} [HALF_DONE]" in line
+    assert "the token has expired [ACCESS_DENIED]; that stopped the command, and what it" in line
+    desk.session.begun = False
+    desk.world.plan.fail("list_uploads", AccessError("the token has expired"))
+    line = desk.fails("rescue", uri, "--abort", "x", exit_code=1)
+    assert "nothing was changed" in line

@@ -42,7 +42,6 @@ def test_a_job_says_what_it_has_locked(desk: Desk) -> None:
     assert "locks nodes lake/sales/dt=1/\n" in text_of(desk, "show", JOB, "--table", TABLE)
     assert shown(desk)["locks"] == {
         "nodes": ["lake/sales/dt=1/"],
-        "waitsSince": None,
         "waitsSeconds": None,
         "inTheWay": [],
     }
@@ -75,7 +74,7 @@ def test_a_job_that_waits_says_since_when_and_for_whom(desk: Desk) -> None:
     assert (other["execution"], other["executionStatus"]) == (arn_of(OTHER), "RUNNING")
     assert document["next"] == [
         "nothing while these jobs run, which go first",
-        f"job {OTHER} is COMMITTING, its execution RUNNING: s3commit show {OTHER}",
+        f"job {OTHER} is COMMITTING, its execution RUNNING: s3commit show {OTHER} --table {TABLE}",
     ]
     assert shown(desk, OTHER)["locks"]["inTheWay"] == []
     desk.world.run(holder)
@@ -97,10 +96,11 @@ def test_a_decided_holder_whose_execution_died_is_named_with_the_way_out(desk: D
     desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
     desk.dies(OTHER)
     assert shown(desk)["next"][1] == (
-        f"job {OTHER} is COMMITTING, its execution FAILED: s3commit commit {OTHER}"
+        f"job {OTHER} is COMMITTING, its execution FAILED: s3commit commit {OTHER} --table {TABLE}"
     )
     assert shown(desk, OTHER)["next"] == [
-        f"its execution is FAILED: s3commit commit {OTHER} starts another, which continues"
+        f"its execution is FAILED: s3commit commit {OTHER} --table {TABLE} starts another, which"
+        " continues"
     ]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from s3commit.cli.job import read_job, refuse_second_request
+from s3commit.cli.job import locate, read_job, refuse_second_request
 from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
-from s3commit.cli.resume import report, report_request, resume
+from s3commit.cli.resume import report, resume
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import PreconditionError
@@ -16,7 +16,7 @@ from s3commit.writer.requests import request_abort
 
 
 @click.command()
-@job_options()
+@job_options
 @state_machine_option
 @click.option(
     "--reason", default="s3commit abort", show_default=True, help="Stands in the job's result."
@@ -27,7 +27,6 @@ def abort(
     session: Session,
     *,
     job: JobDirectory | str,
-    table: str | None,
     destination: Destination | None,
     machine: str | None,
     reason: str,
@@ -42,11 +41,11 @@ def abort(
     If the abort was requested before and its execution failed (the ledger has its name), starts
     another execution, which continues the abort.
     """
-    found = read_job(session, job, table, destination)
+    found = read_job(session, *locate(session, job, destination))
     requested = found.result is None and found.request_stands and found.requested == "abort"
     why_not = ""
     if requested and found.ledger:
-        why_not = resume(session, found, table, machine, dry_run=dry_run)
+        why_not = resume(session, found, machine, dry_run=dry_run)
         if not why_not:
             return
     if requested or found.state in {JobState.ABORTED, JobState.ROLLED_BACK}:
@@ -58,4 +57,5 @@ def abort(
         answer = request_abort(session.store, found.directory, reason)
         if not answer.accepted:
             raise PreconditionError(answer.message, code="OTHER_REQUEST")
-    report_request(session, found, f"abort of job {found.job_id}", dry_run=dry_run, action="abort")
+    line = f"{'would request' if dry_run else 'requested'} the abort of job {found.job_id}"
+    report(session, found, line, action="abort", written=not dry_run, dryRun=dry_run)

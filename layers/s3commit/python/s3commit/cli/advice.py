@@ -100,8 +100,13 @@ def next_step(
     if execution is not None and not execution.is_running:
         return [f"its execution is {execution.status}: {again} starts another, which continues"]
     if in_the_way:
-        others = (_while_waiting(job, other) for other in in_the_way)
-        return ["nothing while these jobs run, which go first", *others]
+        lines = ["nothing while these jobs run, which go first"]
+        for other in in_the_way:
+            job_id, status = other["jobId"], other["executionStatus"] or "not known"
+            verb = "show" if other["executionRuns"] is not False else "commit"
+            command = f"s3commit {verb} {job_id}{job.where}"
+            lines.append(f"job {job_id} is {other['state']}, its execution {status}: {command}")
+        return lines
     if needs_attention(job.record, now):
         return [f"it is silent for too long: if its execution failed, {again} starts another"]
     return ["nothing: its execution works on it"]
@@ -120,10 +125,3 @@ def _after_the_end(job: Job) -> list[str]:
             f" CREATE TABLE ... LOCATION '{destination.replace('s3:', 's3a:', 1)}'"
         )
     return lines
-
-
-def _while_waiting(job: Job, other: dict[str, Any]) -> str:
-    job_id, status = other["jobId"], other["executionStatus"] or "not known"
-    verb = "show" if other["executionRuns"] is not False else "commit"
-    command = f"s3commit {verb} {job_id}{job.where}"
-    return f"job {job_id} is {other['state']}, its execution {status}: {command}"

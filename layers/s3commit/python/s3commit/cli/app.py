@@ -19,6 +19,7 @@ from s3commit.cli.ls import ls
 from s3commit.cli.pause import pause, resume
 from s3commit.cli.render import Failure
 from s3commit.cli.rescue import rescue
+from s3commit.cli.session import Session
 from s3commit.cli.show import show
 from s3commit.cli.status import status
 from s3commit.cli.sweep import sweep
@@ -37,6 +38,9 @@ from s3commit.version import __version__
 
 FAILED, REFUSED, UNKNOWN = 1, 3, 4  # click's own for usage is 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+_VERBS = [
+    *(status, log, show, ls, abort, commit, rescue, sweep, fsck, doctor, pause, resume, local)
+]
 _REFUSALS = (JobFailedError, JobRefusedError, PreconditionError, LostRaceError)
 # What these did, or did not, their errors say.
 _CHANGES = {"abort", "commit", "rescue", "sweep", "pause", "resume"}
@@ -47,6 +51,7 @@ class App(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """See click."""
+        session = ctx.ensure_object(Session)
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
@@ -55,40 +60,39 @@ class App(click.Group):
             line = "interrupted; the jobs continue, and what was requested stands"
             raise Failure(line, INTERRUPTED) from None
         except S3CommitError as error:
-            line = _line(error, changes=ctx.invoked_subcommand in _CHANGES)
-            raise Failure(line, _exit_code(error)) from error
+            changes = ctx.invoked_subcommand in _CHANGES
+            line = _line(error, changes=changes, begun=session.begun)
+            refused = REFUSED if isinstance(error, _REFUSALS) else FAILED
+            code = UNKNOWN if isinstance(error, OutcomeUnknownError) else refused
+            raise Failure(line, code) from error
         except Exception as error:
             click.echo(traceback.format_exc(), err=True, nl=False)
             line = f"unexpected {type(error).__name__}: {error}; please report the lines above"
             raise Failure(line, FAILED) from error
 
 
-def _exit_code(error: S3CommitError) -> int:
-    if isinstance(error, OutcomeUnknownError):
-        return UNKNOWN
-    return REFUSED if isinstance(error, _REFUSALS) else FAILED
-
-
-def _line(error: S3CommitError, *, changes: bool) -> str:
+def _line(error: S3CommitError, *, changes: bool, begun: bool) -> str:
     bare = error.code == S3CommitError.code or error.code in error.message
-    text = error.message if bare else f"{error.message} [{error.code}]"
-    return "; ".join([text, *_advice(error, changes=changes)])
-
-
-def _advice(error: S3CommitError, *, changes: bool) -> list[str]:
+    said = [error.message if bare else f"{error.message} [{error.code}]"]
     if isinstance(error, TransientError):
         doubt = "it may or may not have happened, repeating the command is harmless"
-        return [doubt if changes else "try again"]
-    unchanged = changes and isinstance(error, JobRefusedError | UnchangedError)
-    advice = ["nothing was changed"] if unchanged else []
+        said.append(doubt if changes else "try again")
+    elif begun:
+        said.append("that stopped the command, and what it had done by then stands: look again")
+    elif changes and isinstance(error, JobRefusedError | UnchangedError):
+        said.append("nothing was changed")
     if error.code == NO_TABLE:
-        advice.append(f"is the table's name right (--table, {env.TABLE}), and the region?")
+        said.append(f"is the table's name right (--table, {env.TABLE}), and the region?")
     elif isinstance(error, AccessError):
-        advice.append("see who you are with: aws sts get-caller-identity")
-    return advice
+        said.append("see who you are with: aws sts get-caller-identity")
+    return "; ".join(said)
 
 
-@click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=App,
+    commands=_VERBS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="s3commit")
 def app() -> None:
     """Inspect and manage jobs: all of a job's files appear in S3, or none do.
@@ -108,9 +112,3 @@ def app() -> None:
 
     Data goes to stdout, everything else to stderr. NO_COLOR turns colours off.
     """  # noqa: D301 - click wants the backspace
-
-
-for _verb in (
-    *(status, log, show, ls, abort, commit, rescue, sweep, fsck, doctor, pause, resume, local),
-):
-    app.add_command(_verb)

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
 from s3commit.aws import env
-from s3commit.aws.failures import NO_BUCKET, answered
-from s3commit.aws.notifications import EVENT_BRIDGE, SUFFIXES, suffix_of, without_queue
+from s3commit.aws.failures import NO_BUCKET
+from s3commit.aws.notifications import EVENT_BRIDGE, without_queue
 from s3commit.cli.surroundings import Finding, Surroundings, ok, to_do
-from s3commit.core.model.errors import AccessError, NotFoundError, S3CommitError
+from s3commit.core.model.errors import AccessError, NotFoundError
 
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
-# The notifications of a bucket, each kind with the name of its destination's ARN.
-KINDS = {
-    "QueueConfigurations": "QueueArn",
-    "TopicConfigurations": "TopicArn",
-    "LambdaFunctionConfigurations": "LambdaFunctionArn",
-}
-GONE = ("NonExistentQueue", "QueueDoesNotExist", "NotFound", "ResourceNotFoundException")
 
 DENIED = ("s3:putobject", "s3:getobject")
 # Conditions of a Deny that no request of the pipeline meets: it uses TLS, of a current version.
@@ -35,11 +27,7 @@ HEADERS = {
 def notifications(around: Surroundings) -> Finding:
     """The bucket announces jobs, requests and manifests; before a deployment, it could."""
     bucket = around.data_bucket
-    try:
-        told = around.notifications
-    except NotFoundError:
-        return to_do(f"bucket {bucket} does not exist: correct --bucket, or deploy")
-    lacking = without_queue(told)
+    lacking = without_queue(around.notifications)
     if not lacking:
         return ok(f"bucket {bucket} notifies of jobs, requests and manifests")
     try:
@@ -47,81 +35,32 @@ def notifications(around: Surroundings) -> Finding:
     except AccessError:  # as on a cluster: what can be seen there is what its writers see
         parameters = {"events": "eventbridge"}
     if parameters is None:
-        return _importable(around, told)
+        return ok(
+            f"bucket {bucket} can be imported: deploy with -c s3commit:importBucket={bucket}; if S3"
+            " refuses our notifications beside its own, also with -c s3commit:events=eventbridge"
+        )
     if parameters.get("events") != "eventbridge":
-        return to_do(
-            f"bucket {bucket} notifies no queue of keys that end in {' and '.join(lacking)}: deploy"
-            " again with this bucket; until then no job there is committed"
-        )
-    if EVENT_BRIDGE not in told:
-        return to_do(
-            f"bucket {bucket} notifies no queue and sends no events to EventBridge: deploy again;"
-            " until then no job there is committed"
-        )
-    return ok(f"bucket {bucket} sends its events to EventBridge")
-
-
-def _importable(around: Surroundings, told: dict[str, Any]) -> Finding:
-    """Whether a deployment could add its notifications: `importBucket` would fail otherwise.
-
-    S3 refuses filters that overlap, checks each destination of the whole configuration, and
-    notifies queues of the bucket's own region alone:
-    https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-filtering.html
-    https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketNotificationConfiguration.html
-    """
-    bucket = around.data_bucket
-    wrong = [*_elsewhere(around), *_gone(around, told)]
-    overlapping = sorted(
-        arn
-        for arn, suffix in _announcing(told)
-        if any(suffix.endswith(each) or each.endswith(suffix) for each in SUFFIXES)
+        lacks = f"of keys that end in {' and '.join(lacking)}"
+    elif EVENT_BRIDGE not in around.notifications:
+        lacks = "and sends no events to EventBridge"
+    else:
+        return ok(f"bucket {bucket} sends its events to EventBridge")
+    return to_do(
+        f"bucket {bucket} notifies no queue {lacks}: deploy again with this bucket; until then no"
+        " job there is committed"
     )
-    if overlapping:
-        wrong.append(
-            f"S3 would refuse ours beside the notifications to {', '.join(overlapping)}: deploy"
-            " with -c s3commit:events=eventbridge"
-        )
-    if wrong:
-        return to_do(f"before bucket {bucket} can be imported: {'; '.join(wrong)}")
-    return ok(f"bucket {bucket} can be imported: deploy with -c s3commit:importBucket={bucket}")
 
 
-def _elsewhere(around: Surroundings) -> Iterator[str]:
+def _set(around: Surroundings, what: str, unset: dict[str, Any]) -> Any:
+    """What is set of the data bucket; ``unset`` where nothing is. Raises if there is no bucket."""
     bucket = around.data_bucket
-    found = around.ask(f"asking where bucket {bucket} is", "s3", "head_bucket", Bucket=bucket)
-    if found.get("BucketRegion", around.region) != around.region:
-        yield f"it is in {found['BucketRegion']}, so deploy there, not in {around.region}"
-
-
-def _announcing(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Destination and suffix of each notification of new objects."""
-    for kind, name in KINDS.items():
-        for each in told.get(kind, []):
-            if any(event.startswith("s3:ObjectCreated:") for event in each["Events"]):
-                yield each[name], suffix_of(each)
-
-
-def _gone(around: Surroundings, told: dict[str, Any]) -> Iterator[str]:
-    """The destinations that are not there; one that may not be looked at is taken to be.
-
-    So is one of another region or account, of which SQS may say that there is none. Whether its
-    policy still admits the bucket is not looked at.
-    """
-    here = (around.region, around.identity["Account"])
-    for arn in sorted({each[name] for kind, name in KINDS.items() for each in told.get(kind, [])}):
-        _, _, service, region, owner, name = arn.split(":", 5)
-        if (region, owner) != here:
-            continue
-        operation, parameters = {
-            "sqs": ("get_queue_url", {"QueueName": name, "QueueOwnerAWSAccountId": owner}),
-            "sns": ("get_topic_attributes", {"TopicArn": arn}),
-            "lambda": ("get_function_configuration", {"FunctionName": arn}),
-        }[service]
-        try:
-            around.ask(f"looking for {arn}", service, operation, **parameters)
-        except S3CommitError as error:
-            if answered(error).endswith(GONE):
-                yield f"{arn}, which it notifies, is gone, and S3 checks it: remove that one"
+    doing = f"reading the {what.replace('_', ' ')} of bucket {bucket}"
+    try:
+        return around.ask(doing, "s3", f"get_bucket_{what}", Bucket=bucket)
+    except NotFoundError as error:
+        if error.code == NO_BUCKET:
+            raise
+        return unset
 
 
 def lifecycle(around: Surroundings) -> Finding:
@@ -130,11 +69,7 @@ def lifecycle(around: Surroundings) -> Finding:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html
     """
     bucket = around.data_bucket
-    doing, what = f"reading the lifecycle of bucket {bucket}", "get_bucket_lifecycle_configuration"
-    try:
-        rules = around.ask(doing, "s3", what, Bucket=bucket)["Rules"]
-    except NotFoundError:
-        rules = []
+    rules = _set(around, "lifecycle_configuration", {"Rules": []})["Rules"]
     aborting = [
         (int(rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]), _place(rule))
         for rule in rules
@@ -167,14 +102,8 @@ def policy(around: Surroundings) -> Finding:
 
     Policies of the organization are not looked at: the account can't read them.
     """
-    bucket = around.data_bucket
-    doing = f"reading the policy of bucket {bucket}"
-    try:
-        text = around.ask(doing, "s3", "get_bucket_policy", Bucket=bucket)["Policy"]
-    except NotFoundError as error:
-        if error.code == NO_BUCKET:
-            raise
-        return ok(f"bucket {bucket} has no policy")
+    bucket, none = around.data_bucket, {"Policy": '{"Statement": []}'}
+    text = _set(around, "policy", none)["Policy"]
     denying = [
         f"{statement.get('Sid', 'one without a Sid')} ({', '.join(keys) or 'no condition'})"
         for statement in _many(json.loads(text)["Statement"])
@@ -227,18 +156,12 @@ def ownership(around: Surroundings) -> Finding:
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html
     """
-    bucket, what = around.data_bucket, "get_bucket_ownership_controls"
-    doing = f"reading the ownership controls of bucket {bucket}"
-    try:
-        rules = around.ask(doing, "s3", what, Bucket=bucket)["OwnershipControls"]["Rules"]
-    except NotFoundError as error:
-        if error.code == NO_BUCKET:
-            raise
-        rules = [{"ObjectOwnership": "ObjectWriter"}]  # what it is where nobody said
-    found = rules[0]["ObjectOwnership"]
-    if found == "BucketOwnerEnforced":
+    bucket, where_unset = around.data_bucket, {"Rules": [{"ObjectOwnership": "ObjectWriter"}]}
+    found = _set(around, "ownership_controls", {"OwnershipControls": where_unset})
+    owner = found["OwnershipControls"]["Rules"][0]["ObjectOwnership"]
+    if owner == "BucketOwnerEnforced":
         return ok(f"the owner of bucket {bucket} owns each object")
     return ok(
-        f"bucket {bucket} has ACLs ({found}): fine for writers of its own account; what those of"
+        f"bucket {bucket} has ACLs ({owner}): fine for writers of its own account; what those of"
         " another account write is theirs, and the pipeline can't read it"
     )

@@ -10,6 +10,7 @@ import click
 
 from s3commit.cli.job import (
     Job,
+    locate,
     own_uploads,
     read_job,
     read_manifest,
@@ -18,7 +19,7 @@ from s3commit.cli.job import (
 )
 from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
 from s3commit.cli.render import fields, some
-from s3commit.cli.resume import report_request, resume
+from s3commit.cli.resume import report, resume
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JOB_FILE, JobDirectory
 from s3commit.core.job.documents import JOB_CHANGED
@@ -31,7 +32,7 @@ TIMEOUT = 60.0  # seconds to get the request through
 
 
 @click.command()
-@job_options()
+@job_options
 @state_machine_option
 @click.option(
     "--tasks",
@@ -50,7 +51,6 @@ def commit(
     session: Session,
     *,
     job: JobDirectory | str,
-    table: str | None,
     destination: Destination | None,
     machine: str | None,
     tasks: int | None,
@@ -73,10 +73,10 @@ def commit(
     another execution, which continues the commit and frees the job's destination. Refused (exit 3)
     while an execution is running.
     """
-    found = read_job(session, job, table, destination)
-    requested = found.request_stands and found.requested == "commit"
-    if found.result is None and found.ledger and requested:
-        why_not = resume(session, found, table, machine, dry_run=dry_run)
+    found = read_job(session, *locate(session, job, destination))
+    stands = found.request_stands and found.requested == "commit"
+    if found.result is None and found.ledger and stands:
+        why_not = resume(session, found, machine, dry_run=dry_run)
         if why_not:
             raise PreconditionError(why_not, code="OTHER_REQUEST")
         return
@@ -91,10 +91,12 @@ def commit(
         patience = Patience(session.environment, TIMEOUT)
         request_commit(session.store, found.directory, request, patience)
     content = amount(counted.files, counted.bytes, counted.rows)
-    of = f"commit of job {found.job_id}, {many(len(counted.attempts), 'manifest')} with {content}"
+    manifests = many(len(counted.attempts), "manifest")
+    requested = "would request" if dry_run else "requested"
+    line = f"{requested} the commit of job {found.job_id}, {manifests} with {content}"
     facts = fields(counted, "tasks", "task_count", "files", "bytes", "rows", "unfinished_uploads")
     facts |= {"action": "commit", "manifests": len(counted.attempts)}
-    report_request(session, found, of, dry_run=dry_run, **facts)
+    report(session, found, line, written=not dry_run, dryRun=dry_run, **facts)
     if counted.unfinished_uploads:
         uploads = many(counted.unfinished_uploads, "open upload")
         session.out.note(f"{uploads} in no manifest: to be aborted at the end")
@@ -207,5 +209,5 @@ def refuse_incomplete(job: Job, counted: Counted, tasks: int | None) -> None:
 def _read(session: Session, job: Job, key: str) -> tuple[CountedAttempt, PendingSet]:
     pending, sha256 = read_manifest(session, job, key)
     task, attempt, name = pending.task_id, pending.attempt_id, key[len(job.directory.prefix) :]
-    counted = CountedAttempt(task, attempt, name, sha256, len(pending.files), pending.bytes)
-    return counted, pending
+    files = len(pending.files)
+    return CountedAttempt(task, attempt, name, sha256, files, pending.bytes), pending

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -16,12 +17,11 @@ from s3commit.cli.options import name_option, with_session
 from s3commit.cli.render import Failure
 from s3commit.cli.session import Session
 from s3commit.cli.surroundings import (
+    NOT_NAMED,
     Finding,
-    NoBucketError,
     Surroundings,
     ok,
     skipped,
-    surroundings,
     to_do,
 )
 from s3commit.core.formats.layout import MAGIC_PREFIX
@@ -58,12 +58,12 @@ def doctor(session: Session, **options: Any) -> None:
     Run it before the first deployment (with --bucket for a bucket that exists), after it, and on
     a cluster. It changes nothing. One line a check: ok, what to do, or why it was skipped. It reads
     sts:GetCallerIdentity, lambda:GetAccountSettings, cloudformation:DescribeStacks, the bucket's
-    notifications, lifecycle, policy and ownership controls, before a deployment its region and whom
-    it notifies, and asks iam:SimulatePrincipalPolicy; what the caller may not read is skipped. With
-    --prefix and no --role the caller's own rights there are tried, by calls for an upload that does
-    not exist. Exit code 1 if there is something to do.
+    notifications, lifecycle, policy and ownership controls, and asks iam:SimulatePrincipalPolicy;
+    what the caller may not read is skipped. With --prefix and no --role the caller's own rights
+    there are tried, by calls for an upload that does not exist. Exit code 1 if there is something
+    to do.
     """
-    found = examine(surroundings(name=session.name, **options))
+    found = examine(replace(session.deployment, **options))
     checks = [{"check": check, **finding._asdict()} for check, finding in found]
     wrong = [one["check"] for one in checks if one["verdict"] == "do"]
     columns = {"VERDICT": "verdict", "CHECK": "check", "WHAT IS SO, OR WHAT TO DO": "text"}
@@ -96,7 +96,7 @@ def functions_at_once(around: Surroundings) -> Finding:
         return skipped("not known here: the endpoint has no such settings, so it is not AWS's")
     free, quota = limit["UnreservedConcurrentExecutions"], limit["ConcurrentExecutions"]
     there_are = f"{free} functions at once are not reserved (the quota is {quota})"
-    wanted = int((around.pipeline or {}).get(env.CONCURRENCY_OUTPUT, DEFAULT))
+    wanted = int(around.pipeline.get(env.CONCURRENCY_OUTPUT, DEFAULT))
     if free >= wanted:
         return ok(f"{there_are}; the deployment uses {wanted} at most")
     more = f"request an increase of Lambda's quota Concurrent executions at {CONSOLE}"
@@ -111,10 +111,9 @@ def functions_at_once(around: Surroundings) -> Finding:
 def pipeline(around: Surroundings) -> Finding:
     """Pipeline and package are of one version; an older one refuses a newer one's documents."""
     name = around.stack(env.PIPELINE_STACK)
-    outputs = around.pipeline
-    if outputs is None:
+    if not around.pipeline:
         return skipped(f"no stack {name} in {around.region}: not deployed, or name it with --name")
-    deployed = outputs.get(env.VERSION_OUTPUT, "of an unknown version")
+    deployed = around.pipeline.get(env.VERSION_OUTPUT, "of an unknown version")
     if deployed != __version__:
         return to_do(
             f"{name} is {deployed} and this package {__version__}: install {deployed} here, or"
@@ -133,8 +132,6 @@ def rights(around: Surroundings) -> Finding:
     where = f"s3://{around.data_bucket}/{around.prefix}"
     try:
         lacking = _simulated(around, around.role) if around.role else _tried(around)
-    except NotFoundError as error:
-        return to_do(f"{error.message}: correct --role or --bucket")
     except AccessError as error:
         return skipped(f"{error.message}; on the cluster give --prefix alone, and it is tried")
     if lacking:
@@ -226,18 +223,14 @@ def examine(around: Surroundings) -> Iterator[tuple[str, Finding]]:
     """Run each check; without region or credentials only the first one, the account."""
     who = _ask(account, around)
     yield "account", who
-    for name, check in CHECKS.items():
-        blind = skipped("not without region and credentials")
-        yield name, _ask(check, around) if who.verdict == "ok" else blind
+    if who.verdict == "ok":
+        yield from ((name, _ask(check, around)) for name, check in CHECKS.items())
 
 
 def _ask(check: Check, around: Surroundings) -> Finding:
     """Run a check; one that may not read what it needs is skipped, and names the right it lacks."""
     try:
         return check(around)
-    except NoBucketError as error:
-        return skipped(error.message)
-    except AccessError as error:
-        return to_do(error.message) if error.code == "NO_CREDENTIALS" else skipped(error.message)
     except S3CommitError as error:
-        return to_do(error.message)
+        unread = isinstance(error, AccessError) and error.code != "NO_CREDENTIALS"
+        return (skipped if unread or error.code == NOT_NAMED else to_do)(error.message)

@@ -9,15 +9,15 @@ import click
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import fields
 from s3commit.cli.session import Session
-from s3commit.core.check import Report, check
+from s3commit.core.check import OpenJob, Report, check
 from s3commit.core.model.job import Destination
 
 
 @click.command()
 @click.argument("destination", type=DESTINATION)
-@table_option()
+@table_option
 @with_session
-def fsck(session: Session, *, destination: Destination, table: str | None) -> None:
+def fsck(session: Session, *, destination: Destination) -> None:
     """Compare a table with what was committed to it.
 
     Reports the files of commit manifests that are gone or changed, and the jobs without a result,
@@ -25,14 +25,15 @@ def fsck(session: Session, *, destination: Destination, table: str | None) -> No
 
     Exit code 1: something is gone, changed or unreadable.
     """
+    table = session.named_table()
     ledger = session.ledger(table) if table else None
     report = check(session.store, ledger, session.parallel, destination)
-    session.out.facts(_document(report))
+    session.out.facts(_document(session, report))
     if not report.is_sound:
         raise click.exceptions.Exit(1)
 
 
-def _document(report: Report) -> dict[str, Any]:
+def _document(session: Session, report: Report) -> dict[str, Any]:
     return {
         "destination": report.destination.uri,
         "sound": report.is_sound,
@@ -42,7 +43,17 @@ def _document(report: Report) -> dict[str, Any]:
         "foreignExamples": report.examples,
         "findings": [fields(one, "what", "key", "job_id", "mend") for one in report.findings],
         "openJobs": [
-            {"jobId": one.directory.job_id, **fields(one, "state", "requested", "mend")}
+            {
+                "jobId": one.directory.job_id,
+                **fields(one, "state", "requested"),
+                "mend": _mend(one, f"{one.directory.typed}{session.where}"),
+            }
             for one in report.open_jobs
         ],
     }
+
+
+def _mend(job: OpenJob, typed: str) -> str:
+    if job.requested:
+        return f"if no execution works on it: s3commit commit {typed}"
+    return f"if its driver died: s3commit commit {typed}, or s3commit abort {typed}"

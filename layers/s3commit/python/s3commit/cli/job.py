@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
@@ -13,10 +12,7 @@ import click
 from s3commit.cli.render import some
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import (
-    COMMITS,
     JOB_FILE,
-    JOB_ID,
-    MAGIC_PREFIX,
     PENDINGSET_SUFFIX,
     REQUEST_FILE,
     RESULT_FILE,
@@ -49,7 +45,6 @@ from s3commit.core.ports.objects import OpenUpload
 REQUESTED = "REQUESTED"  # S3 alone knows no more between the request and the outcome
 UNDECIDED = {JobState.OPEN, REQUESTED, JobState.SEALED, JobState.ABORTING}
 LONG_AGO = "1970"
-UUID_CHARACTERS = 36
 LOOKED_AT = 10_000  # records of the ledger in one state: some 10 MB
 
 T = TypeVar("T")
@@ -60,13 +55,14 @@ class Job:
     """One job as it stands. What is None is not there, can't be read, or only the ledger knows it.
 
     ``name`` is what to type for the job in a next command, with ``where``, which holds for others
-    of its deployment; ``ledger`` is None without a table.
+    of its ledger's ``table``; without one ``ledger`` is None.
     ``problems`` say which documents can't be read, and why.
     """
 
     name: str
     where: str
     directory: JobDirectory
+    table: str | None
     ledger: Ledger | None
     record: JobRecord | None
     spec: JobSpec | None
@@ -107,11 +103,6 @@ class Job:
         return self.record.failure if self.record is not None else None
 
     @property
-    def request_uri(self) -> str:
-        """Where its request stands, or would."""
-        return f"s3://{self.directory.bucket}/{self.directory.request}"
-
-    @property
     def requested(self) -> str:
         """What the request that stands asks for.
 
@@ -124,21 +115,19 @@ class Job:
 
 def read_job(
     session: Session,
-    job: JobDirectory | str,
+    directory: JobDirectory,
     table: str | None,
-    destination: Destination | None,
+    typed: str = "",
     *,
     with_request: bool = True,
 ) -> Job:
     """Read a job's record and its documents; a request may have 64 MiB.
 
-    Raises `NotFoundError` (``NO_JOB``) if nothing is known of it.
+    ``typed`` is how somebody has typed the job. Raises `NotFoundError` (``NO_JOB``) if nothing is
+    known of it.
     """
-    ports = session.ports(table)
+    ports, bucket, problems = session.ports(table), directory.bucket, dict[str, str]()
     ledger = ports.ledger if table else None
-    name, directory = _locate(ledger, job, table, destination)
-    bucket, problems = directory.bucket, dict[str, str]()
-    where = f" --name {shlex.quote(session.name)}" if session.name else ""
 
     def stands(document: str) -> bool:
         return ports.store.head(bucket, directory.prefix + document) is not None
@@ -161,9 +150,10 @@ def read_job(
     if result is None and record is not None and record.state in ENDED and not requested:
         result = _result_of(record)
     found = Job(
-        name=name + where,
-        where=where,
+        name=(typed or directory.typed) + session.where,
+        where=session.where,
         directory=directory,
+        table=table,
         ledger=ledger,
         record=record,
         spec=spec,
@@ -200,48 +190,18 @@ def _result_of(record: JobRecord) -> JobResult:
     )
 
 
-def whole_id(
-    session: Session, job: JobDirectory | str, table: str | None, destination: Destination | None
-) -> JobDirectory | str:
-    """The job, where only the first digits of its id are given: a listing, or the ledger's index.
-
-    Raises `NotFoundError` (``NO_JOB``), and click's error if there are several.
-    """
-    if not isinstance(job, str) or JOB_ID.fullmatch(job) or not (destination or table):
-        return job
-    if destination:
-        found = {
-            listed.key[len(before) :][:UUID_CHARACTERS]
-            for before in (destination.prefix + MAGIC_PREFIX, destination.prefix + COMMITS)
-            for listed in session.store.list(destination.bucket, before + job)
-        }
-    else:
-        ledger, now = session.ledger(table or ""), session.clock.now()
-        listings = (ledger.jobs_in(state, before=now, latest_first=True) for state in JobState)
-        latest = (record.job_id for listed in listings for record in islice(listed, LOOKED_AT))
-        found = {job_id for job_id in latest if job_id.startswith(job)}
-    if len(found) > 1:
-        raise click.UsageError(f"several jobs begin with {job}: {some(found)}")
-    if not found:
-        where = destination.uri if destination else f"the latest of table {table}"
-        raise NotFoundError(f"no job at {where} begins with {job}", code="NO_JOB")
-    return found.pop()
-
-
-def _locate(
-    ledger: Ledger | None,
-    job: JobDirectory | str,
-    table: str | None,
-    destination: Destination | None,
-) -> tuple[str, JobDirectory]:
-    """What to type for the job, and its place. Raises `NotFoundError` for an unknown id."""
+def locate(
+    session: Session, job: JobDirectory | str, destination: Destination | None
+) -> tuple[JobDirectory, str | None, str]:
+    """What `read_job` takes, of what somebody typed. Raises `NotFoundError` for an unknown id."""
     if isinstance(job, str) and destination is not None:
         job = JobDirectory(destination, job)
     if isinstance(job, JobDirectory):
-        return job.typed, job
-    if ledger is None:
+        return job, session.table_of(job), job.typed
+    table = session.table(", or the job's place with --destination")
+    if not table:
         raise click.UsageError(f"without a table job {job} is found by --destination alone")
-    records = ledger.jobs_with_id(job)
+    records = session.ledger(table).jobs_with_id(job)
     if len(records) > 1:
         places = some(record.destination.uri for record in records)
         raise click.UsageError(
@@ -253,7 +213,7 @@ def _locate(
             " --destination (the ledger forgets ended jobs after a while)",
             code="NO_JOB",
         )
-    return job, JobDirectory(records[0].destination, job)
+    return JobDirectory.of(records[0]), table, job
 
 
 def jobs_at(
@@ -272,15 +232,11 @@ def jobs_at(
     listed = ledger.jobs_in(state, before=now, latest_first=latest_first)
     found: list[JobRecord] = []
     for record in islice(listed, LOOKED_AT):
-        if place is None or _is_at(record.destination, place):
+        if place is None or record.destination.uri.startswith(place.uri):
             if len(found) == most:
                 return found, False
             found.append(record)
     return found, next(listed, None) is None
-
-
-def _is_at(found: Destination, place: Destination) -> bool:
-    return found.bucket == place.bucket and found.prefix.startswith(place.prefix)
 
 
 def read_manifests(session: Session, job: Job) -> list[str]:
@@ -326,9 +282,9 @@ def refuse_second_request(job: Job) -> None:
         )
 
 
-def blockers(ledger: Ledger, record: JobRecord) -> list[JobRecord]:
+def blockers(ledger: Ledger | None, record: JobRecord | None) -> list[JobRecord]:
     """The jobs that the job waits for, since ``record.waits.since``; none if it does not wait."""
-    if record.waits is None or record.state is not JobState.SEALED:
+    if not (ledger and record and record.waits and record.state is JobState.SEALED):
         return []
     others = (ledger.job(ref) for ref in record.waits.behind)
     return [other for other in others if other is not None and other.state not in ENDED]

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from itertools import islice
+from operator import itemgetter
+from textwrap import shorten
 from typing import Any
 
 import click
 
-from s3commit.cli.job import LOOKED_AT, Job, jobs_at, read_job
+from s3commit.cli.job import LOOKED_AT, jobs_at, read_job
+from s3commit.cli.ls import committed_at
 from s3commit.cli.options import DESTINATION, table_option, with_session
-from s3commit.cli.render import epoch_of, fields, one_line
+from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
-from s3commit.core.formats.documents import MAX_LINE_BYTES, CommitHeader, decode_commit_header
-from s3commit.core.formats.layout import (
-    COMMITS,
-    COMMITS_SUFFIX,
-    JOB_ID,
-    MAGIC_PREFIX,
-    TASKS,
-    JobDirectory,
-)
+from s3commit.core.formats.layout import JOB_ID, MAGIC_PREFIX, TASKS, JobDirectory
+from s3commit.core.job.documents import read_commit_header
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination, Who
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import JobState
 
 KEY_DIGITS = 8
-LONGEST_WHO = 160  # characters
+LONGEST_WHO, LONGEST_WHY = 160, 100  # characters
 _UNDONE = (JobState.ABORTED, JobState.ROLLED_BACK)
 _COLUMNS = {
     "STARTED": "startedAt",
@@ -49,11 +46,9 @@ _COLUMNS = {
 @click.argument("destination", type=DESTINATION)
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Jobs.")
 @click.option("--key", metavar="KEY", help="Only jobs with this idempotency key.")
-@table_option()
+@table_option
 @with_session
-def log(
-    session: Session, *, destination: Destination, limit: int, key: str | None, table: str | None
-) -> None:
+def log(session: Session, *, destination: Destination, limit: int, key: str | None) -> None:
     """Say what happened at a table: its jobs, the latest first, however they ended.
 
     STARTED is UTC; TOOK ends with the outcome. KEY has the first digits of the idempotency key's
@@ -62,8 +57,8 @@ def log(
     the jar deletes the documents of those. Run `s3commit show JOB` for all about one.
     """
     wanted = key and key_digest(key)
-    found = sorted(_begun(session, destination, table).items(), key=_moment, reverse=True)
-    read, rest = partial(_document, session, table, destination), iter(found)
+    found = sorted(_begun(session, destination).items(), key=itemgetter(1), reverse=True)
+    read, rest = partial(_document, session, destination), iter(found)
     jobs: list[dict[str, Any]] = []
     while len(jobs) < limit and (some := list(islice(rest, limit))):
         documents = session.parallel(read, some)
@@ -78,28 +73,20 @@ def log(
         session.out.note("there are earlier ones: raise --limit")
 
 
-def _moment(begun: tuple[str, str]) -> str:
-    return begun[1]
-
-
-def _begun(session: Session, destination: Destination, table: str | None) -> dict[str, str]:
+def _begun(session: Session, destination: Destination) -> dict[str, str]:
     """About when each job at the destination has begun, by its id.
 
     One request for some hundred jobs, and with a table those of `jobs_at`.
     """
     found: dict[str, str] = {}
-    if table:
+    if table := session.named_table():
         ledger = session.ledger(table)
         for state in _UNDONE:
             now = session.clock.now()
             latest, _ = jobs_at(ledger, state, now, destination, LOOKED_AT, latest_first=True)
             here = (record for record in latest if record.destination == destination)
             found |= {record.job_id: record.created_at for record in here}
-    bucket, prefix = destination.bucket, destination.prefix + COMMITS
-    for one in session.store.list(bucket, prefix):
-        job_id = one.key[len(prefix) :].removesuffix(COMMITS_SUFFIX)
-        if one.key == JobDirectory(destination, job_id).commits and JOB_ID.fullmatch(job_id):
-            found[job_id] = one.modified
+    found |= {directory.job_id: put for directory, put in committed_at(session, destination)}
     return found | dict(_job_documents(session, destination))
 
 
@@ -120,21 +107,22 @@ def _job_documents(session: Session, destination: Destination) -> Iterator[tuple
 
 
 def _document(
-    session: Session, table: str | None, destination: Destination, begun: tuple[str, str]
+    session: Session, destination: Destination, begun: tuple[str, str]
 ) -> dict[str, Any] | None:
     """What is said of a job; None if it was deleted since it was listed, as by the jar."""
     job_id, listed = begun
     directory = JobDirectory(destination, job_id)
     try:
-        job = read_job(session, directory, table, None, with_request=False)
+        job = read_job(session, directory, session.named_table(), with_request=False)
     except NotFoundError:
         return None
-    header = _header(session, job) if job.committed else None
+    header = None
+    with suppress(InvalidInputError, NotFoundError):
+        header = read_commit_header(session.store, directory) if job.committed else None
     said, result = job.spec or job.record, job.result
-    began = said.created_at if said and _is_moment(said.created_at) else None
-    ended = result.finished_at if result else job.record.finished_at if job.record else None
-    ended = ended or (header.decided_at if header else None)
-    ended = ended if ended and _is_moment(ended) else None
+    began = _moment(said.created_at if said else None)
+    ended = result.finished_at if result else job.record and job.record.finished_at
+    ended = _moment(ended or (header.decided_at if header else None))
     # Of a job whose documents are past their time the manifest in _commits/ is left.
     state = JobState.COMMITTED.value if header and said is None else job.state
     keyed = said or header
@@ -152,25 +140,16 @@ def _document(
         "who": who and fields(who, *Who.__slots__),
         "by": who and _by(who),
         "error": failure and fields(failure, "code", "message"),
-        "why": failure and one_line(f"{failure.code}: {failure.message}"),
+        "why": failure
+        and shorten(f"{failure.code}: {failure.message}", LONGEST_WHY, placeholder="…"),
     }
 
 
-def _is_moment(text: str) -> bool:
-    """Whether it is a time of a known zone: the decoder takes any text, and here it is reckoned."""
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False
-
-
-def _header(session: Session, job: Job) -> CommitHeader | None:
-    directory = job.directory
-    try:
-        line = session.store.first_bytes(directory.bucket, directory.commits, MAX_LINE_BYTES)
-        return decode_commit_header(line)
-    except (InvalidInputError, NotFoundError):
-        return None
+def _moment(text: str | None) -> str | None:
+    """The time, if its zone is known: the decoder takes any text, and here it is reckoned."""
+    with suppress(ValueError):
+        return text if text and datetime.fromisoformat(text).tzinfo else None
+    return None
 
 
 def _by(who: Who) -> str:
@@ -178,4 +157,5 @@ def _by(who: Who) -> str:
     number = who.application_id and f"({who.application_id})"
     application = " ".join(filter(None, (who.application, number)))
     place = "@".join(filter(None, (who.user, who.host)))
-    return one_line(", ".join(filter(None, (application, place, who.airflow))), LONGEST_WHO)
+    said = ", ".join(filter(None, (application, place, who.airflow)))
+    return shorten(said, LONGEST_WHO, placeholder="…")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from os.path import commonprefix
 from typing import Any
 
@@ -10,14 +11,9 @@ import click
 from s3commit.cli.options import DESTINATION, JOB, with_session
 from s3commit.cli.render import fields
 from s3commit.cli.session import Session
-from s3commit.core.formats.documents import (
-    MAX_LINE_BYTES,
-    CommitHeader,
-    CommittedFile,
-    decode_commit_header,
-)
-from s3commit.core.formats.layout import COMMITS, COMMITS_SUFFIX, JobDirectory
-from s3commit.core.job.documents import read_commit_manifest
+from s3commit.core.formats.documents import CommitHeader, CommittedFile
+from s3commit.core.formats.layout import COMMITS, COMMITS_SUFFIX, JOB_ID, JobDirectory
+from s3commit.core.job.documents import read_commit_header, read_commit_manifest
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination
@@ -46,11 +42,22 @@ def ls(session: Session, *, destination: Destination, job: JobDirectory | str | 
     if job is None:
         _list_jobs(session, destination)
     else:
-        _list_files(session, destination, job if isinstance(job, str) else job.job_id)
+        job_id = job if isinstance(job, str) else job.job_id
+        _list_files(session, JobDirectory(destination, job_id))
 
 
 def _list_jobs(session: Session, destination: Destination) -> None:
-    jobs = _committed_jobs(session, destination)
+    def read(directory: JobDirectory) -> CommitHeader:
+        try:
+            return read_commit_header(session.store, directory)
+        except InvalidInputError as error:
+            line = f"s3://{directory.bucket}/{directory.commits}: {error.message}"
+            raise InvalidInputError(line, code=error.code) from error
+
+    found = session.parallel(
+        read, [directory for directory, _ in committed_at(session, destination)]
+    )
+    jobs = sorted(found, key=lambda job: (job.decided_at, job.job_id))
     document = {"destination": destination.uri, "jobs": list(map(_job_document, jobs))}
     session.out.table(document, "jobs", _JOBS)
     files, total = sum(job.files for job in jobs), sum(job.bytes for job in jobs)
@@ -58,17 +65,25 @@ def _list_jobs(session: Session, destination: Destination) -> None:
     session.out.note(f"{many(len(jobs), 'committed job')} at {destination.uri}{each}")
 
 
-def _list_files(session: Session, destination: Destination, job_id: str) -> None:
-    header, files = _committed_files(session, destination, job_id)
-    gone = _gone(session, destination, files)
+def _list_files(session: Session, directory: JobDirectory) -> None:
+    job_id, place = directory.job_id, directory.destination
+    try:
+        header, files = read_commit_manifest(session.store, directory)
+    except NotFoundError as error:
+        if error.code != NotFoundError.code:
+            raise
+        raise NotFoundError(
+            f"job {job_id} is not committed at {place.uri}: there is no"
+            f" s3://{directory.bucket}/{directory.commits}",
+            code="NOT_COMMITTED",
+        ) from error
+    gone = _gone(session, place, files)
     prefix = header.destination.split("/", 3)[-1]
     documents = [
         {
-            "key": file.key,
+            **fields(file, "key", "rows", "etag"),
             "path": file.key.removeprefix(prefix),
             "bytes": file.length,
-            "rows": file.rows,
-            "etag": file.etag,
             "gone": file.key in gone,
         }
         for file in files
@@ -87,44 +102,13 @@ def _job_document(job: CommitHeader) -> dict[str, Any]:
     return {**members, "fileCount": job.files}
 
 
-def _committed_jobs(session: Session, destination: Destination) -> list[CommitHeader]:
-    """The header of every committed job, in the order of their decisions.
-
-    One request a job. Raises `InvalidInputError` for a manifest that can not be read.
-    """
-    bucket, prefix = destination.bucket, destination.prefix + COMMITS
-
-    def read(key: str) -> CommitHeader:
-        try:
-            return decode_commit_header(session.store.first_bytes(bucket, key, MAX_LINE_BYTES))
-        except InvalidInputError as error:
-            line = f"s3://{bucket}/{key}: {error.message}"
-            raise InvalidInputError(line, code=error.code) from error
-
-    keys = [
-        found.key
-        for found in session.store.list(bucket, prefix)
-        if found.key.endswith(COMMITS_SUFFIX) and "/" not in found.key[len(prefix) :]
-    ]
-    headers = session.parallel(read, keys)
-    return sorted(headers, key=lambda header: (header.decided_at, header.job_id))
-
-
-def _committed_files(
-    session: Session, destination: Destination, job_id: str
-) -> tuple[CommitHeader, list[CommittedFile]]:
-    """A committed job's files, all of them. Raises `NotFoundError` (``NOT_COMMITTED``)."""
-    directory = JobDirectory(destination, job_id)
-    try:
-        return read_commit_manifest(session.store, directory)
-    except NotFoundError as error:
-        if error.code != NotFoundError.code:
-            raise
-        raise NotFoundError(
-            f"job {job_id} is not committed at {destination.uri}: there is no"
-            f" s3://{directory.bucket}/{directory.commits}",
-            code="NOT_COMMITTED",
-        ) from error
+def committed_at(session: Session, destination: Destination) -> Iterator[tuple[JobDirectory, str]]:
+    """Each committed job, and when its manifest was put. One request for 1,000 jobs."""
+    for one in session.store.list(destination.bucket, destination.prefix + COMMITS):
+        job_id = one.key.rpartition("/")[2].removesuffix(COMMITS_SUFFIX)
+        directory = JobDirectory(destination, job_id)
+        if one.key == directory.commits and JOB_ID.fullmatch(job_id):
+            yield directory, one.modified
 
 
 def _gone(session: Session, destination: Destination, files: list[CommittedFile]) -> set[str]:

@@ -7,19 +7,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
 from s3commit.aws import env
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
-from s3commit.core.formats.layout import parse_directory as directory_of_key
 from s3commit.core.model.errors import InvalidInputError
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_BEGINNING = re.compile(r"[0-9a-f][0-9a-f-]{3,34}", re.ASCII)  # of a job id
 _AGE = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
 
 
@@ -45,23 +42,14 @@ def parse_job(text: str) -> JobDirectory | str:
     """
     if "://" not in text:
         return check_job_id(text)
-    scheme, _, rest = text.partition("://")
-    bucket, _, key = rest.partition("/")
-    try:
-        directory = directory_of_key(bucket, f"{key}/")
-    except InvalidInputError:
+    place, magic, below = text.partition(f"/{MAGIC_PREFIX}")
+    if not magic:
         raise InvalidInputError(
             f"{text!r} is no job directory: it has no {MAGIC_PREFIX}<job id>/; a job at a"
             " destination is named by: JOB_ID --destination s3://bucket/prefix/",
             code="BAD_PATH",
-        ) from None
-    destination = parse_destination(f"{scheme}://{bucket}/{directory.destination.prefix}")
-    return JobDirectory(destination, directory.job_id)
-
-
-def parse_job_or_beginning(text: str) -> JobDirectory | str:
-    """As `parse_job`, or the first digits of a job id. Raises `InvalidInputError`."""
-    return text if _BEGINNING.fullmatch(text) else parse_job(text)
+        )
+    return JobDirectory(parse_destination(place), check_job_id(below.partition("/")[0]))
 
 
 def parse_age(text: str) -> int:
@@ -73,7 +61,6 @@ def parse_age(text: str) -> int:
 
 
 JOB: Parsed[JobDirectory | str] = Parsed("job", parse_job)
-JOB_OR_BEGINNING: Parsed[JobDirectory | str] = Parsed("job", parse_job_or_beginning)
 DESTINATION = Parsed("destination", parse_destination)
 
 
@@ -83,100 +70,52 @@ def age_option(*names: str, default: str | None = None, about: str) -> Callable[
     return click.option(*names, type=age, default=default, show_default=True, help=about)
 
 
-def _choose_name(ctx: click.Context, _parameter: click.Parameter, name: str | None) -> None:
-    ctx.ensure_object(Session).name = name
+def _keep(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    ctx.ensure_object(Session).typed[str(parameter.name)] = value
 
 
 name_option = click.option(
     "--name",
     metavar="NAME",
-    is_eager=True,
     expose_value=False,
-    callback=_choose_name,
+    callback=_keep,
     help="The deployment's parameter name, if it has one.",
 )
-
-LookUp = Callable[[Session, dict[str, Any]], str | None]
-
-
-def of_deployment(session: Session, _given: dict[str, Any]) -> str | None:
-    """The table of a verb that does nothing without it."""
-    return session.table()
-
-
-def of_job(session: Session, given: dict[str, Any]) -> str | None:
-    """The table of a verb that finds a job in it, or has the job's place and does without."""
-    job, destination = given["job"], given.get("destination")
-    if isinstance(job, str):
-        if destination is None:
-            return session.table(", or the job's place with --destination")
-        job = JobDirectory(destination, job)
-    return session.table_of(job)
+_table_option = click.option(
+    "--table",
+    metavar="NAME",
+    expose_value=False,
+    callback=_keep,
+    help=f"The ledger's table, the stack's output TableName; '' for none; else {env.TABLE}.",
+)
 
 
-def table_option(look_up: LookUp | None = None) -> Callable[[F], F]:
-    """The ledger's table, by its own name, or by the deployment's, whose stack is asked then.
-
-    What is typed wins over the environment, and so does the deployment that is named. If neither
-    says a table, ``look_up`` asks the stack of the deployment without a name. The environment's
-    state machine is that of the environment's table: beside any other it is another deployment's.
-    """
-
-    def choose(ctx: click.Context, _parameter: click.Parameter, table: str | None) -> str | None:
-        session = ctx.ensure_object(Session)
-        if ctx.resilient_parsing:  # a shell completes the line
-            return table
-        if session.name and ctx.get_parameter_source("table") is ParameterSource.ENVIRONMENT:
-            table = None
-        session.by_stack = table is None
-        if table is None and session.name:
-            return session.table()
-        return look_up(session, ctx.params) if table is None and look_up else table
-
-    table = click.option(
-        "--table",
-        envvar=env.TABLE,
-        show_envvar=True,
-        metavar="NAME",
-        callback=choose,
-        help="The ledger's table, the stack's output TableName; '' for none.",
-    )
-    return lambda function: name_option(table(function))
+def table_option(function: F) -> F:
+    """What may say the ledger's table, for `Session.table`: its name, or the deployment's."""
+    return name_option(_table_option(function))
 
 
-def _choose_machine(ctx: click.Context, _parameter: click.Parameter, arn: str | None) -> str | None:
-    if ctx.get_parameter_source("machine") is not ParameterSource.ENVIRONMENT:
-        return arn
-    session = ctx.ensure_object(Session)
-    if not session.by_stack and ctx.get_parameter_source("table") is ParameterSource.ENVIRONMENT:
-        session.machine_beside = arn
-    return None
-
-
-state_machine_option = click.option(  # below `table_option`
+state_machine_option = click.option(
     "--state-machine",
     "machine",
-    envvar=env.STATE_MACHINE,
-    show_envvar=True,
     metavar="ARN",
-    callback=_choose_machine,
-    help="The stack's output StateMachineArn, where neither ledger nor stack says it.",
+    help="The stack's output StateMachineArn, where neither ledger, stack nor"
+    f" {env.STATE_MACHINE} says it.",
 )
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Check everything, print what would be done, and stop."
 )
 
 
-def job_options(kind: Parsed[JobDirectory | str] = JOB) -> Callable[[F], F]:
-    """What names a job, for `s3commit.cli.job.read_job`: JOB, ``--table``, ``--destination``."""
+def job_options(function: F) -> F:
+    """What names a job, for `s3commit.cli.job.read_job`: JOB, its table or its destination."""
     destination = click.option(
         "--destination",
         type=DESTINATION,
         metavar="URI",
         help="The job's destination, if JOB is an id and no table is known.",
     )
-    argument = click.argument("job", type=kind)
-    return lambda function: argument(table_option(of_job)(destination(function)))
+    return click.argument("job", type=JOB)(table_option(destination(function)))
 
 
 def with_session(function: Callable[..., None]) -> Callable[..., None]:

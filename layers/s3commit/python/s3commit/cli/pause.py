@@ -24,7 +24,7 @@ def pause(session: Session) -> None:
     SweepsMissing rings until `s3commit resume`. Needs cloudformation:DescribeStacks,
     lambda:UpdateEventSourceMapping and events:DisableRule.
     """
-    session.out.facts(switch(session.deployment(), on=False))
+    session.out.facts(switch(session.deployment, on=False))
 
 
 @click.command()
@@ -36,7 +36,7 @@ def resume(session: Session) -> None:
     After more than four days the next sweep finds the jobs whose messages are gone, at destinations
     that the ledger knows. Needs the rights of `s3commit pause`, with events:EnableRule.
     """
-    session.out.facts(switch(session.deployment(), on=True))
+    session.out.facts(switch(session.deployment, on=True))
 
 
 def switch(around: Surroundings, *, on: bool) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def switch(around: Surroundings, *, on: bool) -> dict[str, Any]:
     One that fails stops no other. Raises `NotFoundError` if the stack is not there, or is too old
     to say what that is, and `S3CommitError` (``HALF_DONE``).
     """
-    stack, outputs = around.stack(env.PIPELINE_STACK), around.pipeline or {}
+    stack, outputs = around.stack(env.PIPELINE_STACK), around.pipeline
     if env.SWEEP_RULE_OUTPUT not in outputs:
         raise NotFoundError(
             f"no stack {stack} in {around.region} says what calls its functions: name another one"
@@ -56,29 +56,22 @@ def switch(around: Surroundings, *, on: bool) -> dict[str, Any]:
         (output, "lambda", "update_event_source_mapping", {"UUID": outputs[output], "Enabled": on})
         for output in env.MAPPING_OUTPUTS.values()
     ]
-    rule = env.SWEEP_RULE_OUTPUT
-    name = {"Name": outputs[rule]}
-    calls.append((rule, "events", "enable_rule" if on else "disable_rule", name))
+    name = {"Name": outputs[env.SWEEP_RULE_OUTPUT]}
+    switching = "enable_rule" if on else "disable_rule"
+    calls.append((env.SWEEP_RULE_OUTPUT, "events", switching, name))
     failed: dict[str, S3CommitError] = {}
     for output, service, operation, parameters in calls:
         try:
             around.ask(doing, service, operation, **parameters)
         except S3CommitError as error:
             failed[output] = error
-    _raise(failed, [output for output, *_ in calls if output not in failed], on=on)
+    if len(failed) == len(calls):
+        raise next(iter(failed.values()))
+    if failed:  # not as an error that says that nothing was changed
+        done = ", ".join(output for output, *_ in calls if output not in failed)
+        raise S3CommitError(
+            f"{next(iter(failed.values())).message}; switched {'on' if on else 'off'} are {done},"
+            f" not {', '.join(failed)}: repeat the command",
+            code="HALF_DONE",
+        )
     return {"deployment": stack, "state": "working" if on else "paused"}
-
-
-def _raise(failed: dict[str, S3CommitError], done: list[str], *, on: bool) -> None:
-    """Raise what failed; where something was switched, not as an error that says nothing was."""
-    error = next(iter(failed.values()), None)
-    if error is None:
-        return
-    if not done:
-        raise error
-    state = "on" if on else "off"
-    raise S3CommitError(
-        f"{error.message}; switched {state} are {', '.join(done)}, not {', '.join(failed)}: repeat"
-        " the command",
-        code="HALF_DONE",
-    ) from error

@@ -89,12 +89,12 @@ class Failure(click.ClickException):
 
 def age(seconds: float) -> str:
     """The two largest units: ``2d 3h``, ``5m 10s``, ``0s``."""
-    left, found = max(0, int(seconds)), []
+    left, found = max(0, int(seconds)), list[tuple[int, str]]()
     for unit, length in _UNITS:
-        found.append((left // length, unit))
-        left %= length
-    first = next((at for at, (count, _) in enumerate(found) if count), len(found))
-    return " ".join(f"{count}{unit}" for count, unit in found[first : first + 2] if count) or "0s"
+        count, left = divmod(left, length)
+        if count or found:
+            found.append((count, unit))
+    return " ".join(f"{count}{unit}" for count, unit in found[:2] if count) or "0s"
 
 
 def moment(text: str) -> str:
@@ -114,12 +114,6 @@ def printable(text: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
-
-
-def one_line(text: str, longest: int = 100) -> str:
-    """The text on one line, cut with an ellipsis: what others wrote may be long."""
-    line = " ".join(text.split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def some(names: Iterable[str], shown: int = 3) -> str:

@@ -9,7 +9,6 @@ import click
 from s3commit.cli import s3a
 from s3commit.cli.options import Parsed, age_option, with_session
 from s3commit.cli.render import Failure, age
-from s3commit.cli.s3a import S3AJob
 from s3commit.cli.session import Session
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
@@ -51,22 +50,22 @@ def rescue(
     found = s3a.find_jobs(session, destination, root)
     if root and not found:
         raise NotFoundError(f"no S3A job is at s3://{destination.bucket}/{root}", code="NO_JOB")
-    for job in found:
-        s3a.examine(session, job)
     if acts:
         _refuse(found[0], shown=abort, partial=partial, older_than=older_than)
+        session.begun = True
         (s3a.complete if commit else s3a.abort)(session, found[0])
+        found = s3a.find_jobs(session, destination, root) or found
     documents = [_document(job) for job in found]
     if root and not session.out.json:
         session.out.table(documents[0], "uploads", _UPLOADS)
     else:
         session.out.table({"destination": destination.uri, "jobs": documents}, "jobs", _JOBS)
     _sum_up(session, destination, found, root)
-    if commit and (left := len(found[0].files) - found[0].counts[s3a.VISIBLE]):
+    if commit and (left := sum(found[0].counts[one] for one in (s3a.OPEN, s3a.TAKEN, s3a.GONE))):
         raise Failure(f"{many(left, 'file')} of the job did not become visible", 3)
 
 
-def _refuse(job: S3AJob, *, shown: str | None, partial: bool, older_than: int) -> None:
+def _refuse(job: s3a.S3AJob, *, shown: str | None, partial: bool, older_than: int) -> None:
     if job.quiet < older_than:
         raise JobRefusedError(
             f"the job was active {age(job.quiet)} ago; be sure that its driver is dead, then wait"
@@ -75,8 +74,8 @@ def _refuse(job: S3AJob, *, shown: str | None, partial: bool, older_than: int) -
         )
     if shown is not None:
         if shown != job.shown:
-            again = f"look again: s3commit rescue {job.typed}"
-            raise JobRefusedError(f"other uploads are open than were shown; {again}", code="SHOWN")
+            line = f"other uploads are open than were shown; look again: {job.command}"
+            raise JobRefusedError(line, code="SHOWN")
     elif job.problems:
         raise JobRefusedError(job.problems[0], code="CANNOT_COMMIT")
     elif job.doubts and not partial:
@@ -84,21 +83,22 @@ def _refuse(job: S3AJob, *, shown: str | None, partial: bool, older_than: int) -
         raise JobRefusedError(f"{doubts}; to commit the rest, add --partial", code="INCOMPLETE")
 
 
-def _document(job: S3AJob) -> dict[str, Any]:
-    named = [(*upload, file.length, state) for upload, (file, state) in job.files.items()]
-    rows = sorted([*named, *((*upload, None, s3a.UNFINISHED) for upload in job.unfinished)])
-    members = "key", "uploadId", "bytes", "state"
+def _document(job: s3a.S3AJob) -> dict[str, Any]:
+    uploads = [
+        {"key": key, "uploadId": upload_id, "bytes": file and file.length, "state": state}
+        for (key, upload_id), (file, state) in sorted(job.uploads.items())
+    ]
     return {
         "jobId": job.job_id,
         "directory": job.uri,
         "quietSeconds": job.quiet,
         "tasks": len(job.manifests),
         "missingTasks": job.missing_tasks,
-        "bytes": sum(file.length for file, _ in job.files.values()),
+        "bytes": sum(file.length for file, _ in job.uploads.values() if file),
         **{state: job.counts[state] for state in s3a.STATES},
         "problems": job.problems,
         "shown": job.shown,
-        "uploads": [dict(zip(members, row, strict=True)) for row in rows],
+        "uploads": uploads,
     }
 
 
@@ -112,16 +112,16 @@ _JOBS = {
 }
 
 
-def _sum_up(session: Session, destination: Destination, found: list[S3AJob], root: str) -> None:
+def _sum_up(session: Session, destination: Destination, found: list[s3a.S3AJob], root: str) -> None:
     for job in found:
         for text in (*job.problems, *job.doubts):
             session.out.note(f"{job.job_id}: {text}")
     if not found:
         session.out.note(f"no S3A job is left behind at {destination.uri}")
     elif not root:
-        session.out.note(f"see the uploads of a job: s3commit rescue {found[0].typed}")
+        session.out.note(f"see the uploads of a job: {found[0].command}")
     elif uploads := found[0].still_open:
-        command, count = f"s3commit rescue {found[0].typed}", many(len(uploads), "upload")
+        command, count = found[0].command, many(len(uploads), "upload")
         if not found[0].problems and found[0].counts[s3a.OPEN]:
             session.out.note(f"to complete its files: {command} --commit")
         session.out.note(f"to abort its {count}: {command} --abort {found[0].shown}")

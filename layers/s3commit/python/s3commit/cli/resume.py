@@ -15,9 +15,7 @@ from s3commit.cli.session import Session
 from s3commit.core.job.record import start_execution
 
 
-def resume(
-    session: Session, job: Job, table: str | None, machine: str | None, *, dry_run: bool
-) -> str:
+def resume(session: Session, job: Job, machine: str | None, *, dry_run: bool) -> str:
     """Start another execution of a job that was requested and has no result, and print it.
 
     Returns why none was started, in a line: an execution runs, or was started a moment ago, or
@@ -28,19 +26,16 @@ def resume(
     see = f"see: s3commit show {job.name}"
     if last is not None and last.is_running:
         return f"{before}, and its execution is {last.status}: it decides; {see}"
-    machine = machine or machine_of(job.execution) or session.machine(table)
+    machine = machine or machine_of(job.execution) or session.machine(job.table)
     if machine is None:
         return (
             f"{before}, and decides; {see}. If no execution works on it, start one: name the state"
             f" machine with --state-machine or {env.STATE_MACHINE}, or the deployment with --name"
         )
-    stopped = (
-        ", ".join([last.status, *([last.failure.code] if last.failure else [])]) if last else ""
-    )
-    what = (
-        f"an execution of job {job.job_id}, which continues its {job.requested}"
-        f" ({f'the last one is {stopped}' if stopped else 'the first that is known'})"
-    )
+    failed = last.failure if last else None
+    code = f", {failed.code}" if failed else ""
+    one = f"the last one is {last.status}{code}" if last else "the first that is known"
+    what = f"an execution of job {job.job_id}, which continues its {job.requested} ({one})"
     if dry_run:
         report(session, job, f"would start {what}", action=job.requested, dryRun=True)
         return ""
@@ -48,15 +43,9 @@ def resume(
     if started is None:
         return f"{before}, and an execution was started for it a moment ago; {see}"
     report(session, job, f"started {what}: {started}", action=job.requested, started=started)
-    if last is not None and last.failure is not None:
+    if failed:
         session.out.note(f"unless the cause was removed it fails again; {see}")
     return ""
-
-
-def report_request(session: Session, job: Job, of: str, *, dry_run: bool, **facts: Any) -> None:
-    """Print that the job's end was requested, or would be: ``of`` says which, and of what."""
-    line = f"would request the {of}" if dry_run else f"requested the {of}"
-    report(session, job, line, written=not dry_run, dryRun=dry_run, **facts)
 
 
 def report(session: Session, job: Job, line: str, **facts: Any) -> None:
@@ -64,7 +53,7 @@ def report(session: Session, job: Job, line: str, **facts: Any) -> None:
     document = {
         "jobId": job.job_id,
         "state": job.state,
-        "request": job.request_uri,
+        "request": f"s3://{job.directory.bucket}/{job.directory.request}",
         "written": False,
         "dryRun": False,
         "started": None,

@@ -7,21 +7,23 @@ task that is done, a ``.pending`` file has one file of a task that is not. Sourc
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from s3commit.cli.render import epoch_of
 from s3commit.cli.session import Session
-from s3commit.core.formats.codec import Codec, Form, each, text
+from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import (
     JOB_ID,
+    MAGIC_PREFIX,
+    PENDINGSET_SUFFIX,
     UNSPEAKABLE,
     bad_element,
     directories_above,
@@ -32,6 +34,7 @@ from s3commit.core.formats.layout import (
 from s3commit.core.formats.manifest import (
     MAX_MANIFEST_BYTES,
     MAX_MANIFEST_VALUES,
+    SMALL_MANIFEST_BYTES,
     expected_etag,
 )
 from s3commit.core.formats.strict_json import parse
@@ -39,18 +42,15 @@ from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
     PreconditionError,
-    S3CommitError,
-    UnchangedError,
     UploadGoneError,
 )
-from s3commit.core.model.fields import Several, Text
-from s3commit.core.model.job import MAX_ETAG, MAX_FILES, MAX_PARTS, Destination, PendingFile
+from s3commit.core.model.job import Destination, PendingFile, PendingSet
 from s3commit.core.ports.objects import ListedObject
 
+MAGIC = "__magic"
 # From Hadoop 3.4 on a job has a directory of its own; before, all of a destination share one.
-MAGIC, OWN, SHARED = "__magic", "__magic_job-", "__magic/job-"
+_ROOT = re.compile(r"(?:__magic_job-|__magic/job-)([^/]*)/")
 OURS = ("job.json", "request.json", "result.json")  # a job with one of these is the pipeline's
-SMALL = 512 * 1024  # bytes; larger documents are read one at a time
 OPEN, VISIBLE, TAKEN, GONE, UNFINISHED = STATES = "open", "visible", "taken", "gone", "unfinished"
 
 _TASK = re.compile(r"(?:task|attempt)_\d+_\d+_[a-z]_(\d{1,18})")
@@ -59,47 +59,28 @@ _WRITE = re.compile(rf"-({JOB_ID.pattern})[-.]c\d+\.[^/]*\Z")
 
 Upload = tuple[str, str]  # key and upload id
 
-
-@dataclass(frozen=True, slots=True)
-class _Set:
-    """A pendingset; a pending file, which is one of its members, has no ``commits``."""
-
-    job_id: str = ""
-    commits: tuple[PendingFile, ...] | None = None
-
-
-_ETAG = text(Text(MAX_ETAG, least=1))
-_ETAGS = each(  # texts, or from Hadoop 3.5 on objects
-    Form(lambda part: _ETAG.read(part.get("etag") if isinstance(part, dict) else part)),
-    Several(MAX_PARTS, least=1),
-)
-_FILE = Codec(PendingFile, "manifest", forms={"etags": _ETAGS})
-_SET = Codec(
-    _Set,
-    "manifest",
-    forms={"commits": each(Form(_FILE.member), Several(MAX_FILES))},
-)
+_SET, _FILE = Codec(PendingSet, "manifest"), Codec(PendingFile, "manifest")
 
 
 @dataclass
 class S3AJob:
     """A job: its documents, and its uploads with their states; ``problems`` forbid a commit.
 
-    ``quiet`` is how many seconds ago S3 saw the last sign of life.
+    An upload that no manifest names has no file. ``quiet`` is how many seconds ago S3 saw the last
+    sign of life.
     """
 
     destination: Destination
     root: str
     documents: list[ListedObject]
-    files: dict[Upload, tuple[PendingFile, str]] = field(default_factory=dict)
-    unfinished: list[Upload] = field(default_factory=list)
+    uploads: dict[Upload, tuple[PendingFile | None, str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     quiet: int = 0
 
     @property
     def job_id(self) -> str:
         """The job's id."""
-        return self.root[len(self.destination.prefix) :].removeprefix(SHARED).removeprefix(OWN)[:-1]
+        return _ROOT.sub(r"\1", self.root[len(self.destination.prefix) :])
 
     @property
     def uri(self) -> str:
@@ -107,14 +88,14 @@ class S3AJob:
         return f"s3://{self.destination.bucket}/{self.root}"
 
     @property
-    def typed(self) -> str:
-        """The URI as a shell takes it: others choose the names in it, and people copy commands."""
-        return shlex.quote(self.uri)
+    def command(self) -> str:
+        """What looks at it, as a shell takes it: others choose the names in the URI."""
+        return f"s3commit rescue {shlex.quote(self.uri)}"
 
     @property
     def manifests(self) -> list[str]:
         """The keys of the pendingsets, one for each task that is done."""
-        return [one.key for one in self.documents if one.key.endswith(".pendingset")]
+        return [one.key for one in self.documents if one.key.endswith(PENDINGSET_SUFFIX)]
 
     @property
     def missing_tasks(self) -> int:
@@ -125,14 +106,13 @@ class S3AJob:
     @property
     def counts(self) -> Counter[str]:
         """How many uploads are in which state."""
-        counts = Counter(state for _, state in self.files.values())
-        return counts + Counter({UNFINISHED: len(self.unfinished)})
+        return Counter(state for _, state in self.uploads.values())
 
     @property
     def still_open(self) -> list[Upload]:
         """What an abort aborts."""
-        named = [upload for upload, (_, state) in self.files.items() if state == OPEN]
-        return sorted({*named, *self.unfinished})
+        found = self.uploads.items()
+        return sorted(upload for upload, (_, state) in found if state in {OPEN, UNFINISHED})
 
     @property
     def shown(self) -> str:
@@ -144,7 +124,7 @@ class S3AJob:
         """What a person has to decide on before a commit."""
         doubts = {
             "tasks without a manifest": self.missing_tasks,
-            "open uploads that no manifest names": len(self.unfinished),
+            "open uploads that no manifest names": self.counts[UNFINISHED],
             "uploads gone, and their data": self.counts[GONE],
         }
         return [f"{count} {text}" for text, count in doubts.items() if count]
@@ -161,154 +141,130 @@ def parse_target(text: str) -> tuple[Destination, str]:
 
 
 def find_jobs(session: Session, destination: Destination, root: str = "") -> list[S3AJob]:
-    """The S3A jobs with documents at the destination, or the one in ``root``. One listing."""
+    """The S3A jobs with documents at the destination, or the one in ``root``, by a look at all."""
     listing = session.store.list(destination.bucket, root or destination.prefix + MAGIC)
-    wanted = (one for one in listing if one.key.endswith((".pendingset", ".pending", *OURS)))
+    wanted = (one for one in listing if one.key.endswith((PENDINGSET_SUFFIX, ".pending", *OURS)))
     jobs = []
     for place, objects in itertools.groupby(wanted, lambda one: _root(destination, one.key)):
         documents = list(objects)
         if place and not any(one.key in {place + name for name in OURS} for one in documents):
             jobs.append(S3AJob(destination, place, documents))
+    for job in jobs:
+        _examine(session, job)
     return jobs
 
 
-def examine(session: Session, job: S3AJob) -> None:
+def _examine(session: Session, job: S3AJob) -> None:
     """Read the job's documents, list the destination's open uploads, and HEAD each file."""
-    bucket = job.destination.bucket
-
-    @functools.cache
-    def exists(directory: str) -> bool:
-        return next(iter(session.store.list(bucket, directory)), None) is not None
-
-    def is_anothers(key: str) -> bool:  # a job's that has a directory at or above the file (I5)
-        owner = owner_of(key)
-        named = owner is not None and owner != job.job_id
-        return named and any(exists(f"{above}{OWN}{owner}/") for above in directories_above(key))
-
-    read = _read_all(session, job)
-    foreign = {one.key for _, one in read if is_anothers(one.key)}
-    job.problems += [f"{key} has the name of another job's file" for key in sorted(foreign)]
-    read = [(document, one) for document, one in read if one.key not in foreign]
-    manifests = set(job.manifests)
-    files = {(one.key, one.upload_id): one for key, one in read if key in manifests}
+    bucket, read = job.destination.bucket, _read_all(session, job)
     known = {(one.key, one.upload_id) for _, one in read}
-    writes = {_WRITE.findall(key)[0] for key, _ in known if _WRITE.search(key)}
-    still_open, moments = set(), [one.modified for one in job.documents if one.modified]
-    for upload in session.store.list_uploads(bucket, job.destination.prefix):
-        where = upload.key, upload.upload_id
-        if where in known or writes.intersection(_WRITE.findall(upload.key)):
-            still_open.add(where)
-            moments.append(upload.initiated)
-            if upload.composite and where in files:
-                job.problems.append(f"{upload.key} has checksums of its parts, its manifest none")
-    job.unfinished = sorted(still_open - files.keys())
+    done = (one for document, one in read if document.endswith(PENDINGSET_SUFFIX))
+    files = {(one.key, one.upload_id): one for one in done}
+    writes = {found[0] for key, _ in known if (found := _WRITE.findall(key))}
+    still_open = {
+        (one.key, one.upload_id): one
+        for one in session.store.list_uploads(bucket, job.destination.prefix)
+        if (one.key, one.upload_id) in known or writes.intersection(_WRITE.findall(one.key))
+    }
+    moments = [one.modified for one in job.documents if one.modified]
+    moments += [one.initiated for one in still_open.values()]
     job.quiet = int(session.epoch() - max(map(epoch_of, moments), default=0))
 
-    def look(upload: Upload) -> tuple[Upload, str]:
-        return upload, state_of(session, files[upload], is_open=upload in still_open)
+    def look(upload: Upload) -> tuple[Upload, tuple[PendingFile, str]]:
+        file, facts = files[upload], session.store.head(bucket, upload[0])
+        if facts is None:
+            return upload, (file, OPEN if upload in still_open else GONE)
+        same = facts.length == file.length and (facts.opaque or facts.etag == expected_etag(file))
+        return upload, (file, VISIBLE if same and upload not in still_open else TAKEN)
 
-    job.files = {one: (files[one], state) for one, state in session.parallel(look, files)}
+    job.uploads |= session.parallel(look, files)
+    job.uploads |= dict.fromkeys(still_open.keys() - files, (None, UNFINISHED))
+    for key in (one.key for where, one in still_open.items() if one.composite and where in files):
+        job.problems.append(f"{key} has checksums of its parts, its manifest none")
     if len({key for key, _ in files}) < len(files):
         job.problems.append("two manifests name the same file")
     if job.counts[TAKEN]:
         job.problems.append(f"other objects are visible at {job.counts[TAKEN]} of its keys")
-    if len({key.rpartition("/")[0] for key in manifests}) > 1:
+    if len({key.rpartition("/")[0] for key in job.manifests}) > 1:
         job.problems.append("two attempts of its application left manifests")
-
-
-def state_of(session: Session, file: PendingFile, *, is_open: bool) -> str:
-    """What has become of the upload. One HEAD."""
-    facts = session.store.head(file.bucket, file.key)
-    if facts is None:
-        return OPEN if is_open else GONE
-    same = facts.length == file.length and (facts.opaque or facts.etag == expected_etag(file))
-    return VISIBLE if same and not is_open else TAKEN
 
 
 def complete(session: Session, job: S3AJob) -> None:
     """Complete the open uploads that manifests name; what is visible stays as it is."""
 
-    def finish(file: PendingFile) -> tuple[PendingFile, str]:
+    def finish(file: PendingFile) -> None:
         where = file.bucket, file.key, file.upload_id, file.etags
-        try:
+        # The next look says what became of it, also where the answer of a completion was lost.
+        with suppress(PreconditionError, UploadGoneError, JobRefusedError):
             session.store.complete_upload(*where, length=file.length, if_absent=True)
-        except (PreconditionError, UploadGoneError, JobRefusedError) as error:
-            # An earlier completion whose answer was lost also ends as "gone".
-            is_open = not isinstance(error, UploadGoneError)
-            return file, state_of(session, file, is_open=is_open)
-        return file, VISIBLE
 
-    files = [file for file, state in job.files.values() if state == OPEN]
-    for file, state in _change(session, job, finish, files):
-        job.files[file.key, file.upload_id] = file, state
+    files = [file for file, state in job.uploads.values() if file and state == OPEN]
+    list(session.parallel(finish, files))
 
 
 def abort(session: Session, job: S3AJob) -> None:
     """Abort the uploads that are open, and nothing else."""
-    bucket, uploads = job.destination.bucket, job.still_open
-    for _ in _change(session, job, lambda one: session.store.abort_upload(bucket, *one), uploads):
-        pass
-    job.unfinished = []
-    job.files |= {one: (job.files[one][0], GONE) for one in uploads if one in job.files}
-
-
-def _change(
-    session: Session, job: S3AJob, change: Callable[[Any], Any], items: Iterable[Any]
-) -> Iterator[Any]:
-    """Apply ``change`` to each; what stops it is no error that says that nothing was changed."""
-    try:
-        yield from session.parallel(change, items)
-    except UnchangedError as error:
-        raise S3CommitError(
-            f"{error.message}; that stopped the command, and what it had done by then stands: look"
-            f" again with s3commit rescue {job.typed}",
-            code="HALF_DONE",
-        ) from error
+    bucket = job.destination.bucket
+    list(session.parallel(lambda one: session.store.abort_upload(bucket, *one), job.still_open))
 
 
 def _read_all(session: Session, job: S3AJob) -> list[tuple[str, PendingFile]]:
-    """What the documents name, with the document's key; one that is no good is a problem."""
+    """What the documents name, with the document's key; one that is no good is a problem.
+
+    Large ones are read one at a time.
+    """
 
     def read(document: ListedObject) -> list[tuple[str, PendingFile]]:
-        key = document.key
+        bucket, key = job.destination.bucket, document.key
         try:
-            body = session.store.get(job.destination.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
-            return [(key, one) for one in _read_uploads(body, job.destination, job.job_id)]
+            body = session.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
+            return [(key, file) for file in _decode(session, job, key, body)]
         except InvalidInputError as error:
             job.problems.append(f"{key}: {error.message} [{error.code}]")
             return []
 
-    small = [one for one in job.documents if one.length <= SMALL]
-    large = (one for one in job.documents if one.length > SMALL)
-    found = itertools.chain(session.parallel(read, small), map(read, large))
-    return list(itertools.chain.from_iterable(found))
+    small = [one for one in job.documents if one.length <= SMALL_MANIFEST_BYTES]
+    large = (one for one in job.documents if one.length > SMALL_MANIFEST_BYTES)
+    return list(itertools.chain(*session.parallel(read, small), *map(read, large)))
+
+
+def _decode(session: Session, job: S3AJob, key: str, body: bytes) -> list[PendingFile]:
+    """What a document names. Raises `InvalidInputError` if it is not this job's own alone (I5)."""
+    limits = {"max_bytes": MAX_MANIFEST_BYTES, "most": MAX_MANIFEST_VALUES}
+    document = _plain(parse(body, what="manifest", **limits))
+    found = _SET.read(document) if key.endswith(PENDINGSET_SUFFIX) else _FILE.read(document)
+    files = [found] if isinstance(found, PendingFile) else list(found.files)
+    for named in {found.job_id, *(file.job_id for file in files)} - {"", job.job_id}:
+        raise InvalidInputError(f"it is of job {named[:80]!r}", code="WRONG_JOB")
+    for file in files:
+        name = file.key.removeprefix(job.destination.prefix)
+        inside = file.bucket == job.destination.bucket and file.key != name
+        if not inside or bad_element(name) or UNSPEAKABLE.search(name) or is_hidden(name):
+            line = f"{file.key[:200]!r} is no data file there"
+            raise InvalidInputError(line, code="NOT_CONTAINED")
+        owner = owner_of(file.key)
+        for above in directories_above(file.key) if owner not in {None, job.job_id} else ():
+            if any(session.store.list(file.bucket, f"{above}{MAGIC_PREFIX}{owner}/")):
+                line = f"{file.key} has the name of another job's file"
+                raise InvalidInputError(line, code="NOT_CONTAINED")
+    return files
+
+
+def _plain(value: Any, levels: int = 5) -> Any:
+    """The value with etags as texts; from Hadoop 3.5 on they are objects, on the fifth level."""
+    if isinstance(value, list) and levels:
+        return [_plain(one, levels - 1) for one in value]
+    if isinstance(value, dict) and levels:
+        found = {name: _plain(one, levels - 1) for name, one in value.items()}
+        return found.get("etag", found)
+    return value
 
 
 def _root(destination: Destination, key: str) -> str:
     """The directory of the job in which the key lies; empty if it lies in none."""
-    relative = key[len(destination.prefix) :]
-    depth = 1 if relative.startswith(OWN) else 2 if relative.startswith(SHARED) else 0
-    return destination.prefix + "/".join([*relative.split("/")[:depth], ""]) if depth else ""
+    found = _ROOT.match(key[len(destination.prefix) :])
+    return destination.prefix + found[0] if found else ""
 
 
 def _task_numbers(keys: Iterable[str]) -> set[int]:
     return {int(found[1]) for key in keys if (found := _TASK.search(key))}
-
-
-def _read_uploads(body: bytes, destination: Destination, job_id: str) -> list[PendingFile]:
-    """The uploads of either document. Raises `InvalidInputError` if one is not acceptable."""
-    document = parse(body, what="manifest", max_bytes=MAX_MANIFEST_BYTES, most=MAX_MANIFEST_VALUES)
-    found = _SET.read(document)
-    files = [_FILE.read(document)] if found.commits is None else found.commits
-    for named in {found.job_id, *(file.job_id for file in files)} - {"", job_id}:
-        raise InvalidInputError(f"it is of job {named[:80]!r}", code="WRONG_JOB")
-    for file in files:
-        _check_contained(file, destination)
-    return list(files)
-
-
-def _check_contained(file: PendingFile, destination: Destination) -> None:
-    relative = file.key.removeprefix(destination.prefix)
-    inside = file.bucket == destination.bucket and file.key != relative
-    if not inside or bad_element(relative) or UNSPEAKABLE.search(relative) or is_hidden(relative):
-        raise InvalidInputError(f"{file.key[:200]!r} is no data file there", code="NOT_CONTAINED")

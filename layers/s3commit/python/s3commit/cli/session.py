@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable, Iterable
-from functools import cached_property
-from typing import Any, TypeVar, cast
-from urllib.parse import urlsplit
+from contextlib import suppress
+from functools import cache, cached_property
+from typing import Any, cast
 
 from s3commit.aws import env
 from s3commit.aws.clock import SystemClock
@@ -25,16 +27,18 @@ from s3commit.core.ports.objects import ObjectStore
 from s3commit.writer.connect import has_pipeline
 from s3commit.writer.environment import Environment
 
-T = TypeVar("T")
 WORKERS = 16
-AWS_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
 class Session:
     """What one command works on, by the standard AWS configuration, and where it prints.
 
-    Tests set `store`, `has_pipeline`, `parallel`, `clock` and `environment`, and put a ledger into
-    `ledgers` and executions into `machines`.
+    Tests set `store`, `has_pipeline`, `deployments`, `parallel`, `clock` and `environment`, and put
+    a ledger into `ledgers` and executions into `machines`.
+
+    Which table: what is typed wins over the environment, and so does the deployment that is typed.
+    If neither says one, the stack of the deployment without a name does. Which state machine: that
+    of the deployment with this table, or of the environment if the table is the environment's.
     """
 
     def __init__(self) -> None:
@@ -44,10 +48,9 @@ class Session:
         self.parallel: ParallelMap = ThreadMap(WORKERS)  # results in any order
         self.ledgers: dict[str, Ledger] = {}
         self.machines: dict[str, Executions] = {}
-        self.name: str | None = None  # the deployment's parameter of that name
-        self.machine_beside: str | None = None  # the environment's, beside its table
-        self.by_stack = False  # whether the table is that of the deployment, or would be
-        self._deployment: Surroundings | None = None
+        self.deployments: Callable[[str | None], Surroundings] = cache(surroundings)  # by name
+        self.begun = False  # to change something: an error after that does not say that nothing was
+        self.typed: dict[str, str | None] = {}  # the options "table" and "name"
 
     @cached_property
     def store(self) -> ObjectStore:
@@ -57,11 +60,9 @@ class Session:
 
     def has_pipeline(self, bucket: str) -> bool | None:
         """See `s3commit.writer.connect.has_pipeline`; None also if that can't be asked."""
-        try:
-            with translated("connecting to S3"):
-                return has_pipeline(make_client(), bucket)
-        except S3CommitError:
-            return None
+        with suppress(S3CommitError), translated("connecting to S3"):
+            return has_pipeline(make_client(), bucket)
+        return None
 
     def ledger(self, table: str) -> Ledger:
         """The ledger in the table."""
@@ -70,24 +71,77 @@ class Session:
                 self.ledgers[table] = DynamoLedger(table)
         return self.ledgers[table]
 
+    @property
     def deployment(self) -> Surroundings:
-        """The deployment with that name, by its stacks, each of which is read once."""
-        if self._deployment is None or self._deployment.name != self.name:
-            self._deployment = surroundings(name=self.name)
-        return self._deployment
+        """The deployment that is typed, or the one without a name."""
+        return self.deployments(self.typed.get("name"))
+
+    @property
+    def where(self) -> str:
+        """What a next command needs to work on the same table: what is typed."""
+        said = ((option, value) for option, value in self.typed.items() if value is not None)
+        return "".join(f" --{option} {shlex.quote(value)}" for option, value in said)
+
+    def named_table(self) -> str | None:
+        """The ledger's table, if it is typed, or its deployment, or else by the environment.
+
+        Empty if there is to be none. Raises as `table`.
+        """
+        typed = self.typed.get("table")
+        if typed is not None:
+            return typed
+        return self._stacks_table() if self.typed.get("name") else os.environ.get(env.TABLE) or None
 
     def table(self, otherwise: str = "") -> str:
-        """The ledger's table of the deployment, as its stack says.
+        """The ledger's table as `named_table`, or that of the deployment without a name.
 
         ``otherwise`` ends what an error says may be named instead. Raises `NotFoundError`
         (``NO_STACK``), and `AccessError` if the caller may not read the stack.
         """
-        around = self.deployment()
+        named = self.named_table()
+        return self._stacks_table(otherwise) if named is None else named
+
+    def table_of(self, job: JobDirectory) -> str | None:
+        """The ledger's table as `named_table`, or the deployment's if the job's bucket is its own.
+
+        S3 alone tells of a job whose place is known, so a stack or table that can't be read is no
+        error.
+        """
+        named = self.named_table()
+        if named is not None:
+            return named or None
+        with suppress(S3CommitError):
+            if self.deployment.storage.get(env.BUCKET_OUTPUT) == job.bucket:
+                table = self._stacks_table()
+                self.ledger(table).job(job.ref)
+                return table
+        return None
+
+    def machine(self, table: str | None) -> str | None:
+        """The state machine beside the table; one of another ledger would decide a job again."""
+        with suppress(S3CommitError, KeyError):
+            if self._is_deployed(table):
+                return self.deployment.pipeline[env.STATE_MACHINE_OUTPUT]
+        beside = table is not None and table == os.environ.get(env.TABLE)
+        return os.environ.get(env.STATE_MACHINE) if beside else None
+
+    def parameters(self, table: str) -> dict[str, Any] | None:
+        """What was given to the deployment, if that table is its own and its stack says so."""
+        with suppress(S3CommitError):
+            return self.deployment.parameters if self._is_deployed(table) else None
+        return None
+
+    def _is_deployed(self, table: str | None) -> bool:
+        """Whether the deployment's stack says that the table is its own."""
+        return table is not None and table == self.deployment.storage.get(env.TABLE_OUTPUT)
+
+    def _stacks_table(self, otherwise: str = "") -> str:
+        around = self.deployment
         instead = (
             f"name the deployment with --name, or the ledger's table with --table or {env.TABLE}"
         )
         try:
-            table = (around.storage or {}).get(env.TABLE_OUTPUT)
+            table = around.storage.get(env.TABLE_OUTPUT)
         except AccessError as error:
             if not answered(error):  # there are no credentials
                 raise
@@ -100,53 +154,6 @@ class Session:
                 code="NO_STACK",
             )
         return table
-
-    def table_of(self, job: JobDirectory) -> str | None:
-        """The ledger's table of the deployment, if the job's bucket is its own.
-
-        S3 alone tells of a job whose place is known, so whatever can't be read is no error.
-        """
-        try:
-            storage = self.deployment().storage or {}
-            if storage.get(env.BUCKET_OUTPUT) != job.bucket:
-                return None
-            table = self.table()
-            self.ledger(table).job(job.ref)
-        except S3CommitError:
-            return None
-        return table
-
-    def machine(self, table: str | None) -> str | None:
-        """The state machine of the deployment, if that table is its own and its stacks say so.
-
-        Else that of the environment. One that has another ledger would decide the job a second
-        time.
-        """
-        stack = self._own(table, lambda around: around.pipeline)
-        return stack.get(env.STATE_MACHINE_OUTPUT) or self.machine_beside
-
-    def parameters(self, table: str) -> dict[str, Any] | None:
-        """What was given to the deployment, if that table is its own and its stack says so."""
-        return self._own(table, lambda around: {"given": around.parameters}).get("given")
-
-    def _own(
-        self, table: str | None, read: Callable[[Surroundings], dict[str, T] | None]
-    ) -> dict[str, T]:
-        try:
-            around = self.deployment()
-            if table is not None and (around.storage or {}).get(env.TABLE_OUTPUT) == table:
-                return read(around) or {}
-        except S3CommitError:  # then its stacks say nothing
-            pass
-        return {}
-
-    def has_console(self) -> bool:
-        """Whether executions are asked of AWS itself, whose console shows them: no emulator has."""
-        try:
-            url = self.deployment().connect("stepfunctions").meta.endpoint_url
-        except S3CommitError:
-            return False
-        return (urlsplit(url).hostname or "").endswith(AWS_HOSTS)
 
     def executions(self, machine: str) -> Executions:
         """The executions of the state machine with that ARN."""

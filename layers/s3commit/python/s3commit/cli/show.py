@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import click
 
-from s3commit.aws.executions import machine_of
 from s3commit.cli.advice import meaning_of, next_step
 from s3commit.cli.job import (
     Job,
     blockers,
+    locate,
     own_uploads,
     read_job,
     read_manifest,
     read_manifests,
-    whole_id,
 )
-from s3commit.cli.options import JOB_OR_BEGINNING, age_option, job_options, with_session
+from s3commit.cli.options import age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
@@ -35,7 +34,6 @@ from s3commit.core.model.job import (
     Who,
     encode_conditions,
 )
-from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.writer.requests import Patience, require_committed
 
@@ -46,7 +44,7 @@ _COUNTS = ("files", "bytes", "rows")
 
 
 @click.command()
-@job_options(JOB_OR_BEGINNING)
+@job_options
 @click.option("--follow", "following", is_flag=True, help="Print each change until the job ends.")
 @age_option("--timeout", default="15m", about="With --follow: how long to wait: 90s, 15m, 2h.")
 @with_session
@@ -54,7 +52,6 @@ def show(
     session: Session,
     *,
     job: JobDirectory | str,
-    table: str | None,
     destination: Destination | None,
     following: bool,
     timeout: int,
@@ -62,8 +59,8 @@ def show(
     """Show one job and what to do about it.
 
     Prints the job's state, its locks, the jobs that block it, its error, and the next step. JOB is
-    a job id or its first digits, or the s3:// URI of a job directory. With a URI the command needs
-    S3 alone, but only the ledger knows which jobs a job waits for:
+    a job id, or the s3:// URI of a job directory. With a URI the command needs S3 alone, but only
+    the ledger knows which jobs a job waits for:
 
     \b
       s3commit show 7c9e6679-7425-40de-944b-e07fc1f90ae7
@@ -74,12 +71,11 @@ def show(
     its idempotency key was; with 3 if it is aborted or rolled back; with 4 after --timeout, and the
     job continues.
     """  # noqa: D301 - click wants the backspace
-    job = whole_id(session, job, table, destination)
-    look = partial(read_job, session, job, table, destination)
+    find = cache(partial(locate, session, job, destination))
     if following:
-        require_committed(_follow(session, look, timeout))
+        require_committed(_follow(session, lambda: read_job(session, *find()), timeout))
     else:
-        session.out.facts(_document(session, look()))
+        session.out.facts(_document(session, read_job(session, *find())))
 
 
 def _document(session: Session, job: Job) -> dict[str, Any]:
@@ -128,7 +124,6 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         "execution": job.execution or None,
         "executionStatus": execution.status if execution else None,
         "executionError": _error(execution.failure if execution else None, advice_on_execution),
-        "console": console_url(job.execution) if job.execution and session.has_console() else None,
         "problems": [*job.problems.values(), *problems, *(() if complete else (_UNCOUNTED,))],
         "next": next_step(job, execution, in_the_way, now, has_pipeline),
     }
@@ -165,15 +160,13 @@ def _request(job: Job) -> dict[str, Any] | None:
 
 def _locks(job: Job, now: float) -> dict[str, Any] | None:
     """What the job has locked, and for whom it waits; None if neither."""
-    record, ledger = job.record, job.ledger
-    others = blockers(ledger, record) if ledger and record else []
+    record, others = job.record, blockers(job.ledger, job.record)
     if record is None or record.state in ENDED or not (record.locks or others):
         return None
-    since = record.waits.since if record.waits and others else None
+    waits = record.waits if others else None
     return {
         "nodes": record.locks,
-        "waitsSince": since,
-        "waitsSeconds": int(now - epoch_of(since)) if since else None,
+        "waitsSeconds": int(now - epoch_of(waits.since)) if waits else None,
         "inTheWay": [
             {
                 **fields(other, "job_id", "state"),
@@ -193,18 +186,6 @@ def _error(failure: Failure | None, advice_of: Callable[[str], Advice]) -> dict[
     return {**fields(failure, "code", "message"), **fields(advice_of(failure.code), "means", "do")}
 
 
-def console_url(execution: str) -> str | None:
-    """The page of an execution in the AWS console, or None for what is no ARN."""
-    if not machine_of(execution):
-        return None
-    _, partition, _, region, *_ = execution.split(":")
-    host = {
-        "aws-cn": "console.amazonaws.cn",
-        "aws-us-gov": "console.amazonaws-us-gov.com",
-    }.get(partition, "console.aws.amazon.com")
-    return f"https://{region}.{host}/states/home?region={region}#/v2/executions/details/{execution}"
-
-
 def _follow(session: Session, look: Callable[[], Job], timeout: int) -> JobResult:
     """Print each change until the job has its result.
 
@@ -212,7 +193,7 @@ def _follow(session: Session, look: Callable[[], Job], timeout: int) -> JobResul
     """
     patience = Patience(session.environment, timeout)
     seen: dict[str, Any] = {"state": "unseen", "noted": None}
-    counted, again = 0.0, "status"
+    counted, again = 0.0, f"status{session.where}"
     while True:
         trouble = ""
         try:
@@ -239,14 +220,12 @@ def _follow(session: Session, look: Callable[[], Job], timeout: int) -> JobResul
 
 
 def _change(session: Session, job: Job) -> dict[str, Any]:
-    waits_for: list[JobRecord] = []
-    if job.ledger is not None and job.record is not None and job.result is None:
-        waits_for = blockers(job.ledger, job.record)
+    others = blockers(job.ledger, job.record) if job.result is None else []
     return {
         "jobId": job.job_id,
         "state": job.state,
         "means": meaning_of(job.state, job.failure),
-        "waitsFor": [one.job_id for one in waits_for],
+        "waitsFor": [one.job_id for one in others],
         "error": job.failure and fields(job.failure, "code", "message"),
         **fields(job.result, "outcome", *_COUNTS),
     }
@@ -270,13 +249,10 @@ def _noted(job: Job) -> dict[str, int] | None:
     A job of many tasks has megabytes of them.
     """
     attempts = list(job.ledger.attempts(job.directory.ref)) if job.ledger and job.record else []
-    return (
-        {
-            "attempts": len(attempts),
-            "tasks": len({attempt.task_id for attempt in attempts}),
-            "files": sum(attempt.files for attempt in attempts),
-            "bytes": sum(attempt.bytes for attempt in attempts),
-        }
-        if attempts
-        else None
-    )
+    counts = {
+        "attempts": len(attempts),
+        "tasks": len({attempt.task_id for attempt in attempts}),
+        "files": sum(attempt.files for attempt in attempts),
+        "bytes": sum(attempt.bytes for attempt in attempts),
+    }
+    return counts if attempts else None

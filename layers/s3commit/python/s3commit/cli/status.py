@@ -10,7 +10,7 @@ import click
 
 from s3commit.cli.advice import REQUEST_PATIENCE, needs_attention
 from s3commit.cli.job import blockers, jobs_at
-from s3commit.cli.options import DESTINATION, of_deployment, table_option, with_session
+from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
@@ -24,7 +24,6 @@ from s3commit.core.ports.objects import listed_at
 
 # Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.
 LOOKED_AT = 50
-UNDER_WAY = tuple(state for state in JobState if state not in ENDED)
 _COLUMNS = {
     "!": "attention",
     "STATE": "state",
@@ -41,7 +40,7 @@ _COLUMNS = {
 
 @click.command()
 @click.argument("destination", type=DESTINATION, required=False)
-@table_option(of_deployment)
+@table_option
 @click.option("--all", "ended_too", is_flag=True, help="Also the jobs that have ended.")
 @click.option(
     "--state",
@@ -63,7 +62,6 @@ def status(
     session: Session,
     *,
     destination: Destination | None,
-    table: str,
     ended_too: bool,
     states: tuple[JobState, ...],
     limit: int,
@@ -79,8 +77,10 @@ def status(
     that was not committed. Run `s3commit show JOB` for the next step, `s3commit log DESTINATION`
     for what has ended at a table.
     """
-    ledger, now = session.ledger(table), session.clock.now()
-    wanted = tuple(dict.fromkeys(states)) or (tuple(JobState) if ended_too else UNDER_WAY)
+    table, now = session.table(), session.clock.now()
+    ledger = session.ledger(table)
+    of_all = [state for state in JobState if ended_too or state not in ENDED]
+    wanted = list(dict.fromkeys(states)) or of_all
     found = [  # of those under way the oldest are the ones in trouble
         jobs_at(ledger, state, now, destination, limit, latest_first=state in ENDED)
         for state in wanted
@@ -88,12 +88,13 @@ def status(
     records = [record for of_state, _ in found for record in of_state]
     complete = all(whole for _, whole in found)
     waits = dict(session.parallel(lambda record: (record.ref, blockers(ledger, record)), records))
-    executions, problems = _read_executions(session, records, waits)
+    blocking = [other for others in waits.values() for other in others]
+    at_work = _oldest(record for record in records if record.state not in {*ENDED, JobState.OPEN})
+    executions, problems = session.read_executions(one.execution for one in blocking + at_work)
     requests, unseen = _read_requests(session, records)
     problems += unseen
     jobs = [_document(one, waits, executions, requests, epoch_of(now)) for one in records]
-    jobs.sort(key=lambda job: job["updatedAt"], reverse=True)
-    jobs.sort(key=lambda job: not job["attention"])  # stable: each part stays as it is
+    jobs.sort(key=lambda job: (job["attention"], job["updatedAt"]), reverse=True)
     counts = Counter(job["state"] for job in jobs)
     document = {
         "table": table,
@@ -108,18 +109,6 @@ def status(
         session.out.note("there are more: raise --limit, or name a --state")
     for problem in problems:
         session.out.note(problem)
-
-
-def _read_executions(
-    session: Session, records: list[JobRecord], waits: dict[str, list[JobRecord]]
-) -> tuple[dict[str, Execution], list[str]]:
-    """The executions by their ARNs, and what went wrong with asking.
-
-    Those of the jobs that block others, and of those at work that were silent for the longest time.
-    """
-    blocking = [other for others in waits.values() for other in others]
-    at_work = _oldest(record for record in records if record.state not in {*ENDED, JobState.OPEN})
-    return session.read_executions(one.execution for one in (*blocking, *at_work))
 
 
 def _read_requests(
@@ -156,7 +145,9 @@ def _document(
 ) -> dict[str, Any]:
     waits_for, execution = waits[record.ref], executions.get(record.execution)
     requested_at = requests.get(record.ref)
-    failed = _failure_of(execution)
+    failed = None  # also of an execution that succeeded meanwhile: it has ended the job
+    if execution and not execution.is_running and execution.status != "SUCCEEDED":
+        failed = execution.failure.code if execution.failure else execution.status
     requested = int(now - epoch_of(requested_at)) if requested_at else None
     lost = (requested or 0) > REQUEST_PATIENCE
     silent = record.state not in ENDED and needs_attention(record, now)
@@ -174,13 +165,6 @@ def _document(
         "executionFailed": failed,
         "code": record.failure.code if record.failure else None,
     }
-
-
-def _failure_of(execution: Execution | None) -> str | None:
-    """Why the execution is dead, in a word or two; None if it is not known to be."""
-    if execution is None or execution.is_running or execution.status == "SUCCEEDED":
-        return None  # one that succeeded meanwhile has ended the job
-    return execution.failure.code if execution.failure else execution.status
 
 
 def _summary(jobs: list[dict[str, Any]], counts: Counter[str]) -> str:

@@ -30,13 +30,10 @@ class Finding(NamedTuple):
 # must not wait for minutes.
 IMPATIENT = Config(connect_timeout=3, retries={"mode": "standard", "total_max_attempts": 3})
 
+NOT_NAMED = "NOT_NAMED"  # the data bucket, so nothing of it is checked
 ok = partial(Finding, "ok")  # all is well
 to_do = partial(Finding, "do")  # something has to be done, and the text says what
 skipped = partial(Finding, "skipped")  # it was not looked at, and the text says why
-
-
-class NoBucketError(NotFoundError):
-    """Neither an option nor a stack names the data bucket, so nothing of it is checked."""
 
 
 @dataclass
@@ -64,13 +61,13 @@ class Surroundings:
         return f"{stack}-{self.name}" if self.name else stack
 
     @cached_property
-    def storage(self) -> dict[str, str] | None:
+    def storage(self) -> dict[str, str]:
         """The outputs of the storage stack, as `pipeline`."""
         return self._outputs(env.STORAGE_STACK)
 
     @cached_property
-    def pipeline(self) -> dict[str, str] | None:
-        """The outputs of the pipeline's stack by name; None if it is not deployed.
+    def pipeline(self) -> dict[str, str]:
+        """The outputs of the pipeline's stack by name; empty if it is not deployed.
 
         Raises `AccessError` if the caller may not read it.
         """
@@ -80,17 +77,17 @@ class Surroundings:
     def data_bucket(self) -> str:
         """The name that was given, or the one that the storage stack says.
 
-        Raises `NoBucketError` if neither does.
+        Raises `NotFoundError` (``NOT_NAMED``) if neither does.
         """
-        found = self.bucket or (self.storage or {}).get(env.BUCKET_OUTPUT)
+        found = self.bucket or self.storage.get(env.BUCKET_OUTPUT)
         if found is None:
-            raise NoBucketError("no stack says which bucket: name it with --bucket")
+            raise NotFoundError("no stack says which bucket: name it with --bucket", code=NOT_NAMED)
         return found
 
     @cached_property
     def parameters(self) -> dict[str, Any] | None:
-        """The parameters of the deployment that are not the defaults, as `pipeline`."""
-        if self.storage is None:
+        """The parameters that are not the defaults; None if the stacks are not deployed."""
+        if not self.storage:
             return None
         found: dict[str, Any] = json.loads(self.storage.get(env.PARAMETERS_OUTPUT, "{}"))
         return found
@@ -111,12 +108,25 @@ class Surroundings:
         with translated(doing):
             return getattr(self.connect(service), operation)(**parameters)
 
-    def _outputs(self, stack: str) -> dict[str, str] | None:
-        return stack_outputs(self.connect("cloudformation"), self.stack(stack))
+    def _outputs(self, stack: str) -> dict[str, str]:
+        name = self.stack(stack)
+        try:
+            found = self.ask(
+                f"reading stack {name}", "cloudformation", "describe_stacks", StackName=name
+            )
+        except NotFoundError:
+            return {}
+        except InvalidInputError as error:
+            # CloudFormation says ValidationError of a stack that is not there.
+            if "does not exist" not in error.message:
+                raise
+            return {}
+        outputs = found["Stacks"][0].get("Outputs", [])
+        return {each["OutputKey"]: each["OutputValue"] for each in outputs}
 
 
-def surroundings(**options: Any) -> Surroundings:
-    """What the standard AWS configuration leads to, with the options of `Surroundings`."""
+def surroundings(name: str | None) -> Surroundings:
+    """The deployment with that name where the standard AWS configuration leads to."""
     with translated("reading the AWS configuration"):
         where = region() or boto3.session.Session().region_name
     session = cache(lambda: make_session(where))
@@ -126,22 +136,4 @@ def surroundings(**options: Any) -> Surroundings:
         with translated(f"connecting to {service}"):
             return session().create_client(service, config=IMPATIENT)
 
-    return Surroundings(where, connect, **options)
-
-
-def stack_outputs(client: Any, stack: str) -> dict[str, str] | None:
-    """The outputs of a stack by name, from a client of CloudFormation; None if there is no stack.
-
-    Raises `AccessError` if the caller may not read it.
-    """
-    try:
-        with translated(f"reading stack {stack}"):
-            (found,) = client.describe_stacks(StackName=stack)["Stacks"]
-    except NotFoundError:
-        return None
-    except InvalidInputError as error:
-        # CloudFormation says ValidationError of a stack that is not there.
-        if "does not exist" not in error.message:
-            raise
-        return None
-    return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", [])}
+    return Surroundings(where, connect, name)

@@ -9,7 +9,6 @@ import click
 from s3commit.cli.options import (
     age_option,
     dry_run_option,
-    of_deployment,
     state_machine_option,
     table_option,
     with_session,
@@ -23,38 +22,34 @@ from s3commit.core.sweep.sweep import DEFAULTS, Limits, Sweep
 
 
 @click.command()
-@table_option(of_deployment)
+@table_option
 @state_machine_option
 @age_option("--stuck-after", "stuck", about="In place of stuckMinutes, as deployed.")
 @age_option("--abandoned-after", "abandoned", about="In place of abandonedHours, as deployed.")
 @age_option("--retention", about="In place of retentionDays, as deployed.")
 @dry_run_option
 @with_session
-def sweep(
-    session: Session, *, table: str, machine: str | None, dry_run: bool, **limits: int | None
-) -> None:
+def sweep(session: Session, *, machine: str | None, dry_run: bool, **limits: int | None) -> None:
     """Run the scheduled sweep now.
 
     Continues stuck jobs, aborts dead ones, and deletes documents that are past their time, with
     the rights of the caller and the limits of the deployment. Never aborts a job of which a task
     has ended lately.
     """
+    table = session.table()
     machine = machine or session.machine(table)
-    if machine is None:
-        raise click.UsageError(
-            "no stack names the state machine beside that table: give --state-machine (the stack's"
-            " output StateMachineArn), or name the deployment with --name"
-        )
-    executions = session.executions(machine)
     typed = {name: seconds for name, seconds in limits.items() if seconds is not None}
     given = session.parameters(table)
-    if given is None and len(typed) < len(limits):
+    if machine is None or (given is None and len(typed) < len(limits)):
         raise click.UsageError(
-            "no stack says the limits of the deployment with that table: give --stuck-after,"
-            " --abandoned-after and --retention, or name the deployment with --name"
+            "no stack says the limits and the state machine of the deployment with that table: give"
+            " --stuck-after, --abandoned-after, --retention and --state-machine (the stack's output"
+            " StateMachineArn), or name the deployment with --name"
         )
     chosen = replace(Limits.of({**DEFAULTS, **(given or {})}), **typed)
-    report = run_sweep(Sweep(session.ports(table), executions, chosen, dry_run=dry_run))
+    report = run_sweep(
+        Sweep(session.ports(table), session.executions(machine), chosen, dry_run=dry_run)
+    )
     session.out.facts({"dryRun": dry_run, **encode_report(report)})
     if report.failed:
         first = next((note for note in report.notes if note.startswith("failed")), "see the log")

@@ -61,7 +61,6 @@ class OpenJob:
     directory: JobDirectory
     requested: bool
     state: str | None
-    mend: str
 
 
 @dataclass
@@ -286,11 +285,5 @@ def _open_job(
     record = ledger.job(directory.ref) if ledger is not None else None
     if store.head(directory.bucket, directory.result) is not None:
         return None  # it has ended since the listing
-    requested = directory in seen.requested
-    command = f"s3commit commit {directory.typed}"
-    mend = (
-        f"if no execution works on it: {command}"
-        if requested
-        else f"if its driver died: {command}, or s3commit abort {directory.typed}"
-    )
-    return OpenJob(directory, requested, record.state.value if record else None, mend)
+    state = record.state.value if record else None
+    return OpenJob(directory, directory in seen.requested, state)
