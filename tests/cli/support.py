@@ -147,6 +147,7 @@ class Desk:
     executions: FakeExecutions = field(default_factory=FakeExecutions)
     stacks: FakeStacks = field(default_factory=FakeStacks)
     has_pipeline: bool | None = None  # None: the caller may not know
+    has_console: bool = True
 
     def __post_init__(self) -> None:
         self.environment = WorldEnvironment(self.world.clock)
@@ -155,6 +156,7 @@ class Desk:
         self.session.machines = AnyMachine(self.executions)
         self.session.deployments = self.stacks.deployment
         vars(self.session)["has_pipeline"] = lambda _bucket: self.has_pipeline
+        vars(self.session)["has_console"] = lambda: self.has_console
         self.session.parallel = map
         self.session.clock = self.world.clock
         self.session.environment = self.environment

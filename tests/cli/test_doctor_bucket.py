@@ -10,6 +10,7 @@ import pytest
 from s3commit.aws import env
 from s3commit.aws.notifications import SUFFIXES
 from tests.cli.account import Account, aborting
+from tests.conftest import REGION
 
 
 @pytest.mark.parametrize("lacking", SUFFIXES)
@@ -38,12 +39,28 @@ def test_a_bucket_may_send_its_events_to_eventbridge(
     assert "to EventBridge" in found[1]
 
 
-def test_before_a_bucket_is_imported_the_parameters_are_said(account: Account) -> None:
-    bucket = account.make_bucket("")
+@pytest.mark.parametrize(
+    ("suffixes", "overlap"),
+    [
+        ([], False),
+        (["/a.json", ".parquet"], False),
+        ([""], True),  # without a filter, as most are
+        ([".json"], True),
+        (["/x/job.json"], True),
+    ],
+)
+def test_before_a_bucket_is_imported_what_overlaps_is_said(
+    account: Account, suffixes: list[str], overlap: bool
+) -> None:
+    bucket = account.make_bucket(*suffixes)
     verdict, text = account.ask(bucket=bucket)["notifications"]
-    assert verdict == "ok"
-    assert f"deploy with -c s3commit:importBucket={bucket}; if S3 refuses our" in text
-    assert text.endswith("also with -c s3commit:events=eventbridge")
+    if overlap:
+        assert verdict == "do"
+        assert f"beside the notifications to arn:aws:sqs:{REGION}:123456789012:{bucket}:" in text
+        assert "deploy with -c s3commit:events=eventbridge" in text
+    else:
+        assert verdict == "ok"
+        assert text.endswith(f"deploy with -c s3commit:importBucket={bucket}")
 
 
 @pytest.mark.parametrize(

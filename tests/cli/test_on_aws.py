@@ -9,6 +9,7 @@ import boto3
 import pytest
 
 from s3commit.aws import env
+from s3commit.cli.session import Session
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.job import Job, open_job
 from tests.cli.support import deploy_stack, run, uri_of
@@ -76,3 +77,17 @@ def test_a_profile_that_is_not_there_is_one_line(
         told = run(*arguments, exit_code=1).stderr
         assert len(told.splitlines()) == 1
         assert "nobody" in told
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "found"),
+    [("http://127.0.0.1:4566", False), ("https://amazonaws.com.evil.org", False), ("", True)],
+)
+def test_only_executions_of_aws_have_its_console(
+    monkeypatch: pytest.MonkeyPatch, endpoint: str, found: bool
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    if endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SFN", endpoint)
+    assert Session().has_console() is found

@@ -121,7 +121,9 @@ def test_a_job_at_work_that_is_silent_sends_to_its_execution(desk: Desk) -> None
     desk.world.clock.advance(2 * 3600)
     document = desk.json("show", JOB, "--table", TABLE)
     assert "it is silent for too long: if its execution failed" in document["next"][0]
-    assert document["execution"] == ARN
+    assert document["console"].endswith(f"/v2/executions/details/{ARN}")
+    desk.has_console = False
+    assert desk.json("show", JOB, "--table", TABLE)["console"] is None
     assert document["generation"] == desk.world.record(directory).generation
     assert document["directory"] == uri_of(directory)
 

@@ -8,12 +8,17 @@ from typing import Any
 
 from s3commit.aws import env
 from s3commit.aws.failures import NO_BUCKET
-from s3commit.aws.notifications import EVENT_BRIDGE, without_queue
+from s3commit.aws.notifications import EVENT_BRIDGE, SUFFIXES, suffix_of, without_queue
 from s3commit.cli.surroundings import Finding, Surroundings, ok, to_do
 from s3commit.core.model.errors import AccessError, NotFoundError
 
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
-
+# The notifications of a bucket, each kind with the name of its destination's ARN.
+KINDS = {
+    "QueueConfigurations": "QueueArn",
+    "TopicConfigurations": "TopicArn",
+    "LambdaFunctionConfigurations": "LambdaFunctionArn",
+}
 DENIED = ("s3:putobject", "s3:getobject")
 # Conditions of a Deny that no request of the pipeline meets: it uses TLS, of a current version.
 HARMLESS = {"aws:securetransport", "s3:tlsversion"}
@@ -35,10 +40,7 @@ def notifications(around: Surroundings) -> Finding:
     except AccessError:  # as on a cluster: what can be seen there is what its writers see
         parameters = {"events": "eventbridge"}
     if parameters is None:
-        return ok(
-            f"bucket {bucket} can be imported: deploy with -c s3commit:importBucket={bucket}; if S3"
-            " refuses our notifications beside its own, also with -c s3commit:events=eventbridge"
-        )
+        return _importable(around)
     if parameters.get("events") != "eventbridge":
         lacks = f"of keys that end in {' and '.join(lacking)}"
     elif EVENT_BRIDGE not in around.notifications:
@@ -49,6 +51,31 @@ def notifications(around: Surroundings) -> Finding:
         f"bucket {bucket} notifies no queue {lacks}: deploy again with this bucket; until then no"
         " job there is committed"
     )
+
+
+def _importable(around: Surroundings) -> Finding:
+    """Whether a deployment could add its notifications: S3 refuses filters that overlap.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-filtering.html
+    """
+    bucket = around.data_bucket
+    announced = (
+        (each[name], suffix_of(each))
+        for kind, name in KINDS.items()
+        for each in around.notifications.get(kind, [])
+        if any(event.startswith("s3:ObjectCreated:") for event in each["Events"])
+    )
+    overlapping = sorted(
+        arn
+        for arn, suffix in announced
+        if any(suffix.endswith(ours) or ours.endswith(suffix) for ours in SUFFIXES)
+    )
+    if overlapping:
+        return to_do(
+            f"before bucket {bucket} can be imported: S3 would refuse ours beside the notifications"
+            f" to {', '.join(overlapping)}: deploy with -c s3commit:events=eventbridge"
+        )
+    return ok(f"bucket {bucket} can be imported: deploy with -c s3commit:importBucket={bucket}")
 
 
 def _set(around: Surroundings, what: str, unset: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache, cached_property
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from s3commit.aws import env
 from s3commit.aws.clock import SystemClock
@@ -28,6 +29,7 @@ from s3commit.writer.connect import has_pipeline
 from s3commit.writer.environment import Environment
 
 WORKERS = 16
+AWS_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
 class Session:
@@ -154,6 +156,14 @@ class Session:
                 code="NO_STACK",
             )
         return table
+
+    def has_console(self) -> bool:
+        """Whether executions are asked of AWS itself, whose console shows them: no emulator has."""
+        try:
+            url = self.deployment.connect("stepfunctions").meta.endpoint_url
+        except S3CommitError:
+            return False
+        return (urlsplit(url).hostname or "").endswith(AWS_HOSTS)
 
     def executions(self, machine: str) -> Executions:
         """The executions of the state machine with that ARN."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from s3commit.aws.executions import machine_of
 from s3commit.cli.advice import meaning_of, next_step
 from s3commit.cli.job import (
     Job,
@@ -124,6 +125,7 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         "execution": job.execution or None,
         "executionStatus": execution.status if execution else None,
         "executionError": _error(execution.failure if execution else None, advice_on_execution),
+        "console": console_url(job.execution) if job.execution and session.has_console() else None,
         "problems": [*job.problems.values(), *problems, *(() if complete else (_UNCOUNTED,))],
         "next": next_step(job, execution, in_the_way, now, has_pipeline),
     }
@@ -184,6 +186,18 @@ def _error(failure: Failure | None, advice_of: Callable[[str], Advice]) -> dict[
     if failure is None:
         return None
     return {**fields(failure, "code", "message"), **fields(advice_of(failure.code), "means", "do")}
+
+
+def console_url(execution: str) -> str | None:
+    """The page of an execution in the AWS console, or None for what is no ARN."""
+    if not machine_of(execution):
+        return None
+    _, partition, _, region, *_ = execution.split(":")
+    host = {
+        "aws-cn": "console.amazonaws.cn",
+        "aws-us-gov": "console.amazonaws-us-gov.com",
+    }.get(partition, "console.aws.amazon.com")
+    return f"https://{region}.{host}/states/home?region={region}#/v2/executions/details/{execution}"
 
 
 def _follow(session: Session, look: Callable[[], Job], timeout: int) -> JobResult:
