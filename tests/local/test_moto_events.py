@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from s3commit.local.server import ACCOUNT, REGION
+from s3commit.local import ACCOUNT, REGION
 from s3commit.local.triggers import Ticker
 from tests.local.conftest import FakeClock, Local
 

@@ -16,8 +16,9 @@ from botocore.exceptions import ClientError, HTTPClientError
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.formats.layout import is_data
 from s3commit.core.model.states import JobState
+from s3commit.local import REGION
 from s3commit.local.moto_patches import Patcher
-from s3commit.local.server import REGION, LocalRuntime
+from s3commit.local.server import LocalRuntime
 from s3commit.local.synth import synthesize
 from tests.engines.chaos import mail
 from tests.engines.chaos.adversary import KILLS, Adversary, executions

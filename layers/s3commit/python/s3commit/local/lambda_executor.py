@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from s3commit.local.packages import PackageStore, link_runtime
+from s3commit.local.packages import link_runtime
 from s3commit.local.worker import CallOutcome, FunctionSpec, Worker
 
 MAX_WORKERS = max(4, 2 * (os.cpu_count() or 1))
@@ -41,7 +41,6 @@ class Executor:
         *,
         observe: Observer | None = None,
     ) -> None:
-        self.store = PackageStore()
         self._environment = environment
         self._runtime = link_runtime(directory)
         self._observe = observe

@@ -14,18 +14,16 @@ from pathlib import Path
 from typing import Any, Self
 
 from s3commit.aws import env
-from s3commit.local import LocalRuntimeError, moto_patches
+from s3commit.local import ACCOUNT, REGION, LocalRuntimeError, moto_patches
 from s3commit.local.assembly import load_assembly
 from s3commit.local.endpoint import Endpoint, Middleware, forget_everything
 from s3commit.local.lambda_executor import Executor, Observer, report_failures
-from s3commit.local.loader import check, data_bucket, load
+from s3commit.local.loader import check, load, rename_data_bucket
 from s3commit.local.packages import spec_of
 from s3commit.local.resources import Context
 from s3commit.local.triggers import Now, Poller, Ticker
 from s3commit.local.worker import CallOutcome, FunctionSpec, Worker
 
-ACCOUNT = "123456789012"
-REGION = "us-east-1"
 ACCESS_KEY = "local"
 SECRET_KEY = "local"
 BUCKET = "BUCKET"  # the data bucket, for the person: nothing of ours reads it
@@ -38,7 +36,7 @@ class LocalRuntime:
     A context manager. ``port`` 0 takes a free one; ``bucket`` renames the data bucket. One runtime
     a process at a time: moto's state is the process's. ``observe`` sees the outcome of every call
     of a function, in the thread that made it; ``middleware`` each request before AWS's APIs do.
-    `start` raises `LocalRuntimeError`, and `UnsupportedTemplateError` before anything is started.
+    `start` raises `LocalRuntimeError`, and the constructor `UnsupportedTemplateError`.
     """
 
     region = REGION
@@ -56,8 +54,10 @@ class LocalRuntime:
         warm: bool = True,
     ) -> None:
         self._assembly = load_assembly(assembly)
+        check(self._assembly)
+        if bucket:
+            rename_data_bucket(self._assembly, bucket)
         self._wanted_port = port
-        self._wanted_bucket = bucket
         self._verbose = verbose
         self._now = now
         self._observer = observe
@@ -75,27 +75,23 @@ class LocalRuntime:
 
     def start(self) -> None:
         """Serve, create every resource, and begin to poll and to tick."""
-        check(self._assembly)
-        bucket = self._wanted_bucket
-        names = {} if bucket is None else {data_bucket(self._assembly): bucket}
         if not _RUNNING.acquire(blocking=False):
             raise LocalRuntimeError("an embedded runtime is running in this process already")
         with ExitStack() as started:
             started.callback(_RUNNING.release)
-            self._start(names, started)
+            self._start(started)
             self._running = started.pop_all()
 
-    def _start(self, names: dict[Any, str], started: ExitStack) -> None:
+    def _start(self, started: ExitStack) -> None:
         forget_everything()
         started.callback(forget_everything)
-        directory = tempfile.TemporaryDirectory(prefix="s3commit-local-")
+        temporary = tempfile.TemporaryDirectory(prefix="s3commit-local-")
+        directory = Path(started.enter_context(temporary))
         self._endpoint = Endpoint(
             self._wanted_port, verbose=self._verbose, middleware=self._middleware
         )
         started.callback(self._endpoint.close)
-        self._executor = Executor(
-            Path(started.enter_context(directory)), self.environment(), observe=self._observe
-        )
+        self._executor = Executor(directory, self.environment(), observe=self._observe)
         started.callback(moto_patches.apply_patches(self).undo)
         # The workers end before the threads that wait for them: a long call must not delay the end.
         self._pollers: list[Poller] = []
@@ -104,7 +100,7 @@ class LocalRuntime:
         started.callback(self._executor.close)
         started.callback(self._stop_executions)
         started.callback(self._stop_pollers)
-        context = Context(ACCOUNT, REGION, functools.cache(self.client), names)
+        context = Context(functools.cache(self.client), directory)
         self._outputs = load(self._assembly, context)
         ticker = Ticker(ACCOUNT, REGION, self._now)
         ticker.start()
@@ -207,7 +203,7 @@ class LocalRuntime:
 
     def invoke(self, function: Any, payload: bytes) -> CallOutcome:
         """Call moto's function (for the patches)."""
-        return self._executor.invoke(spec_of(function, self._executor.store), payload)
+        return self._executor.invoke(spec_of(function), payload)
 
     def add_mapping(self, mapping: Any) -> None:
         """Poll for moto's event source mapping (for the patches)."""
@@ -229,7 +225,7 @@ class LocalRuntime:
         from moto.awslambda.models import lambda_backends
 
         functions = lambda_backends[ACCOUNT][REGION].list_functions()
-        self._executor.warm(spec_of(each, self._executor.store) for each in functions)
+        self._executor.warm(spec_of(each) for each in functions)
 
     def _stop_pollers(self) -> None:
         for poller in self._pollers:

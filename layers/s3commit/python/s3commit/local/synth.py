@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import zipfile
 from pathlib import Path
 
 from s3commit.aws import env
 from s3commit.local import LocalRuntimeError
-from s3commit.local.packages import PackageStore
 
 SHIPPED = Path(__file__).with_name("app.zip")  # `make wheel` puts it here
 SOURCES = (
@@ -39,8 +41,11 @@ def assembly_for(project: Path) -> Path:
             f"{project} is no checkout of s3commit, and this package was built without `make"
             " wheel`: name a checkout by --project"
         )
-    packed = SHIPPED.read_bytes()
-    return PackageStore().unpack(hashlib.sha256(packed).hexdigest(), lambda: packed)
+    directory = tempfile.mkdtemp(prefix="s3commit-assembly-")
+    atexit.register(shutil.rmtree, directory)
+    with zipfile.ZipFile(SHIPPED) as packed:
+        packed.extractall(directory)
+    return Path(directory)
 
 
 def synthesize(project: Path, out: Path) -> Path:
