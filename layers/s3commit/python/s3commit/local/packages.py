@@ -10,21 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from s3commit.local import ACCOUNT, REGION
-from s3commit.local.worker import FunctionSpec
+from s3commit.local.worker import RUNTIME, FunctionSpec
 
 # The runtime interface client and what it needs (Lambda brings it, no layer does).
 _RUNTIME_DISTRIBUTIONS = ("awslambdaric", "simplejson", "snapshot-restore-py")
 
 
-def link_runtime(directory: Path) -> Path:
-    """A directory that holds the runtime interface client and nothing else of this environment."""
-    target = directory / "runtime"
+def link_runtime(directory: Path) -> None:
+    """Link the runtime interface client, and nothing else of this environment, below a folder."""
+    target = directory / RUNTIME
     target.mkdir()
     for name in _RUNTIME_DISTRIBUTIONS:
         found = distribution(name)
         for root in {file.parts[0] for file in found.files or ()} - {".."}:
             (target / root).symlink_to(Path(str(found.locate_file(root))))
-    return target
 
 
 def spec_of(function: Any) -> FunctionSpec:

@@ -51,7 +51,6 @@ class LocalRuntime:
         now: Now = partial(datetime.now, UTC),  # noqa: B008 - a function, called later
         observe: Observer | None = None,
         middleware: Middleware | None = None,
-        warm: bool = True,
     ) -> None:
         self._assembly = load_assembly(assembly)
         check(self._assembly)
@@ -62,7 +61,6 @@ class LocalRuntime:
         self._now = now
         self._observer = observe
         self._middleware = middleware
-        self._warm = warm
         self._running = ExitStack()
         self._outputs: dict[str, str] | None = None
 
@@ -91,11 +89,10 @@ class LocalRuntime:
             self._wanted_port, verbose=self._verbose, middleware=self._middleware
         )
         started.callback(self._endpoint.close)
-        self._executor = Executor(directory, self.environment(), observe=self._observe)
+        self._executor = Executor(directory, self.environment(), self._observe)
         started.callback(moto_patches.apply_patches(self).undo)
         # The workers end before the threads that wait for them: a long call must not delay the end.
         self._pollers: list[Poller] = []
-        self._warming = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
         started.callback(self._join)
         started.callback(self._executor.close)
         started.callback(self._stop_executions)
@@ -105,8 +102,6 @@ class LocalRuntime:
         ticker = Ticker(ACCOUNT, REGION, self._now)
         ticker.start()
         started.callback(ticker.stop)
-        if self._warm:
-            self._warming.start()
 
     def stop(self) -> None:
         """Stop everything, last first; no thread of ours and no process is left."""
@@ -221,12 +216,6 @@ class LocalRuntime:
         if self._observer:
             self._observer(spec, outcome)
 
-    def _warm_up(self) -> None:
-        from moto.awslambda.models import lambda_backends
-
-        functions = lambda_backends[ACCOUNT][REGION].list_functions()
-        self._executor.warm(spec_of(each) for each in functions)
-
     def _stop_pollers(self) -> None:
         for poller in self._pollers:
             poller.stop()
@@ -234,8 +223,6 @@ class LocalRuntime:
     def _join(self) -> None:
         for poller in self._pollers:
             poller.join()
-        if self._warming.ident:  # it was started
-            self._warming.join()
 
     def _stop_executions(self) -> None:
         from moto.stepfunctions.parser.models import stepfunctions_parser_backends
