@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from botocore.exceptions import ClientError
 
 from tests.local.conftest import Local
 
@@ -55,10 +54,3 @@ def test_errors_of_a_function_go_to_stderr(
     shown = capsys.readouterr().err
     assert shown.count("an error line") == 1
     assert "an info line" not in shown
-
-
-@pytest.mark.parametrize("kind", ["Event", "DryRun"])
-def test_a_call_that_is_not_waited_for_is_refused(local: Local, kind: str) -> None:
-    with pytest.raises(ClientError, match=f"the invocation type {kind} is not known here"):
-        local.invoke("Probe", {"do": "raise", "message": "unheard"}, InvocationType=kind)
-    assert not local.calls.of("unheard")
