@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from s3commit.local import REGION
 from tests.local.conftest import Local
 
 
@@ -16,7 +17,7 @@ def test_a_worker_has_the_environment_of_its_function_and_none_of_ours(
     seen = local.invoke("Slow", {"do": "describe"})["Result"]["environment"]
     assert seen["TABLE"] == local.runtime.table
     assert seen["AWS_ENDPOINT_URL"] == local.runtime.endpoint
-    assert seen["AWS_REGION"] == local.runtime.region
+    assert seen["AWS_REGION"] == REGION
     assert "AWS_PROFILE" not in seen
     assert "PYTHONPATH" not in seen
 

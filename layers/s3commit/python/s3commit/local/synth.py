@@ -59,23 +59,12 @@ def synthesize(project: Path, out: Path) -> Path:
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.with_name(f"{out.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return _synthesized(project, out)
-
-
-def _synthesized(project: Path, out: Path) -> Path:
-    digest = source_digest(project)
-    stamp = out / _STAMP
-    if stamp.is_file() and stamp.read_text() == digest and (out / "manifest.json").is_file():
-        return out
-    if out.exists():
-        if not (out / "manifest.json").exists() and any(out.iterdir()):
-            raise LocalRuntimeError(f"{out} is not empty and holds no assembly: name another")
-        shutil.rmtree(out)
-    out.mkdir()
-    _run(project, out)
-    if not (out / "manifest.json").is_file():
-        raise LocalRuntimeError(f"{project / 'app.py'} wrote no assembly to {out}")
-    stamp.write_text(digest)
+        digest, stamp = source_digest(project), out / _STAMP
+        if not stamp.is_file() or stamp.read_text() != digest:
+            shutil.rmtree(out, ignore_errors=True)
+            out.mkdir()
+            _run(project, out)
+            stamp.write_text(digest)
     return out
 
 
@@ -109,7 +98,6 @@ def _run(project: Path, out: Path) -> None:
         check=False,
     )
     if done.returncode:
-        shutil.rmtree(out)
         sys.stderr.write(done.stdout)
         last = done.stdout.strip().rsplit("\n", 1)[-1]
         raise LocalRuntimeError(f"{project / 'app.py'} failed (exit {done.returncode}): {last}")
