@@ -7,18 +7,20 @@ Functions and Lambda take by themselves, as they are played here.
 
 from __future__ import annotations
 
-import io
+import atexit
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import boto3
@@ -97,7 +99,8 @@ def _job(bucket: str) -> float:
 def _nothing(machine: str) -> float:
     client = boto3.client("stepfunctions")
     start = time.perf_counter()
-    arn = client.start_execution(stateMachineArn=machine, input="{}")["executionArn"]
+    started = client.start_execution(stateMachineArn=machine, name=uuid.uuid4().hex, input="{}")
+    arn = started["executionArn"]
     while (status := client.describe_execution(executionArn=arn)["status"]) == "RUNNING":
         time.sleep(_POLL)
     taken = time.perf_counter() - start
@@ -106,9 +109,9 @@ def _nothing(machine: str) -> float:
 
 
 def _make_machine() -> str:
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr("nothing.py", "def handler(event, context):\n    return event\n")
+    code = tempfile.mkdtemp(prefix="s3commit-bench-")
+    atexit.register(shutil.rmtree, code)
+    Path(code, "nothing.py").write_text("def handler(event, context):\n    return event\n")
     trust = {"Version": "2012-10-17", "Statement": []}
     role = boto3.client("iam").create_role(
         RoleName="bench", AssumeRolePolicyDocument=json.dumps(trust)
@@ -118,7 +121,7 @@ def _make_machine() -> str:
         Runtime="python3.13",
         Role=role,
         Handler="nothing.handler",
-        Code={"ZipFile": archive.getvalue()},
+        Code={"ZipFile": os.fsencode(code)},  # the runtime takes a folder's path for a zip
         Timeout=30,
     )["FunctionArn"]
     machine = boto3.client("stepfunctions").create_state_machine(

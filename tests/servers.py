@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from s3commit.local.moto_patches import Patcher
@@ -123,9 +123,9 @@ def patch_moto(*prefixes: str) -> Patcher:
 
     The names of the patches begin with one of ``prefixes``. `Patcher.undo` takes them back.
     """
-    from s3commit.local.moto_patches import PATCHES, Host, Patcher
+    from s3commit.local.moto_patches import PATCHES, Patcher
 
-    patcher = Patcher(cast("Host", None))  # neither S3's patches nor DynamoDB's ask the host
+    patcher = Patcher(None)  # neither S3's patches nor DynamoDB's ask the host
     for name, patch in PATCHES.items():
         if name.startswith(prefixes):
             patch(patcher)

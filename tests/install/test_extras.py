@@ -51,7 +51,7 @@ import os
 from pathlib import Path
 from s3commit.local.server import LocalRuntime
 
-with LocalRuntime(Path({assembly!r}), warm=False) as runtime:
+with LocalRuntime(Path({assembly!r})) as runtime:
     os.environ.update(runtime.environment())
     import s3commit
     with s3commit.open_job(f"s3://{{runtime.bucket}}/t/") as job:

@@ -116,7 +116,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="package")
 def local(assembly: Path) -> Iterator[Local]:
     calls, clock = Calls(), FakeClock()
-    with LocalRuntime(assembly, observe=calls, now=clock.now, warm=False) as runtime:
+    with LocalRuntime(assembly, observe=calls, now=clock.now) as runtime:
         yield Local(runtime, calls, clock)
 
 

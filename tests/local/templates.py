@@ -196,20 +196,11 @@ def write(directory: Path, storage: Json, pipeline: Json) -> Path:
     """Write the two stacks as a cloud assembly and return its directory."""
     directory.mkdir(parents=True, exist_ok=True)
     ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(HERE / "fixture_code", directory / "asset.code", ignore=ignore)
-    shutil.copytree(HERE / "fixture_layer", directory / "asset.layer", ignore=ignore)
+    shutil.copytree(HERE / "fixture_code", directory / "asset.c0de", ignore=ignore)
+    shutil.copytree(HERE / "fixture_layer", directory / "asset.1a7e5", ignore=ignore)
     artifacts: Json = {"Tree": {"type": "cdk:tree"}}
     for name, template, needs in (("Storage", storage, []), ("Pipeline", pipeline, ["Storage"])):
         (directory / f"{name}.template.json").write_text(json.dumps(template))
-        files = {
-            key: {
-                "source": {"path": path, "packaging": "zip"},
-                "destinations": {"here": {"bucketName": ASSET_BUCKET, "objectKey": key}},
-            }
-            for key, path in ((CODE, "asset.code"), (LAYER, "asset.layer"))
-            if name == "Pipeline"
-        }
-        (directory / f"{name}.assets.json").write_text(json.dumps({"files": files}))
         artifacts[f"{name}.assets"] = {
             "type": "cdk:asset-manifest",
             "properties": {"file": f"{name}.assets.json"},

@@ -14,12 +14,12 @@ from tests.local.programs import run
 from tests.stacks.synthesized import IMPORTED, KEY_ARN, OPERATOR, synthesize
 
 START = """
-with LocalRuntime(Path(sys.argv[1]), warm=False) as runtime:
+with LocalRuntime(Path(sys.argv[1])) as runtime:
     print(runtime.bucket)
 """
 
 COMMIT = """
-with LocalRuntime(Path(sys.argv[1]), warm=False) as runtime:
+with LocalRuntime(Path(sys.argv[1])) as runtime:
     os.environ.update(runtime.environment())
     import s3commit
     with s3commit.open_job(f"s3://{runtime.bucket}/a b+c/ü=1%2F/") as job:

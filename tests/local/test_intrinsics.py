@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from s3commit.local import UnsupportedTemplateError
 from s3commit.local.assembly import Stack
-from s3commit.local.loader import Resolver
+from s3commit.local.loader import Loading
 from s3commit.local.resources import Context, Created
-from tests.local.test_loader import no_client
 
 TEMPLATE = {
     "Parameters": {"Boot": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/cdk"}},
@@ -18,11 +18,15 @@ TEMPLATE = {
 }
 
 
+def no_client(_service: str) -> None:
+    raise AssertionError("nothing may be created")
+
+
 @pytest.fixture
-def resolver() -> Resolver:
+def loading() -> Loading:
     created = {"Queue": Created("url", {"Arn": "arn:q"})}
-    context = Context("1", "here-1", no_client)
-    return Resolver(Stack("S", TEMPLATE), context, {"S:Out": "imported"}, created)
+    context = Context(no_client, Path())
+    return Loading(Stack("S", TEMPLATE, Path()), context, {"S:Out": "imported"}, created)
 
 
 @pytest.mark.parametrize(
@@ -37,9 +41,9 @@ def resolver() -> Resolver:
         ({"Ref": "AWS::NoValue"}, "Ref AWS::NoValue"),
         ({"Ref": "Boot"}, "Ref Boot"),
         ({"Fn::GetAtt": ["Queue", "Colour"]}, "AWS::SQS::Queue Queue has no attribute Colour"),
-        ({"Fn::ImportValue": "Nowhere"}, "Fn::ImportValue Nowhere"),
+        ({"Fn::ImportValue": "Nowhere"}, "Fn::ImportValue of 'Nowhere'"),
     ],
 )
-def test_what_is_not_known_is_named(resolver: Resolver, value: Any, message: str) -> None:
+def test_what_is_not_known_is_named(loading: Loading, value: Any, message: str) -> None:
     with pytest.raises(UnsupportedTemplateError, match=message):
-        resolver.resolve(value)
+        loading.resolve(value)

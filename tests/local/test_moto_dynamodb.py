@@ -6,7 +6,6 @@ are in tests/aws/test_ledger.py.
 
 from __future__ import annotations
 
-import copy
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -68,30 +67,3 @@ def test_a_transaction_repeated_with_its_token_succeeds_and_changes_nothing(
     with pytest.raises(ClientError) as error:
         transact(local, key, "t2" + key[2:30])
     assert error.value.response["Error"]["Code"] == "TransactionCanceledException"
-
-
-def test_a_token_used_for_another_transaction_is_refused(local: Local, key: str) -> None:
-    transact(local, key, "t3" + key[2:30])
-    with pytest.raises(ClientError) as error:
-        transact(local, key + "other", "t3" + key[2:30])
-    assert error.value.response["Error"]["Code"] == "IdempotentParameterMismatchException"
-
-
-def test_a_transaction_copies_the_items_that_it_names_and_no_others(
-    local: Local, key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from moto.dynamodb.models.dynamo_type import Item
-
-    copied: list[Any] = []
-
-    def spy(self: Any, memo: dict[int, Any]) -> Any:
-        copied.append(self)
-        made = memo[id(self)] = object.__new__(Item)
-        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        return made
-
-    for n in range(30):
-        local.dynamodb.put_item(TableName=local.runtime.table, Item=item(f"{key}/{n}"))
-    monkeypatch.setattr(Item, "__deepcopy__", spy, raising=False)
-    transact(local, key, "t4" + key[2:30])
-    assert len(copied) < 10

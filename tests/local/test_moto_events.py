@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from s3commit.local.server import ACCOUNT, REGION
 from s3commit.local.triggers import Ticker
 from tests.local.conftest import FakeClock, Local
 
@@ -30,7 +29,7 @@ def test_an_hourly_rule_fires_each_hour_and_missed_times_are_not_made_up_for(
     local: Local, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, fired = FakeClock(), list[Any]()
-    ticker = Ticker(ACCOUNT, REGION, clock.now)  # the runtime's own has a clock that stands still
+    ticker = Ticker(clock.now)  # the runtime's own has a clock that stands still
     before, fire = called_by_the_rule(local), ticker._fire
 
     def count(targets: Any) -> None:

@@ -43,18 +43,6 @@ def test_a_map_has_any_number_of_items(local: Local, key: str) -> None:
     assert len(json.loads(str(ended["output"]))["done"]) == 2200
 
 
-def test_starts_without_a_name_are_different_executions(local: Local) -> None:
-    arns = {
-        local.machines.start_execution(
-            stateMachineArn=local.runtime.state_machine_arn, input='{"do":"call"}'
-        )["executionArn"]
-        for _ in range(2)
-    }
-    assert len(arns) == 2
-    for arn in arns:
-        assert local.ended(arn)["status"] == "SUCCEEDED"
-
-
 def test_a_name_is_started_once(local: Local) -> None:
     name = uuid.uuid4().hex
     waiting = json.dumps({"do": "wait", "seconds": 1})

@@ -29,7 +29,7 @@ def around(application):
         return application(environ, start_response)
     return answer
 
-with LocalRuntime(Path(sys.argv[1]), warm=False, middleware=around) as runtime:
+with LocalRuntime(Path(sys.argv[1]), middleware=around) as runtime:
     os.environ.update(runtime.environment())
     import s3commit
     with s3commit.open_job(f"s3://{runtime.bucket}/t/") as job:

@@ -122,8 +122,11 @@ def test_a_call_that_runs_does_not_hold_up_the_end(program: subprocess.Popen[str
 
 
 def test_two_at_a_time_in_one_process_are_refused(local: Local, assembly: Path) -> None:
-    with pytest.raises(LocalRuntimeError, match="running in this process already"):
-        LocalRuntime(assembly).start()
+    with (
+        pytest.raises(LocalRuntimeError, match="running in this process already"),
+        LocalRuntime(assembly),
+    ):
+        pass
     assert json.loads(local.runtime.ready_line())["table"] == local.runtime.table
 
 

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from s3commit.core.formats.ticket import execution_input
-from s3commit.local.server import ACCOUNT, REGION
+from s3commit.local import ACCOUNT, REGION
 from tests.engines.chaos.wire import Call, Fault
 from tests.engines.sim.model import Job
 

@@ -13,7 +13,7 @@ from s3commit.core.formats.documents import decode_request, decode_result
 from s3commit.core.formats.layout import is_data
 from s3commit.core.model.job import AbortRequest, CommitRequest, Conflict, JobResult, Outcome
 from s3commit.core.model.states import JobState
-from s3commit.local.server import ACCOUNT, REGION
+from s3commit.local import ACCOUNT, REGION
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.judge import judge_end
 from tests.engines.sim.model import File, Job

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from s3commit.local import ACCOUNT, REGION
 from s3commit.local.moto_patches import Patcher
-from s3commit.local.server import ACCOUNT, REGION
 from tests.engines.chaos.adversary import Adversary
 
 LOST, TWICE, LATE, KEPT = 0.10, 0.11, 0.13, 0.05

@@ -16,11 +16,12 @@ from botocore.exceptions import ClientError, HTTPClientError
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.formats.layout import is_data
 from s3commit.core.model.states import JobState
+from s3commit.local import REGION
 from s3commit.local.moto_patches import Patcher
-from s3commit.local.server import REGION, LocalRuntime
+from s3commit.local.server import LocalRuntime
 from s3commit.local.synth import synthesize
 from tests.engines.chaos import mail
-from tests.engines.chaos.adversary import KILLS, Adversary, executions
+from tests.engines.chaos.adversary import Adversary, executions
 from tests.engines.chaos.driver.deployment import sweep
 from tests.engines.chaos.left import Left, s3, state_of
 from tests.engines.chaos.programs import Programs, draw
@@ -32,7 +33,6 @@ from tests.engines.sim.scheduler import Violation
 PROJECT = Path(__file__).parents[3]
 MOST_SWEEPS = 20
 QUIET_SECONDS = 15.0  # to wait for the executions that run to end, before the next sweep
-WARM_SECONDS = 120.0
 # The adversary goes when that share of the jobs has a result, or after so many sweeps; before
 # each it waits so long, in seconds.
 ENOUGH, SWEEPS_UNDER_FIRE, AFTERMATH = 0.7, 2, 15.0
@@ -85,7 +85,7 @@ class World:
         return Counter(f"{job.result or 'no result'} {job.failure}".strip() for job in self.jobs)
 
     def _play(self) -> None:
-        self._until(self._is_warm, WARM_SECONDS)
+        self._warm_up()
         mail.hurry()
         self._put_foreign()
         self.programs = Programs(S3ObjectStore(self._client("client")), self.adversary, self.seed)
@@ -104,9 +104,11 @@ class World:
             self.violations.append(str(violation))
         self.violations += self.programs.threads.failures
 
-    def _is_warm(self) -> bool:
-        workers = self.runtime.workers()
-        return len(workers) >= len(KILLS) and all(worker.wait_ready() for worker in workers)
+    def _warm_up(self) -> None:
+        """Call each function once: a start may take longer than the `mail` lets a message wait."""
+        functions = self.runtime.client("lambda")
+        for each in functions.list_functions()["Functions"]:
+            functions.invoke(FunctionName=each["FunctionName"], Payload=b"{}")
 
     def _with(self, document: str) -> list[Job]:
         """The jobs that have one of their documents."""

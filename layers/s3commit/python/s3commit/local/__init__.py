@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from s3commit.core.model.errors import S3CommitError
+
+ACCOUNT: Final = "123456789012"
+REGION: Final = "us-east-1"
 
 
 class LocalRuntimeError(S3CommitError):

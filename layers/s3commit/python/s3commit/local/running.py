@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import shlex
 import shutil
 import signal
-import socket
 import sys
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 from s3commit.local import LocalRuntimeError
 
@@ -49,32 +46,18 @@ def announced(project: Path, environment: Mapping[str, str]) -> Iterator[bool]:
     can not be written.
     """
     path = project / FILE
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        opened = path.open("a+")
-    except OSError:
-        yield False
-        return
-    with opened as file:
-        if not _locked(file):
+    with ExitStack() as stack:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(path.open("a+"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
             yield False
             return
         file.truncate(0)
         file.write(json.dumps(dict(environment)))
         file.flush()
         yield True
-        file.truncate(0)
-
-
-def _locked(file: TextIO) -> bool:
-    for pause in (0.01, 0.1, None):  # a reader that looks holds the lock for a moment
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if pause:
-                time.sleep(pause)
-    return False
 
 
 def read_running(project: Path) -> dict[str, str]:
@@ -124,35 +107,21 @@ def run_foreground(
 
     `announced` says below ``project`` that it is up, and so does stderr, for people.
 
-    Raises `LocalRuntimeError` if it cannot start. To be called in the main thread.
+    Raises `LocalRuntimeError` if it cannot start. To be called in the main thread of a program that
+    ends then: the signals stay blocked, in this thread and in those that it starts.
     """
     from s3commit.local.server import LocalRuntime  # noqa: PLC0415 - `env` needs none
 
-    # A signal writes a byte here, whichever thread the kernel gave it to; a main thread that waits
-    # for a lock may not hear of it.
-    woken, waking = socket.socketpair()
-    waking.setblocking(False)
-    before_fd = signal.set_wakeup_fd(waking.fileno())
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, lambda *_: None) for number in numbers}
-    out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    sys.stdout.flush()
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints goes to stderr
+    signals = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    out = sys.stdout
     sys.stderr.write("s3commit: starting the pipeline on this machine, some 10 s ...\n")
-    try:
-        with (
-            LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
-            announced(project, runtime.names()) as found,
-        ):
-            told = greeting(runtime.endpoint, runtime.bucket, project)
-            sys.stderr.write(told if found else _NOT_FOUND)
-            print(runtime.ready_line(), file=out, flush=True)
-            woken.recv(1)
-    finally:
-        os.dup2(out.fileno(), sys.stdout.fileno())
-        out.close()
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(before_fd)
-        woken.close()
-        waking.close()
+    with (
+        redirect_stdout(sys.stderr),  # whatever a library prints
+        LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
+        announced(project, runtime.names()) as found,
+    ):
+        told = greeting(runtime.endpoint, runtime.bucket, project)
+        sys.stderr.write(told if found else _NOT_FOUND)
+        print(runtime.ready_line(), file=out, flush=True)
+        signal.sigwait(signals)

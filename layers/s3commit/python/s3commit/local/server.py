@@ -7,6 +7,7 @@ import functools
 import json
 import tempfile
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -14,18 +15,16 @@ from pathlib import Path
 from typing import Any, Self
 
 from s3commit.aws import env
-from s3commit.local import LocalRuntimeError, moto_patches
+from s3commit.local import ACCOUNT, REGION, LocalRuntimeError, moto_patches
 from s3commit.local.assembly import load_assembly
 from s3commit.local.endpoint import Endpoint, Middleware, forget_everything
 from s3commit.local.lambda_executor import Executor, Observer, report_failures
-from s3commit.local.loader import check, data_bucket, load
+from s3commit.local.loader import check, load, rename_data_bucket
 from s3commit.local.packages import spec_of
 from s3commit.local.resources import Context
 from s3commit.local.triggers import Now, Poller, Ticker
 from s3commit.local.worker import CallOutcome, FunctionSpec, Worker
 
-ACCOUNT = "123456789012"
-REGION = "us-east-1"
 ACCESS_KEY = "local"
 SECRET_KEY = "local"
 BUCKET = "BUCKET"  # the data bucket, for the person: nothing of ours reads it
@@ -38,10 +37,9 @@ class LocalRuntime:
     A context manager. ``port`` 0 takes a free one; ``bucket`` renames the data bucket. One runtime
     a process at a time: moto's state is the process's. ``observe`` sees the outcome of every call
     of a function, in the thread that made it; ``middleware`` each request before AWS's APIs do.
-    `start` raises `LocalRuntimeError`, and `UnsupportedTemplateError` before anything is started.
+    To enter it raises `LocalRuntimeError`, to make it also `UnsupportedTemplateError`. ``outputs``
+    are those of all stacks by name.
     """
-
-    region = REGION
 
     def __init__(
         self,
@@ -51,71 +49,51 @@ class LocalRuntime:
         bucket: str | None = None,
         verbose: bool = False,
         now: Now = partial(datetime.now, UTC),  # noqa: B008 - a function, called later
-        observe: Observer | None = None,
+        observe: Observer = lambda *_: None,
         middleware: Middleware | None = None,
-        warm: bool = True,
     ) -> None:
         self._assembly = load_assembly(assembly)
-        self._wanted_port = port
-        self._wanted_bucket = bucket
-        self._verbose = verbose
+        check(self._assembly)
+        if bucket:
+            rename_data_bucket(self._assembly, bucket)
+        self._serve = partial(Endpoint, port, verbose=verbose, middleware=middleware)
         self._now = now
         self._observer = observe
-        self._middleware = middleware
-        self._warm = warm
-        self._running = ExitStack()
-        self._outputs: dict[str, str] | None = None
+        self._pollers: list[Poller] = []
+        self.outputs: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def start(self) -> None:
         """Serve, create every resource, and begin to poll and to tick."""
-        check(self._assembly)
-        bucket = self._wanted_bucket
-        names = {} if bucket is None else {data_bucket(self._assembly): bucket}
         if not _RUNNING.acquire(blocking=False):
             raise LocalRuntimeError("an embedded runtime is running in this process already")
         with ExitStack() as started:
             started.callback(_RUNNING.release)
-            self._start(names, started)
+            self._start(started)
             self._running = started.pop_all()
+        return self
 
-    def _start(self, names: dict[Any, str], started: ExitStack) -> None:
-        forget_everything()
-        started.callback(forget_everything)
-        directory = tempfile.TemporaryDirectory(prefix="s3commit-local-")
-        self._endpoint = Endpoint(
-            self._wanted_port, verbose=self._verbose, middleware=self._middleware
-        )
-        started.callback(self._endpoint.close)
-        self._executor = Executor(
-            Path(started.enter_context(directory)), self.environment(), observe=self._observe
-        )
-        started.callback(moto_patches.apply_patches(self).undo)
-        # The workers end before the threads that wait for them: a long call must not delay the end.
-        self._pollers: list[Poller] = []
-        self._warming = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
-        started.callback(self._join)
-        started.callback(self._executor.close)
-        started.callback(self._stop_executions)
-        started.callback(self._stop_pollers)
-        context = Context(ACCOUNT, REGION, functools.cache(self.client), names)
-        self._outputs = load(self._assembly, context)
-        ticker = Ticker(ACCOUNT, REGION, self._now)
-        ticker.start()
-        started.callback(ticker.stop)
-        if self._warm:
-            self._warming.start()
-
-    def stop(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop everything, last first; no thread of ours and no process is left."""
         self._running.close()
-        self._outputs = None
+
+    def _start(self, started: ExitStack) -> None:
+        forget_everything()
+        started.callback(forget_everything)
+        temporary = tempfile.TemporaryDirectory(prefix="s3commit-local-")
+        directory = Path(started.enter_context(temporary))
+        self._endpoint = self._serve()
+        started.callback(self._endpoint.close)
+        self._executor = Executor(directory, self.environment(), self._observe)
+        started.callback(moto_patches.apply_patches(self).undo)
+        # The workers end before the threads that wait for them: a long call must not delay the end.
+        started.callback(self._each_poller, Poller.join)
+        started.callback(self._executor.close)
+        started.callback(_stop_executions)
+        started.callback(self._each_poller, Poller.stop)
+        self.outputs = load(self._assembly, Context(functools.cache(self.client), directory))
+        ticker = Ticker(self._now)
+        ticker.start()
+        started.callback(ticker.stop)
 
     @property
     def endpoint(self) -> str:
@@ -125,29 +103,17 @@ class LocalRuntime:
     @property
     def bucket(self) -> str:
         """The name of the data bucket."""
-        return self._output("BucketName")
+        return self.outputs["BucketName"]
 
     @property
     def table(self) -> str:
         """The name of the ledger's table."""
-        return self._output("TableName")
+        return self.outputs["TableName"]
 
     @property
     def state_machine_arn(self) -> str:
         """The ARN of the state machine."""
-        return self._output("StateMachineArn")
-
-    @property
-    def outputs(self) -> dict[str, str]:
-        """The outputs of all stacks by name. Raises `LocalRuntimeError` if it is not running."""
-        if self._outputs is None:
-            raise LocalRuntimeError("the embedded runtime is not running")
-        return self._outputs
-
-    def _output(self, name: str) -> str:
-        if name not in self.outputs:
-            raise LocalRuntimeError(f"no stack has the output {name}")
-        return self.outputs[name]
+        return self.outputs["StateMachineArn"]
 
     def environment(self) -> dict[str, str]:
         """The standard AWS variables that lead any SDK here."""
@@ -207,7 +173,7 @@ class LocalRuntime:
 
     def invoke(self, function: Any, payload: bytes) -> CallOutcome:
         """Call moto's function (for the patches)."""
-        return self._executor.invoke(spec_of(function, self._executor.store), payload)
+        return self._executor.invoke(spec_of(function), payload)
 
     def add_mapping(self, mapping: Any) -> None:
         """Poll for moto's event source mapping (for the patches)."""
@@ -222,29 +188,17 @@ class LocalRuntime:
 
     def _observe(self, spec: FunctionSpec, outcome: CallOutcome) -> None:
         report_failures(spec, outcome)
-        if self._observer:
-            self._observer(spec, outcome)
+        self._observer(spec, outcome)
 
-    def _warm_up(self) -> None:
-        from moto.awslambda.models import lambda_backends
-
-        functions = lambda_backends[ACCOUNT][REGION].list_functions()
-        self._executor.warm(spec_of(each, self._executor.store) for each in functions)
-
-    def _stop_pollers(self) -> None:
+    def _each_poller(self, act: Callable[[Poller], None]) -> None:
         for poller in self._pollers:
-            poller.stop()
+            act(poller)
 
-    def _join(self) -> None:
-        for poller in self._pollers:
-            poller.join()
-        if self._warming.ident:  # it was started
-            self._warming.join()
 
-    def _stop_executions(self) -> None:
-        from moto.stepfunctions.parser.models import stepfunctions_parser_backends
+def _stop_executions() -> None:
+    from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
-        for machine in stepfunctions_parser_backends[ACCOUNT][REGION].state_machines:
-            for execution in machine.executions:
-                if execution.status == "RUNNING":
-                    execution.stop(stop_date=None, error=None, cause="the runtime stops")
+    for machine in stepfunctions_parser_backends[ACCOUNT][REGION].state_machines:
+        for execution in machine.executions:
+            if execution.status == "RUNNING":
+                execution.stop(stop_date=None, error=None, cause="the runtime stops")

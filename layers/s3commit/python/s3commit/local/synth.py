@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import zipfile
 from pathlib import Path
 
 from s3commit.aws import env
 from s3commit.local import LocalRuntimeError
-from s3commit.local.packages import PackageStore
 
 SHIPPED = Path(__file__).with_name("app.zip")  # `make wheel` puts it here
 SOURCES = (
@@ -39,8 +41,11 @@ def assembly_for(project: Path) -> Path:
             f"{project} is no checkout of s3commit, and this package was built without `make"
             " wheel`: name a checkout by --project"
         )
-    packed = SHIPPED.read_bytes()
-    return PackageStore().unpack(hashlib.sha256(packed).hexdigest(), lambda: packed)
+    directory = tempfile.mkdtemp(prefix="s3commit-assembly-")
+    atexit.register(shutil.rmtree, directory)
+    with zipfile.ZipFile(SHIPPED) as packed:
+        packed.extractall(directory)
+    return Path(directory)
 
 
 def synthesize(project: Path, out: Path) -> Path:
@@ -54,23 +59,12 @@ def synthesize(project: Path, out: Path) -> Path:
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.with_name(f"{out.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return _synthesized(project, out)
-
-
-def _synthesized(project: Path, out: Path) -> Path:
-    digest = source_digest(project)
-    stamp = out / _STAMP
-    if stamp.is_file() and stamp.read_text() == digest and (out / "manifest.json").is_file():
-        return out
-    if out.exists():
-        if not (out / "manifest.json").exists() and any(out.iterdir()):
-            raise LocalRuntimeError(f"{out} is not empty and holds no assembly: name another")
-        shutil.rmtree(out)
-    out.mkdir()
-    _run(project, out)
-    if not (out / "manifest.json").is_file():
-        raise LocalRuntimeError(f"{project / 'app.py'} wrote no assembly to {out}")
-    stamp.write_text(digest)
+        digest, stamp = source_digest(project), out / _STAMP
+        if not stamp.is_file() or stamp.read_text() != digest:
+            shutil.rmtree(out, ignore_errors=True)
+            out.mkdir()
+            _run(project, out)
+            stamp.write_text(digest)
     return out
 
 
@@ -104,7 +98,6 @@ def _run(project: Path, out: Path) -> None:
         check=False,
     )
     if done.returncode:
-        shutil.rmtree(out)
         sys.stderr.write(done.stdout)
         last = done.stdout.strip().rsplit("\n", 1)[-1]
         raise LocalRuntimeError(f"{project / 'app.py'} failed (exit {done.returncode}): {last}")

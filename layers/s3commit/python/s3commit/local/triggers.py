@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from s3commit.local import UnsupportedTemplateError
+from s3commit.local import ACCOUNT, REGION, UnsupportedTemplateError
 from s3commit.local.worker import CallOutcome
 
 MAX_THREADS = 4  # a mapping; Lambda starts with five pollers
@@ -88,12 +87,8 @@ class Poller:
             return ids
         if "ReportBatchItemFailures" not in (self._mapping.function_response_types or []):
             return set()
-        try:
-            answer = json.loads(outcome.payload or b"null") or {}
-            failed = {item["itemIdentifier"] for item in answer.get("batchItemFailures") or ()}
-        except (ValueError, AttributeError, TypeError, KeyError):
-            return ids
-        return failed if failed <= ids else ids
+        answer = json.loads(outcome.payload) or {}
+        return {item["itemIdentifier"] for item in answer.get("batchItemFailures", ())}
 
     def _record(self, message: Any) -> dict[str, Any]:
         return {
@@ -103,10 +98,6 @@ class Poller:
             "attributes": {
                 "ApproximateReceiveCount": str(message.approximate_receive_count),
                 "SentTimestamp": str(int(message.sent_timestamp)),
-                "SenderId": message.sender_id,
-                "ApproximateFirstReceiveTimestamp": str(
-                    int(message.approximate_first_receive_timestamp)
-                ),
             },
             "messageAttributes": {},
             "md5OfBody": message.body_md5,
@@ -134,10 +125,9 @@ class Ticker:
     fires at most once in a check: missed times are not made up for.
     """
 
-    def __init__(self, account: str, region: str, now: Now) -> None:
-        self._place = account, region
+    def __init__(self, now: Now) -> None:
         self._now = now
-        self._due: dict[tuple[str, str], datetime] = {}
+        self._due: dict[str, datetime] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
 
@@ -154,38 +144,27 @@ class Ticker:
         """Fire what is due."""
         from moto.events.models import events_backends
 
-        account, region = self._place
         now = self._now()
-        due: dict[tuple[str, str], datetime] = {}
-        for rule in list(events_backends[account][region].event_buses["default"].rules.values()):
+        due: dict[str, datetime] = {}
+        for rule in list(events_backends[ACCOUNT][REGION].event_buses["default"].rules.values()):
             if not rule.scheduled_expression or rule.state != "ENABLED":
                 continue
-            key = (rule.arn, rule.scheduled_expression)
             every = rate(rule.scheduled_expression)
-            due[key] = self._due.get(key, now + every)
-            if due[key] <= now:
+            due[rule.arn] = self._due.get(rule.arn, now + every)
+            if due[rule.arn] <= now:
                 self._fire(rule.targets)
-                due[key] = now + every
+                due[rule.arn] = now + every
         self._due = due
 
     def _fire(self, targets: list[dict[str, Any]]) -> None:
         """Call each function in a thread of its own: the ticker does not wait."""
         from moto.awslambda.models import lambda_backends
 
-        account, region = self._place
-        functions = lambda_backends[account][region]
         for target in targets:
-            call = partial(_call, functions, target)
-            threading.Thread(target=call, name="scheduled call", daemon=True).start()
+            function = lambda_backends[ACCOUNT][REGION].get_function(target["Arn"])
+            call = partial(function.invoke, target["Input"], {}, {})
+            threading.Thread(target=call, daemon=True).start()
 
     def _run(self) -> None:
         while not self._stopping.wait(_TICK):
             self.look()
-
-
-def _call(functions: Any, target: dict[str, Any]) -> None:
-    try:
-        functions.get_function(target["Arn"]).invoke(target["Input"], {}, {})
-    except Exception as error:
-        # AWS retries and then drops the event, in silence.
-        print(f"{target['Arn']} was not called: {error}", file=sys.stderr)  # noqa: T201

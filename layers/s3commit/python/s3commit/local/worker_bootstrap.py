@@ -9,9 +9,9 @@ import importlib
 import json
 import os
 import signal
-import socket
 import sys
 import threading
+from multiprocessing.connection import Connection
 from typing import Any
 
 # Headers that no call of the embedded runtime has.
@@ -26,7 +26,7 @@ def _end_with_parent() -> None:
 
 
 class _Channel:
-    """What the runtime interface client asks of Lambda's Runtime API, as lines of JSON.
+    """What the runtime interface client asks of Lambda's Runtime API, through a pipe.
 
     https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
     """
@@ -36,38 +36,29 @@ class _Channel:
         marshaller = importlib.import_module("awslambdaric.lambda_runtime_marshaller")
         self.marshaller = marshaller.LambdaMarshaller()
         self._request = client.InvocationRequest
-        self._file = socket.socket(fileno=int(os.environ.pop("S3COMMIT_WORKER_CHANNEL"))).makefile(
-            "rw", newline="\n"
-        )
+        self._parent = Connection(int(os.environ.pop("S3COMMIT_WORKER_CHANNEL")))
         self._is_ready = False
 
     def wait_next_invocation(self) -> Any:
         if not self._is_ready:
-            self._say(ready="")
+            self._parent.send({"ready": ""})
             self._is_ready = True
-        line = self._file.readline()
-        if not line:
-            sys.exit()
-        return self._request(content_type="application/json", **_NO_HEADERS, **json.loads(line))
+        call = self._parent.recv()
+        return self._request(content_type="application/json", **_NO_HEADERS, **call)
 
     def post_invocation_result(self, _id: str, result: str, *_: object) -> None:
-        self._say(result=result)
+        self._parent.send({"result": result})
 
     def post_invocation_error(self, _id: str, error: str, *_: object) -> None:
-        self._say(error=error)
+        self._parent.send({"error": error})
 
     def post_init_error(self, error: dict[str, Any]) -> None:
-        self._say(error=json.dumps(error))
-
-    def _say(self, **what: str) -> None:
-        self._file.write(json.dumps(what) + "\n")
-        self._file.flush()
+        self._parent.send({"error": json.dumps(error)})
 
 
 def main() -> None:
     """Set up the path, watch the parent, and become awslambdaric."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     # A Lambda function looks in its code, then in /opt/python, then in the runtime's directory.
     # https://docs.aws.amazon.com/lambda/latest/dg/python-package.html#python-package-searchpath
     search: list[str] = json.loads(os.environ.pop("S3COMMIT_WORKER_PATH"))

@@ -11,6 +11,6 @@ from s3commit.local.moto_patches import (  # noqa: F401 - each registers its pat
     s3,
     stepfunctions,
 )
-from s3commit.local.moto_patches.registry import PATCHES, Host, Patcher, apply_patches
+from s3commit.local.moto_patches.registry import PATCHES, Patcher, apply_patches
 
-__all__ = ["PATCHES", "Host", "Patcher", "apply_patches"]
+__all__ = ["PATCHES", "Patcher", "apply_patches"]

@@ -4,30 +4,22 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 from s3commit.local.moto_patches.registry import Patcher, one_at_a_time, patch
 
-_LOOK_AGAIN = 0.25  # seconds; no event says that a message is visible again
-
 
 @patch
 def lambda_runs_here(patcher: Patcher) -> None:
-    """Invoke calls the function's code and waits. Event and DryRun calls are refused.
+    """Invoke calls the function's code and waits, whatever the type of the call is.
 
     AWS: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html. moto: needs Docker, and
     starts a container for each call. Every caller inside moto ends here.
     """
-    from moto.awslambda.exceptions import LambdaClientError
     from moto.awslambda.models import LambdaFunction
 
-    def invoke(self: Any, body: Any, request_headers: Any, response_headers: Any) -> bytes:
+    def invoke(self: Any, body: Any, _headers: Any, response_headers: Any) -> Any:
         payload = body if isinstance(body, bytes) else (body or "{}").encode()
-        kind = request_headers.get("x-amz-invocation-type", "RequestResponse")
-        if kind != "RequestResponse":
-            code = "InvalidParameterValueException"
-            raise LambdaClientError(code, f"the invocation type {kind} is not known here")
         outcome = patcher.host.invoke(self, payload or b"{}")
         if outcome.failed:
             response_headers["x-amz-function-error"] = "Unhandled"
@@ -63,25 +55,18 @@ def sqs_one_at_a_time(patcher: Patcher) -> None:
 
     AWS: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/
     sqs-visibility-timeout.html. moto: a delete rebuilds the list of messages without a lock, so
-    that a message sent meanwhile is lost, and two receivers may take one message.
+    that a message sent meanwhile is lost, and two receivers may take one message. No receiver
+    waits for a message here (WaitTimeSeconds): none of ours asks to.
     """
     from moto.sqs.models import Queue, SQSBackend
 
     lock = threading.RLock()
 
     def receive_message(
-        original: Any, self: Any, name: str, count: int, wait: int | None, *more: Any
+        original: Any, self: Any, name: str, count: int, _wait: int | None, *more: Any
     ) -> Any:
-        queue = self.get_queue(name)
-        deadline = time.monotonic() + (wait or 0)
-        while True:
-            with lock:
-                found = original(self, name, count, 0, *more)
-            left = deadline - time.monotonic()
-            if found or left <= 0:
-                return found
-            with queue._messages_lock:
-                queue._messages_lock.wait_for(lambda: queue.messages, min(left, _LOOK_AGAIN))
+        with lock:  # it is everyone's: nobody waits with it
+            return original(self, name, count, 0, *more)
 
     patcher.wrap(Queue, "add_message", one_at_a_time(lock))
     patcher.wrap(Queue, "delete_message", one_at_a_time(lock))

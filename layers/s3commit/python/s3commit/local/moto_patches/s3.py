@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -143,35 +144,6 @@ def s3_complete_size(patcher: Patcher) -> None:
 
 
 @patch
-def s3_complete_sends_one_event(patcher: Patcher) -> None:
-    """A completed upload is announced once, as ObjectCreated:CompleteMultipartUpload.
-
-    AWS: https://docs.aws.amazon.com/AmazonS3/latest/userguide/
-    notification-how-to-event-types-and-destinations.html. moto: sends ObjectCreated:Put as well,
-    before the object has its metadata.
-    """
-    from moto.s3 import notifications
-    from moto.s3.models import S3Backend
-
-    state = threading.local()
-    put = notifications.S3NotificationEvent.OBJECT_CREATED_PUT_EVENT
-
-    def complete_multipart_upload(original: Any, *call: Any) -> Any:
-        state.completing = True
-        try:
-            return original(*call)
-        finally:
-            state.completing = False
-
-    def send_event(original: Any, account_id: str, event_name: Any, *what: Any) -> None:
-        if event_name != put or not getattr(state, "completing", False):
-            original(account_id, event_name, *what)
-
-    patcher.wrap(S3Backend, "complete_multipart_upload", complete_multipart_upload)
-    patcher.wrap(notifications, "send_event", send_event)
-
-
-@patch
 def s3_says_event_bridge(patcher: Patcher) -> None:
     """GetBucketNotificationConfiguration says whether the bucket sends its events to EventBridge.
 
@@ -204,27 +176,22 @@ def s3_list_uploads(patcher: Patcher) -> None:
         original(self, *args, **named)
         self.initiated = utcnow()
 
+    def place(upload: dict[str, Any]) -> tuple[str, str]:
+        return upload["Key"], upload["UploadId"]
+
     def list_multipart_uploads(original: Any, self: Any) -> Any:
         known = self.backend.list_multipart_uploads(self.bucket_name)
-        key_marker = self._get_param("key-marker") or ""
-        id_marker = self._get_param("upload-id-marker") or ""
+        # A key without an upload's id stands for all uploads of that key.
+        after = (
+            self._get_param("key-marker") or "",
+            self._get_param("upload-id-marker") or chr(sys.maxunicode),
+        )
         limit = min(self._get_int_param("max-uploads", _PAGE), _PAGE)
-
-        def place(upload: dict[str, Any]) -> tuple[Any, ...]:
-            return upload["Key"], upload["Initiated"], upload["UploadId"]
-
-        def follows(upload: dict[str, Any]) -> bool:
-            if id_marker in known:
-                marker = known[id_marker]
-                return place(upload) > (marker.key_name, marker.initiated, marker.id)
-            if id_marker:
-                return (upload["Key"], upload["UploadId"]) > (key_marker, id_marker)
-            return bool(upload["Key"] > key_marker)
 
         def page(result: dict[str, Any]) -> None:
             for upload in result["Uploads"]:
                 upload["Initiated"] = known[upload["UploadId"]].initiated
-            found = sorted(filter(follows, result["Uploads"]), key=place)
+            found = sorted((one for one in result["Uploads"] if place(one) > after), key=place)
             result["Uploads"] = shown = found[:limit]
             result["IsTruncated"] = len(found) > limit
             if shown and result["IsTruncated"]:

@@ -3,18 +3,16 @@
 # ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
-import uuid
 from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
 from botocore.exceptions import ClientError
 
-from s3commit.local.moto_patches.registry import Patcher, patch
+from s3commit.local.moto_patches.registry import Patcher, one_at_a_time, patch
 
 _PARSE_SECONDS = 30
 _PARSER = "moto.stepfunctions.parser"
@@ -53,23 +51,15 @@ def machines_execute(patcher: Patcher) -> None:
 
 @patch
 def executions_start_once(patcher: Patcher) -> None:
-    """Of two starts with one name at most one runs; a start without a name gets a name of its own.
+    """Of two starts with one name at most one runs.
 
     AWS: https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
     (same name and input while running: the same execution; else ExecutionAlreadyExists). moto: two
-    threads may both start, and every execution without a name is called ``None``.
+    threads may both start.
     """
     from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
-    lock = threading.Lock()
-
-    def start_execution(
-        original: Any, self: Any, machine: str, name: str | None, *call: Any
-    ) -> Any:
-        with lock:
-            return original(self, machine, name or str(uuid.uuid4()), *call)
-
-    patcher.wrap(StepFunctionsParserBackend, "start_execution", start_execution)
+    patcher.wrap(StepFunctionsParserBackend, "start_execution", one_at_a_time(threading.Lock()))
 
 
 @patch
@@ -91,24 +81,6 @@ def executions_can_be_stopped_at_once(patcher: Patcher) -> None:
         original(self, **how)
 
     patcher.wrap(ExecutionWorker, "stop", stop)
-
-
-@patch
-def definitions_are_rewritten(patcher: Patcher) -> None:
-    """Children of a distributed map may be EXPRESS.
-
-    AWS: https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html. moto: its
-    grammar knows STANDARD only. DescribeStateMachine still shows what was given.
-    """
-    from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
-
-    def standard(value: dict[str, Any]) -> dict[str, Any]:
-        return value | {"ExecutionType": "STANDARD"} if "ExecutionType" in value else value
-
-    def parse(original: Any, definition: str) -> Any:
-        return original(json.dumps(json.loads(definition, object_hook=standard)))
-
-    patcher.wrap(AmazonStateLanguageParser, "parse", parse)
 
 
 @patch

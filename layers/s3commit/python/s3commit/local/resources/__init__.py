@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from s3commit.local import UnsupportedTemplateError
+from s3commit.local.assembly import Stack
 
 Properties = Mapping[str, Any]
 
@@ -24,78 +25,60 @@ class Created:
 class Place:
     """Where a resource stands: its stack and its logical id."""
 
-    stack: str
+    stack: Stack
     logical_id: str
 
     def name(self, limit: int) -> str:
         """A physical name of at most ``limit`` characters, the same in every run."""
-        name = f"{self.stack}-{self.logical_id}"
+        name = f"{self.stack.name}-{self.logical_id}"
         if len(name) > limit:
             digest = hashlib.sha256(name.encode()).hexdigest()[:8]
             name = f"{name[: limit - 9]}-{digest}"
         return name
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Context:
-    """The moto server as the loader sees it."""
+    """The moto server as the loader sees it, and a directory for the functions' code."""
 
-    account: str
-    region: str
     client: Callable[[str], Any]
-    bucket_names: Mapping[Place, str] = field(default_factory=dict)
-
-
-Create = Callable[[Context, Place, Properties], Created]
+    directory: Path
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceType:
-    """A CloudFormation type: what is applied, and what is left to AWS and why.
+    """A CloudFormation type: what is applied, and what is left to AWS.
 
-    A property that is in neither table is refused, and `create` gets those that are applied.
-    ``check`` looks at nested properties before anything is created; it raises
-    `UnsupportedTemplateError`. ``left`` says why nothing of the type is made here, whatever its
-    properties are.
+    Both name properties, ``Outer.Inner`` if not all of ``Outer`` is known; one that is in neither
+    is refused, and ``create`` gets those that are applied. ``check`` looks at values before
+    anything is created, as they stand in the template; it raises `UnsupportedTemplateError`.
     """
 
-    create: Create
+    create: Callable[[Context, Place, Properties], Created]
     applies: frozenset[str]
-    leaves: Mapping[str, str] = field(default_factory=dict)
-    check: Callable[[Properties], object] | None = None
-    left: str = ""
+    leaves: frozenset[str] = frozenset()
+    check: Callable[[Stack, Properties], None] = lambda *_: None
 
     def refused(self, properties: Properties) -> list[str]:
-        """The names of the properties that are in neither table."""
-        return [] if self.left else sorted(set(properties) - self.applies - set(self.leaves))
+        """The names of the properties that are not known."""
+        return sorted(set(_unknown(properties, self.applies | self.leaves | {"Tags"})))
+
+    def applied(self, properties: Properties) -> dict[str, Any]:
+        """The properties that are applied."""
+        outer = {name.partition(".")[0] for name in self.applies}
+        return {name: value for name, value in properties.items() if name in outer}
 
 
-def left_to_aws(why: str) -> ResourceType:
-    """A type of which nothing is made; to refer to one gives its name."""
-    return ResourceType(lambda _, place, __: Created(place.name(255)), frozenset(), left=why)
-
-
-def pick(value: Mapping[str, Any], names: Mapping[str, str], where: str) -> dict[str, Any]:
-    """``value`` with its keys renamed by ``names``.
-
-    Raises `UnsupportedTemplateError` for a key that ``names`` does not have.
-    """
-    unknown = sorted(set(value) - set(names))
-    if unknown:
-        raise UnsupportedTemplateError(f"{where}.{unknown[0]} is not known here")
-    return {names[key]: item for key, item in value.items()}
-
-
-def same(*names: str) -> dict[str, str]:
-    """A renaming that changes nothing, for `pick`."""
-    return {name: name for name in names}
+def _unknown(properties: Properties, known: frozenset[str], within: str = "") -> Iterator[str]:
+    for name, value in properties.items():
+        path = within + name
+        if any(each.startswith(f"{path}.") for each in known):
+            for inner in value if isinstance(value, list) else [value]:
+                yield from _unknown(inner, known, f"{path}.")
+        elif path not in known:
+            yield path
 
 
 def without(properties: Properties, *names: str) -> dict[str, Any]:
     """The properties but ``names``: those that the API takes as they are."""
     return {name: value for name, value in properties.items() if name not in names}
-
-
-def tag_map(properties: Properties) -> dict[str, str]:
-    """The template's tags, Key → Value."""
-    return {tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])}

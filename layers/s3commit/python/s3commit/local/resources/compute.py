@@ -1,45 +1,62 @@
-"""Lambda, Step Functions and their roles; and what nothing here depends on."""
+"""Lambda, Step Functions and their roles."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 
 from s3commit.local import UnsupportedTemplateError
-from s3commit.local.resources import (
-    Context,
-    Created,
-    Place,
-    Properties,
-    ResourceType,
-    left_to_aws,
-    pick,
-    same,
-    tag_map,
-    without,
-)
+from s3commit.local.assembly import Stack
+from s3commit.local.resources import Context, Created, Place, Properties, ResourceType, without
 
 # What the moto patches were measured with; another one may work otherwise than in AWS.
 _INTEGRATIONS = frozenset({"lambda:invoke", "events:putEvents", "s3:getObject"})
 
 
-def _check_code(properties: Properties) -> None:
-    for name in ("Code", "Content"):
-        pick(properties.get(name, {}), same("S3Bucket", "S3Key"), name)
+def _check_function(stack: Stack, properties: Properties) -> None:
+    _check_asset(stack, properties["Code"])
+
+
+def _check_layer(stack: Stack, properties: Properties) -> None:
+    _check_asset(stack, properties["Content"])
+
+
+def _check_asset(stack: Stack, asset: Properties) -> None:
+    folder = stack.folder(asset["S3Key"])
+    if not folder.is_dir():
+        raise UnsupportedTemplateError(f"the asset {folder.name} is no folder")
+
+
+def _folder(context: Context, place: Place, asset: Properties) -> dict[str, bytes]:
+    """What moto keeps as a zip and does not look into: the path of a copy of the asset's folder.
+
+    A copy, because another process may synthesize again while the functions run.
+    """
+    source = place.stack.folder(asset["S3Key"])
+    copy = context.directory / source.name
+    if not copy.exists():
+        shutil.copytree(source, copy)
+    return {"ZipFile": os.fsencode(copy)}
 
 
 def create_function(context: Context, place: Place, properties: Properties) -> Created:
-    """The function, with its code from the published asset."""
+    """The function, with its code from the assembly."""
     name = place.name(64)
+    code = _folder(context, place, properties["Code"])
     made = context.client("lambda").create_function(
-        FunctionName=name, Tags=tag_map(properties), **without(properties, "Tags")
+        FunctionName=name, Code=code, **without(properties, "Code")
     )
     return Created(name, {"Arn": made["FunctionArn"]})
 
 
 def create_layer(context: Context, place: Place, properties: Properties) -> Created:
     """A first version of the layer; ``Ref`` is the version's ARN."""
-    made = context.client("lambda").publish_layer_version(LayerName=place.name(64), **properties)
+    content = _folder(context, place, properties["Content"])
+    made = context.client("lambda").publish_layer_version(
+        LayerName=place.name(64), Content=content, **without(properties, "Content")
+    )
     return Created(made["LayerVersionArn"])
 
 
@@ -48,26 +65,23 @@ def create_mapping(context: Context, _place: Place, properties: Properties) -> C
     return Created(context.client("lambda").create_event_source_mapping(**properties)["UUID"])
 
 
-def create_machine(context: Context, place: Place, properties: Properties) -> Created:
-    """The state machine.
-
-    Raises `UnsupportedTemplateError` for an integration that our machines do not use, and for a map
-    that tolerates failures.
-    """
-    name, definition = place.name(80), properties["DefinitionString"]
+def _check_machine(_stack: Stack, properties: Properties) -> None:
+    """Refuse an integration that our machines do not use, and a map that tolerates failures."""
+    definition = json.dumps(properties["DefinitionString"])
     unknown = {*re.findall(r":states:::([\w:.-]+)", definition)} - _INTEGRATIONS
-    unknown |= {*re.findall(r'"(ToleratedFailure\w+)', definition)}
+    unknown |= {*re.findall(r"\bToleratedFailure\w+", definition)}
     if unknown:
-        raise UnsupportedTemplateError(
-            f"{place.stack}/{place.logical_id}: the definition's {min(unknown)} is not known here"
-        )
+        raise UnsupportedTemplateError(f"the definition's {min(unknown)} is not known here")
+
+
+def create_machine(context: Context, place: Place, properties: Properties) -> Created:
+    """The state machine; moto's grammar knows the children of a map as STANDARD executions only."""
+    name = place.name(80)
     arn = context.client("stepfunctions").create_state_machine(
         name=name,
         roleArn=properties["RoleArn"],
-        definition=definition,
+        definition=properties["DefinitionString"].replace('"EXPRESS"', '"STANDARD"'),
         type=properties["StateMachineType"],
-        tags=[{"key": key, "value": value} for key, value in tag_map(properties).items()],
-        tracingConfiguration={"enabled": properties["TracingConfiguration"]["Enabled"]},
     )["stateMachineArn"]
     return Created(arn, {"Name": name})
 
@@ -78,7 +92,6 @@ def create_role(context: Context, place: Place, properties: Properties) -> Creat
     made = context.client("iam").create_role(
         RoleName=name,
         AssumeRolePolicyDocument=json.dumps(properties["AssumeRolePolicyDocument"]),
-        **without(properties, "AssumeRolePolicyDocument"),
     )["Role"]
     return Created(name, {"Arn": made["Arn"]})
 
@@ -87,16 +100,18 @@ TYPES = {
     "AWS::Lambda::Function": ResourceType(
         create_function,
         frozenset(
-            {"Code", "Runtime", "Handler", "Role", "Description", "Timeout", "MemorySize", "Tags"}
-            | {"Environment", "Layers", "TracingConfig", "Architectures"}
+            {"Code.S3Bucket", "Code.S3Key", "Runtime", "Handler", "Role", "Description", "Timeout"}
+            | {"MemorySize", "Environment", "Layers", "TracingConfig", "Architectures"}
         ),
-        {"LoggingConfig": "no log is kept here; errors go to stderr"},
-        check=_check_code,
+        frozenset({"LoggingConfig"}),  # no log is kept here; errors go to stderr
+        _check_function,
     ),
     "AWS::Lambda::LayerVersion": ResourceType(
         create_layer,
-        frozenset({"Content", "CompatibleRuntimes", "CompatibleArchitectures"}),
-        check=_check_code,
+        frozenset(
+            {"Content.S3Bucket", "Content.S3Key", "CompatibleRuntimes", "CompatibleArchitectures"}
+        ),
+        check=_check_layer,
     ),
     "AWS::Lambda::EventSourceMapping": ResourceType(
         create_mapping,
@@ -104,24 +119,15 @@ TYPES = {
             {"EventSourceArn", "FunctionName", "BatchSize", "FunctionResponseTypes"}
             | {"ScalingConfig"}
         ),
-        {"Tags": "nothing looks at them here"},
     ),
     "AWS::StepFunctions::StateMachine": ResourceType(
         create_machine,
-        frozenset(
-            {"StateMachineType", "RoleArn", "DefinitionString", "TracingConfiguration", "Tags"}
-        ),
-        {"LoggingConfiguration": "the history of every execution is kept here instead"},
+        frozenset({"StateMachineType", "RoleArn", "DefinitionString"}),
+        # The history of every execution is kept here instead.
+        frozenset({"LoggingConfiguration", "TracingConfiguration"}),
+        _check_machine,
     ),
     "AWS::IAM::Role": ResourceType(
-        create_role, frozenset({"AssumeRolePolicyDocument", "Tags", "Path"})
+        create_role, frozenset({"AssumeRolePolicyDocument"}), frozenset({"Path"})
     ),
-    "AWS::Logs::LogGroup": left_to_aws("no log is kept here; errors go to stderr"),
-    "AWS::IAM::Policy": left_to_aws("rights are not checked here"),
-    "AWS::Lambda::Permission": left_to_aws("rights are not checked here"),
-    "AWS::CloudWatch::Alarm": left_to_aws("no metric is evaluated here"),
-    "AWS::CloudWatch::Dashboard": left_to_aws("no metric is shown here"),
-    "AWS::SNS::Topic": left_to_aws("only alarms send to it"),
-    "AWS::SNS::TopicPolicy": left_to_aws("no topic is made here"),
-    "AWS::SNS::Subscription": left_to_aws("no topic is made here"),
 }
