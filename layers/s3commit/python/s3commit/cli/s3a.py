@@ -19,7 +19,7 @@ from typing import Any
 
 from s3commit.cli.render import epoch_of
 from s3commit.cli.session import Session
-from s3commit.core.formats.codec import Codec, Form, each, text
+from s3commit.core.formats.codec import Codec, Form, each, read_text
 from s3commit.core.formats.layout import (
     JOB_ID,
     UNSPEAKABLE,
@@ -68,9 +68,9 @@ class _Set:
     commits: tuple[PendingFile, ...] | None = None
 
 
-_ETAG = text(Text(MAX_ETAG, least=1))
+_ETAG = Text(MAX_ETAG, least=1)
 _ETAGS = each(  # texts, or from Hadoop 3.5 on objects
-    Form(lambda part: _ETAG.read(part.get("etag") if isinstance(part, dict) else part)),
+    Form(lambda part: read_text(_ETAG, part.get("etag") if isinstance(part, dict) else part)),
     Several(MAX_PARTS, least=1),
 )
 _FILE = Codec(PendingFile, "manifest", forms={"etags": _ETAGS})

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from s3commit.core.formats.codec import Codec, Form, RefusedError, text
+from s3commit.core.formats.codec import Codec, Form, RefusedError, read_text
 from s3commit.core.formats.layout import JobDirectory, check_id, parse_destination
 from s3commit.core.formats.manifest import digest
 from s3commit.core.formats.strict_json import dump, parse
@@ -59,8 +59,9 @@ def _conditions(value: Any) -> Any:
     return decode_conditions(value)
 
 
-_URI = text(Text())
-DESTINATION: Final = Form(lambda value: parse_destination(_URI.read(value)), lambda one: one.uri)
+DESTINATION: Final = Form(
+    lambda value: parse_destination(read_text(Text(), value)), lambda one: one.uri
+)
 _JOB: Final = Codec(
     JobSpec,
     "job.json",
