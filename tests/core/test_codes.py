@@ -27,7 +27,7 @@ NEVER_AN_END = {
     "JOB_FAILED",
     "LOST_RACE",
     "NEEDS_OPERATOR",  # each is raised with a code of its own
-    "NOT_DECIDED",
+    "NOT_PLANNED",
     "OUTCOME_UNKNOWN",
     "PRECONDITION_FAILED",
 }

@@ -43,7 +43,7 @@ JOBS: list[tuple[bytes, str]] = [
     (in_job(partitionBy=[f"c{number}" for number in range(101)]), "BAD_FIELD"),
     (in_job(idempotencyKey=""), "BAD_FIELD"),
     (in_job(idempotencyKey="x" * 1025), "BAD_FIELD"),
-    (in_job(conditions=[]), "BAD_FIELD"),
+    (in_job(conditions=[]), "BAD_CONDITION"),
     (in_job(conditions={"min\nRows\x1b[31m" + "x" * 9000: 1}), "BAD_CONDITION"),
 ]
 

@@ -133,8 +133,8 @@ def test_i4_whatever_the_cuts_every_upload_is_listed_once(
 def test_i12_keys_that_are_chosen_for_their_digests_are_cut_no_more_often() -> None:
     chosen = [f"t/{number:05}" for number in range(30_000)]
     assert len(cuts_between(chosen, files=30_000)) == 40
-    assert cuts_between(["t/same"] * 30_000, files=30_000) == ["t/same"]
-    assert cuts_between([], files=0) == cuts_between(["t/same"] * 700, files=700) == []
+    assert cuts_between(chosen[:1], files=30_000) == []
+    assert cuts_between([], files=0) == cuts_between(chosen[:700], files=700) == []
 
 
 def test_prefixes_are_listed_side_by_side_and_a_page_of_each_is_in_memory(

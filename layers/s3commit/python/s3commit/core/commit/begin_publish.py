@@ -28,8 +28,8 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
     )
     if record.state is not JobState.COMMITTING:  # a repetition after a lost response
         return ticket.after(record)
-    plan = record.plan
-    if plan and plan.units and not ticket.completed:
+    plan = record.planned
+    if plan.units and not ticket.completed:
         raise NeedsOperatorError(
             f"Step Functions could not read {ticket.plan}: see the cause of"
             " CompleteUploads, mend it, and redrive this execution",
@@ -47,6 +47,6 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
     # No unit can have more files visible than it has, so the sum says it of each.
     counted = sorted(result.unit for result in ticket.completed)
     visible = sum(result.files for result in ticket.completed)
-    if plan and (counted != list(range(plan.units)) or visible != plan.files):
+    if counted != list(range(plan.units)) or visible != plan.files:
         return next_round(ports, ticket, record)
     return ticket.after(move(ports, record, JobState.PUBLISHING))

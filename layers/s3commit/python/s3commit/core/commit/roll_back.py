@@ -9,7 +9,7 @@ from s3commit.core.formats.manifest import expected_etag
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.decision_record import note_end
 from s3commit.core.job.documents import conclude
-from s3commit.core.job.plan import files_of_unit, read_plan, whole_pages
+from s3commit.core.job.plan import files_of_unit, read_index, whole_pages
 from s3commit.core.job.record import coming_again, move, own_record, unless_overtaken
 from s3commit.core.job.uploads import abort, abort_uploads
 from s3commit.core.model.errors import AccessError, PreconditionError
@@ -33,7 +33,8 @@ def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
         time = CallTime(ports.clock)
         with unless_overtaken(ports, ticket, JobState.ROLLING_BACK):
             # Twice, since S3 may let a completion take effect late (docs/adr/0007).
-            pages = 2 * whole_pages(read_plan(ports, ticket.directory, record))
+            units = read_index(ports.store, ticket.directory, record.planned.sha256)
+            pages = 2 * whole_pages(units)
             reached = _undo_pages(ports, ticket, pages, time)
         if reached == len(pages) and record.locks:
             # All is undone: from here on the locks protect nothing, and uploads may be opened on.

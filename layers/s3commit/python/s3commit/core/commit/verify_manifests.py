@@ -24,7 +24,7 @@ from s3commit.core.job.documents import (
     read_spec_of,
     refusing_unreadable,
 )
-from s3commit.core.job.plan import files_of_unit, whole_pages, write_plan
+from s3commit.core.job.plan import files_of_unit, grouped, whole_pages, write_plan
 from s3commit.core.job.record import own_record, unless_overtaken
 from s3commit.core.job.replaced import MAX_NAMES, write_partitions
 from s3commit.core.job.uploads import PAGE, is_older, list_uploads
@@ -40,7 +40,7 @@ from s3commit.core.model.job import (
 from s3commit.core.model.limits import MAX_JOB_FILES, MAX_TOTAL_BYTES, UNITS_OF_A_JOB
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.bundle import Ports, in_order, together
 
 REPLACE_NOT_ALLOWED = "REPLACE_NOT_ALLOWED"
 SAMPLED: Final = 256 // 16  # one key in sixteen, by the first byte of its digest
@@ -213,7 +213,8 @@ def cuts_between(sample: Iterable[str], *, files: int) -> list[str]:
     """
     keys = sorted(sample)
     ranges = 1 + files * 4 // (3 * PAGE)
-    return sorted({keys[len(keys) * number // ranges] for number in range(1, ranges) if keys})
+    step = len(keys) // ranges + 1
+    return keys[step::step]
 
 
 def short_digest(*texts: str) -> bytes:
@@ -232,50 +233,41 @@ def counted_manifests(
     ``MANIFEST_MISSING``, ``MANIFEST_CHANGED`` (other bytes than the task wrote),
     ``COUNTS_DIFFER``, or the decoder's code.
     """
-
-    def read_small(attempt: CountedAttempt) -> PendingSet | None:
-        try:
-            return _read(ports, directory, attempt, SMALL_MANIFEST_BYTES)
-        except JobRefusedError as error:
-            if error.code != TOO_LARGE:
-                raise
-            return None
-
-    for some in _at_once(sorted(attempts, key=attrgetter("manifest"))):
-        read = together(ports.parallel, *[partial(read_small, one) for one in some])
-        for attempt, pending in zip(some, read, strict=True):
-            yield pending or _read(ports, directory, attempt, MAX_MANIFEST_BYTES)
-
-
-def _at_once(attempts: Iterable[CountedAttempt]) -> Iterator[list[CountedAttempt]]:
-    some: list[CountedAttempt] = []
-    files = 0
-    for attempt in attempts:
-        if some and (len(some) >= MANIFESTS_AT_ONCE or files + attempt.files > FILES_AT_ONCE):
-            yield some
-            some, files = [], 0
-        some.append(attempt)
-        files += attempt.files
-    if some:
-        yield some
+    small = partial(_read, ports, directory, max_bytes=SMALL_MANIFEST_BYTES)
+    in_turn = sorted(attempts, key=attrgetter("manifest"))
+    for some in grouped(in_turn, MANIFESTS_AT_ONCE, attrgetter("files"), FILES_AT_ONCE):
+        for attempt, body in zip(some, in_order(ports.parallel, small, some), strict=True):
+            yield _judged(
+                directory,
+                attempt,
+                body or _read(ports, directory, attempt, max_bytes=MAX_MANIFEST_BYTES),
+            )
 
 
 def _read(
-    ports: Ports, directory: JobDirectory, attempt: CountedAttempt, max_bytes: int
-) -> PendingSet:
+    ports: Ports, directory: JobDirectory, attempt: CountedAttempt, *, max_bytes: int
+) -> bytes:
+    """The manifest's bytes; none if it is not small, and only a small one was asked for."""
     name = attempt.manifest
     try:
         with refusing_unreadable(ports, directory):
-            stored = ports.store.get(directory.bucket, directory.prefix + name, max_bytes=max_bytes)
+            key = directory.prefix + name
+            return ports.store.get(directory.bucket, key, max_bytes=max_bytes).body
     except NotFoundError:
         raise JobRefusedError(f"manifest {name} is not there", code="MANIFEST_MISSING") from None
     except InvalidInputError as error:
+        if error.code == TOO_LARGE and max_bytes < MAX_MANIFEST_BYTES:
+            return b""
         raise JobRefusedError(error.message, code=error.code) from error
-    if digest(stored.body) != attempt.sha256:
+
+
+def _judged(directory: JobDirectory, attempt: CountedAttempt, body: bytes) -> PendingSet:
+    name = attempt.manifest
+    if digest(body) != attempt.sha256:
         raise JobRefusedError(
             f"manifest {name} has changed since its task wrote it", code="MANIFEST_CHANGED"
         )
-    pending = decode_manifest(directory, name, stored.body)
+    pending = decode_manifest(directory, name, body)
     if (attempt.files, attempt.bytes) != (len(pending.files), pending.bytes):
         raise JobRefusedError(
             f"manifest {name} has {len(pending.files)} files of {pending.bytes} bytes,"

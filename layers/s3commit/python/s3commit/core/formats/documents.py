@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from s3commit.core.formats.codec import Codec, Form, RefusedError, read_text
+from s3commit.core.formats.codec import Codec, Form, read_text
 from s3commit.core.formats.layout import JobDirectory, check_id, parse_destination
 from s3commit.core.formats.manifest import digest
 from s3commit.core.formats.strict_json import dump, parse
@@ -53,12 +53,6 @@ class _Head:
     action: _Action
 
 
-def _conditions(value: Any) -> Any:
-    if not isinstance(value, dict):
-        raise RefusedError("must be an object")
-    return decode_conditions(value)
-
-
 DESTINATION: Final = Form(
     lambda value: parse_destination(read_text(Text(), value)), lambda one: one.uri
 )
@@ -68,7 +62,7 @@ _JOB: Final = Codec(
     VERSION,
     max_bytes=MAX_JOB_BYTES,
     closed=True,
-    forms={"destination": DESTINATION, "conditions": Form(_conditions, encode_conditions)},
+    forms={"destination": DESTINATION, "conditions": Form(decode_conditions, encode_conditions)},
 )
 _REQUEST: Final[Any] = {
     "what": "request.json",
@@ -213,15 +207,14 @@ _MARKER: Final = Codec(_Marker, "_SUCCESS", max_bytes=MAX_SUCCESS_BYTES)
 
 def header_of(record: JobRecord) -> CommitHeader:
     """The header for a decided job."""
-    if record.plan is None or record.decided_at is None:
-        raise InvalidInputError(f"job {record.job_id} is not decided", code="NOT_DECIDED")
+    plan = record.planned
     return CommitHeader(
         job_id=record.job_id,
         destination=record.destination.uri,
-        decided_at=record.decided_at,
-        files=record.plan.files,
-        bytes=record.plan.bytes,
-        rows=record.plan.rows,
+        decided_at=record.decided_at or "",
+        files=plan.files,
+        bytes=plan.bytes,
+        rows=plan.rows,
         partition_by=record.partition_by,
         idempotency_key=record.idempotency_key,
         replaced=record.replaced,

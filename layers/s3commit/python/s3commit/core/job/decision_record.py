@@ -129,8 +129,6 @@ def read_decision(ports: Ports, bucket: str, key: str) -> JobRecord | None:
 
 
 def _encode(record: JobRecord, state: JobState) -> bytes:
-    if record.plan is None or record.decided_at is None:
-        raise InvalidInputError(f"job {record.job_id} is not decided", code="NOT_DECIDED")
     finished_at = record.finished_at if state in ENDED else None
     return _DECISION.encode(replace(record, state=state, finished_at=finished_at))
 

@@ -53,8 +53,8 @@ def write_partitions(ports: Ports, directory: JobDirectory, partitions: Iterable
 
 def read_partitions(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[str]:
     """The list that the plan in the ledger names. Raises as `read_index`."""
-    sha256 = record.plan.partitions if record.plan else ""
-    return [line.partition for line in read_list(ports, directory, sha256, _PARTITION.decode)]
+    lines = read_list(ports, directory, record.planned.partitions, _PARTITION.decode)
+    return [line.partition for line in lines]
 
 
 def list_objects(

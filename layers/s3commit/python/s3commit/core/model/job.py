@@ -147,11 +147,13 @@ def encode_conditions(conditions: Conditions) -> dict[str, Any]:
     }
 
 
-def decode_conditions(value: Mapping[str, Any]) -> Conditions:
+def decode_conditions(value: Any) -> Conditions:
     """Read them. A condition that is not known is refused: ignoring it would break a promise.
 
     Raises `InvalidInputError` (``BAD_CONDITION``).
     """
+    if not isinstance(value, Mapping):
+        _refuse("must be an object")
     unknown = sorted(set(value) - set(_COUNTS))
     if unknown:
         _refuse(f"condition {unknown[0][:80]!r} is not known; known are {', '.join(_COUNTS)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any, Final, Protocol, TypeVar
 
 from s3commit.core.formats.layout import JobDirectory
@@ -128,14 +129,23 @@ class Workers:
     of_one: int = 1
 
 
-def together(parallel: ParallelMap, *calls: Callable[[], Any]) -> tuple[Any, ...]:
-    """The answers of calls that need nothing of each other, in their order.
+def in_order(
+    parallel: ParallelMap, function: Callable[[Any], Any], items: Iterable[Any]
+) -> list[Any]:
+    """What ``function`` gives for the items, in their order.
 
-    Each may be parallel in itself, as long as there are more workers than calls. Raises one of
-    their errors, the first one's if they are made one after the other.
+    Raises one of the errors, the first item's if one is done after the other.
     """
-    numbered = parallel(lambda one: (one[0], one[1]()), enumerate(calls))
-    return tuple(answer for _, answer in sorted(numbered, key=lambda one: one[0]))
+    numbered = parallel(lambda one: (one[0], function(one[1])), enumerate(items))
+    return [answer for _, answer in sorted(numbered, key=itemgetter(0))]
+
+
+def together(parallel: ParallelMap, *calls: Callable[[], Any]) -> list[Any]:
+    """The answers of calls that need nothing of each other. Raises as `in_order`.
+
+    Each may be parallel in itself, as long as there are more workers than calls.
+    """
+    return in_order(parallel, lambda call: call(), calls)
 
 
 @dataclass(frozen=True, slots=True)
