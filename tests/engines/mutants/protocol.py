@@ -81,7 +81,7 @@ MUTANTS = [
     Mutant(
         "a manifest that has changed is acted on",
         "core/commit/verify_manifests.py",
-        "    if digest(stored.body) != attempt.sha256:\n",
+        "    if digest(body) != attempt.sha256:\n",
         "    if False:\n",
         by="tests/core/test_hostile.py",
     ),
