@@ -189,7 +189,7 @@ MUTANTS = [
     ),
     Mutant(
         "a listing in ranges leaves out the key that it is cut at",
-        "core/job/uploads.py",
+        "core/ports/listing.py",
         "if item.key <= one.last]",
         "if item.key[:-1] < one.last[:-1]]",
         by="tests/core/test_listings.py",

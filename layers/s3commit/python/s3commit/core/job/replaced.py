@@ -18,13 +18,13 @@ from typing import Final
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import JobDirectory, is_data, owner_of, partition_of
 from s3commit.core.job.plan import LINE, in_groups, read_list, write_list
-from s3commit.core.job.uploads import Range, in_ranges
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import Scope
 from s3commit.core.model.limits import APPEND_READINGS, DELETE_AT_ONCE, MAX_APPENDS
 from s3commit.core.model.locks import Append, destination_node, nodes_above
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.listing import list_objects
 from s3commit.core.ports.objects import ListedObject
 
 MAX_NAMES: Final = 90 * 1024 * 1024  # characters of all names together, which are held at once
@@ -57,18 +57,6 @@ def read_partitions(ports: Ports, directory: JobDirectory, record: JobRecord) ->
     return [line.partition for line in lines]
 
 
-def list_objects(
-    ports: Ports, bucket: str, prefixes: Iterable[str]
-) -> Iterator[tuple[str, ListedObject]]:
-    """Every object below the prefixes, with its prefix; twice if one lies inside another.
-
-    The order depends on the keys alone: the same objects come in the same order again.
-    """
-    listing = ports.store.list
-    ranges = (Range(prefix, listing(bucket, prefix, after="")) for prefix in prefixes)
-    return in_ranges(ports, listing, bucket, ranges)
-
-
 def existing_files(
     ports: Ports, directory: JobDirectory, record: JobRecord
 ) -> Iterator[ListedObject]:
@@ -78,23 +66,33 @@ def existing_files(
     as a partition means the files directly in it. The order is the same for the same files.
     """
     root = directory.destination.prefix
-    is_deep = record.scope is Scope.DIRECTORY
-    prefixes: Iterable[str] = (root,) if is_deep else _partitions(ports, directory, record)
-    for prefix, listed in list_objects(ports, directory.bucket, prefixes):
+    if record.scope is Scope.DIRECTORY:
+        yield from _files_below(ports, directory, [root])
+        return
+    names = read_partitions(ports, directory, record)
+    yield from _files_below(ports, directory, (root + name for name in _outermost(names)))
+    if "" in names:
+        for listed in _files_below(ports, directory, [root]):
+            if not partition_of(listed.key[len(root) :]):
+                yield listed
+
+
+def _files_below(
+    ports: Ports, directory: JobDirectory, prefixes: Iterable[str]
+) -> Iterator[ListedObject]:
+    for listed in list_objects(ports, directory.bucket, prefixes):
         relative = listed.key[len(directory.destination.prefix) :]
-        if not is_data(relative) or owner_of(listed.key) == directory.job_id:
-            continue
-        if is_deep or prefix != root or not partition_of(relative):
+        if is_data(relative) and owner_of(listed.key) != directory.job_id:
             yield listed
 
 
-def _partitions(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
-    """The prefixes to list; none lies inside another, save in the root."""
+def _outermost(partitions: Iterable[str]) -> Iterator[str]:
+    """Those that lie in no other; the root is none of them."""
     covered = ""
-    for name in sorted(read_partitions(ports, directory, record)):
-        if not covered or not name.startswith(covered):
+    for name in sorted(partitions):
+        if name and not (covered and name.startswith(covered)):
             covered = name
-            yield directory.destination.prefix + name
+            yield name
 
 
 def write_replaced(
