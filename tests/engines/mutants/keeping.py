@@ -118,7 +118,7 @@ MUTANTS = [
     Mutant(
         "a job whose documents are gone stays in the index",
         "core/sweep/actions.py",
-        "            ports.ledger.unlist(self.record.ref)\n",
+        "            ports.ledger.unlist(record.ref)\n",
         "            pass\n",
         by=SWEEP,
     ),

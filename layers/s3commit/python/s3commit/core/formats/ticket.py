@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
@@ -44,35 +45,6 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeEvent:
-    """The detail of the outcome event (docs/events.md).
-
-    ``key`` is the idempotency key. Times are RFC 3339, UTC: ``opened_at`` is S3's of ``job.json``,
-    None if it could not be read; ``decided_at`` is None for a job that was not decided. All fields
-    are bounded where they come in, to some 20 KB together; EventBridge takes 256 KB an entry:
-    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevent-size.html
-    """
-
-    job_id: str
-    outcome: Outcome
-    code: str | None
-    bucket: str
-    directory: str
-    table: str
-    files: int
-    bytes: int
-    rows: int | None
-    replaced: int
-    key: str | None
-    opened_at: str | None
-    decided_at: str | None
-    finished_at: str
-
-
-_EVENT: Final = Codec(OutcomeEvent, "event", 1)
-
-
-@dataclass(frozen=True, slots=True)
 class Ticket:
     """One execution's view of a job; ``generation`` is the one that its writes are fenced by.
 
@@ -106,7 +78,7 @@ class Ticket:
     code: str = ""
     completed: Annotated[tuple[UnitResult, ...], Several(100_000)] = ()
     refusal: Annotated[Failure | None, SPARSE] = None
-    event: Annotated[OutcomeEvent | None, SPARSE] = None
+    event: Annotated[Mapping[str, Any] | None, SPARSE] = None
 
     @property
     def directory(self) -> JobDirectory:
@@ -185,7 +157,7 @@ _TICKET: Final = Codec(
     Ticket,
     "ticket",
     # The machine passes the event on as it is, and no step reads it.
-    forms={"refusal": Form(_refusal), "event": Form(lambda _: None, _EVENT.write)},
+    forms={"refusal": Form(_refusal), "event": Form(lambda _: None)},
 )
 
 

@@ -29,7 +29,7 @@ from s3commit.core.formats.documents import (
 from s3commit.core.formats.layout import JobDirectory, parse_manifest_key
 from s3commit.core.formats.manifest import decode_pendingset
 from s3commit.core.formats.strict_json import one_line
-from s3commit.core.formats.ticket import OUTCOMES, OutcomeEvent, Ticket
+from s3commit.core.formats.ticket import OUTCOMES, Ticket
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -159,25 +159,31 @@ def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | Abort
 
 
 def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
-    """Write the result of a job that has ended; repeatable. The ticket has the event to send."""
+    """Write the result of a job that has ended; repeatable. The ticket has the event to send.
+
+    The event is what docs/events.md describes. All of it is bounded where it comes in, to some
+    20 KB together; EventBridge takes 256 KB an entry:
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevent-size.html
+    """
     directory = ticket.directory
     result = write_result(ports, directory, record)
-    event = OutcomeEvent(
-        job_id=result.job_id,
-        outcome=result.outcome,
-        code=result.error.code if result.error else None,
-        bucket=directory.bucket,
-        directory=directory.prefix,
-        table=record.destination.uri,
-        files=result.files,
-        bytes=result.bytes,
-        rows=result.rows,
-        replaced=result.replaced,
-        key=record.idempotency_key,
-        opened_at=record.opened_at or None,
-        decided_at=result.decided_at,
-        finished_at=result.finished_at,
-    )
+    event = {
+        "version": 1,
+        "jobId": result.job_id,
+        "outcome": result.outcome,
+        "code": result.error.code if result.error else None,
+        "bucket": directory.bucket,
+        "directory": directory.prefix,
+        "table": record.destination.uri,
+        "files": result.files,
+        "bytes": result.bytes,
+        "rows": result.rows,
+        "replaced": result.replaced,
+        "key": record.idempotency_key,
+        "openedAt": record.opened_at or None,
+        "decidedAt": result.decided_at,
+        "finishedAt": result.finished_at,
+    }
     return replace(ticket.after(record), event=event)
 
 

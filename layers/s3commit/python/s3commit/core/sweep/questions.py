@@ -25,7 +25,7 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import shifted
 from s3commit.core.ports.objects import ListedObject, listed_at
-from s3commit.core.sweep.actions import Abort, Action, Retire, Start, SweepReport
+from s3commit.core.sweep.actions import Action, SweepReport, aborting, retiring, starting
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, Visit, ask
 
 LISTED: Final = 100_000  # objects of one directory: a hundred requests
@@ -130,7 +130,7 @@ def start(sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str) -> 
     if due and not sweep.executions.describe(execution).is_running:
         silent = spelled(int(seconds(since, sweep.now)))
         tidies = why in {LEFT_OBJECTS, LEFT_UPLOADS}
-        yield Start(directory, due, f"{why}, silent for {silent}", tidies)
+        yield starting(directory, due, f"{why}, silent for {silent}", tidies=tidies)
 
 
 def try_due(since: str, now: str, pause: int) -> str:
@@ -159,12 +159,12 @@ def abort_if_silent(
         " run it again. If its tasks take so long, raise abandonedHours first: it is"
         f" {spelled(sweep.limits.abandoned)} now"
     )
-    yield Abort(directory, last, reason)
+    yield aborting(directory, last, reason)
 
 
 def retirement(
     sweep: Sweep, directory: JobDirectory, found: Contents, record: JobRecord | None
-) -> Retire:
+) -> Action:
     """The documents of a job and all that the pipeline keeps of it; ``_commits/`` stays.
 
     ``job.json`` goes behind the others, so that who stops in between leaves a job that can be read;
@@ -173,7 +173,7 @@ def retirement(
     kept = islice(sweep.ports.store.list(directory.bucket, directory.pipeline_prefix), LISTED)
     own = sorted(kept, key=lambda one: one.key == directory.decision)
     documents = filter(None, (found.request, found.result, found.job))
-    return Retire(directory, (*documents, *own), record)
+    return retiring(directory, [*documents, *own], record)
 
 
 def contents(directory: JobDirectory, listing: Iterable[ListedObject]) -> Contents:
