@@ -74,9 +74,8 @@ MUTANTS = [
         also=(
             (
                 "core/sweep/questions.py",
-                "found.result is None or found.result.modified < sweep.ago("
-                "sweep.limits.retention):",
-                "True:",
+                "    elif found.result is None or _is_past(sweep, found.result):\n",
+                "    else:\n",
             ),
         ),
     ),

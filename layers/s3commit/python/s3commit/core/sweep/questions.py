@@ -58,23 +58,6 @@ class Contents:
     newest: str = ""
     is_all: bool = True
 
-    def add(self, directory: JobDirectory, listed: ListedObject) -> None:
-        """Take one object of the directory's listing in, which comes in the order of keys."""
-        if listed.key == directory.job:
-            self.job = listed
-        elif listed.key == directory.request:
-            self.request = listed
-        elif listed.key == directory.result:
-            self.result = listed
-        elif listed.key.startswith(directory.tasks):
-            self.scratch += 1
-        self.newest = max(self.newest, listed.modified)
-
-    @property
-    def own(self) -> tuple[ListedObject, ...]:
-        """The protocol's three objects, as far as they are there; the result comes last."""
-        return tuple(filter(None, (self.job, self.request, self.result)))
-
 
 def stuck_jobs(sweep: Sweep) -> Iterator[Visit]:
     """Jobs that an execution should work on, and none does: one is started."""
@@ -111,11 +94,7 @@ def _start_or_abort(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
 def _retire(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
     directory = JobDirectory.of(record)
     found = contents(directory, sweep.ports.store.list(directory.bucket, directory.prefix))
-    if found.scratch:
-        since = max(found.newest, record.updated_at)
-        yield from start(sweep, since, record, LEFT_OBJECTS)
-    elif found.result is None or found.result.modified < sweep.ago(sweep.limits.retention):
-        yield retirement(sweep, directory, found, record)
+    yield from _ended_job(sweep, directory, record, found)
 
 
 def start(sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str) -> Iterator[Action]:
@@ -183,7 +162,15 @@ def contents(directory: JobDirectory, listing: Iterable[ListedObject]) -> Conten
         if number == LISTED:
             found.is_all = False
             break
-        found.add(directory, listed)
+        if listed.key == directory.job:
+            found.job = listed
+        elif listed.key == directory.request:
+            found.request = listed
+        elif listed.key == directory.result:
+            found.result = listed
+        elif listed.key.startswith(directory.tasks):
+            found.scratch += 1
+        found.newest = max(found.newest, listed.modified)
     return found
 
 
@@ -209,8 +196,10 @@ def known_destinations(sweep: Sweep) -> Iterator[Visit]:
 
 def _look_around(sweep: Sweep, destination: Destination, jobs: Jobs) -> Iterator[Action]:
     for directory, found in _directories(sweep, destination):
-        if found.newest >= sweep.ago(sweep.limits.stuck) or not _asks_for_more(sweep, found):
-            continue  # its events may be on their way; or it has ended, and nothing is left
+        if found.newest >= sweep.ago(sweep.limits.stuck):
+            continue  # its events may be on their way
+        if found.result is not None and not found.scratch and not _is_past(sweep, found.result):
+            continue  # it has ended, and nothing is left
         record = jobs.get(directory.job_id) or sweep.ports.ledger.job(directory.ref)
         if record is None:
             yield from _unknown_job(sweep, directory, found)
@@ -219,12 +208,8 @@ def _look_around(sweep: Sweep, destination: Destination, jobs: Jobs) -> Iterator
     yield from _left_uploads(sweep, destination, jobs)
 
 
-def _asks_for_more(sweep: Sweep, found: Contents) -> bool:
-    return found.result is None or found.scratch > 0 or _is_past(sweep, found)
-
-
-def _is_past(sweep: Sweep, found: Contents) -> bool:
-    return found.result is not None and found.result.modified < sweep.ago(sweep.limits.retention)
+def _is_past(sweep: Sweep, result: ListedObject) -> bool:
+    return result.modified < sweep.ago(sweep.limits.retention)
 
 
 def _unknown_job(sweep: Sweep, directory: JobDirectory, found: Contents) -> Iterator[Action]:
@@ -258,10 +243,11 @@ def _ended_job(
     since = max(record.updated_at, found.newest)
     if found.scratch:
         yield from start(sweep, since, record, LEFT_OBJECTS)
-    elif found.result is not None:
+    elif found.result is None and record.updated_at >= sweep.ago(sweep.limits.retention):
+        if found.job or found.request:
+            yield from start(sweep, since, record, "it has no result")
+    elif found.result is None or _is_past(sweep, found.result):
         yield retirement(sweep, directory, found, record)
-    elif found.own and record.updated_at >= sweep.ago(sweep.limits.retention):
-        yield from start(sweep, since, record, "it has no result")
 
 
 def _left_uploads(sweep: Sweep, destination: Destination, jobs: Jobs) -> Iterator[Action]:
