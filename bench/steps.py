@@ -198,7 +198,7 @@ def _steps(manifests: int) -> tuple[float, float, float, float]:
             note_manifest(ports, executions, reading.BUCKET, key)
 
     arrival = _cpu(ingest, manifests)
-    if sum(1 for _ in ports.ledger.attempts(ticket.ref)) != manifests:
+    if sum(1 for _ in ports.ledger.attempts(ticket.directory.ref)) != manifests:
         raise AssertionError("a manifest was lost")
     loads = _cpu(lambda: [len(json.loads(body)) for body in bodies.values()], 1) / files
     after: list[Ticket] = []

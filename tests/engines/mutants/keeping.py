@@ -62,8 +62,8 @@ MUTANTS = [
     Mutant(
         "open uploads of ended jobs are not looked for",
         "core/sweep/questions.py",
-        "        if opened[job_id] and not is_older(upload, opened[job_id]):\n",
-        "        if False:\n",
+        "            if since:\n",
+        "            if False:\n",
         by=DESTINATIONS,
     ),
     Mutant(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.documents import conclude
-from s3commit.core.job.record import coming_again, move, own_record
+from s3commit.core.job.record import move, next_round, own_record
 from s3commit.core.job.uploads import abort_uploads
 from s3commit.core.model.job import Failure
 from s3commit.core.model.states import JobState
@@ -26,6 +26,6 @@ def abort_job(ports: Ports, ticket: Ticket) -> Ticket:
     if record.state is JobState.ABORTING:
         time = CallTime(ports.clock)
         if not abort_uploads(ports, ticket.directory, time):
-            return coming_again(ports, ticket, record, time)
+            return next_round(ports, ticket, record, is_cut=time.is_cut)
         record = move(ports, record, JobState.ABORTED)
     return conclude(ports, ticket, record)

@@ -259,7 +259,7 @@ def _read(
     except InvalidInputError as error:
         if error.code == TOO_LARGE and max_bytes < MAX_MANIFEST_BYTES:
             return b""
-        raise JobRefusedError(error.message, code=error.code) from error
+        raise
 
 
 def _judged(directory: JobDirectory, attempt: CountedAttempt, body: bytes) -> PendingSet:

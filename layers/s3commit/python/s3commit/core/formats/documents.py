@@ -155,13 +155,13 @@ def encode_result(result: JobResult) -> bytes:
     return _RESULT.encode(result)
 
 
-def decode_result(body: bytes, directory: JobDirectory | None = None) -> JobResult:
-    """Read a ``result.json``. Raises `InvalidInputError`.
+def decode_result(body: bytes, directory: JobDirectory) -> JobResult:
+    """Read the ``result.json`` of ``directory``. Raises `InvalidInputError`.
 
-    One that lies in ``directory`` and is of another job is refused (``WRONG_JOB``).
+    One that is of another job is refused (``WRONG_JOB``).
     """
     result = _RESULT.decode(body)
-    if directory is not None and result.job_id != directory.job_id:
+    if result.job_id != directory.job_id:
         raise InvalidInputError(
             f"result.json in {directory.uri} is of another job", code="WRONG_JOB"
         )

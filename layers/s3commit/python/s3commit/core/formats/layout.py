@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -88,35 +89,25 @@ def parse_destination(uri: str) -> Destination:
     Raises `InvalidInputError` for another scheme, a bad bucket name, and for a prefix that is
     empty, too long, has an element as `check_elements` refuses it, or control characters.
     """
-    scheme, separator, rest = uri.partition("://")
-    if not separator or scheme not in {"s3", "s3a", "s3n"}:
-        raise InvalidInputError(f"path {uri!r} must look like s3://bucket/prefix", code="BAD_PATH")
+    scheme, _, rest = uri.partition("://")
     bucket, _, prefix = rest.partition("/")
-    if not _BUCKET.fullmatch(bucket):
-        raise InvalidInputError(f"path {uri!r}: {bucket!r} is no bucket name", code="BAD_PATH")
     prefix = prefix.removesuffix("/")
-    if not prefix:
-        raise InvalidInputError(
-            f"path {uri!r} has no prefix: a job owns a directory, never a whole bucket",
-            code="BAD_PATH",
-        )
-    if UNSPEAKABLE.search(prefix):
-        raise InvalidInputError(
-            f"path {uri[:200]!r} has a control character, which S3's answers can't carry",
-            code="BAD_PATH",
-        )
-    if len(prefix.encode()) > MAX_PREFIX_BYTES:
-        raise InvalidInputError(
-            f"path {uri[:200]!r} has a prefix of more than {MAX_PREFIX_BYTES} bytes",
-            code="BAD_PATH",
-        )
     bad = bad_element(prefix)
-    if bad is not None:
-        raise InvalidInputError(
-            f"path {uri[:200]!r} has the element {bad[:200]!r}, which no table may have",
-            code="BAD_PATH",
-        )
-    return Destination(bucket, prefix + "/")
+    if scheme not in {"s3", "s3a", "s3n"}:
+        wrong = "must look like s3://bucket/prefix"
+    elif not _BUCKET.fullmatch(bucket):
+        wrong = f"has {bucket[:80]!r}, which is no bucket name"
+    elif not prefix:
+        wrong = "has no prefix: a job owns a directory, never a whole bucket"
+    elif UNSPEAKABLE.search(prefix):
+        wrong = "has a control character, which S3's answers can't carry"
+    elif len(prefix.encode()) > MAX_PREFIX_BYTES:
+        wrong = f"has a prefix of more than {MAX_PREFIX_BYTES} bytes"
+    elif bad is not None:
+        wrong = f"has the element {bad[:200]!r}, which no table may have"
+    else:
+        return Destination(bucket, prefix + "/")
+    raise InvalidInputError(f"path {uri[:200]!r} {wrong}", code="BAD_PATH")
 
 
 def bad_element(path: str) -> str | None:
@@ -271,7 +262,9 @@ def partition_of(relative_key: str) -> str:
     return directory + separator
 
 
-def directories_above(prefix: str) -> list[str]:
+def directories_above(prefix: str) -> Iterator[str]:
     """The directories in which a directory lies, the outermost first; each with its ``/``."""
-    elements = prefix.removesuffix("/").split("/")
-    return ["/".join(elements[:depth]) + "/" for depth in range(1, len(elements))]
+    above = ""
+    for element in prefix.removesuffix("/").split("/")[:-1]:
+        above += element + "/"
+        yield above

@@ -16,19 +16,13 @@ from s3commit.core.formats.layout import JobDirectory, parse_directory
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import SPARSE, Name, Several, Text
-from s3commit.core.model.job import Failure, JobId, Outcome
+from s3commit.core.model.job import Failure, JobId
 from s3commit.core.model.limits import UNITS_OF_A_JOB
 from s3commit.core.model.record import JobRecord
-from s3commit.core.model.states import JobState
+from s3commit.core.model.states import ENDED, JobState
 
 _REFUSAL = re.compile(r"\[([A-Z][A-Z0-9_]*)\] (.*)", re.DOTALL)  # as `refusal_text` words it
 _MESSAGE = re.compile(r'"errorMessage"\s*:\s*("(?:[^"\\]|\\.)*")')
-
-OUTCOMES: dict[JobState, Outcome] = {
-    JobState.COMMITTED: Outcome.COMMITTED,
-    JobState.ABORTED: Outcome.ABORTED,
-    JobState.ROLLED_BACK: Outcome.ROLLED_BACK,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +84,6 @@ class Ticket:
             )
         return directory
 
-    @property
-    def ref(self) -> str:
-        """The job, as the ledger knows it."""
-        return self.directory.ref
-
     def after(self, record: JobRecord) -> Ticket:
         """The ticket with what the ledger now says of the job."""
         plan = record.plan
@@ -107,7 +96,7 @@ class Ticket:
             files=plan.files if plan else 0,
             bytes=plan.bytes if plan else 0,
             replaces=record.replaced is not None and record.replaced.files > 0,
-            outcome=OUTCOMES.get(record.state, ""),
+            outcome=record.state if record.state in ENDED else "",
             code=record.failure.code if record.failure else "",
             pause=0,
             completed=(),

@@ -14,12 +14,10 @@ from dataclasses import replace
 from s3commit.core.formats.documents import (
     MAX_COMMITS_BYTES,
     MAX_JOB_BYTES,
-    MAX_LINE_BYTES,
     MAX_REQUEST_BYTES,
     MAX_RESULT_BYTES,
     CommitHeader,
     CommittedFile,
-    decode_commit_header,
     decode_commit_manifest,
     decode_job,
     decode_request,
@@ -29,7 +27,7 @@ from s3commit.core.formats.documents import (
 from s3commit.core.formats.layout import JobDirectory, parse_manifest_key
 from s3commit.core.formats.manifest import decode_pendingset
 from s3commit.core.formats.strict_json import one_line
-from s3commit.core.formats.ticket import OUTCOMES, Ticket
+from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -48,6 +46,7 @@ from s3commit.core.model.job import (
     PendingSet,
 )
 from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader, listed_at
 
@@ -101,21 +100,13 @@ def opened_at(store: ObjectReader, record: JobRecord) -> str:
 def read_spec_of(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobSpec:
     """As `read_spec`, if it is still the document that the ledger knows.
 
-    Raises `JobRefusedError` (``JOB_CHANGED``).
+    Raises `JobRefusedError` (``JOB_CHANGED``) if it is another one.
     """
-    changed = JobRefusedError(
-        "job.json is gone, or not what it was when the job began", code=JOB_CHANGED
-    )
-    try:
-        spec = read_spec(ports, directory)
-    except InvalidInputError as error:
-        if error.code != JOB_CHANGED:
-            raise
-        raise changed from error
+    spec = read_spec(ports, directory)
     now = (spec.conflict, spec.scope, spec.idempotency_key)
     same = now == (record.conflict, record.scope, record.idempotency_key)
     if not same or record.job_sha256 not in {None, spec.sha256}:
-        raise changed
+        raise JobRefusedError("job.json is not what it was when the job began", code=JOB_CHANGED)
     return spec
 
 
@@ -134,13 +125,6 @@ def read_commit_manifest(
     """
     stored = store.get(directory.bucket, directory.commits, max_bytes=MAX_COMMITS_BYTES)
     return decode_commit_manifest(stored.body)
-
-
-def read_commit_header(store: ObjectReader, directory: JobDirectory) -> CommitHeader:
-    """How the job's manifest in ``_commits/`` begins. Raises as `read_commit_manifest`."""
-    return decode_commit_header(
-        store.first_bytes(directory.bucket, directory.commits, MAX_LINE_BYTES)
-    )
 
 
 def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | AbortRequest:
@@ -195,12 +179,12 @@ def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> Jo
     of the client's own, puts nothing: neither before its put nor, should they go at that moment,
     behind it.
     """
-    committed = OUTCOMES[record.state] is Outcome.COMMITTED
+    committed = record.state is JobState.COMMITTED
     plan = record.plan if committed else None
     failure = record.failure
     result = JobResult(
         job_id=record.job_id,
-        outcome=OUTCOMES[record.state],
+        outcome=Outcome(record.state),
         error=failure and Failure(one_line(failure.code, 100), one_line(failure.message)),
         files=plan.files if plan else 0,
         bytes=plan.bytes if plan else 0,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, islice
 from typing import Final
 
@@ -174,11 +173,8 @@ class Appends:
         )
 
     def _read(self) -> list[Append]:
-        read = partial(_read, self._ports)
-        pairs = ((node, node == self._nodes[0]) for node in self._nodes)
-        found = list(
-            islice(chain.from_iterable(self._ports.parallel(read, pairs)), MAX_APPENDS + 1)
-        )
+        read = self._ports.parallel(self._of_node, self._nodes)
+        found = list(islice(chain.from_iterable(read), MAX_APPENDS + 1))
         if len(found) > MAX_APPENDS:
             raise JobRefusedError(
                 f"more than {MAX_APPENDS} jobs append at the destination, above it and below it;"
@@ -187,7 +183,7 @@ class Appends:
             )
         return found
 
-
-def _read(ports: Ports, pair: tuple[str, bool]) -> list[Append]:
-    node, below = pair
-    return list(islice(ports.ledger.appends(node, below=below), MAX_APPENDS + 1))
+    def _of_node(self, node: str) -> list[Append]:
+        """Those at the node and, of the destination's own, below it."""
+        appends = self._ports.ledger.appends(node, below=node == self._nodes[0])
+        return list(islice(appends, MAX_APPENDS + 1))

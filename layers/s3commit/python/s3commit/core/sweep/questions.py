@@ -16,7 +16,7 @@ from typing import Final
 
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, owner_of, parse_directory
 from s3commit.core.job.documents import opened_at, read_spec
-from s3commit.core.job.uploads import is_older
+from s3commit.core.job.uploads import uploads_of_job
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.core.model.job import Destination
@@ -24,7 +24,7 @@ from s3commit.core.model.locks import seconds
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import shifted
-from s3commit.core.ports.objects import ListedObject, listed_at
+from s3commit.core.ports.objects import ListedObject, OpenUpload, listed_at
 from s3commit.core.sweep.actions import Action, SweepReport, aborting, retiring, starting
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, Visit, ask
 
@@ -252,21 +252,18 @@ def _ended_job(
 
 def _left_uploads(sweep: Sweep, destination: Destination, jobs: Jobs) -> Iterator[Action]:
     """Ended jobs of which uploads are open: a task that had not been stopped has begun them."""
-    newest: dict[str, str] = {}
-    opened: dict[str, str] = {}
-    uploads = sweep.ports.store.list_uploads(destination.bucket, destination.prefix)
-    for upload in islice(uploads, LISTED):
-        job_id = owner_of(upload.key) or ""
+    left: dict[str, list[OpenUpload]] = {}
+    listed = sweep.ports.store.list_uploads(destination.bucket, destination.prefix)
+    for upload in islice(listed, LISTED):
+        left.setdefault(owner_of(upload.key) or "", []).append(upload)
+    for job_id, uploads in left.items():
         record = jobs.get(job_id)
-        if record is None or record.state not in ENDED:
-            continue
-        if job_id not in opened:
-            opened[job_id] = opened_at(sweep.ports.store, record)
-        # Without a job.json a name proves nothing.
-        if opened[job_id] and not is_older(upload, opened[job_id]):
-            newest[job_id] = max(newest.get(job_id, ""), upload.initiated)
-    for job_id, since in newest.items():
-        yield from start(sweep, since, jobs[job_id], LEFT_UPLOADS)
+        if record is not None and record.state in ENDED:
+            directory, opened = JobDirectory.of(record), opened_at(sweep.ports.store, record)
+            own = uploads_of_job(sweep.ports, directory, opened, uploads)
+            since = max((one.initiated for one in own), default="")
+            if since:
+                yield from start(sweep, since, record, LEFT_UPLOADS)
 
 
 def _directories(sweep: Sweep, destination: Destination) -> Iterator[tuple[JobDirectory, Contents]]:
