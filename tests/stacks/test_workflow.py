@@ -228,9 +228,7 @@ def _tickets(step: str) -> list[Ticket]:
             {"state": JobState.ROLLED_BACK, "outcome": JobState.ROLLED_BACK},
         ],
         "TidyUp": [
-            {"state": state, "outcome": state, "page": page}
-            for state in ENDED
-            for page in (0, 1)
+            {"state": state, "outcome": state, "page": page} for state in ENDED for page in (0, 1)
         ],
     }
     ticket = Ticket("job", "lake", "sales/__magic_job-job/")

@@ -54,9 +54,7 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
                 )
         if record.conflict is Conflict.REPLACE:
             facts = write_replaced(ports, directory, _replaced(ports, directory, record))
-            record = ports.ledger.note(
-                record.ref, generation=record.generation, now=ports.clock.now(), replaced=facts
-            )
+            record = ports.ledger.note(record, now=ports.clock.now(), replaced=facts)
     return ticket.after(record)
 
 

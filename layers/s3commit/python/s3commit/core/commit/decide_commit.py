@@ -30,12 +30,6 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     if not (is_checked and is_locked):
         raise LostRaceError(f"job {ticket.job_id} has no replace list or lock", record)
     ports.ledger.healing(ticket.bucket, now=ports.clock.now())
-    decided = ports.ledger.decide(
-        record.ref,
-        generation=record.generation,
-        plan=record.planned,
-        replaced=record.replaced,
-        now=ports.clock.now(),
-    )
+    decided = ports.ledger.decide(record, now=ports.clock.now())
     put_decision(ports, decided)
     return ticket.after(decided)

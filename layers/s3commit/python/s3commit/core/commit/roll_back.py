@@ -10,7 +10,7 @@ from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.decision_record import note_end
 from s3commit.core.job.documents import conclude
 from s3commit.core.job.plan import files_of_unit, read_index, whole_pages
-from s3commit.core.job.record import move, next_round, own_record, unless_overtaken
+from s3commit.core.job.record import next_round, own_record, unless_overtaken
 from s3commit.core.job.uploads import abort, abort_uploads
 from s3commit.core.model.errors import AccessError, PreconditionError
 from s3commit.core.model.job import PendingFile
@@ -39,11 +39,11 @@ def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
         if reached == len(pages) and record.locks:
             # All is undone: from here on the locks protect nothing, and uploads may be opened on.
             note_end(ports, record, JobState.ROLLED_BACK)
-            record = ports.ledger.release(record.ref, generation=record.generation)
+            record = ports.ledger.release(record)
         if reached < len(pages) or not abort_uploads(ports, ticket.directory, time):
             return next_round(ports, ticket, record, page=reached, is_cut=time.is_cut)
         note_end(ports, record, JobState.ROLLED_BACK)
-        record = move(ports, record, JobState.ROLLED_BACK)
+        record = ports.ledger.advance(record, JobState.ROLLED_BACK, now=ports.clock.now())
     return conclude(ports, ticket, record)
 
 

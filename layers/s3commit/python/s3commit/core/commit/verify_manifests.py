@@ -119,9 +119,7 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
         rows=found.rows,
         partitions=write_partitions(ports, directory, found.partitions) if by_partition else "",
     )
-    record = ports.ledger.note(
-        record.ref, generation=record.generation, now=ports.clock.now(), plan=facts
-    )
+    record = ports.ledger.note(record, now=ports.clock.now(), plan=facts)
     few = tuple(units) if len(units) <= UNITS_OF_A_JOB else ()
     return replace(ticket.after(record), few=few)
 

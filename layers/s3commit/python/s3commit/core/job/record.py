@@ -16,7 +16,7 @@ from s3commit.core.model.errors import (
     NotFoundError,
     TransientError,
 )
-from s3commit.core.model.job import Failure, JobSpec
+from s3commit.core.model.job import JobSpec
 from s3commit.core.model.limits import (
     EXECUTION_HOURS,
     LONGEST_ROUND_WAIT,
@@ -101,20 +101,6 @@ def planned_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobReco
     if record.plan is None or ticket.directory.index(record.plan.sha256) != ticket.plan:
         raise LostRaceError(f"job {ticket.job_id} has another plan than this execution", record)
     return record
-
-
-def move(
-    ports: Ports, record: JobRecord, target: JobState, failure: Failure | None = None
-) -> JobRecord:
-    """Move the job to another state, as its record was read. Raises `LostRaceError`."""
-    return ports.ledger.advance(
-        record.ref,
-        source=record.state,
-        target=target,
-        generation=record.generation,
-        now=ports.clock.now(),
-        failure=failure,
-    )
 
 
 def share_workers(ports: Ports, ticket: Ticket) -> Ticket:
