@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
+from itertools import chain
 
 from s3commit.core.formats.manifest import expected_etag
 from s3commit.core.formats.ticket import Ticket, Unit
@@ -49,19 +50,10 @@ def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
 
 def _undo_pages(ports: Ports, ticket: Ticket, pages: list[Unit], time: CallTime) -> int:
     """Undo the files from the ticket's page on; return how far this is, in pages."""
-    reached = len(pages)
-
-    def files() -> Iterator[PendingFile]:
-        nonlocal reached
-        for at in range(ticket.page, len(pages)):
-            if at > ticket.page and time.is_over():
-                time.is_cut = True
-                reached = at
-                return
-            yield from files_of_unit(ports.store, ticket.directory, pages[at])
-
-    left = sum(not done for done in ports.parallel(lambda file: _undo(ports.store, file), files()))
-    return ticket.page if left else reached
+    read = partial(files_of_unit, ports.store, ticket.directory)
+    files = chain.from_iterable(map(read, time.take(pages[ticket.page :])))
+    left = sum(not done for done in ports.parallel(lambda file: _undo(ports.store, file), files))
+    return ticket.page if left else ticket.page + time.taken
 
 
 def _undo(store: ObjectStore, file: PendingFile) -> bool:

@@ -69,7 +69,7 @@ def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
             raise wrong
     except (InvalidInputError, JobRefusedError) as error:
         return Failure(error.code, one_line(error.message))
-    if is_further_up(ports.store, directory, ports.parallel):
+    if is_further_up(ports, directory):
         return Failure(
             JOB_ID_TAKEN,
             f"a directory above {directory.destination.uri} has a job with id"

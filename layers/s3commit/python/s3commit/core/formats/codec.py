@@ -18,7 +18,7 @@ from typing import get_type_hints as hints_of
 
 from s3commit.core.formats.strict_json import MAX_VALUES, bounded, dump, member_name, parse
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.fields import SPARSE, UNWRITTEN, Name, Several, Text, Whole
+from s3commit.core.model.fields import SPARSE, Name, Several, Text, Whole
 
 R = TypeVar("R")
 Read = Callable[[Any], Any]
@@ -144,8 +144,8 @@ class Codec(Generic[R]):
             default = one.default if one.default_factory is MISSING else one.default_factory()
             if default is MISSING and NoneType in get_args(hint):
                 default = None
-            if UNWRITTEN in limits.values() or one.name in self.unwritten:
-                given = self.unwritten.get(one.name, default)
+            if one.name in self.unwritten:
+                given = self.unwritten[one.name]
                 reading.append((None, str, given))  # no member of a document has this name
                 continue
             name = limits[Name].name if Name in limits else self.spell(one.name)

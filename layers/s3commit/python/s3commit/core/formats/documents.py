@@ -63,6 +63,7 @@ _JOB: Final = Codec(
     max_bytes=MAX_JOB_BYTES,
     closed=True,
     forms={"destination": DESTINATION, "conditions": Form(decode_conditions, encode_conditions)},
+    unwritten={"sha256": "", "put_at": ""},
 )
 _REQUEST: Final[Any] = {
     "what": "request.json",

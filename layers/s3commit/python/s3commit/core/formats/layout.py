@@ -66,6 +66,10 @@ UNSPEAKABLE = re.compile("[\\x00-\\x1f\\x7f\\ud800-\\udfff\\ufffe\\uffff]")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 _DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{JOB_ID.pattern})/")
 
+_MANIFEST = re.compile(
+    rf"{TASKS}(?P<task>{_ID.pattern})/(?P<attempt>{_ID.pattern}){re.escape(PENDINGSET_SUFFIX)}"
+)
+
 
 def check_id(value: str, what: str) -> str:
     """Return ``value`` if it may be an id of ``what``, else raise `InvalidInputError`."""
@@ -220,13 +224,10 @@ def parse_directory(bucket: str, key: str) -> JobDirectory:
 def parse_manifest_key(bucket: str, key: str) -> tuple[JobDirectory, str, str]:
     """The directory, task id and attempt id of a manifest's key. Raises `InvalidInputError`."""
     directory = parse_directory(bucket, key)
-    name = key[len(directory.prefix) :]
-    elements = name.split("/")
-    if len(elements) != 3 or elements[0] + "/" != TASKS or not key.endswith(PENDINGSET_SUFFIX):
+    found = _MANIFEST.fullmatch(key, len(directory.prefix))
+    if not found:
         raise InvalidInputError(f"key {key[:200]!r} is no manifest's key", code="BAD_KEY")
-    task_id = check_id(elements[1], "task id")
-    attempt_id = check_id(elements[2].removesuffix(PENDINGSET_SUFFIX), "attempt id")
-    return directory, task_id, attempt_id
+    return directory, found["task"], found["attempt"]
 
 
 def owner_of(key: str) -> str | None:

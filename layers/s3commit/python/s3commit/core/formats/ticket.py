@@ -99,8 +99,6 @@ class Ticket:
             outcome=record.state if record.state in ENDED else "",
             code=record.failure.code if record.failure else "",
             pause=0,
-            completed=(),
-            refusal=None,
         )
 
 

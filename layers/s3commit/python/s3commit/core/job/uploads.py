@@ -8,36 +8,29 @@ made it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import chain
 
 from s3commit.core.formats.layout import JobDirectory, directories_above, owner_of
 from s3commit.core.job.documents import opened_at
 from s3commit.core.model.job import Destination
 from s3commit.core.model.limits import ABORT_ROUNDS
-from s3commit.core.ports.bundle import CallTime, ParallelMap, Ports
+from s3commit.core.ports.bundle import CallTime, Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.listing import list_uploads
-from s3commit.core.ports.objects import ObjectReader, ObjectStore, OpenUpload
+from s3commit.core.ports.objects import ObjectStore, OpenUpload
 
 
-def is_further_up(
-    store: ObjectReader, directory: JobDirectory, parallel: ParallelMap = map
-) -> bool:
+def is_further_up(ports: Ports, directory: JobDirectory) -> bool:
     """Whether a directory above has a job of the same id: then this one is not the job (I12).
 
-    Two listings for each directory above.
+    Two listings for each directory above: a HEAD takes more rights.
     """
     traces: list[str] = []
     for above in directories_above(directory.destination.prefix):
         job = JobDirectory(Destination(directory.bucket, above), directory.job_id)
         traces += job.prefix, job.commits
-    return any(parallel(partial(_has_objects, store, directory.bucket), traces))
-
-
-def _has_objects(store: ObjectReader, bucket: str, prefix: str) -> bool:
-    """Whether there is any, by a listing: a HEAD takes more rights."""
-    return next(iter(store.list(bucket, prefix)), None) is not None
+    first = ports.parallel(lambda one: next(ports.store.list(directory.bucket, one), None), traces)
+    return any(first)
 
 
 def is_older(upload: OpenUpload, opened_at: str) -> bool:
@@ -64,7 +57,7 @@ def uploads_of_job(
         if owner_of(upload.key) != directory.job_id or is_older(upload, opened_at):
             continue
         if of_outer is None:
-            of_outer = is_further_up(ports.store, directory)
+            of_outer = is_further_up(ports, directory)
         if of_outer:
             return
         yield upload

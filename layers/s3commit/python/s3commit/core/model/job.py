@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Final
 
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.fields import SPARSE, UNWRITTEN, Name, Several, Sha256, Text, Whole
+from s3commit.core.model.fields import SPARSE, Name, Several, Sha256, Text, Whole
 
 MAX_KEY_CHARACTERS: Final = 1024  # of an idempotency key
 MAX_COLUMNS: Final = 100  # of partitionBy
@@ -182,7 +182,8 @@ class Who:
 class JobSpec:
     """``job.json``: what the client said at job setup. Times are RFC 3339, UTC.
 
-    ``sha256`` is the digest of the document that was read, ``put_at`` when S3 has got it.
+    ``sha256`` is the digest of the document that was read, ``put_at`` when S3 has got it: neither
+    stands in it.
     """
 
     job_id: JobId
@@ -195,8 +196,8 @@ class JobSpec:
     client: Annotated[str, Text(MAX_TEXT)] = ""
     conditions: Conditions = field(default_factory=Conditions)
     who: Annotated[Who | None, SPARSE] = None
-    sha256: Annotated[str, UNWRITTEN] = field(default="", compare=False)
-    put_at: Annotated[str, UNWRITTEN] = field(default="", compare=False)
+    sha256: str = field(default="", compare=False)
+    put_at: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

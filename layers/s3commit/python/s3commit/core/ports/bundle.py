@@ -50,13 +50,14 @@ def shifted(moment: str, seconds: float) -> str:
 class CallTime:
     """The time of one call of a step: after `CALL_SECONDS` it hands over to another call.
 
-    ``is_cut`` says that it has left something to that one.
+    ``is_cut`` says that it has left something to that one, ``taken`` how many items it has taken.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._until = datetime.fromisoformat(clock.now()) + timedelta(seconds=CALL_SECONDS)
         self.is_cut = False
+        self.taken = 0
 
     def is_over(self) -> bool:
         """Whether the call should begin nothing more."""
@@ -64,10 +65,12 @@ class CallTime:
 
     def take(self, items: Iterable[T]) -> Iterator[T]:
         """The items until the time is over, and one at least; then ``is_cut``, if some are left."""
-        for number, item in enumerate(items):
-            if number and self.is_over():
+        self.taken = 0
+        for item in items:
+            if self.taken and self.is_over():
                 self.is_cut = True
                 return
+            self.taken += 1
             yield item
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from s3commit.core.model.errors import UnchangedError
 from s3commit.core.model.job import Destination, Failure
@@ -35,18 +35,6 @@ class LostRaceError(UnchangedError):
         super().__init__(message)
         self.found = found
 
-    @classmethod
-    def over(
-        cls, ref: str, state: JobState | None, generation: int, found: JobRecord | None
-    ) -> Self:
-        """The error of a write that expected ``state`` (None: any) at ``generation``."""
-        stands = f"{found.state} at generation {found.generation}" if found else "no record"
-        return cls(
-            f"job {ref}: expected {state or 'any state'} at generation {generation},"
-            f" found {stands}",
-            found,
-        )
-
 
 class HeldError(UnchangedError):
     """Another job holds a lock or the idempotency key that a write would take; nothing changed."""
@@ -66,11 +54,20 @@ class Expected:
     plan: PlanFacts | None = None
     replaced: ReplacedFacts | None = None
 
+    def lost(self, ref: str, found: JobRecord | None) -> LostRaceError:
+        """The error of a write that expected this and found another state, or no record."""
+        stands = f"{found.state} at generation {found.generation}" if found else "no record"
+        return LostRaceError(
+            f"job {ref}: expected {self.state or 'any state'} at generation {self.generation},"
+            f" found {stands}",
+            found,
+        )
+
     def check(self, ref: str, found: JobRecord | None) -> JobRecord:
         """The record, if it is as expected. Raises `LostRaceError` that says what is not."""
         same_state = found is not None and self.state in {None, found.state}
         if found is None or not same_state or found.generation != self.generation:
-            raise LostRaceError.over(ref, self.state, self.generation, found)
+            raise self.lost(ref, found)
         if self.plan is not None:
             if found.plan is None or found.plan.sha256 != self.plan.sha256:
                 raise LostRaceError(f"job {ref}: its plan is another one by now", found)

@@ -180,8 +180,8 @@ class UploadStarter(Protocol):
         ...
 
 
-class UploadCompleter(Protocol):
-    """What the pipeline alone does: make an upload visible."""
+class ObjectStore(ObjectReader, ObjectWriter, UploadStarter, Protocol):
+    """All verbs, for adapters and the contract suite: the pipeline alone makes uploads visible."""
 
     def complete_upload(
         self,
@@ -204,7 +204,3 @@ class UploadCompleter(Protocol):
         `JobRefusedError` (code ``PARTS_MISMATCH``) if the parts are not the ones that S3 has.
         """
         ...
-
-
-class ObjectStore(ObjectReader, ObjectWriter, UploadStarter, UploadCompleter, Protocol):
-    """All verbs together, for adapters and for the contract suite; consumers ask for less."""
