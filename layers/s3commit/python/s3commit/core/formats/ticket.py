@@ -163,17 +163,9 @@ def parse_refusal(cause: str, code: str = "REFUSED") -> Failure:
     https://docs.aws.amazon.com/lambda/latest/dg/python-exceptions.html. Of a longer one than 32,768
     characters Step Functions keeps a part.
     """
-    text = _message_of(cause)
+    message = _MESSAGE.search(cause)
+    text = str(json.loads(message[1], strict=False)) if message else cause
     refusal = _REFUSAL.fullmatch(text)
     if refusal is not None:
         return Failure(one_line(refusal[1], 100), one_line(refusal[2]))
     return Failure(code, one_line(" ".join(text.split()), 1000))
-
-
-def _message_of(cause: str) -> str:
-    try:
-        found = json.loads(cause)
-        return str(found["errorMessage"])
-    except (ValueError, KeyError, TypeError):
-        cut = _MESSAGE.search(cause)
-        return str(json.loads(cut[1], strict=False)) if cut else cause
