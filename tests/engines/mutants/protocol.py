@@ -134,14 +134,14 @@ MUTANTS = [
     Mutant(
         "a roll back deletes what has the name of a file, whatever it is",
         "core/commit/roll_back.py",
-        "    if facts is not None and _is_file(file, facts):\n",
+        "    if facts is not None and facts.matches(file.length, expected_etag(file)):\n",
         "    if facts is not None:\n",
         by="tests/crash/test_roll_back.py",
     ),
     Mutant(
         "a roll back deletes nothing",
         "core/commit/roll_back.py",
-        "    if facts is not None and _is_file(file, facts):\n",
+        "    if facts is not None and facts.matches(file.length, expected_etag(file)):\n",
         "    if False:\n",
     ),
     Mutant(

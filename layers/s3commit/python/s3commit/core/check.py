@@ -226,9 +226,8 @@ def _judge(
     except AccessError as error:
         mend = f"find out who put it ({error.message})"
         return Finding(What.UNREADABLE, file.key, one.directory.job_id, mend)
-    alike = facts is not None and facts.length == file.length
-    if facts is not None and alike and (facts.opaque or facts.etag == file.etag):
-        report.files += 1  # behind SSE-KMS an etag says nothing of the bytes
+    if facts is not None and facts.matches(file.length, file.etag):
+        report.files += 1
         report.bytes += file.length
         return None
     if facts is None and any(last_replaced(at) > one.moment for at in directories_above(file.key)):

@@ -71,17 +71,7 @@ def _undo(store: ObjectStore, file: PendingFile) -> bool:
     except AccessError:  # under a key that may not be used: its length alone can be seen
         seen = listed_at(store, file.bucket, file.key)
         facts = ObjectFacts(seen.key, seen.etag, seen.length, opaque=True) if seen else None
-    if facts is not None and _is_file(file, facts):
+    if facts is not None and facts.matches(file.length, expected_etag(file)):
         with suppress(PreconditionError):  # another object by now, which is not the job's
             store.delete(file.bucket, file.key, if_match=facts.etag)
     return True
-
-
-def _is_file(file: PendingFile, facts: ObjectFacts) -> bool:
-    """Whether the object is the planned file: of its length, and made of its parts.
-
-    Where S3 encrypts with KMS the length alone tells, since the etag does not depend on the bytes
-    (https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html, ETag).
-    """
-    expected = "" if facts.opaque else expected_etag(file)
-    return facts.length == file.length and expected in {"", facts.etag}

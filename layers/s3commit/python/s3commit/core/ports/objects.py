@@ -28,6 +28,15 @@ class ObjectFacts:
     opaque: bool = False
     modified: str = field(default="", compare=False)
 
+    def matches(self, length: int, etag: str) -> bool:
+        """Whether it has that length and that etag; the length alone tells where no etag does.
+
+        So where S3 encrypts with KMS
+        (https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html, ETag), and for an empty
+        one, which is not known.
+        """
+        return self.length == length and (self.opaque or etag in {"", self.etag})
+
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
