@@ -19,6 +19,7 @@ CORE = ROOT / "layers" / "s3commit" / "python" / "s3commit" / "core"
 
 # Codes of errors that neither end a job nor, by what they say, its execution.
 NEVER_AN_END = {
+    "BAD_ID",  # of what a program is given, or the pipeline has put
     "COSTLY",
     "CONFLICT",
     "ERROR",

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from s3commit.core.formats.codec import Codec, Form, read_text
-from s3commit.core.formats.layout import JobDirectory, check_id, parse_destination
+from s3commit.core.formats.layout import JobDirectory, parse_destination
 from s3commit.core.formats.manifest import digest
 from s3commit.core.formats.strict_json import dump, parse
 from s3commit.core.model.errors import InvalidInputError
@@ -129,9 +129,7 @@ def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | Abor
         return _ABORT.read(document)
     request = _COMMIT.read(document)
     for attempt in request.attempts:
-        task_id = check_id(attempt.task_id, "task id")
-        attempt_id = check_id(attempt.attempt_id, "attempt id")
-        if attempt.manifest != directory.manifest_name(task_id, attempt_id):
+        if attempt.manifest != directory.manifest_name(attempt.task_id, attempt.attempt_id):
             raise InvalidInputError(
                 f"manifest {attempt.manifest[:200]!r} is not where its ids put it", code="BAD_FIELD"
             )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Destination, job_ref
+from s3commit.core.model.job import ID, Destination, job_ref
 from s3commit.core.model.record import JobRecord
 
 MAGIC_PREFIX = "__magic_job-"  # this and the next two are Hadoop's
@@ -43,10 +43,6 @@ MAX_KEY_BYTES = 1024  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/ob
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MAX_PREFIX_BYTES = 800
 
-# An id becomes a part of keys, of an execution's name and of ledger keys: 80 characters is Step
-# Functions' limit for a name, and a recovery appends a suffix to it.
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-
 # A job's id proves, in file names, whose an upload is. Ids of one fixed form can't be parts of each
 # other; with free ones, job "1" would own whatever has a 1 in its name (docs/adr/0004).
 JOB_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -67,13 +63,13 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 _DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{JOB_ID.pattern})/")
 
 _MANIFEST = re.compile(
-    rf"{TASKS}(?P<task>{_ID.pattern})/(?P<attempt>{_ID.pattern}){re.escape(PENDINGSET_SUFFIX)}"
+    rf"{TASKS}(?P<task>{ID.pattern})/(?P<attempt>{ID.pattern}){re.escape(PENDINGSET_SUFFIX)}"
 )
 
 
 def check_id(value: str, what: str) -> str:
     """Return ``value`` if it may be an id of ``what``, else raise `InvalidInputError`."""
-    if not _ID.fullmatch(value):
+    if not ID.fullmatch(value):
         raise InvalidInputError(
             f"{what} {value[:80]!r} is not 1 to 64 letters, digits, '-' or '_'", code="BAD_ID"
         )

@@ -34,6 +34,10 @@ MAX_ROWS: Final = 10**12
 # with keys of 250 characters, 22 MiB. The worst of this size takes 600 MB to read.
 MAX_FILES: Final = 20_000
 
+# An id becomes a part of keys, of an execution's name and of ledger keys: 80 characters is Step
+# Functions' limit for a name, and a recovery appends a suffix to it.
+ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
 _SHA256_OR_NONE = re.compile("(?:[0-9a-f]{64})?")
 JobId = Annotated[str, Text(80)]
 Moment = Annotated[str, Text(64)]  # RFC 3339, UTC
@@ -207,8 +211,8 @@ class CountedAttempt:
     ``sha256`` is the hex digest of the manifest's bytes.
     """
 
-    task_id: str
-    attempt_id: str
+    task_id: Annotated[str, Text(64, pattern=ID)]
+    attempt_id: Annotated[str, Text(64, pattern=ID)]
     manifest: str
     sha256: Sha256
     files: int
