@@ -63,7 +63,7 @@ class Fleet:
 
     def __call__(self, ports: Ports, ticket: Ticket, units: Sequence[Unit]) -> Iterator[UnitResult]:
         """The Map: `tests.fakes.execution.CompleteUnits`."""
-        record = ports.ledger.job(ticket.ref)
+        record = ports.ledger.job(ticket.directory.ref)
         assert record is not None
         self.peak = 0
         for results, cpu, most in self.shared(functools.partial(_complete, record, ticket), units):

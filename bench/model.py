@@ -18,13 +18,13 @@ from bench import limits
 from bench.crowd import Crowd
 from docs import costs
 from s3commit.aws.env import DEFAULT, MOST_WORKERS, Shares, shares
-from s3commit.core.job.plan import unit_files
-from s3commit.core.job.uploads import PAGE, RANGES
+from s3commit.core.job.plan import unit_limits
 from s3commit.core.model.limits import (
     COMPLETE_WORKERS,
     MAX_JOB_FILES,
     UNITS_OF_A_JOB,
 )
+from s3commit.core.ports.listing import PAGE, RANGES
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 JOBS: Final = (1, 10, 100, 1_000)
@@ -61,7 +61,7 @@ class Deployment:
 
     def units(self, files: int) -> tuple[int, int]:
         """How many, and the files of each."""
-        size = unit_files(files)
+        size, _ = unit_limits(files)
         return ceil(files / size), min(size, files)
 
     def unit(self, files: int) -> float:

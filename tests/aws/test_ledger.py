@@ -141,7 +141,7 @@ def test_a_job_goes_to_the_shelf_of_its_state(ledger: DynamoLedger, items: Items
     """The index's hash key: by state alone it would be one partition, of 1,000 writes a second."""
     for number in range(100):
         bring_to(ledger, JobState.SEALED, f"job-{number}")
-    ledger.note(ref_of("job-0"), generation=0, plan=PLAN, now=T0)
+    ledger.note(a_job("job-0"), plan=PLAN, now=T0)
     decided(ledger, "job-0")
 
     shelves = {job["job_id"]: job["shelf"] for job in items().values() if "shelf" in job}
@@ -153,11 +153,11 @@ def test_a_job_goes_to_the_shelf_of_its_state(ledger: DynamoLedger, items: Items
 
 
 def _take_over(ledger: DynamoLedger) -> JobRecord:
-    return ledger.take_over(REF, generation=0, execution="second", now=T1)
+    return ledger.take_over(a_job(), execution="second", now=T1)
 
 
 def _wait(ledger: DynamoLedger) -> JobRecord:
-    return ledger.note(REF, generation=0, waits=Waits(T1, ("job-2-0f",)), now=T1)
+    return ledger.note(a_job(), waits=Waits(T1, ("job-2-0f",)), now=T1)
 
 
 def _lock(ledger: DynamoLedger) -> JobRecord:
@@ -186,7 +186,7 @@ def test_i6_a_change_whose_answer_is_lost_is_known_as_ones_own(
     https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
     """
     bring_to(ledger, JobState.SEALED, nodes=(f"{NODE}dt=1/",), idempotency_key=KEY)
-    ledger.note(REF, generation=0, plan=PLAN, now=T0)
+    ledger.note(a_job(), plan=PLAN, now=T0)
     if is_late:
         forget = "provide-client-params.dynamodb.TransactWriteItems"
         events_of(ledger).register_first(forget, _without_token)
@@ -223,10 +223,10 @@ def test_throttling_is_transient(ledger: DynamoLedger, code: str) -> None:
     for call in (
         lambda: ledger.job(ref_of("job-1")),
         lambda: ledger.open_job(a_job()),
-        lambda: ledger.take_over(ref_of("job-1"), generation=0, execution="e", now=T1),
+        lambda: ledger.take_over(a_job(), execution="e", now=T1),
         lambda: ledger.record_attempt(an_attempt(1)),
         lambda: list(ledger.attempts(ref_of("job-1"))),
-        lambda: ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T1),
+        lambda: ledger.note(a_job(), plan=PLAN, now=T1),
         lambda: locked(ledger, NODE),
         lambda: list(ledger.locks([NODE])),
         lambda: list(ledger.locks_below(NODE)),

@@ -110,9 +110,7 @@ def test_i4_an_abort_whose_execution_died_is_gone_on_with(desk: Desk) -> None:
     directory = desk.open_job()
     desk.world.request_abort(directory)
     record = desk.world.record(directory)
-    desk.world.ledger.take_over(
-        REF, generation=record.generation, execution=arn_of(JOB), now=desk.world.clock.now()
-    )
+    desk.world.ledger.take_over(record, execution=arn_of(JOB), now=desk.world.clock.now())
     desk.executions.statuses[arn_of(JOB)] = "RUNNING"
     assert (
         "and its execution is RUNNING: it decides"

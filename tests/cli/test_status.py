@@ -7,7 +7,7 @@ import pytest
 from s3commit.core.model.errors import AccessError
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.states import JobState
-from tests.cli.support import JOB, OTHER, REF, SALES, TABLE, THIRD, Desk
+from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
 
 HOUR = 3600
 
@@ -30,13 +30,7 @@ def test_what_is_silent_for_too_long_comes_first_and_is_marked(desk: Desk) -> No
     desk.world.clock.advance(60)
     directory = desk.open_job(JOB)
     record = desk.world.record(directory)
-    desk.world.ledger.advance(
-        REF,
-        source=JobState.OPEN,
-        target=JobState.SEALED,
-        generation=record.generation,
-        now=desk.world.clock.now(),
-    )
+    desk.world.ledger.advance(record, JobState.SEALED, now=desk.world.clock.now())
     desk.world.clock.advance(2 * HOUR)
     result = desk.run("status", "--table", TABLE)
     assert [line[0] for line in result.stdout.splitlines()[1:]] == ["!", " "]

@@ -82,7 +82,7 @@ def bring_to(
     record = ledger.open_job(a_job(job_id, updated_at=now, **fields))
     for target in [*BEFORE.get(state, []), state] if state is not JobState.OPEN else []:
         if target is JobState.COMMITTING:
-            ledger.note(record.ref, generation=0, plan=PLAN, now=now)
+            ledger.note(record, plan=PLAN, now=now)
             record = decided(ledger, job_id, now=now)
         else:
             record = advance(ledger, record.state, target, job_id=job_id, now=now)
@@ -93,7 +93,7 @@ def bring_to(
 
 def locked(ledger: Ledger, *nodes: str, job_id: str = "job-1", now: str = T1) -> JobRecord:
     """All the nodes, locked at generation 0."""
-    return ledger.lock(ref_of(job_id), generation=0, nodes=nodes, now=now)
+    return ledger.lock(a_job(job_id), nodes, now=now)
 
 
 def advance(
@@ -105,9 +105,7 @@ def advance(
 ) -> JobRecord:
     """The job at generation 0 from the first of the states to the next, and so on."""
     for source, target in pairwise(states):
-        record = ledger.advance(
-            ref_of(job_id), source=source, target=target, generation=0, now=now, failure=failure
-        )
+        record = ledger.advance(a_job(job_id, state=source), target, now=now, failure=failure)
     return record
 
 
@@ -125,9 +123,8 @@ def decided(
     now: str = T1,
 ) -> JobRecord:
     """The decision for PLAN."""
-    return ledger.decide(
-        ref_of(job_id), generation=generation, plan=PLAN, replaced=replaced, now=now
-    )
+    record = a_job(job_id, generation=generation, plan=PLAN, replaced=replaced)
+    return ledger.decide(record, now=now)
 
 
 def lost(call: Callable[[], object]) -> JobRecord | None:

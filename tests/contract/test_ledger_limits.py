@@ -48,7 +48,7 @@ def test_a_job_that_would_grow_too_large_stays_as_it_is(ledger: Ledger) -> None:
     failure = Failure("CODE", "m" * TOO_LARGE)
 
     with pytest.raises(InvalidInputError):
-        ledger.note(REF, generation=0, now=T1, plan=replace(PLAN, partitions="p" * TOO_LARGE))
+        ledger.note(before, now=T1, plan=replace(PLAN, partitions="p" * TOO_LARGE))
     assert ledger.job(REF) == before
     with pytest.raises(InvalidInputError):
         advance(ledger, JobState.SEALED, JobState.ABORTING, failure=failure)

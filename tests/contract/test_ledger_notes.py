@@ -34,7 +34,7 @@ def test_each_fact_is_noted_by_itself_and_leaves_the_others(ledger: Ledger) -> N
     before = bring_to(ledger, JobState.SEALED)
     waits = Waits(T0, ("job-2-0f", "job-3-0f"))
 
-    noted = partial(ledger.note, before.ref, generation=0, now=T0)
+    noted = partial(ledger.note, before, now=T0)
     for note in (
         partial(noted, plan=OTHER_PLAN),
         partial(noted, waits=waits),
@@ -42,7 +42,7 @@ def test_each_fact_is_noted_by_itself_and_leaves_the_others(ledger: Ledger) -> N
     ):
         note()
     locked(ledger, NODE)
-    after = ledger.note(ref_of("job-1"), generation=0, now=T1)
+    after = ledger.note(a_job(), now=T1)
 
     expected = replace(
         before,
@@ -62,7 +62,7 @@ def test_only_a_sealed_job_is_decided_locks_nodes_and_has_its_facts_noted(
 ) -> None:
     stands = bring_to(ledger, state)
 
-    noted = partial(ledger.note, stands.ref, generation=0, now=T1)
+    noted = partial(ledger.note, stands, now=T1)
     for call in (
         partial(noted, plan=PLAN),
         partial(noted, waits=Waits(T1)),
@@ -77,9 +77,7 @@ def test_only_a_sealed_job_is_decided_locks_nodes_and_has_its_facts_noted(
 
 def test_the_decision_is_stored_with_its_time(ledger: Ledger) -> None:
     bring_to(ledger, JobState.SEALED)
-    before = ledger.note(
-        ref_of("job-1"), generation=0, now=T0, plan=PLAN, replaced=REPLACED, waits=Waits(T0, ("x",))
-    )
+    before = ledger.note(a_job(), now=T0, plan=PLAN, replaced=REPLACED, waits=Waits(T0, ("x",)))
 
     after = decided(ledger, replaced=REPLACED)
 
@@ -93,7 +91,7 @@ def test_the_decision_is_stored_with_its_time(ledger: Ledger) -> None:
 def test_a_decision_on_a_stale_plan_is_lost(ledger: Ledger, noted: PlanFacts | None) -> None:
     stands = bring_to(ledger, JobState.SEALED)
     if noted is not None:
-        stands = ledger.note(ref_of("job-1"), generation=0, plan=noted, now=T0)
+        stands = ledger.note(a_job(), plan=noted, now=T0)
 
     with pytest.raises(LostRaceError, match="plan is another") as caught:
         decided(ledger)
@@ -109,7 +107,7 @@ def test_a_decision_on_a_stale_replace_list_is_lost(
     ledger: Ledger, noted: ReplacedFacts | None, asked: ReplacedFacts | None
 ) -> None:
     bring_to(ledger, JobState.SEALED)
-    stands = ledger.note(ref_of("job-1"), generation=0, plan=PLAN, replaced=noted, now=T0)
+    stands = ledger.note(a_job(), plan=PLAN, replaced=noted, now=T0)
 
     with pytest.raises(LostRaceError, match="replace list is another") as caught:
         decided(ledger, replaced=asked)
@@ -118,7 +116,7 @@ def test_a_decision_on_a_stale_replace_list_is_lost(
 
 def test_of_decisions_and_aborts_at_once_one_is_taken(ledger: Ledger) -> None:
     bring_to(ledger, JobState.SEALED)
-    ledger.note(ref_of("job-1"), generation=0, plan=PLAN, now=T0)
+    ledger.note(a_job(), plan=PLAN, now=T0)
 
     outcomes = at_once([partial(decided, ledger), partial(abort, ledger)] * (THREADS // 2))
 

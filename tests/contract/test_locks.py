@@ -40,7 +40,7 @@ MANY = 3 * PAGE
 def sealed(ledger: Ledger, *job_ids: str, **fields: object) -> list[str]:
     for job_id in job_ids:
         record = bring_to(ledger, JobState.SEALED, job_id, **fields)  # type: ignore[arg-type]
-        ledger.note(record.ref, generation=0, now=T0, plan=PLAN)
+        ledger.note(record, now=T0, plan=PLAN)
     return [ref_of(job_id) for job_id in job_ids]
 
 
@@ -101,8 +101,8 @@ def test_locks_that_are_taken_again_are_ones_own_and_others_take_their_place(
 
 
 def test_i6_who_was_taken_over_or_aborted_locks_nothing(ledger: Ledger) -> None:
-    (one,) = sealed(ledger, "job-1")
-    stands = ledger.take_over(one, generation=0, execution="second", now=T1)
+    sealed(ledger, "job-1")
+    stands = ledger.take_over(a_job(), execution="second", now=T1)
     assert lost(partial(locked, ledger, C)) == stands
     bring_to(ledger, JobState.ABORTING, "job-2")
     lost(partial(locked, ledger, C, job_id="job-2"))

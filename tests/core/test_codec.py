@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from s3commit.core.formats.codec import Codec, Form
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.fields import SPARSE, UNWRITTEN, Name, Several, Text, Whole
+from s3commit.core.model.fields import SPARSE, Name, Several, Text, Whole
 
 NONE_OR_DIGITS = re.compile("[0-9]*")
 Word = Annotated[str, Text(5, least=1)]
@@ -41,13 +41,23 @@ class Outer:
     words: Annotated[tuple[Word, ...], Several(2)] = ()
     made: Inner = field(default_factory=lambda: Inner(9))
     other: Annotated[Inner | None, SPARSE] = None
-    own: Annotated[str, UNWRITTEN] = "mine"
+    own: str = "mine"
     upper: str = ""
 
 
 UPPER = Form(lambda value: str(value).upper(), str.lower)
-OUTER = Codec(Outer, "thing", 1, max_bytes=1000, most=50, closed=True, forms={"upper": UPPER})
-OPEN = Codec(Outer, constants={"because": None})
+MINE = {"own": "mine"}
+OUTER = Codec(
+    Outer,
+    "thing",
+    1,
+    max_bytes=1000,
+    most=50,
+    closed=True,
+    forms={"upper": UPPER},
+    unwritten=MINE,
+)
+OPEN = Codec(Outer, constants={"because": None}, unwritten=MINE)
 SOUND: dict[str, Any] = {
     "version": 1,
     "firstName": "Ada",

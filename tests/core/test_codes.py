@@ -19,6 +19,7 @@ CORE = ROOT / "layers" / "s3commit" / "python" / "s3commit" / "core"
 
 # Codes of errors that neither end a job nor, by what they say, its execution.
 NEVER_AN_END = {
+    "BAD_ID",  # of what a program is given, or the pipeline has put
     "COSTLY",
     "CONFLICT",
     "ERROR",
@@ -27,7 +28,7 @@ NEVER_AN_END = {
     "JOB_FAILED",
     "LOST_RACE",
     "NEEDS_OPERATOR",  # each is raised with a code of its own
-    "NOT_DECIDED",
+    "NOT_PLANNED",
     "OUTCOME_UNKNOWN",
     "PRECONDITION_FAILED",
 }

@@ -43,7 +43,7 @@ JOBS: list[tuple[bytes, str]] = [
     (in_job(partitionBy=[f"c{number}" for number in range(101)]), "BAD_FIELD"),
     (in_job(idempotencyKey=""), "BAD_FIELD"),
     (in_job(idempotencyKey="x" * 1025), "BAD_FIELD"),
-    (in_job(conditions=[]), "BAD_FIELD"),
+    (in_job(conditions=[]), "BAD_CONDITION"),
     (in_job(conditions={"min\nRows\x1b[31m" + "x" * 9000: 1}), "BAD_CONDITION"),
 ]
 
@@ -80,8 +80,8 @@ REQUESTS: list[tuple[bytes, str]] = [
     (in_request(jobId=OTHER_JOB), "WRONG_JOB"),
     (in_request(action="rollback\nnow"), "BAD_FIELD"),
     (in_request(attempts={}), "BAD_FIELD"),
-    (in_attempt(taskId="../t0"), "BAD_ID"),
-    (in_attempt(attemptId=""), "BAD_ID"),
+    (in_attempt(taskId="../t0"), "BAD_FIELD"),
+    (in_attempt(attemptId=""), "BAD_FIELD"),
     (in_attempt(manifest="../../elsewhere/tasks/t0/a0.pendingset"), "BAD_FIELD"),
     (in_attempt(manifest="tasks/t1/a0.pendingset"), "BAD_FIELD"),
     (in_attempt(manifest="x\n" * 2000), "BAD_FIELD"),

@@ -86,11 +86,9 @@ def the_largest() -> JobSpec:
 def test_the_record_of_the_largest_job_fits_into_an_item_to_its_end() -> None:
     """DynamoDB takes 400 KB: a job whose record it refused could neither go on nor be ended."""
     spec, ledger = the_largest(), MemoryLedger()
-    first = ledger.open_job(new_record(spec, DIRECTORY, NOW)).generation
-    now = ledger.take_over(DIRECTORY.ref, generation=first, execution="e" * 300, now=NOW).generation
-    ledger.advance(
-        DIRECTORY.ref, source=JobState.OPEN, target=JobState.SEALED, generation=now, now=NOW
-    )
+    record = ledger.open_job(new_record(spec, DIRECTORY, NOW))
+    record = ledger.take_over(record, execution="e" * 300, now=NOW)
+    record = ledger.advance(record, JobState.SEALED, now=NOW)
     most = 2**63 - 1
     facts = PlanFacts(
         "a" * 64,
@@ -102,22 +100,17 @@ def test_the_record_of_the_largest_job_fits_into_an_item_to_its_end() -> None:
     )
     nodes = tuple(f"{BUCKET}/{n}".ljust(MAX_NODE_BYTES - 1, "n") + "/" for n in range(MAX_NODES))
     replaced = ReplacedFacts("c" * 64, files=most, bytes=most)
-    ledger.note(DIRECTORY.ref, generation=now, now=NOW, plan=facts, replaced=replaced)
+    ledger.note(record, now=NOW, plan=facts, replaced=replaced)
     waits = Waits(NOW, (DIRECTORY.ref,) * MAX_NAMED)
-    ledger.note(DIRECTORY.ref, generation=now, now=NOW, waits=waits)
-    ledger.lock(DIRECTORY.ref, generation=now, nodes=nodes, now=NOW)
+    ledger.note(record, now=NOW, waits=waits)
+    ledger.lock(record, nodes, now=NOW)
     failure = Failure("C" * 100, WIDE * LONGEST_LINE)
 
-    for source, target in (
-        (JobState.SEALED, JobState.ABORTING),
-        (JobState.ABORTING, JobState.ABORTED),
-    ):
-        ended = ledger.advance(
-            DIRECTORY.ref, source=source, target=target, generation=now, now=NOW, failure=failure
-        )
+    for target in (JobState.ABORTING, JobState.ABORTED):
+        record = ledger.advance(record, target, now=NOW, failure=failure)
 
-    assert ended.failure == failure
-    assert ended.plan == facts
+    assert record.failure == failure
+    assert record.plan == facts
 
 
 def test_i8_i12_what_is_written_of_the_largest_decided_job_is_read_again() -> None:

@@ -181,24 +181,24 @@ def test_a_manifests_key_leads_back_to_its_attempt(task_id: str, attempt_id: str
 
 
 @pytest.mark.parametrize(
-    ("name", "code"),
+    "name",
     [
-        ("", "BAD_KEY"),
-        ("job.json", "BAD_KEY"),
-        ("tasks/0.pendingset", "BAD_KEY"),
-        ("other/0/0.pendingset", "BAD_KEY"),
-        ("tasks/0/0.json", "BAD_KEY"),
-        ("tasks/0/0.pendingset/", "BAD_KEY"),
-        ("tasks//0.pendingset", "BAD_ID"),
-        ("tasks/../0.pendingset", "BAD_ID"),
-        ("tasks/0/a.b.pendingset", "BAD_ID"),
-        (f"tasks/{'x' * 65}/0.pendingset", "BAD_ID"),
+        "",
+        "job.json",
+        "tasks/0.pendingset",
+        "other/0/0.pendingset",
+        "tasks/0/0.json",
+        "tasks/0/0.pendingset/",
+        "tasks//0.pendingset",
+        "tasks/../0.pendingset",
+        "tasks/0/a.b.pendingset",
+        f"tasks/{'x' * 65}/0.pendingset",
     ],
 )
-def test_a_key_that_is_no_manifests_is_refused(name: str, code: str) -> None:
+def test_a_key_that_is_no_manifests_is_refused(name: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         parse_manifest_key("lake", DIRECTORY.prefix + name)
-    assert caught.value.code == code
+    assert caught.value.code == "BAD_KEY"
 
 
 # --- what readers see

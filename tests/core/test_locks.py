@@ -201,10 +201,7 @@ class Two:
 
     def end(self, record: JobRecord) -> None:
         for state in (JobState.ABORTING, JobState.ABORTED):
-            source = self.record(record).state
-            self.ledger.advance(
-                record.ref, source=source, target=state, generation=1, now=self.clock.now()
-            )
+            self.ledger.advance(self.record(record), state, now=self.clock.now())
 
 
 @pytest.mark.parametrize("first", ["t/", "t/a/", "t/a/b/"])
@@ -319,7 +316,7 @@ def test_a_holder_that_is_started_again_and_again_loses_its_locks_all_the_same()
         waiting = two.put("t/", OTHER_JOB)
         two.ledger._jobs[waiting.ref] = replace(waiting, waits=None)
         two.clock.advance(1_000)
-        two.ledger.note(holder.ref, generation=1, now=two.clock.now())
+        two.ledger.note(two.record(holder), now=two.clock.now())
     assert two.ask(waiting).acquired
     assert two.record(holder).state is JobState.ABORTING
 

@@ -6,7 +6,7 @@ Plan, replace list and partitions are pages and an index below ``_s3commit/``, n
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import pytest
@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 from s3commit.core.formats.layout import PIPELINE, JobDirectory
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.job.plan import (
-    cut_units,
     files_of_unit,
+    grouped,
+    parts_of,
     planned_files,
     read_index,
     read_unit,
+    unit_limits,
     whole_pages,
     write_plan,
 )
@@ -64,10 +66,15 @@ def record_of(plan: PlanFacts) -> JobRecord:
     return JobRecord(**{**{name: getattr(record, name) for name in record.__slots__}, "plan": plan})
 
 
+def cut(files: Iterable[PendingFile], total: int) -> Iterator[list[PendingFile]]:
+    most, most_parts = unit_limits(total)
+    return grouped(files, most, parts_of, most_parts)
+
+
 @given(weights)
 def test_every_file_is_in_exactly_one_unit_and_in_order(parts: list[int]) -> None:
     files = files_of(parts)
-    units = list(cut_units(files, total=len(files)))
+    units = list(cut(files, total=len(files)))
     assert [file for unit in units for file in unit] == files
     assert len(units) <= MAX_UNITS
     for unit in units:
@@ -85,7 +92,7 @@ def test_many_files_make_no_more_units_than_the_state_machine_carries(
     files: int, parts: int
 ) -> None:
     one = PendingFile(BUCKET, "sales/x.csv", "u", ("e",) * parts, 5)
-    assert sum(1 for _ in cut_units((one for _ in range(files)), total=files)) <= MAX_UNITS
+    assert sum(1 for _ in cut((one for _ in range(files)), total=files)) <= MAX_UNITS
 
 
 def test_a_plan_comes_back_and_is_the_same_each_time() -> None:

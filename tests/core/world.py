@@ -211,7 +211,9 @@ class World:
         return [upload.key for upload in self.store.list_uploads(BUCKET, prefix)]
 
     def result(self, directory: JobDirectory) -> JobResult:
-        return decode_result(self.store.get(BUCKET, directory.result, max_bytes=10**6).body)
+        return decode_result(
+            self.store.get(BUCKET, directory.result, max_bytes=10**6).body, directory
+        )
 
     def failure(self, directory: JobDirectory) -> Failure:
         """What the result says of why the job was not committed."""

@@ -15,7 +15,7 @@ from s3commit.core.model.errors import AccessError, UploadGoneError
 from s3commit.core.model.job import JobSpec, Outcome
 from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import CallTime, Ports
 from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.bucket import Upload
@@ -116,7 +116,7 @@ def test_i4_an_upload_is_aborted_until_list_parts_does_not_know_it(survivals: in
     world.ledger.open_job(new_record(spec, directory, world.clock.now()))
     ports = Ports(store, world.ledger, world.clock)
     gone = survivals < ABORT_ROUNDS
-    assert abort_uploads(ports, directory) is gone
+    assert abort_uploads(ports, directory, CallTime(ports.clock)) is gone
     assert set(store.aborts.values()) == {min(survivals + 1, ABORT_ROUNDS)}
     assert (store.surviving == {}) is gone
 

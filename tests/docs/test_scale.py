@@ -17,8 +17,7 @@ from bench.model import Deployment
 from docs import costs
 from s3commit.aws.env import DEFAULT, MOST_WORKERS
 from s3commit.core.formats.ticket import UnitResult
-from s3commit.core.job.plan import cut_units
-from s3commit.core.job.uploads import RANGES
+from s3commit.core.job.plan import grouped, parts_of, unit_limits
 from s3commit.core.model.job import MAX_ATTEMPTS, PendingFile
 from s3commit.core.model.limits import (
     CALL_SECONDS,
@@ -28,6 +27,7 @@ from s3commit.core.model.limits import (
     UNIT_FILES,
     UNITS_OF_A_JOB,
 )
+from s3commit.core.ports.listing import RANGES
 from stacks.definition import MAP_STEP, definition
 from stacks.functions import FUNCTIONS
 from stacks.observability import OLDEST_MESSAGE_SECONDS
@@ -149,7 +149,8 @@ def test_the_simulated_pauses_are_those_of_the_state_machine(machine: dict[str, 
 @pytest.mark.parametrize("files", [1, 100, 10_000, 200_000])
 def test_the_models_units_are_the_plans(files: int) -> None:
     one = PendingFile("lake", "sales/x.csv", "u", ("e",), 5)
-    units = list(cut_units((one for _ in range(files)), total=files))
+    most, most_parts = unit_limits(files)
+    units = list(grouped((one for _ in range(files)), most, parts_of, most_parts))
     count, size = DEPLOYED.units(files)
     assert (len(units), max(map(len, units))) == (count, size)
 

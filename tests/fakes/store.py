@@ -218,7 +218,7 @@ class MemoryObjectStore:
         length: int,
         if_absent: bool = False,
     ) -> ObjectFacts:
-        """See `UploadCompleter.complete_upload`."""
+        """See `ObjectStore.complete_upload`."""
         with self._lock:
             holder = self._bucket(bucket)
             before = holder.completed.get(upload_id)

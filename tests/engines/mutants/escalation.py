@@ -22,7 +22,7 @@ MUTANTS = [
     Mutant(
         "an id is a job's own, whatever a directory above has",
         "core/job/uploads.py",
-        "            of_outer = is_further_up(ports.store, directory)\n",
+        "            of_outer = is_further_up(ports, directory)\n",
         "            of_outer = False\n",
         by="tests/core/test_no_escalation.py",
     ),

@@ -62,8 +62,8 @@ MUTANTS = [
     Mutant(
         "open uploads of ended jobs are not looked for",
         "core/sweep/questions.py",
-        "        if opened[job_id] and not is_older(upload, opened[job_id]):\n",
-        "        if False:\n",
+        "            if since:\n",
+        "            if False:\n",
         by=DESTINATIONS,
     ),
     Mutant(
@@ -74,9 +74,8 @@ MUTANTS = [
         also=(
             (
                 "core/sweep/questions.py",
-                "found.result is None or found.result.modified < sweep.ago("
-                "sweep.limits.retention):",
-                "True:",
+                "    elif found.result is None or _is_past(sweep, found.result):\n",
+                "    else:\n",
             ),
         ),
     ),
@@ -118,7 +117,7 @@ MUTANTS = [
     Mutant(
         "a job whose documents are gone stays in the index",
         "core/sweep/actions.py",
-        "            ports.ledger.unlist(self.record.ref)\n",
+        "            ports.ledger.unlist(record.ref)\n",
         "            pass\n",
         by=SWEEP,
     ),
@@ -189,7 +188,7 @@ MUTANTS = [
     ),
     Mutant(
         "a listing in ranges leaves out the key that it is cut at",
-        "core/job/uploads.py",
+        "core/ports/listing.py",
         "if item.key <= one.last]",
         "if item.key[:-1] < one.last[:-1]]",
         by="tests/core/test_listings.py",

@@ -24,8 +24,8 @@ MUTANTS = [
     Mutant(
         "the job's own files are in its replace list",
         "core/job/replaced.py",
-        "if not is_data(relative) or owner_of(listed.key) == directory.job_id:",
-        "if not is_data(relative):",
+        "if is_data(relative) and owner_of(listed.key) != directory.job_id:",
+        "if is_data(relative):",
         by="tests/core/test_remove.py",
     ),
     Mutant(
@@ -37,14 +37,14 @@ MUTANTS = [
     Mutant(
         "hidden files are replaced as well",
         "core/job/replaced.py",
-        "if not is_data(relative) or owner_of(",
+        "if is_data(relative) and owner_of(",
         "if owner_of(",
     ),
     Mutant(
         "the root as a partition reaches down to every depth",
         "core/job/replaced.py",
-        "        if is_deep or prefix != root or not partition_of(relative):\n",
-        "        if True:\n",
+        "            if not partition_of(listed.key[len(root) :]):\n",
+        "            if True:\n",
     ),
     Mutant(
         "the job's conditions are not judged",
@@ -95,8 +95,8 @@ MUTANTS = [
     Mutant(
         "a stalled holder's lock is taken while it can still be decided",
         "core/commit/acquire_destination.py",
-        "    try:\n        move(ports, other, JobState.ABORTING, failure)",
-        "    return True\n    try:\n        move(ports, other, JobState.ABORTING, failure)",
+        "    try:\n        # If it is SEALED still.\n",
+        "    return True\n    try:\n        # If it is SEALED still.\n",
         by="tests/core tests/crash",
     ),
     Mutant(

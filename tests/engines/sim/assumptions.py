@@ -9,7 +9,7 @@ from typing import Any
 
 from s3commit.core.model.locks import Item
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.ledger import Expected, LostRaceError
+from s3commit.core.ports.ledger import Expected
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, OpenUpload, StoredObject
 from tests.fakes.bucket import Bucket
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
@@ -83,7 +83,7 @@ class HeedlessLedger(MemoryLedger):
         """Without the conditions."""
         found = self._jobs.get(ref)
         if found is None:
-            raise LostRaceError.over(ref, expected.state, expected.generation, found)
+            raise expected.lost(ref, found)
         seen = Expected(found.generation)
         return super().update(ref, seen, {"generation": expected.generation, **changes})
 

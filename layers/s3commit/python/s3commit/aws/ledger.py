@@ -47,7 +47,7 @@ from s3commit.core.model.locks import Item, Kind, changed_items, destination_nod
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Clock
-from s3commit.core.ports.ledger import Expected, HeldError, Ledger, LostRaceError
+from s3commit.core.ports.ledger import Expected, HeldError, Ledger
 
 _MOVES_ITEMS = {"state", "locks"}  # what stands beside a record changes with these alone
 JOB_DAYS = 30  # how long an ended job stays in the ledger, unless the deployment says else
@@ -145,7 +145,7 @@ class DynamoLedger(DynamoNotes, Ledger):
         record = job_record(found) if found else None
         if found is None or record is None or found.token != token:
             expected.check(ref, record)
-            raise LostRaceError.over(ref, expected.state, expected.generation, record) from error
+            raise expected.lost(ref, record) from error
         return record
 
     def _write_together(

@@ -243,7 +243,7 @@ class S3ObjectStore:
         length: int,
         if_absent: bool = False,
     ) -> ObjectFacts:
-        """See `UploadCompleter.complete_upload`."""
+        """See `ObjectStore.complete_upload`."""
         what = f"completing an upload of s3://{bucket}/{key}"
         if not etags:
             raise JobRefusedError(f"{what}: no part is named", code="PARTS_MISMATCH")

@@ -6,6 +6,7 @@ gives the ledger's state. To run a job's steps again is the repair of what they 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,22 +17,27 @@ from s3commit.core.formats.documents import CommittedFile
 from s3commit.core.formats.layout import (
     COMMITS,
     COMMITS_SUFFIX,
+    JOB_ID,
     MAGIC_PREFIX,
     PENDINGSET_SUFFIX,
     JobDirectory,
-    check_job_id,
     directories_above,
     is_data,
     parse_directory,
 )
-from s3commit.core.job.documents import read_commit_header, read_commit_manifest, read_result
+from s3commit.core.job.documents import (
+    read_commit_header,
+    read_commit_manifest,
+    read_result,
+)
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination, Outcome
 from s3commit.core.ports.bundle import ParallelMap
 from s3commit.core.ports.ledger import Ledger
-from s3commit.core.ports.objects import ListedObject, ObjectReader
+from s3commit.core.ports.objects import ObjectReader
 
 EXAMPLES: Final = 10  # of foreign files
+Moment = tuple[str, str]  # when S3 got a job's commit manifest, and when the job was decided
 # What one document can bring about; the rest of the table is checked all the same (I12).
 _UNREADABLE: Final = (InvalidInputError, NotFoundError, AccessError)
 
@@ -100,9 +106,9 @@ def check(
     report, seen = Report(destination), _list(store, destination)
     missing = _compare(store, report, seen)
     versioned = bool(missing) and store.is_versioned(destination.bucket)
-    later = _Replacements(store, destination.bucket)
+    last_replaced = cache(partial(_last_replaced, store, destination.bucket))
     report.findings += filter(
-        None, parallel(partial(_judge, store, report, later, versioned), missing)
+        None, parallel(partial(_judge, store, report, last_replaced, versioned), missing)
     )
     report.findings += filter(None, parallel(partial(_without_list, store, seen), seen.ended))
     report.findings.sort(key=lambda one: one.key)
@@ -127,7 +133,7 @@ class _Missing:
     """A committed file that the listing does not show as it was, with its job's commit manifest."""
 
     directory: JobDirectory
-    moment: tuple[str, str]
+    moment: Moment
     file: CommittedFile
 
 
@@ -138,7 +144,9 @@ def _list(store: ObjectReader, destination: Destination) -> _Seen:
         if is_data(relative):
             seen.data[listed.key] = listed.length, listed.etag
         elif relative.startswith(COMMITS):
-            seen.lists |= _commit_manifest(destination, listed)
+            job = _named(destination, listed.key)
+            if job is not None:
+                seen.lists[job] = listed.modified
         elif relative.startswith(MAGIC_PREFIX):
             _add_document(seen, bucket, listed.key)
     seen.open -= seen.ended
@@ -146,13 +154,12 @@ def _list(store: ObjectReader, destination: Destination) -> _Seen:
     return seen
 
 
-def _commit_manifest(destination: Destination, listed: ListedObject) -> dict[JobDirectory, str]:
-    name = listed.key[len(destination.prefix) + len(COMMITS) :]
-    try:
-        job_id = check_job_id(name.removesuffix(COMMITS_SUFFIX)) if COMMITS_SUFFIX in name else ""
-    except InvalidInputError:
-        return {}
-    return {JobDirectory(destination, job_id): listed.modified} if job_id else {}
+def _named(destination: Destination, key: str) -> JobDirectory | None:
+    """The job whose commit manifest has the key; None if it is no such key."""
+    name = key[len(destination.prefix) + len(COMMITS) :]
+    job_id = name.removesuffix(COMMITS_SUFFIX)
+    is_list = job_id != name and JOB_ID.fullmatch(job_id)
+    return JobDirectory(destination, job_id) if is_list else None
 
 
 def _add_document(seen: _Seen, bucket: str, key: str) -> None:
@@ -204,21 +211,29 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
 
 
 def _judge(
-    store: ObjectReader, report: Report, later: _Replacements, versioned: bool, one: _Missing
+    store: ObjectReader,
+    report: Report,
+    last_replaced: Callable[[str], Moment],
+    versioned: bool,
+    one: _Missing,
 ) -> Finding | None:
-    """What is true of a file that is not there as it was; counts it if nothing is wrong."""
+    """What is true of a file that is not there as it was; counts it if nothing is wrong.
+
+    It was replaced if a later job has removed files where it lay, there or from above. An ended job
+    keeps no list of the files that it removed. So a file that was deleted by hand before a later
+    job replaced files in its directory counts as replaced.
+    """
     bucket, file = one.directory.bucket, one.file
     try:
         facts = store.head(bucket, file.key)
     except AccessError as error:
         mend = f"find out who put it ({error.message})"
         return Finding(What.UNREADABLE, file.key, one.directory.job_id, mend)
-    alike = facts is not None and facts.length == file.length
-    if facts is not None and alike and (facts.opaque or facts.etag == file.etag):
-        report.files += 1  # behind SSE-KMS an etag says nothing of the bytes
+    if facts is not None and facts.matches(file.length, file.etag):
+        report.files += 1
         report.bytes += file.length
         return None
-    if facts is None and later.removed(file.key, one.moment):
+    if facts is None and any(last_replaced(at) > one.moment for at in directories_above(file.key)):
         report.replaced += 1
         return None
     version = _version(store, bucket, file) if versioned else ""
@@ -235,33 +250,18 @@ def _version(store: ObjectReader, bucket: str, file: CommittedFile) -> str:
     return ""
 
 
-class _Replacements:
-    """Which jobs have removed files, by directory: S3's times say which job came later.
-
-    An ended job keeps no list of the files that it removed. So a file that was deleted by hand
-    before a later job replaced files in its directory counts as replaced.
-    """
-
-    def __init__(self, store: ObjectReader, bucket: str) -> None:
-        self._store = store
-        self._bucket = bucket
-        self._last = cache(self._last_in)
-
-    def removed(self, key: str, since: tuple[str, str]) -> bool:
-        """True if a later job has removed files where the key lies: there, or from above."""
-        return any(self._last(above) > since for above in directories_above(key))
-
-    def _last_in(self, directory: str) -> tuple[str, str]:
-        """When the last job of that destination that replaced files was published."""
-        last = "", ""
-        destination = Destination(self._bucket, directory)
-        for listed in self._store.list(self._bucket, destination.prefix + COMMITS):
-            for of, put in _commit_manifest(destination, listed).items():
-                with suppress(*_UNREADABLE):
-                    header = read_commit_header(self._store, of)
-                    if header.replaced is not None and header.replaced.files:
-                        last = max(last, (put, header.decided_at))
-        return last
+def _last_replaced(store: ObjectReader, bucket: str, directory: str) -> Moment:
+    """When the last job of that destination that replaced files was published: by S3's times."""
+    last = "", ""
+    destination = Destination(bucket, directory)
+    for listed in store.list(bucket, destination.prefix + COMMITS):
+        job = _named(destination, listed.key)
+        with suppress(*_UNREADABLE):
+            if job is not None:
+                header = read_commit_header(store, job)
+                if header.replaced is not None and header.replaced.files:
+                    last = max(last, (listed.modified, header.decided_at))
+    return last
 
 
 def _without_list(store: ObjectReader, seen: _Seen, directory: JobDirectory) -> Finding | None:

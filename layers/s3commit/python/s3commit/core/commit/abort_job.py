@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.documents import conclude
-from s3commit.core.job.record import coming_again, move, own_record
+from s3commit.core.job.record import next_round, own_record
 from s3commit.core.job.uploads import abort_uploads
 from s3commit.core.model.job import Failure
 from s3commit.core.model.states import JobState
@@ -22,10 +22,12 @@ def abort_job(ports: Ports, ticket: Ticket) -> Ticket:
     record = own_record(ports, ticket, JobState.SEALED, JobState.ABORTING, JobState.ABORTED)
     if record.state is JobState.SEALED:
         failure = ticket.refusal or Failure(ticket.code or "REFUSED", "the job was refused")
-        record = move(ports, record, JobState.ABORTING, failure)
+        record = ports.ledger.advance(
+            record, JobState.ABORTING, now=ports.clock.now(), failure=failure
+        )
     if record.state is JobState.ABORTING:
         time = CallTime(ports.clock)
         if not abort_uploads(ports, ticket.directory, time):
-            return coming_again(ports, ticket, record, time)
-        record = move(ports, record, JobState.ABORTED)
+            return next_round(ports, ticket, record, is_cut=time.is_cut)
+        record = ports.ledger.advance(record, JobState.ABORTED, now=ports.clock.now())
     return conclude(ports, ticket, record)

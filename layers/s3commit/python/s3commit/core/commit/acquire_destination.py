@@ -13,7 +13,7 @@ from itertools import islice
 
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.idempotency_key import other_holder
-from s3commit.core.job.record import move, planned_record, unless_overtaken
+from s3commit.core.job.record import planned_record, unless_overtaken
 from s3commit.core.job.replaced import read_partitions
 from s3commit.core.model.errors import JobRefusedError, TransientError
 from s3commit.core.model.job import Conflict, Failure, Scope
@@ -84,9 +84,7 @@ def _lock(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRe
         if in_the_way:
             return in_the_way
         try:
-            record = ports.ledger.lock(
-                record.ref, generation=record.generation, nodes=nodes, now=ports.clock.now()
-            )
+            record = ports.ledger.lock(record, nodes, now=ports.clock.now())
         except HeldError as error:
             raise TransientError(f"another job was faster: {error.message}") from error
     below = ports.ledger.locks_below(destination_node(record.destination))
@@ -129,8 +127,9 @@ def _abort_if_dead(ports: Ports, other: JobRecord) -> bool:
         " again",
     )
     try:
-        move(ports, other, JobState.ABORTING, failure)  # if it is SEALED still
-        ports.ledger.take_over(other.ref, generation=other.generation, execution="", now=now)
+        # If it is SEALED still.
+        ports.ledger.advance(other, JobState.ABORTING, now=now, failure=failure)
+        ports.ledger.take_over(other, execution="", now=now)
     except LostRaceError:
         return False  # it lives
     return True
@@ -154,7 +153,7 @@ def _wait(ports: Ports, ticket: Ticket, record: JobRecord, others: list[JobRecor
         tuple(sorted(other.ref for other in others)[:MAX_NAMED]),
     )
     if waits != record.waits or seconds(record.updated_at, now) >= WAITER_REFRESH_SECONDS:
-        ports.ledger.note(record.ref, generation=record.generation, now=now, waits=waits)
+        ports.ledger.note(record, now=now, waits=waits)
     pause = min(max(SHORTEST_WAIT, int(waited) // 5), LONGEST_WAIT)
     return replace(ticket, acquired=False, pause=pause)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.record import move, next_round, own_record
+from s3commit.core.job.record import next_round, own_record
 from s3commit.core.model.errors import NeedsOperatorError
 from s3commit.core.model.job import Failure
 from s3commit.core.model.states import JobState
@@ -28,8 +28,8 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
     )
     if record.state is not JobState.COMMITTING:  # a repetition after a lost response
         return ticket.after(record)
-    plan = record.plan
-    if plan and plan.units and not ticket.completed:
+    plan = record.planned
+    if plan.units and not ticket.completed:
         raise NeedsOperatorError(
             f"Step Functions could not read {ticket.plan}: see the cause of"
             " CompleteUploads, mend it, and redrive this execution",
@@ -43,10 +43,14 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
             " uploads were aborted by someone else or expired, or another program has put objects"
             " of their names; write the data again",
         )
-        return ticket.after(move(ports, record, JobState.ROLLING_BACK, failure))
+        record = ports.ledger.advance(
+            record, JobState.ROLLING_BACK, now=ports.clock.now(), failure=failure
+        )
+        return ticket.after(record)
     # No unit can have more files visible than it has, so the sum says it of each.
     counted = sorted(result.unit for result in ticket.completed)
     visible = sum(result.files for result in ticket.completed)
-    if plan and (counted != list(range(plan.units)) or visible != plan.files):
+    if counted != list(range(plan.units)) or visible != plan.files:
         return next_round(ports, ticket, record)
-    return ticket.after(move(ports, record, JobState.PUBLISHING))
+    record = ports.ledger.advance(record, JobState.PUBLISHING, now=ports.clock.now())
+    return ticket.after(record)

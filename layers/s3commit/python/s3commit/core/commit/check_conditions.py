@@ -11,16 +11,16 @@ from typing import Final
 from s3commit.core.formats.layout import JobDirectory, owner_of
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.documents import read_spec_of, refusing_unreadable
-from s3commit.core.job.plan import files_of_unit, in_groups, planned_files, read_plan, whole_pages
+from s3commit.core.job.plan import files_of_unit, in_groups, planned_files, read_index, whole_pages
 from s3commit.core.job.record import planned_record, unless_overtaken
-from s3commit.core.job.replaced import Appends, existing_files, list_objects, write_replaced
-from s3commit.core.job.uploads import PAGE
+from s3commit.core.job.replaced import Appends, existing_files, write_replaced
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.limits import FILES_LOOKED_AT
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.listing import PAGE, list_objects
 from s3commit.core.ports.objects import ListedObject, listed_at
 
 LISTED_AT_ONCE: Final = 10_000  # files, between two readings of the appends beside the job
@@ -34,15 +34,15 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
     """
     directory = ticket.directory
     record = planned_record(ports, ticket, JobState.SEALED)
+    plan = record.planned
     with unless_overtaken(ports, ticket, JobState.SEALED):
         with refusing_unreadable(ports, directory):
             spec, units = together(
                 ports.parallel,
                 partial(read_spec_of, ports, directory, record),
-                partial(read_plan, ports, directory, record),
+                partial(read_index, ports.store, directory, plan.sha256),
             )
-        plan = record.plan
-        failed = plan and spec.conditions.failed(plan.files, plan.rows)
+        failed = spec.conditions.failed(plan.files, plan.rows)
         if failed:
             raise JobRefusedError(failed, code="CONDITION_FAILED")
         _refuse_taken_names(ports, directory, record, units)
@@ -54,9 +54,7 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
                 )
         if record.conflict is Conflict.REPLACE:
             facts = write_replaced(ports, directory, _replaced(ports, directory, record))
-            record = ports.ledger.note(
-                record.ref, generation=record.generation, now=ports.clock.now(), replaced=facts
-            )
+            record = ports.ledger.note(record, now=ports.clock.now(), replaced=facts)
     return ticket.after(record)
 
 
@@ -67,10 +65,9 @@ def _refuse_taken_names(
 
     So whatever lies there after the decision is the job's, and a roll back may delete it.
     """
-    is_large = record.plan is not None and record.plan.files > FILES_LOOKED_AT
     taken = (
         _listed(ports, directory, record)
-        if is_large
+        if record.planned.files > FILES_LOOKED_AT
         else chain.from_iterable(
             ports.parallel(partial(_planned, ports, directory), whole_pages(units))
         )
@@ -89,7 +86,7 @@ def _listed(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterato
     prefixes = (directory.destination.prefix,)
     named = {
         listed.key
-        for _, listed in list_objects(ports, directory.bucket, prefixes)
+        for listed in list_objects(ports, directory.bucket, prefixes)
         if owner_of(listed.key) == directory.job_id
     }
     files = planned_files(ports, directory, record) if named else ()

@@ -27,15 +27,9 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
         return ticket.after(record)
     is_checked = record.conflict is not Conflict.REPLACE or record.replaced is not None
     is_locked = record.conflict is Conflict.APPEND or bool(record.locks)
-    if record.plan is None or not (is_checked and is_locked):
-        raise LostRaceError(f"job {ticket.job_id} has no plan, replace list or lock", record)
+    if not (is_checked and is_locked):
+        raise LostRaceError(f"job {ticket.job_id} has no replace list or lock", record)
     ports.ledger.healing(ticket.bucket, now=ports.clock.now())
-    decided = ports.ledger.decide(
-        record.ref,
-        generation=record.generation,
-        plan=record.plan,
-        replaced=record.replaced,
-        now=ports.clock.now(),
-    )
+    decided = ports.ledger.decide(record, now=ports.clock.now())
     put_decision(ports, decided)
     return ticket.after(decided)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
@@ -14,7 +14,6 @@ from s3commit.core.job.replaced import decode_replaced
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import CallTime, Ports
-from s3commit.core.ports.objects import ListedObject
 
 
 def remove_replaced(ports: Ports, ticket: Ticket) -> Ticket:
@@ -43,21 +42,10 @@ def _remove(ports: Ports, directory: JobDirectory, replaced: ReplacedFacts, *, f
 
     Repeatable: each file is deleted only with the etag that was seen.
     """
-    time, following = CallTime(ports.clock), 0
-
-    def pages() -> Iterator[list[ListedObject]]:
-        nonlocal following
-        for page in read_index(ports.store, directory, replaced.sha256)[first:]:
-            if page.number > first and time.is_over():
-                following = page.number
-                return
-            yield read_unit(
-                ports.store, directory, page, lambda line: decode_replaced(line, directory)
-            )
-
-    def delete(seen: list[ListedObject]) -> None:
-        ports.store.delete_seen(directory.bucket, seen)
-
-    for _done in ports.parallel(delete, pages()):
+    time = CallTime(ports.clock)
+    pages = time.take(read_index(ports.store, directory, replaced.sha256)[first:])
+    decode = partial(decode_replaced, directory=directory)
+    lists = (read_unit(ports.store, directory, page, decode) for page in pages)
+    for _done in ports.parallel(partial(ports.store.delete_seen, directory.bucket), lists):
         pass
-    return following
+    return first + time.taken if time.is_cut else 0

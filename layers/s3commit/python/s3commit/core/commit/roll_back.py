@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
+from itertools import chain
 
 from s3commit.core.formats.manifest import expected_etag
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.decision_record import note_end
 from s3commit.core.job.documents import conclude
-from s3commit.core.job.plan import files_of_unit, read_plan, whole_pages
-from s3commit.core.job.record import coming_again, move, own_record, unless_overtaken
+from s3commit.core.job.plan import files_of_unit, read_index, whole_pages
+from s3commit.core.job.record import next_round, own_record, unless_overtaken
 from s3commit.core.job.uploads import abort, abort_uploads
 from s3commit.core.model.errors import AccessError, PreconditionError
 from s3commit.core.model.job import PendingFile
@@ -33,34 +34,26 @@ def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
         time = CallTime(ports.clock)
         with unless_overtaken(ports, ticket, JobState.ROLLING_BACK):
             # Twice, since S3 may let a completion take effect late (docs/adr/0007).
-            pages = 2 * whole_pages(read_plan(ports, ticket.directory, record))
+            units = read_index(ports.store, ticket.directory, record.planned.sha256)
+            pages = 2 * whole_pages(units)
             reached = _undo_pages(ports, ticket, pages, time)
         if reached == len(pages) and record.locks:
             # All is undone: from here on the locks protect nothing, and uploads may be opened on.
             note_end(ports, record, JobState.ROLLED_BACK)
-            record = ports.ledger.release(record.ref, generation=record.generation)
+            record = ports.ledger.release(record)
         if reached < len(pages) or not abort_uploads(ports, ticket.directory, time):
-            return coming_again(ports, ticket, record, time, reached)
+            return next_round(ports, ticket, record, page=reached, is_cut=time.is_cut)
         note_end(ports, record, JobState.ROLLED_BACK)
-        record = move(ports, record, JobState.ROLLED_BACK)
+        record = ports.ledger.advance(record, JobState.ROLLED_BACK, now=ports.clock.now())
     return conclude(ports, ticket, record)
 
 
 def _undo_pages(ports: Ports, ticket: Ticket, pages: list[Unit], time: CallTime) -> int:
     """Undo the files from the ticket's page on; return how far this is, in pages."""
-    reached = len(pages)
-
-    def files() -> Iterator[PendingFile]:
-        nonlocal reached
-        for at in range(ticket.page, len(pages)):
-            if at > ticket.page and time.is_over():
-                time.is_cut = True
-                reached = at
-                return
-            yield from files_of_unit(ports.store, ticket.directory, pages[at])
-
-    left = sum(not done for done in ports.parallel(lambda file: _undo(ports.store, file), files()))
-    return ticket.page if left else reached
+    read = partial(files_of_unit, ports.store, ticket.directory)
+    files = chain.from_iterable(map(read, time.take(pages[ticket.page :])))
+    left = sum(not done for done in ports.parallel(lambda file: _undo(ports.store, file), files))
+    return ticket.page if left else ticket.page + time.taken
 
 
 def _undo(store: ObjectStore, file: PendingFile) -> bool:
@@ -78,17 +71,7 @@ def _undo(store: ObjectStore, file: PendingFile) -> bool:
     except AccessError:  # under a key that may not be used: its length alone can be seen
         seen = listed_at(store, file.bucket, file.key)
         facts = ObjectFacts(seen.key, seen.etag, seen.length, opaque=True) if seen else None
-    if facts is not None and _is_file(file, facts):
+    if facts is not None and facts.matches(file.length, expected_etag(file)):
         with suppress(PreconditionError):  # another object by now, which is not the job's
             store.delete(file.bucket, file.key, if_match=facts.etag)
     return True
-
-
-def _is_file(file: PendingFile, facts: ObjectFacts) -> bool:
-    """Whether the object is the planned file: of its length, and made of its parts.
-
-    Where S3 encrypts with KMS the length alone tells, since the etag does not depend on the bytes
-    (https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html, ETag).
-    """
-    expected = "" if facts.opaque else expected_etag(file)
-    return facts.length == file.length and expected in {"", facts.etag}

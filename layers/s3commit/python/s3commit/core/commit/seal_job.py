@@ -10,7 +10,7 @@ from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import heal, put_decision, read_decision, record_from_s3
 from s3commit.core.job.documents import read_request, read_spec, refusing_unreadable
-from s3commit.core.job.record import move, new_record, record_of
+from s3commit.core.job.record import new_record, record_of
 from s3commit.core.job.uploads import is_further_up
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import AbortRequest, Failure, JobSpec
@@ -43,17 +43,13 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
         return ticket.after(record)
     has_it_already = record.execution == ticket.execution != ""
     if not has_it_already:
-        record = ports.ledger.take_over(
-            record.ref,
-            generation=record.generation,
-            execution=ticket.execution,
-            now=ports.clock.now(),
-        )
+        record = ports.ledger.take_over(record, execution=ticket.execution, now=ports.clock.now())
     if record.state is JobState.COMMITTING:
         put_decision(ports, record)  # its execution may have died right after the decision
     if record.state is JobState.OPEN:
         refused = _why_not(ports, directory)
-        record = move(ports, record, JobState.ABORTING if refused else JobState.SEALED, refused)
+        target = JobState.ABORTING if refused else JobState.SEALED
+        record = ports.ledger.advance(record, target, now=ports.clock.now(), failure=refused)
     return ticket.after(record)
 
 
@@ -73,7 +69,7 @@ def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
             raise wrong
     except (InvalidInputError, JobRefusedError) as error:
         return Failure(error.code, one_line(error.message))
-    if is_further_up(ports.store, directory, ports.parallel):
+    if is_further_up(ports, directory):
         return Failure(
             JOB_ID_TAKEN,
             f"a directory above {directory.destination.uri} has a job with id"

@@ -24,10 +24,10 @@ from s3commit.core.job.documents import (
     read_spec_of,
     refusing_unreadable,
 )
-from s3commit.core.job.plan import files_of_unit, whole_pages, write_plan
+from s3commit.core.job.plan import files_of_unit, grouped, whole_pages, write_plan
 from s3commit.core.job.record import own_record, unless_overtaken
 from s3commit.core.job.replaced import MAX_NAMES, write_partitions
-from s3commit.core.job.uploads import PAGE, is_older, list_uploads
+from s3commit.core.job.uploads import is_older
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.model.job import (
     CommitRequest,
@@ -40,7 +40,8 @@ from s3commit.core.model.job import (
 from s3commit.core.model.limits import MAX_JOB_FILES, MAX_TOTAL_BYTES, UNITS_OF_A_JOB
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.bundle import Ports, in_order, together
+from s3commit.core.ports.listing import PAGE, list_uploads
 
 REPLACE_NOT_ALLOWED = "REPLACE_NOT_ALLOWED"
 SAMPLED: Final = 256 // 16  # one key in sixteen, by the first byte of its digest
@@ -118,9 +119,7 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
         rows=found.rows,
         partitions=write_partitions(ports, directory, found.partitions) if by_partition else "",
     )
-    record = ports.ledger.note(
-        record.ref, generation=record.generation, now=ports.clock.now(), plan=facts
-    )
+    record = ports.ledger.note(record, now=ports.clock.now(), plan=facts)
     few = tuple(units) if len(units) <= UNITS_OF_A_JOB else ()
     return replace(ticket.after(record), few=few)
 
@@ -213,7 +212,8 @@ def cuts_between(sample: Iterable[str], *, files: int) -> list[str]:
     """
     keys = sorted(sample)
     ranges = 1 + files * 4 // (3 * PAGE)
-    return sorted({keys[len(keys) * number // ranges] for number in range(1, ranges) if keys})
+    step = len(keys) // ranges + 1
+    return keys[step::step]
 
 
 def short_digest(*texts: str) -> bytes:
@@ -232,50 +232,41 @@ def counted_manifests(
     ``MANIFEST_MISSING``, ``MANIFEST_CHANGED`` (other bytes than the task wrote),
     ``COUNTS_DIFFER``, or the decoder's code.
     """
-
-    def read_small(attempt: CountedAttempt) -> PendingSet | None:
-        try:
-            return _read(ports, directory, attempt, SMALL_MANIFEST_BYTES)
-        except JobRefusedError as error:
-            if error.code != TOO_LARGE:
-                raise
-            return None
-
-    for some in _at_once(sorted(attempts, key=attrgetter("manifest"))):
-        read = together(ports.parallel, *[partial(read_small, one) for one in some])
-        for attempt, pending in zip(some, read, strict=True):
-            yield pending or _read(ports, directory, attempt, MAX_MANIFEST_BYTES)
-
-
-def _at_once(attempts: Iterable[CountedAttempt]) -> Iterator[list[CountedAttempt]]:
-    some: list[CountedAttempt] = []
-    files = 0
-    for attempt in attempts:
-        if some and (len(some) >= MANIFESTS_AT_ONCE or files + attempt.files > FILES_AT_ONCE):
-            yield some
-            some, files = [], 0
-        some.append(attempt)
-        files += attempt.files
-    if some:
-        yield some
+    small = partial(_read, ports, directory, max_bytes=SMALL_MANIFEST_BYTES)
+    in_turn = sorted(attempts, key=attrgetter("manifest"))
+    for some in grouped(in_turn, MANIFESTS_AT_ONCE, attrgetter("files"), FILES_AT_ONCE):
+        for attempt, body in zip(some, in_order(ports.parallel, small, some), strict=True):
+            yield _judged(
+                directory,
+                attempt,
+                body or _read(ports, directory, attempt, max_bytes=MAX_MANIFEST_BYTES),
+            )
 
 
 def _read(
-    ports: Ports, directory: JobDirectory, attempt: CountedAttempt, max_bytes: int
-) -> PendingSet:
+    ports: Ports, directory: JobDirectory, attempt: CountedAttempt, *, max_bytes: int
+) -> bytes:
+    """The manifest's bytes; none if it is not small, and only a small one was asked for."""
     name = attempt.manifest
     try:
         with refusing_unreadable(ports, directory):
-            stored = ports.store.get(directory.bucket, directory.prefix + name, max_bytes=max_bytes)
+            key = directory.prefix + name
+            return ports.store.get(directory.bucket, key, max_bytes=max_bytes).body
     except NotFoundError:
         raise JobRefusedError(f"manifest {name} is not there", code="MANIFEST_MISSING") from None
     except InvalidInputError as error:
-        raise JobRefusedError(error.message, code=error.code) from error
-    if digest(stored.body) != attempt.sha256:
+        if error.code == TOO_LARGE and max_bytes < MAX_MANIFEST_BYTES:
+            return b""
+        raise
+
+
+def _judged(directory: JobDirectory, attempt: CountedAttempt, body: bytes) -> PendingSet:
+    name = attempt.manifest
+    if digest(body) != attempt.sha256:
         raise JobRefusedError(
             f"manifest {name} has changed since its task wrote it", code="MANIFEST_CHANGED"
         )
-    pending = decode_manifest(directory, name, stored.body)
+    pending = decode_manifest(directory, name, body)
     if (attempt.files, attempt.bytes) != (len(pending.files), pending.bytes):
         raise JobRefusedError(
             f"manifest {name} has {len(pending.files)} files of {pending.bytes} bytes,"

@@ -18,7 +18,7 @@ from typing import get_type_hints as hints_of
 
 from s3commit.core.formats.strict_json import MAX_VALUES, bounded, dump, member_name, parse
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.fields import SPARSE, UNWRITTEN, Name, Several, Text, Whole
+from s3commit.core.model.fields import SPARSE, Name, Several, Text, Whole
 
 R = TypeVar("R")
 Read = Callable[[Any], Any]
@@ -144,8 +144,8 @@ class Codec(Generic[R]):
             default = one.default if one.default_factory is MISSING else one.default_factory()
             if default is MISSING and NoneType in get_args(hint):
                 default = None
-            if UNWRITTEN in limits.values() or one.name in self.unwritten:
-                given = self.unwritten.get(one.name, default)
+            if one.name in self.unwritten:
+                given = self.unwritten[one.name]
                 reading.append((None, str, given))  # no member of a document has this name
                 continue
             name = limits[Name].name if Name in limits else self.spell(one.name)
@@ -165,55 +165,47 @@ class Codec(Generic[R]):
 def each(form: Form, limit: Several) -> Form:
     """A list of what the form reads; a tuple in the record."""
     one, write = form
+    return Form(
+        partial(_several, one, limit), (lambda value: list(map(write, value))) if write else list
+    )
 
-    def read(value: Any) -> tuple[Any, ...]:
-        if type(value) is not list:
-            raise RefusedError("must be a list")
-        if not limit.least <= len(value) <= limit.most:
-            raise RefusedError(f"must have {limit.least} to {limit.most} elements")
-        found: list[Any] = []
+
+def _several(one: Read, limit: Several, value: Any) -> tuple[Any, ...]:
+    if type(value) is not list:
+        raise RefusedError("must be a list")
+    if not limit.least <= len(value) <= limit.most:
+        raise RefusedError(f"must have {limit.least} to {limit.most} elements")
+    found: list[Any] = []
+    try:
+        for element in value:
+            found.append(one(element))
+    except RefusedError as refused:
+        raise refused.below(f"[{len(found)}]") from None
+    return tuple(found)
+
+
+def read_text(limit: Text, value: Any) -> str:
+    """A text that UTF-8 can carry. Raises `RefusedError`."""
+    if type(value) is not str:
+        raise RefusedError("must be a text")
+    if not limit.least <= len(value) <= limit.longest:
+        raise RefusedError(f"must have {limit.least} to {limit.longest} characters")
+    if not value.isascii():
         try:
-            for element in value:
-                found.append(one(element))
-        except RefusedError as refused:
-            raise refused.below(f"[{len(found)}]") from None
-        return tuple(found)
-
-    return Form(read, (lambda value: list(map(write, value))) if write else list)
-
-
-def text(limit: Text) -> Form:
-    """A text that UTF-8 can carry."""
-    longest, least, pattern = limit.longest, limit.least, limit.pattern
-
-    def read(value: Any) -> str:
-        if type(value) is not str:
-            raise RefusedError("must be a text")
-        if not least <= len(value) <= longest:
-            raise RefusedError(f"must have {least} to {longest} characters")
-        if not value.isascii():
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                raise RefusedError("has text that UTF-8 can not carry") from None
-        if pattern is not None and not pattern.fullmatch(value):
-            raise RefusedError(f"is {value[:80]!r}, which does not match {pattern.pattern}")
-        return value
-
-    return Form(read)
+            value.encode()
+        except UnicodeEncodeError:
+            raise RefusedError("has text that UTF-8 can not carry") from None
+    if limit.pattern is not None and not limit.pattern.fullmatch(value):
+        raise RefusedError(f"is {value[:80]!r}, which does not match {limit.pattern.pattern}")
+    return value
 
 
-def _whole(limit: Whole) -> Form:
-    least, most = limit.least, limit.most
-
-    def read(value: Any) -> int:
-        if type(value) is not int:  # bool is an int to Python, not to us
-            raise RefusedError("must be a whole number")
-        if not least <= value <= most:
-            raise RefusedError(f"must be from {least} to {most}")
-        return value
-
-    return Form(read)
+def _whole(limit: Whole, value: Any) -> int:
+    if type(value) is not int:  # bool is an int to Python, not to us
+        raise RefusedError("must be a whole number")
+    if not limit.least <= value <= limit.most:
+        raise RefusedError(f"must be from {limit.least} to {limit.most}")
+    return value
 
 
 def _flag(value: Any) -> bool:
@@ -222,12 +214,9 @@ def _flag(value: Any) -> bool:
     return value
 
 
-_ANY_TEXT = text(Text())
-
-
 def _choice(kind: type[StrEnum], value: Any) -> StrEnum:
     try:
-        return kind(_ANY_TEXT.read(value))
+        return kind(read_text(Text(), value))
     except ValueError:
         raise RefusedError(f"is {value[:80]!r}, none of {', '.join(kind)}") from None
 
@@ -248,9 +237,9 @@ def _form(hint: Any, limits: Mapping[Any, Any], spell: Callable[[str], str]) -> 
     if NoneType in arguments:
         return _form(arguments[0], limits, spell)  # it is written as "X | None"
     if hint is str:
-        return text(limits.get(Text) or Text())
+        return Form(partial(read_text, limits.get(Text) or Text()))
     if hint is int:
-        return _whole(limits.get(Whole) or Whole())
+        return Form(partial(_whole, limits.get(Whole) or Whole()))
     if hint is bool:
         return Form(_flag)
     if origin is tuple:

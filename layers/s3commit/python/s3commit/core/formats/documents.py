@@ -8,8 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from s3commit.core.formats.codec import Codec, Form, RefusedError, text
-from s3commit.core.formats.layout import JobDirectory, check_id, parse_destination
+from s3commit.core.formats.codec import Codec, Form, read_text
+from s3commit.core.formats.layout import JobDirectory, parse_destination
 from s3commit.core.formats.manifest import digest
 from s3commit.core.formats.strict_json import dump, parse
 from s3commit.core.model.errors import InvalidInputError
@@ -53,21 +53,17 @@ class _Head:
     action: _Action
 
 
-def _conditions(value: Any) -> Any:
-    if not isinstance(value, dict):
-        raise RefusedError("must be an object")
-    return decode_conditions(value)
-
-
-_URI = text(Text())
-DESTINATION: Final = Form(lambda value: parse_destination(_URI.read(value)), lambda one: one.uri)
+DESTINATION: Final = Form(
+    lambda value: parse_destination(read_text(Text(), value)), lambda one: one.uri
+)
 _JOB: Final = Codec(
     JobSpec,
     "job.json",
     VERSION,
     max_bytes=MAX_JOB_BYTES,
     closed=True,
-    forms={"destination": DESTINATION, "conditions": Form(_conditions, encode_conditions)},
+    forms={"destination": DESTINATION, "conditions": Form(decode_conditions, encode_conditions)},
+    unwritten={"sha256": "", "put_at": ""},
 )
 _REQUEST: Final[Any] = {
     "what": "request.json",
@@ -133,9 +129,7 @@ def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | Abor
         return _ABORT.read(document)
     request = _COMMIT.read(document)
     for attempt in request.attempts:
-        task_id = check_id(attempt.task_id, "task id")
-        attempt_id = check_id(attempt.attempt_id, "attempt id")
-        if attempt.manifest != directory.manifest_name(task_id, attempt_id):
+        if attempt.manifest != directory.manifest_name(attempt.task_id, attempt.attempt_id):
             raise InvalidInputError(
                 f"manifest {attempt.manifest[:200]!r} is not where its ids put it", code="BAD_FIELD"
             )
@@ -160,13 +154,13 @@ def encode_result(result: JobResult) -> bytes:
     return _RESULT.encode(result)
 
 
-def decode_result(body: bytes, directory: JobDirectory | None = None) -> JobResult:
-    """Read a ``result.json``. Raises `InvalidInputError`.
+def decode_result(body: bytes, directory: JobDirectory) -> JobResult:
+    """Read the ``result.json`` of ``directory``. Raises `InvalidInputError`.
 
-    One that lies in ``directory`` and is of another job is refused (``WRONG_JOB``).
+    One that is of another job is refused (``WRONG_JOB``).
     """
     result = _RESULT.decode(body)
-    if directory is not None and result.job_id != directory.job_id:
+    if result.job_id != directory.job_id:
         raise InvalidInputError(
             f"result.json in {directory.uri} is of another job", code="WRONG_JOB"
         )
@@ -212,15 +206,14 @@ _MARKER: Final = Codec(_Marker, "_SUCCESS", max_bytes=MAX_SUCCESS_BYTES)
 
 def header_of(record: JobRecord) -> CommitHeader:
     """The header for a decided job."""
-    if record.plan is None or record.decided_at is None:
-        raise InvalidInputError(f"job {record.job_id} is not decided", code="NOT_DECIDED")
+    plan = record.planned
     return CommitHeader(
         job_id=record.job_id,
         destination=record.destination.uri,
-        decided_at=record.decided_at,
-        files=record.plan.files,
-        bytes=record.plan.bytes,
-        rows=record.plan.rows,
+        decided_at=record.decided_at or "",
+        files=plan.files,
+        bytes=plan.bytes,
+        rows=plan.rows,
         partition_by=record.partition_by,
         idempotency_key=record.idempotency_key,
         replaced=record.replaced,

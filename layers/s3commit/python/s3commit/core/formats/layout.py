@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Self
 
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Destination, job_ref
+from s3commit.core.model.job import ID, Destination, job_ref
 from s3commit.core.model.record import JobRecord
 
 MAGIC_PREFIX = "__magic_job-"  # this and the next two are Hadoop's
@@ -42,10 +43,6 @@ MAX_KEY_BYTES = 1024  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/ob
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MAX_PREFIX_BYTES = 800
 
-# An id becomes a part of keys, of an execution's name and of ledger keys: 80 characters is Step
-# Functions' limit for a name, and a recovery appends a suffix to it.
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-
 # A job's id proves, in file names, whose an upload is. Ids of one fixed form can't be parts of each
 # other; with free ones, job "1" would own whatever has a 1 in its name (docs/adr/0004).
 JOB_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -65,10 +62,14 @@ UNSPEAKABLE = re.compile("[\\x00-\\x1f\\x7f\\ud800-\\udfff\\ufffe\\uffff]")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 _DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{JOB_ID.pattern})/")
 
+_MANIFEST = re.compile(
+    rf"{TASKS}(?P<task>{ID.pattern})/(?P<attempt>{ID.pattern}){re.escape(PENDINGSET_SUFFIX)}"
+)
+
 
 def check_id(value: str, what: str) -> str:
     """Return ``value`` if it may be an id of ``what``, else raise `InvalidInputError`."""
-    if not _ID.fullmatch(value):
+    if not ID.fullmatch(value):
         raise InvalidInputError(
             f"{what} {value[:80]!r} is not 1 to 64 letters, digits, '-' or '_'", code="BAD_ID"
         )
@@ -88,35 +89,25 @@ def parse_destination(uri: str) -> Destination:
     Raises `InvalidInputError` for another scheme, a bad bucket name, and for a prefix that is
     empty, too long, has an element as `check_elements` refuses it, or control characters.
     """
-    scheme, separator, rest = uri.partition("://")
-    if not separator or scheme not in {"s3", "s3a", "s3n"}:
-        raise InvalidInputError(f"path {uri!r} must look like s3://bucket/prefix", code="BAD_PATH")
+    scheme, _, rest = uri.partition("://")
     bucket, _, prefix = rest.partition("/")
-    if not _BUCKET.fullmatch(bucket):
-        raise InvalidInputError(f"path {uri!r}: {bucket!r} is no bucket name", code="BAD_PATH")
     prefix = prefix.removesuffix("/")
-    if not prefix:
-        raise InvalidInputError(
-            f"path {uri!r} has no prefix: a job owns a directory, never a whole bucket",
-            code="BAD_PATH",
-        )
-    if UNSPEAKABLE.search(prefix):
-        raise InvalidInputError(
-            f"path {uri[:200]!r} has a control character, which S3's answers can't carry",
-            code="BAD_PATH",
-        )
-    if len(prefix.encode()) > MAX_PREFIX_BYTES:
-        raise InvalidInputError(
-            f"path {uri[:200]!r} has a prefix of more than {MAX_PREFIX_BYTES} bytes",
-            code="BAD_PATH",
-        )
     bad = bad_element(prefix)
-    if bad is not None:
-        raise InvalidInputError(
-            f"path {uri[:200]!r} has the element {bad[:200]!r}, which no table may have",
-            code="BAD_PATH",
-        )
-    return Destination(bucket, prefix + "/")
+    if scheme not in {"s3", "s3a", "s3n"}:
+        wrong = "must look like s3://bucket/prefix"
+    elif not _BUCKET.fullmatch(bucket):
+        wrong = f"has {bucket[:80]!r}, which is no bucket name"
+    elif not prefix:
+        wrong = "has no prefix: a job owns a directory, never a whole bucket"
+    elif UNSPEAKABLE.search(prefix):
+        wrong = "has a control character, which S3's answers can't carry"
+    elif len(prefix.encode()) > MAX_PREFIX_BYTES:
+        wrong = f"has a prefix of more than {MAX_PREFIX_BYTES} bytes"
+    elif bad is not None:
+        wrong = f"has the element {bad[:200]!r}, which no table may have"
+    else:
+        return Destination(bucket, prefix + "/")
+    raise InvalidInputError(f"path {uri[:200]!r} {wrong}", code="BAD_PATH")
 
 
 def bad_element(path: str) -> str | None:
@@ -229,13 +220,10 @@ def parse_directory(bucket: str, key: str) -> JobDirectory:
 def parse_manifest_key(bucket: str, key: str) -> tuple[JobDirectory, str, str]:
     """The directory, task id and attempt id of a manifest's key. Raises `InvalidInputError`."""
     directory = parse_directory(bucket, key)
-    name = key[len(directory.prefix) :]
-    elements = name.split("/")
-    if len(elements) != 3 or elements[0] + "/" != TASKS or not key.endswith(PENDINGSET_SUFFIX):
+    found = _MANIFEST.fullmatch(key, len(directory.prefix))
+    if not found:
         raise InvalidInputError(f"key {key[:200]!r} is no manifest's key", code="BAD_KEY")
-    task_id = check_id(elements[1], "task id")
-    attempt_id = check_id(elements[2].removesuffix(PENDINGSET_SUFFIX), "attempt id")
-    return directory, task_id, attempt_id
+    return directory, found["task"], found["attempt"]
 
 
 def owner_of(key: str) -> str | None:
@@ -271,7 +259,9 @@ def partition_of(relative_key: str) -> str:
     return directory + separator
 
 
-def directories_above(prefix: str) -> list[str]:
+def directories_above(prefix: str) -> Iterator[str]:
     """The directories in which a directory lies, the outermost first; each with its ``/``."""
-    elements = prefix.removesuffix("/").split("/")
-    return ["/".join(elements[:depth]) + "/" for depth in range(1, len(elements))]
+    above = ""
+    for element in prefix.removesuffix("/").split("/")[:-1]:
+        above += element + "/"
+        yield above

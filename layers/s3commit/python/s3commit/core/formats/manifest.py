@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Final, NoReturn
 
-from s3commit.core.formats.codec import Codec, Form, RefusedError, each, text
+from s3commit.core.formats.codec import Codec, Form, RefusedError, each, read_text
 from s3commit.core.formats.layout import (
     MAX_KEY_BYTES,
     UNSPEAKABLE,
@@ -46,37 +46,29 @@ _HADOOPS: Final[dict[str, Any]] = {
         "meanstatistics": {},
     },
 }
-_PARTS: Final = Several(MAX_PARTS, least=1)
-_ETAG: Final = text(Text(MAX_ETAG, least=1))
+_ETAG: Final = Text(MAX_ETAG, least=1)
 
 
 def _etag(part: Any) -> Any:
+    """An object with an ``etag`` (from Hadoop 3.5 on), or a text."""
     if type(part) is not dict:
-        raise RefusedError("must be an object")
+        return read_text(_ETAG, part)
     if part.get("checksum") is not None or part.get("checksumAlgorithm") is not None:
         raise RefusedError(
             "has a checksum: an upload with checksums of its parts can not be completed by"
             " s3commit; unset fs.s3a.create.checksum.algorithm",
             "UNSUPPORTED_CHECKSUM",
         )
-    return _ETAG.read(part.get("etag"))
-
-
-_OBJECTS: Final = each(Form(_etag, lambda etag: {"etag": etag}), _PARTS)
-_TEXTS: Final = each(_ETAG, _PARTS)
-
-
-def _etags(value: Any) -> Any:
-    """Objects with an ``etag`` (from Hadoop 3.5 on), or texts."""
-    are_objects = type(value) is list and value and type(value[0]) is dict
-    return (_OBJECTS if are_objects else _TEXTS).read(value)
+    return read_text(_ETAG, part.get("etag"))
 
 
 _FILE: Final = Codec(
     PendingFile,
     version=FILE_VERSION,
     constants={"filename": None, "date": None, "text": "", "extraData": {}, **_HADOOPS},
-    forms={"etags": Form(_etags, _OBJECTS.write)},
+    forms={
+        "etags": each(Form(_etag, lambda etag: {"etag": etag}), Several(MAX_PARTS, least=1)),
+    },
 )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
@@ -15,19 +16,13 @@ from s3commit.core.formats.layout import JobDirectory, parse_directory
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import SPARSE, Name, Several, Text
-from s3commit.core.model.job import Failure, JobId, Outcome
+from s3commit.core.model.job import Failure, JobId
 from s3commit.core.model.limits import UNITS_OF_A_JOB
 from s3commit.core.model.record import JobRecord
-from s3commit.core.model.states import JobState
+from s3commit.core.model.states import ENDED, JobState
 
 _REFUSAL = re.compile(r"\[([A-Z][A-Z0-9_]*)\] (.*)", re.DOTALL)  # as `refusal_text` words it
 _MESSAGE = re.compile(r'"errorMessage"\s*:\s*("(?:[^"\\]|\\.)*")')
-
-OUTCOMES: dict[JobState, Outcome] = {
-    JobState.COMMITTED: Outcome.COMMITTED,
-    JobState.ABORTED: Outcome.ABORTED,
-    JobState.ROLLED_BACK: Outcome.ROLLED_BACK,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,35 +36,6 @@ class Unit:
     page: Annotated[str, Text(64)]
     start: Annotated[int, Name("from")]
     stop: Annotated[int, Name("to")]
-
-
-@dataclass(frozen=True, slots=True)
-class OutcomeEvent:
-    """The detail of the outcome event (docs/events.md).
-
-    ``key`` is the idempotency key. Times are RFC 3339, UTC: ``opened_at`` is S3's of ``job.json``,
-    None if it could not be read; ``decided_at`` is None for a job that was not decided. All fields
-    are bounded where they come in, to some 20 KB together; EventBridge takes 256 KB an entry:
-    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevent-size.html
-    """
-
-    job_id: str
-    outcome: Outcome
-    code: str | None
-    bucket: str
-    directory: str
-    table: str
-    files: int
-    bytes: int
-    rows: int | None
-    replaced: int
-    key: str | None
-    opened_at: str | None
-    decided_at: str | None
-    finished_at: str
-
-
-_EVENT: Final = Codec(OutcomeEvent, "event", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +72,7 @@ class Ticket:
     code: str = ""
     completed: Annotated[tuple[UnitResult, ...], Several(100_000)] = ()
     refusal: Annotated[Failure | None, SPARSE] = None
-    event: Annotated[OutcomeEvent | None, SPARSE] = None
+    event: Annotated[Mapping[str, Any] | None, SPARSE] = None
 
     @property
     def directory(self) -> JobDirectory:
@@ -117,11 +83,6 @@ class Ticket:
                 f"job {self.job_id!r} does not lie in {self.prefix!r}", code="WRONG_JOB"
             )
         return directory
-
-    @property
-    def ref(self) -> str:
-        """The job, as the ledger knows it."""
-        return self.directory.ref
 
     def after(self, record: JobRecord) -> Ticket:
         """The ticket with what the ledger now says of the job."""
@@ -135,11 +96,9 @@ class Ticket:
             files=plan.files if plan else 0,
             bytes=plan.bytes if plan else 0,
             replaces=record.replaced is not None and record.replaced.files > 0,
-            outcome=OUTCOMES.get(record.state, ""),
+            outcome=record.state if record.state in ENDED else "",
             code=record.failure.code if record.failure else "",
             pause=0,
-            completed=(),
-            refusal=None,
         )
 
 
@@ -185,7 +144,7 @@ _TICKET: Final = Codec(
     Ticket,
     "ticket",
     # The machine passes the event on as it is, and no step reads it.
-    forms={"refusal": Form(_refusal), "event": Form(lambda _: None, _EVENT.write)},
+    forms={"refusal": Form(_refusal), "event": Form(lambda _: None)},
 )
 
 
@@ -204,17 +163,9 @@ def parse_refusal(cause: str, code: str = "REFUSED") -> Failure:
     https://docs.aws.amazon.com/lambda/latest/dg/python-exceptions.html. Of a longer one than 32,768
     characters Step Functions keeps a part.
     """
-    text = _message_of(cause)
+    message = _MESSAGE.search(cause)
+    text = str(json.loads(message[1], strict=False)) if message else cause
     refusal = _REFUSAL.fullmatch(text)
     if refusal is not None:
         return Failure(one_line(refusal[1], 100), one_line(refusal[2]))
     return Failure(code, one_line(" ".join(text.split()), 1000))
-
-
-def _message_of(cause: str) -> str:
-    try:
-        found = json.loads(cause)
-        return str(found["errorMessage"])
-    except (ValueError, KeyError, TypeError):
-        cut = _MESSAGE.search(cause)
-        return str(json.loads(cut[1], strict=False)) if cut else cause

@@ -40,7 +40,7 @@ from s3commit.core.model.job import Failure, JobSpec
 from s3commit.core.model.limits import LONGEST_CALL, LONGEST_WAIT, SHORTEST_WAIT
 from s3commit.core.model.locks import seconds
 from s3commit.core.model.record import JobRecord, PlanFacts
-from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import CallTime, Ports
 from s3commit.core.ports.objects import listed_at
 
@@ -72,7 +72,7 @@ def put_decision(ports: Ports, record: JobRecord) -> None:
     """Put the record of a job in COMMITTING; one that is there stays."""
     directory = JobDirectory.of(record)
     with suppress(PreconditionError):  # an earlier try, or execution, has put it
-        body = _encode(record, JobState.COMMITTING)
+        body = _DECISION.encode(record)
         ports.store.put(directory.bucket, directory.decision, body, if_absent=True)
 
 
@@ -89,7 +89,7 @@ def note_publishing(ports: Ports, record: JobRecord) -> None:
     if _decode(stored.body, directory.decision).state is not JobState.COMMITTING:
         return
     with suppress(PreconditionError, NotFoundError):
-        body = _encode(record, JobState.PUBLISHING)
+        body = _DECISION.encode(record)
         ports.store.put(directory.bucket, directory.decision, body, if_match=stored.facts.etag)
 
 
@@ -100,7 +100,7 @@ def note_end(ports: Ports, record: JobRecord, state: JobState) -> None:
     one that has them by then. The note stays as long as the job's documents do.
     """
     directory = JobDirectory.of(record)
-    body = _encode(replace(record, finished_at=ports.clock.now()), state)
+    body = _DECISION.encode(replace(record, state=state, finished_at=ports.clock.now()))
     ports.store.put(directory.bucket, directory.decision, body)
 
 
@@ -126,13 +126,6 @@ def read_decision(ports: Ports, bucket: str, key: str) -> JobRecord | None:
         return None
     now = ports.clock.now()
     return replace(found, generation=first_generation(now), created_at=now, updated_at=now)
-
-
-def _encode(record: JobRecord, state: JobState) -> bytes:
-    if record.plan is None or record.decided_at is None:
-        raise InvalidInputError(f"job {record.job_id} is not decided", code="NOT_DECIDED")
-    finished_at = record.finished_at if state in ENDED else None
-    return _DECISION.encode(replace(record, state=state, finished_at=finished_at))
 
 
 def _decode(body: bytes, key: str) -> JobRecord:

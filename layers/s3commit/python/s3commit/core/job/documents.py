@@ -29,7 +29,7 @@ from s3commit.core.formats.documents import (
 from s3commit.core.formats.layout import JobDirectory, parse_manifest_key
 from s3commit.core.formats.manifest import decode_pendingset
 from s3commit.core.formats.strict_json import one_line
-from s3commit.core.formats.ticket import OUTCOMES, OutcomeEvent, Ticket
+from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -48,6 +48,7 @@ from s3commit.core.model.job import (
     PendingSet,
 )
 from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader, listed_at
 
@@ -101,21 +102,13 @@ def opened_at(store: ObjectReader, record: JobRecord) -> str:
 def read_spec_of(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobSpec:
     """As `read_spec`, if it is still the document that the ledger knows.
 
-    Raises `JobRefusedError` (``JOB_CHANGED``).
+    Raises `JobRefusedError` (``JOB_CHANGED``) if it is another one.
     """
-    changed = JobRefusedError(
-        "job.json is gone, or not what it was when the job began", code=JOB_CHANGED
-    )
-    try:
-        spec = read_spec(ports, directory)
-    except InvalidInputError as error:
-        if error.code != JOB_CHANGED:
-            raise
-        raise changed from error
+    spec = read_spec(ports, directory)
     now = (spec.conflict, spec.scope, spec.idempotency_key)
     same = now == (record.conflict, record.scope, record.idempotency_key)
     if not same or record.job_sha256 not in {None, spec.sha256}:
-        raise changed
+        raise JobRefusedError("job.json is not what it was when the job began", code=JOB_CHANGED)
     return spec
 
 
@@ -159,25 +152,31 @@ def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | Abort
 
 
 def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
-    """Write the result of a job that has ended; repeatable. The ticket has the event to send."""
+    """Write the result of a job that has ended; repeatable. The ticket has the event to send.
+
+    The event is what docs/events.md describes. All of it is bounded where it comes in, to some
+    20 KB together; EventBridge takes 256 KB an entry:
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevent-size.html
+    """
     directory = ticket.directory
     result = write_result(ports, directory, record)
-    event = OutcomeEvent(
-        job_id=result.job_id,
-        outcome=result.outcome,
-        code=result.error.code if result.error else None,
-        bucket=directory.bucket,
-        directory=directory.prefix,
-        table=record.destination.uri,
-        files=result.files,
-        bytes=result.bytes,
-        rows=result.rows,
-        replaced=result.replaced,
-        key=record.idempotency_key,
-        opened_at=record.opened_at or None,
-        decided_at=result.decided_at,
-        finished_at=result.finished_at,
-    )
+    event = {
+        "version": 1,
+        "jobId": result.job_id,
+        "outcome": result.outcome,
+        "code": result.error.code if result.error else None,
+        "bucket": directory.bucket,
+        "directory": directory.prefix,
+        "table": record.destination.uri,
+        "files": result.files,
+        "bytes": result.bytes,
+        "rows": result.rows,
+        "replaced": result.replaced,
+        "key": record.idempotency_key,
+        "openedAt": record.opened_at or None,
+        "decidedAt": result.decided_at,
+        "finishedAt": result.finished_at,
+    }
     return replace(ticket.after(record), event=event)
 
 
@@ -189,12 +188,12 @@ def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> Jo
     of the client's own, puts nothing: neither before its put nor, should they go at that moment,
     behind it.
     """
-    committed = OUTCOMES[record.state] is Outcome.COMMITTED
+    committed = record.state is JobState.COMMITTED
     plan = record.plan if committed else None
     failure = record.failure
     result = JobResult(
         job_id=record.job_id,
-        outcome=OUTCOMES[record.state],
+        outcome=Outcome(record.state),
         error=failure and Failure(one_line(failure.code, 100), one_line(failure.message)),
         files=plan.files if plan else 0,
         bytes=plan.bytes if plan else 0,

@@ -90,8 +90,7 @@ def note_key(ports: Ports, record: JobRecord, key: str) -> None:
 
 
 def _holder(record: JobRecord) -> KeyHolder:
-    plan = record.plan
-    return KeyHolder(record.job_id, plan.files if plan else 0, plan.rows if plan else None)
+    return KeyHolder(record.job_id, record.planned.files, record.planned.rows)
 
 
 def _remembered(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyHolder | None:

@@ -10,10 +10,10 @@ what a page says was verified when it was written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from typing import Annotated, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.documents import SUCCESS_FILES, CommittedFile, commit_lines, header_of
@@ -29,7 +29,6 @@ from s3commit.core.model.errors import (
     TransientError,
     UploadGoneError,
 )
-from s3commit.core.model.fields import Several
 from s3commit.core.model.job import MAX_PARTS, PendingFile
 from s3commit.core.model.limits import (
     MAX_UNITS,
@@ -41,13 +40,12 @@ from s3commit.core.model.limits import (
     UNITS_OF_A_JOB,
 )
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.bundle import Ports, in_order
 from s3commit.core.ports.objects import ObjectReader
 
 T = TypeVar("T")
 
 MAX_INDEX_BYTES: Final = 16 * 1024 * 1024
-MAX_UNITS_READ: Final = 100_000
 MAX_PAGE_BYTES: Final = 32 * 1024 * 1024
 # A line may be as long as a page: a file of 10,000 parts with etags that need escapes.
 LINE: Final[Any] = {"max_bytes": MAX_PAGE_BYTES, "most": 100_000}
@@ -56,20 +54,12 @@ _ANY: Final = 2**63
 _NDJSON: Final = "application/x-ndjson"
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
-    """An index is a list, since a Map reads it (docs/adr/0003); to the codec it is a member."""
-
-    units: Annotated[tuple[Unit, ...], Several(MAX_UNITS_READ)]
-
-
 _UNIT: Final = Codec(Unit, "unit")
 _LIMITS: Final[Any] = {
     "what": "index",
     "max_bytes": MAX_INDEX_BYTES,
-    "most": 5 * MAX_UNITS_READ,
+    "most": 500_000,
 }
-_INDEX: Final = Codec(_Index, **_LIMITS)
 _NOT_NEEDED: Final = {"job_id": "", "task_id": "", "attempt_id": "", "created": 0, "saved": 0}
 _FILE: Final = Codec(PendingFile, "file of the job", unwritten=_NOT_NEEDED, **LINE)
 
@@ -86,16 +76,15 @@ def write_list(
     objects. Raises `InvalidInputError` (``TOO_LARGE``) for what could not be read again.
     """
 
-    def put(numbered: tuple[int, Sequence[Sequence[T]]]) -> tuple[int, str, list[int]]:
-        number, units = numbered
+    def put(units: Sequence[Sequence[T]]) -> tuple[str, list[int]]:
         lines = [encode(item) + b"\n" for unit in units for item in unit]
         body = bounded(b"".join(lines), what="a page", max_bytes=MAX_PAGE_BYTES, most=_ANY)
         sha256 = digest(body)
         ports.store.put(directory.bucket, directory.page(sha256), body, content_type=_NDJSON)
-        return number, sha256, [len(unit) for unit in units]
+        return sha256, [len(unit) for unit in units]
 
     written: list[Unit] = []
-    for _, sha256, sizes in sorted(ports.parallel(put, enumerate(pages))):
+    for sha256, sizes in in_order(ports.parallel, put, pages):
         start = 0
         for size in sizes:
             written.append(Unit(len(written), sha256, start, start + size))
@@ -113,7 +102,7 @@ def decode_unit(value: object) -> Unit:
 def read_index(reader: ObjectReader, directory: JobDirectory, sha256: str) -> list[Unit]:
     """The units of the list with that digest. Raises `NeedsOperatorError` (``PAGE_CHANGED``)."""
     body = _read(reader, directory, directory.index(sha256), sha256, MAX_INDEX_BYTES)
-    return list(_INDEX.read({"units": parse(body, **_LIMITS)}).units)
+    return list(map(_UNIT.read, parse(body, **_LIMITS)))
 
 
 def whole_pages(units: Iterable[Unit]) -> list[Unit]:
@@ -144,8 +133,7 @@ def read_list(
     """
     read = partial(read_unit, ports.store, directory, decode=decode)
     for some in in_groups(whole_pages(read_index(ports.store, directory, sha256)), PAGES_AT_ONCE):
-        for items in together(ports.parallel, *[partial(read, page) for page in some]):
-            yield from items
+        yield from chain.from_iterable(in_order(ports.parallel, read, some))
 
 
 def in_groups(items: Iterable[T], most: int) -> Iterator[list[T]]:
@@ -153,6 +141,26 @@ def in_groups(items: Iterable[T], most: int) -> Iterator[list[T]]:
     remaining = iter(items)
     while some := list(islice(remaining, most)):
         yield some
+
+
+def grouped(
+    items: Iterable[T], most: int, weigh: Callable[[T], int], heaviest: int
+) -> Iterator[list[T]]:
+    """The items in lists of at most ``most``, and ``heaviest`` together; one item may be heavier.
+
+    The cut depends on the items and their order alone.
+    """
+    group: list[T] = []
+    weight = 0
+    for item in items:
+        more = weigh(item)
+        if group and (len(group) >= most or weight + more > heaviest):
+            yield group
+            group, weight = [], 0
+        group.append(item)
+        weight += more
+    if group:
+        yield group
 
 
 def _read(reader: ObjectReader, directory: JobDirectory, key: str, sha256: str, most: int) -> bytes:
@@ -173,53 +181,26 @@ def write_plan(
     ports: Ports, directory: JobDirectory, files: Iterable[PendingFile], *, total: int
 ) -> tuple[str, list[Unit]]:
     """Put the ``total`` files as pages and an index. Raises as `write_list`."""
-    pages = _in_pages(cut_units(files, total=total))
+    most, most_parts = unit_limits(total)
+    units = grouped(files, most, parts_of, most_parts)
+    pages = grouped(units, PAGE_FILES // most, lambda unit: sum(map(parts_of, unit)), UNIT_PARTS)
     return write_list(ports, directory, pages, _FILE.encode)
 
 
-def _in_pages(units: Iterable[list[PendingFile]]) -> Iterator[list[list[PendingFile]]]:
-    page: list[list[PendingFile]] = []
-    files = parts = 0
-    for unit in units:
-        weight = sum(len(file.etags) for file in unit)
-        if page and (files + len(unit) > PAGE_FILES or parts + weight > UNIT_PARTS):
-            yield page
-            page, files, parts = [], 0, 0
-        page.append(unit)
-        files, parts = files + len(unit), parts + weight
-    if page:
-        yield page
+def unit_limits(total: int) -> tuple[int, int]:
+    """The files and the parts that a unit has at most, where a job has ``total`` files.
 
-
-def unit_files(total: int) -> int:
-    """The files of a unit. There are at most `MAX_UNITS`, so a larger job gets larger ones."""
-    small = max(SMALLEST_UNIT, -(-total // UNITS_OF_A_JOB))
-    return max(min(small, UNIT_FILES), -(-total // MAX_UNITS))
-
-
-def cut_units(files: Iterable[PendingFile], *, total: int) -> Iterator[list[PendingFile]]:
-    """The ``total`` files in units, of which each is one worker call.
-
-    The cut depends on the files and their order alone.
+    There are at most `MAX_UNITS`, so a larger job gets larger ones.
     """
-    most = unit_files(total)
+    small = max(SMALLEST_UNIT, -(-total // UNITS_OF_A_JOB))
+    most = max(min(small, UNIT_FILES), -(-total // MAX_UNITS))
     # Files of many parts end a unit early, where even one file a unit would not be too many units.
-    most_parts = UNIT_PARTS if total <= MAX_UNITS else total * MAX_PARTS
-    unit: list[PendingFile] = []
-    parts = 0
-    for file in files:
-        if unit and (len(unit) >= most or parts + len(file.etags) > most_parts):
-            yield unit
-            unit, parts = [], 0
-        unit.append(file)
-        parts += len(file.etags)
-    if unit:
-        yield unit
+    return most, UNIT_PARTS if total <= MAX_UNITS else total * MAX_PARTS
 
 
-def read_plan(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[Unit]:
-    """The units of the plan that the ledger names. Raises as `read_index`."""
-    return read_index(ports.store, directory, record.plan.sha256) if record.plan else []
+def parts_of(file: PendingFile) -> int:
+    """How many parts the file's upload has."""
+    return len(file.etags)
 
 
 def files_of_unit(reader: ObjectReader, directory: JobDirectory, unit: Unit) -> list[PendingFile]:
@@ -231,8 +212,7 @@ def planned_files(
     ports: Ports, directory: JobDirectory, record: JobRecord
 ) -> Iterator[PendingFile]:
     """Every file of the plan, in its order. Raises as `read_index`."""
-    sha256 = record.plan.sha256 if record.plan else ""
-    return read_list(ports, directory, sha256, _FILE.decode)
+    return read_list(ports, directory, record.planned.sha256, _FILE.decode)
 
 
 def publish_manifest(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[str]:

@@ -10,21 +10,23 @@ from datetime import datetime
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import (
+    InvalidInputError,
     JobRefusedError,
     NeedsOperatorError,
     NotFoundError,
     TransientError,
 )
-from s3commit.core.model.job import Failure, JobSpec
+from s3commit.core.model.job import JobSpec
 from s3commit.core.model.limits import (
     EXECUTION_HOURS,
     LONGEST_ROUND_WAIT,
     SHORTEST_WAIT,
     WAITED_SHARE,
 )
+from s3commit.core.model.locks import seconds
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import CallTime, Executions, Ports, shifted
+from s3commit.core.ports.bundle import Executions, Ports, shifted
 from s3commit.core.ports.ledger import LostRaceError
 
 
@@ -55,22 +57,17 @@ def first_generation(created_at: str) -> int:
     return int(datetime.fromisoformat(created_at).timestamp())
 
 
-def next_round(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
-    """The ticket with which a step that could not finish comes again.
-
-    The longer the job has been in its state, under this execution, the longer the pause.
-    """
-    now, since = map(datetime.fromisoformat, (ports.clock.now(), record.updated_at))
-    pause = int((now - since).total_seconds()) // WAITED_SHARE
-    return replace(ticket.after(record), pause=max(SHORTEST_WAIT, min(pause, LONGEST_ROUND_WAIT)))
-
-
-def coming_again(
-    ports: Ports, ticket: Ticket, record: JobRecord, time: CallTime, page: int = 0
+def next_round(
+    ports: Ports, ticket: Ticket, record: JobRecord, *, page: int = 0, is_cut: bool = False
 ) -> Ticket:
-    """As `next_round`, from ``page`` on; soon if it was the call's time that was over."""
-    again = replace(next_round(ports, ticket, record), page=page)
-    return replace(again, pause=SHORTEST_WAIT) if time.is_cut else again
+    """The ticket with which a step that could not finish comes again, from ``page`` on.
+
+    The longer the job has been in its state, under this execution, the longer the pause. It is
+    short if the call's time ``is_cut``.
+    """
+    waited = 0 if is_cut else int(seconds(record.updated_at, ports.clock.now()))
+    pause = max(SHORTEST_WAIT, min(waited // WAITED_SHARE, LONGEST_ROUND_WAIT))
+    return replace(ticket.after(record), page=page, pause=pause)
 
 
 def record_of(ports: Ports, directory: JobDirectory) -> JobRecord | None:
@@ -104,20 +101,6 @@ def planned_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobReco
     if record.plan is None or ticket.directory.index(record.plan.sha256) != ticket.plan:
         raise LostRaceError(f"job {ticket.job_id} has another plan than this execution", record)
     return record
-
-
-def move(
-    ports: Ports, record: JobRecord, target: JobState, failure: Failure | None = None
-) -> JobRecord:
-    """Move the job to another state, as its record was read. Raises `LostRaceError`."""
-    return ports.ledger.advance(
-        record.ref,
-        source=record.state,
-        target=target,
-        generation=record.generation,
-        now=ports.clock.now(),
-        failure=failure,
-    )
 
 
 def share_workers(ports: Ports, ticket: Ticket) -> Ticket:
@@ -163,7 +146,7 @@ def unless_overtaken(ports: Ports, ticket: Ticket, *expected: JobState) -> Itera
     """
     try:
         yield
-    except (JobRefusedError, NeedsOperatorError, NotFoundError):
+    except (InvalidInputError, JobRefusedError, NeedsOperatorError, NotFoundError):
         own_record(ports, ticket, *expected)
         raise
 

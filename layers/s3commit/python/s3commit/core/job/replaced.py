@@ -11,20 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, islice
 from typing import Final
 
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import JobDirectory, is_data, owner_of, partition_of
 from s3commit.core.job.plan import LINE, in_groups, read_list, write_list
-from s3commit.core.job.uploads import Range, in_ranges
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import Scope
 from s3commit.core.model.limits import APPEND_READINGS, DELETE_AT_ONCE, MAX_APPENDS
 from s3commit.core.model.locks import Append, destination_node, nodes_above
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.listing import list_objects
 from s3commit.core.ports.objects import ListedObject
 
 MAX_NAMES: Final = 90 * 1024 * 1024  # characters of all names together, which are held at once
@@ -53,20 +52,8 @@ def write_partitions(ports: Ports, directory: JobDirectory, partitions: Iterable
 
 def read_partitions(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[str]:
     """The list that the plan in the ledger names. Raises as `read_index`."""
-    sha256 = record.plan.partitions if record.plan else ""
-    return [line.partition for line in read_list(ports, directory, sha256, _PARTITION.decode)]
-
-
-def list_objects(
-    ports: Ports, bucket: str, prefixes: Iterable[str]
-) -> Iterator[tuple[str, ListedObject]]:
-    """Every object below the prefixes, with its prefix; twice if one lies inside another.
-
-    The order depends on the keys alone: the same objects come in the same order again.
-    """
-    listing = ports.store.list
-    ranges = (Range(prefix, listing(bucket, prefix, after="")) for prefix in prefixes)
-    return in_ranges(ports, listing, bucket, ranges)
+    lines = read_list(ports, directory, record.planned.partitions, _PARTITION.decode)
+    return [line.partition for line in lines]
 
 
 def existing_files(
@@ -78,23 +65,33 @@ def existing_files(
     as a partition means the files directly in it. The order is the same for the same files.
     """
     root = directory.destination.prefix
-    is_deep = record.scope is Scope.DIRECTORY
-    prefixes: Iterable[str] = (root,) if is_deep else _partitions(ports, directory, record)
-    for prefix, listed in list_objects(ports, directory.bucket, prefixes):
+    if record.scope is Scope.DIRECTORY:
+        yield from _files_below(ports, directory, [root])
+        return
+    names = read_partitions(ports, directory, record)
+    yield from _files_below(ports, directory, (root + name for name in _outermost(names)))
+    if "" in names:
+        for listed in _files_below(ports, directory, [root]):
+            if not partition_of(listed.key[len(root) :]):
+                yield listed
+
+
+def _files_below(
+    ports: Ports, directory: JobDirectory, prefixes: Iterable[str]
+) -> Iterator[ListedObject]:
+    for listed in list_objects(ports, directory.bucket, prefixes):
         relative = listed.key[len(directory.destination.prefix) :]
-        if not is_data(relative) or owner_of(listed.key) == directory.job_id:
-            continue
-        if is_deep or prefix != root or not partition_of(relative):
+        if is_data(relative) and owner_of(listed.key) != directory.job_id:
             yield listed
 
 
-def _partitions(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
-    """The prefixes to list; none lies inside another, save in the root."""
+def _outermost(partitions: Iterable[str]) -> Iterator[str]:
+    """Those that lie in no other; the root is none of them."""
     covered = ""
-    for name in sorted(read_partitions(ports, directory, record)):
-        if not covered or not name.startswith(covered):
+    for name in sorted(partitions):
+        if name and not (covered and name.startswith(covered)):
             covered = name
-            yield directory.destination.prefix + name
+            yield name
 
 
 def write_replaced(
@@ -176,11 +173,8 @@ class Appends:
         )
 
     def _read(self) -> list[Append]:
-        read = partial(_read, self._ports)
-        pairs = ((node, node == self._nodes[0]) for node in self._nodes)
-        found = list(
-            islice(chain.from_iterable(self._ports.parallel(read, pairs)), MAX_APPENDS + 1)
-        )
+        read = self._ports.parallel(self._of_node, self._nodes)
+        found = list(islice(chain.from_iterable(read), MAX_APPENDS + 1))
         if len(found) > MAX_APPENDS:
             raise JobRefusedError(
                 f"more than {MAX_APPENDS} jobs append at the destination, above it and below it;"
@@ -189,7 +183,7 @@ class Appends:
             )
         return found
 
-
-def _read(ports: Ports, pair: tuple[str, bool]) -> list[Append]:
-    node, below = pair
-    return list(islice(ports.ledger.appends(node, below=below), MAX_APPENDS + 1))
+    def _of_node(self, node: str) -> list[Append]:
+        """Those at the node and, of the destination's own, below it."""
+        appends = self._ports.ledger.appends(node, below=node == self._nodes[0])
+        return list(islice(appends, MAX_APPENDS + 1))

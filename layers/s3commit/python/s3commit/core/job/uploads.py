@@ -1,74 +1,36 @@
-"""The uploads of a job: how they are listed, whose an upload is, and how its own end (I4, I5, I12).
+"""The uploads of a job: whose an upload is, and how the job's own end (I4, I5, I12).
 
 The id in a file's name says whose the upload is. A job above wins: of directories inside each other
 with one id, the outer one is the job: a client that may write only below the inner one can't have
 made it.
-
-Uploads by the million are listed in ranges of keys, side by side, as files are
-(`s3commit.core.job.replaced`). S3 gives 1,000 keys a request, and a request names the key that it
-starts after: one after the other, a million keys take minutes. A range that has given two pages is
-cut in two at a key that may not exist, since S3 starts anywhere. What a page gives beyond its range
-is read in vain, so a caller that knows some of the keys names those to cut at
-(https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html, StartAfter;
-https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html, key-marker).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import partial
-from itertools import chain, islice
-from typing import Final, Generic, TypeVar
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
-from s3commit.core.formats.layout import (
-    JobDirectory,
-    directories_above,
-    owner_of,
-)
+from s3commit.core.formats.layout import JobDirectory, directories_above, owner_of
 from s3commit.core.job.documents import opened_at
 from s3commit.core.model.job import Destination
 from s3commit.core.model.limits import ABORT_ROUNDS
-from s3commit.core.ports.bundle import CallTime, ParallelMap, Ports
+from s3commit.core.ports.bundle import CallTime, Ports
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.core.ports.objects import ListedObject, ObjectReader, ObjectStore, OpenUpload
-
-PAGE: Final = 1_000  # keys of one request
-# Ranges under way at a time, as many as a step has threads; in memory is a page of each.
-RANGES: Final = 32
-
-_ABOVE_ALL: Final = 0x7F  # a cut ends in a character of ASCII: most keys are made of those
-
-T = TypeVar("T", ListedObject, OpenUpload)
+from s3commit.core.ports.listing import list_uploads
+from s3commit.core.ports.objects import ObjectStore, OpenUpload
 
 
-@dataclass(slots=True)
-class Range(Generic[T]):
-    """What its listing has yet to give, up to the key ``last``; to the end if that is empty."""
-
-    prefix: str
-    listing: Iterator[T]
-    last: str = ""
-    pages: int = 0
-
-
-def is_further_up(
-    store: ObjectReader, directory: JobDirectory, parallel: ParallelMap = map
-) -> bool:
+def is_further_up(ports: Ports, directory: JobDirectory) -> bool:
     """Whether a directory above has a job of the same id: then this one is not the job (I12).
 
-    Two listings for each directory above.
+    Two listings for each directory above: a HEAD takes more rights.
     """
     traces: list[str] = []
     for above in directories_above(directory.destination.prefix):
         job = JobDirectory(Destination(directory.bucket, above), directory.job_id)
         traces += job.prefix, job.commits
-    return any(parallel(partial(_has_objects, store, directory.bucket), traces))
-
-
-def _has_objects(store: ObjectReader, bucket: str, prefix: str) -> bool:
-    """Whether there is any, by a listing: a HEAD takes more rights."""
-    return next(iter(store.list(bucket, prefix)), None) is not None
+    first = ports.parallel(lambda one: next(ports.store.list(directory.bucket, one), None), traces)
+    return any(first)
 
 
 def is_older(upload: OpenUpload, opened_at: str) -> bool:
@@ -95,13 +57,13 @@ def uploads_of_job(
         if owner_of(upload.key) != directory.job_id or is_older(upload, opened_at):
             continue
         if of_outer is None:
-            of_outer = is_further_up(ports.store, directory)
+            of_outer = is_further_up(ports, directory)
         if of_outer:
             return
         yield upload
 
 
-def abort_uploads(ports: Ports, directory: JobDirectory, time: CallTime | None = None) -> bool:
+def abort_uploads(ports: Ports, directory: JobDirectory, time: CallTime) -> bool:
     """Abort every open upload of the job, counted or not; True if none is left (I4, I5).
 
     Each as it is listed: a call that ends before, by ``time`` or by a crash, leaves less to the
@@ -116,9 +78,9 @@ def abort_uploads(ports: Ports, directory: JobDirectory, time: CallTime | None =
     left: list[OpenUpload] = []
     listed: Iterable[OpenUpload]
     for _ in range(ABORT_ROUNDS):
-        known, is_cut = set(left), time is not None and time.is_cut
-        listed = () if is_cut else own_uploads(ports, directory)
-        new = (one for one in (time.take(listed) if time else listed) if one not in known)
+        known, is_cut = set(left), time.is_cut
+        listed = () if is_cut else time.take(own_uploads(ports, directory))
+        new = (one for one in listed if one not in known)
         again, left, found = left, [], False
         for upload, is_gone in ports.parallel(
             lambda one: (one, abort(ports.store, directory.bucket, one.key, one.upload_id)),
@@ -145,72 +107,3 @@ def abort(store: ObjectStore, bucket: str, key: str, upload_id: str) -> bool:
     """Abort an upload; whether it is gone: S3 may keep parts that were in flight."""
     store.abort_upload(bucket, key, upload_id)
     return not store.upload_is_open(bucket, key, upload_id)
-
-
-def list_uploads(
-    ports: Ports, bucket: str, prefix: str, cuts: Iterable[str] = ()
-) -> Iterator[OpenUpload]:
-    """Every open upload below the prefix, in an order that depends on the keys alone.
-
-    ``cuts`` are keys in order, with less than a page of uploads between one and the next; those
-    outside the prefix are ignored.
-    """
-    listing = ports.store.list_uploads
-    ends = [*(cut for cut in cuts if cut.startswith(prefix)), ""]
-    ranges = (
-        Range(prefix, listing(bucket, prefix, after=after), last)
-        for after, last in zip(("", *ends), ends, strict=False)
-    )
-    return (one for _, one in in_ranges(ports, listing, bucket, ranges))
-
-
-def in_ranges(
-    ports: Ports, listing: Callable[..., Iterator[T]], bucket: str, waiting: Iterable[Range[T]]
-) -> Iterator[tuple[str, T]]:
-    """What the ranges give, each with its prefix, in an order that depends on the keys alone."""
-    waiting = iter(waiting)
-    ranges: list[Range[T]] = []
-    while True:
-        ranges.extend(islice(waiting, RANGES - len(ranges)))
-        if not ranges:
-            return
-        pages: dict[int, list[T]] = dict(ports.parallel(_next_page, enumerate(ranges)))
-        unfinished: list[Range[T]] = []
-        for number, one in enumerate(ranges):
-            found = pages[number]
-            for item in found:
-                yield one.prefix, item
-            if len(found) == PAGE:
-                one.pages += 1
-                unfinished.append(one)
-                idle = RANGES - len(ranges) + number + 1 - len(unfinished)
-                is_long = one.pages > 1 and idle > 0
-                cut = _between(one.prefix, found[-1].key, one.last) if is_long else ""
-                if cut:
-                    rest = listing(bucket, one.prefix, after=cut)
-                    unfinished.append(Range(one.prefix, rest, one.last))
-                    one.last = cut
-        ranges = unfinished
-
-
-def _next_page(numbered: tuple[int, Range[T]]) -> tuple[int, list[T]]:
-    number, one = numbered
-    found = list(islice(one.listing, PAGE))
-    if one.last:
-        found = [item for item in found if item.key <= one.last]
-    return number, found
-
-
-def _between(prefix: str, low: str, high: str) -> str:
-    """A key below ``prefix`` between the two, halfway where they differ; empty if none is found.
-
-    An empty ``high`` is the end. S3 orders keys by their bytes in UTF-8, as Python does texts.
-    """
-    for at in range(len(prefix), len(low)):
-        least = ord(low[at])
-        most = min(ord(high[at]), _ABOVE_ALL) if high else _ABOVE_ALL
-        if least + 1 < most:
-            return low[:at] + chr((least + most) // 2)
-        if high and low[at] != high[at]:
-            high = ""  # every key that is like `low` up to here is below it
-    return ""

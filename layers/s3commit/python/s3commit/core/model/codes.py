@@ -30,7 +30,6 @@ _WRITE_AGAIN = "Run the job again"
 # Of a document that no writer of this package makes: what is true of it.
 _BY_OTHER_WRITERS: Final = {
     "BAD_FIELD": "A field of a document has an invalid value",
-    "BAD_ID": "An id in a document has an invalid form",
     "BAD_JSON": "A document is not valid strict JSON",
     "BAD_KEY": "An object has a key that the protocol does not know",
     "MANIFEST_CHANGED": "A manifest differs from the one that its task wrote",

@@ -16,7 +16,7 @@ ARCHIVED = "ARCHIVED"  # the code of an object that has to be restored before it
 # program's mistake, a copy of a table, or an attack. They are counted; many of them ring an alarm.
 DOCUMENT_CODES: Final = frozenset(
     {
-        *("BAD_CONDITION", "BAD_FIELD", "BAD_ID", "BAD_JSON", "BAD_KEY"),
+        *("BAD_CONDITION", "BAD_FIELD", "BAD_JSON", "BAD_KEY"),
         *("BAD_PATH", "BAD_VERSION", "COUNTS_DIFFER", "JOB_CHANGED"),
         *("MANIFEST_CHANGED", "NAME_NOT_UNIQUE", "NOT_CONTAINED"),
         *("REQUEST_CHANGED", "TOO_LARGE", "TRUNCATED", "WRONG_JOB"),

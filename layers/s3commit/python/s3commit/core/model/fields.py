@@ -49,7 +49,6 @@ class _Mark:
 
 
 SPARSE: Final = _Mark("not written where it has its default")
-UNWRITTEN: Final = _Mark("in no document")
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 Sha256 = Annotated[str, Text(64, pattern=_SHA256)]

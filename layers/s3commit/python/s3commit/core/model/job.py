@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Final
 
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.fields import SPARSE, UNWRITTEN, Name, Several, Sha256, Text, Whole
+from s3commit.core.model.fields import SPARSE, Name, Several, Sha256, Text, Whole
 
 MAX_KEY_CHARACTERS: Final = 1024  # of an idempotency key
 MAX_COLUMNS: Final = 100  # of partitionBy
@@ -33,6 +33,10 @@ MAX_ROWS: Final = 10**12
 # files would take longer to read than to complete. Of one part each they are 720,000 values and,
 # with keys of 250 characters, 22 MiB. The worst of this size takes 600 MB to read.
 MAX_FILES: Final = 20_000
+
+# An id becomes a part of keys, of an execution's name and of ledger keys: 80 characters is Step
+# Functions' limit for a name, and a recovery appends a suffix to it.
+ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 _SHA256_OR_NONE = re.compile("(?:[0-9a-f]{64})?")
 JobId = Annotated[str, Text(80)]
@@ -147,11 +151,13 @@ def encode_conditions(conditions: Conditions) -> dict[str, Any]:
     }
 
 
-def decode_conditions(value: Mapping[str, Any]) -> Conditions:
+def decode_conditions(value: Any) -> Conditions:
     """Read them. A condition that is not known is refused: ignoring it would break a promise.
 
     Raises `InvalidInputError` (``BAD_CONDITION``).
     """
+    if not isinstance(value, Mapping):
+        _refuse("must be an object")
     unknown = sorted(set(value) - set(_COUNTS))
     if unknown:
         _refuse(f"condition {unknown[0][:80]!r} is not known; known are {', '.join(_COUNTS)}")
@@ -180,7 +186,8 @@ class Who:
 class JobSpec:
     """``job.json``: what the client said at job setup. Times are RFC 3339, UTC.
 
-    ``sha256`` is the digest of the document that was read, ``put_at`` when S3 has got it.
+    ``sha256`` is the digest of the document that was read, ``put_at`` when S3 has got it: neither
+    stands in it.
     """
 
     job_id: JobId
@@ -193,8 +200,8 @@ class JobSpec:
     client: Annotated[str, Text(MAX_TEXT)] = ""
     conditions: Conditions = field(default_factory=Conditions)
     who: Annotated[Who | None, SPARSE] = None
-    sha256: Annotated[str, UNWRITTEN] = field(default="", compare=False)
-    put_at: Annotated[str, UNWRITTEN] = field(default="", compare=False)
+    sha256: str = field(default="", compare=False)
+    put_at: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +211,8 @@ class CountedAttempt:
     ``sha256`` is the hex digest of the manifest's bytes.
     """
 
-    task_id: str
-    attempt_id: str
+    task_id: Annotated[str, Text(64, pattern=ID)]
+    attempt_id: Annotated[str, Text(64, pattern=ID)]
     manifest: str
     sha256: Sha256
     files: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from s3commit.core.model.errors import NeedsOperatorError
+from s3commit.core.model.errors import InvalidInputError, NeedsOperatorError
 from s3commit.core.model.fields import Several, Text
 from s3commit.core.model.job import Conflict, Destination, Failure, Scope, job_ref
 from s3commit.core.model.states import JobState
@@ -132,3 +132,10 @@ class JobRecord:
     def ref(self) -> str:
         """See `job_ref`."""
         return job_ref(self.job_id, self.destination)
+
+    @property
+    def planned(self) -> PlanFacts:
+        """The plan of a job that has one. Raises `InvalidInputError`."""
+        if self.plan is None:
+            raise InvalidInputError(f"job {self.job_id} has no plan", code="NOT_PLANNED")
+        return self.plan

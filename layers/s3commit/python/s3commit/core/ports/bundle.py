@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any, Final, Protocol, TypeVar
 
 from s3commit.core.formats.layout import JobDirectory
@@ -49,13 +50,14 @@ def shifted(moment: str, seconds: float) -> str:
 class CallTime:
     """The time of one call of a step: after `CALL_SECONDS` it hands over to another call.
 
-    ``is_cut`` says that it has left something to that one.
+    ``is_cut`` says that it has left something to that one, ``taken`` how many items it has taken.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._until = datetime.fromisoformat(clock.now()) + timedelta(seconds=CALL_SECONDS)
         self.is_cut = False
+        self.taken = 0
 
     def is_over(self) -> bool:
         """Whether the call should begin nothing more."""
@@ -63,10 +65,12 @@ class CallTime:
 
     def take(self, items: Iterable[T]) -> Iterator[T]:
         """The items until the time is over, and one at least; then ``is_cut``, if some are left."""
-        for number, item in enumerate(items):
-            if number and self.is_over():
+        self.taken = 0
+        for item in items:
+            if self.taken and self.is_over():
                 self.is_cut = True
                 return
+            self.taken += 1
             yield item
 
 
@@ -128,14 +132,23 @@ class Workers:
     of_one: int = 1
 
 
-def together(parallel: ParallelMap, *calls: Callable[[], Any]) -> tuple[Any, ...]:
-    """The answers of calls that need nothing of each other, in their order.
+def in_order(
+    parallel: ParallelMap, function: Callable[[Any], Any], items: Iterable[Any]
+) -> list[Any]:
+    """What ``function`` gives for the items, in their order.
 
-    Each may be parallel in itself, as long as there are more workers than calls. Raises one of
-    their errors, the first one's if they are made one after the other.
+    Raises one of the errors, the first item's if one is done after the other.
     """
-    numbered = parallel(lambda one: (one[0], one[1]()), enumerate(calls))
-    return tuple(answer for _, answer in sorted(numbered, key=lambda one: one[0]))
+    numbered = parallel(lambda one: (one[0], function(one[1])), enumerate(items))
+    return [answer for _, answer in sorted(numbered, key=itemgetter(0))]
+
+
+def together(parallel: ParallelMap, *calls: Callable[[], Any]) -> list[Any]:
+    """The answers of calls that need nothing of each other. Raises as `in_order`.
+
+    Each may be parallel in itself, as long as there are more workers than calls.
+    """
+    return in_order(parallel, lambda call: call(), calls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from s3commit.core.model.errors import UnchangedError
 from s3commit.core.model.job import Destination, Failure
@@ -35,18 +35,6 @@ class LostRaceError(UnchangedError):
         super().__init__(message)
         self.found = found
 
-    @classmethod
-    def over(
-        cls, ref: str, state: JobState | None, generation: int, found: JobRecord | None
-    ) -> Self:
-        """The error of a write that expected ``state`` (None: any) at ``generation``."""
-        stands = f"{found.state} at generation {found.generation}" if found else "no record"
-        return cls(
-            f"job {ref}: expected {state or 'any state'} at generation {generation},"
-            f" found {stands}",
-            found,
-        )
-
 
 class HeldError(UnchangedError):
     """Another job holds a lock or the idempotency key that a write would take; nothing changed."""
@@ -66,11 +54,20 @@ class Expected:
     plan: PlanFacts | None = None
     replaced: ReplacedFacts | None = None
 
+    def lost(self, ref: str, found: JobRecord | None) -> LostRaceError:
+        """The error of a write that expected this and found another state, or no record."""
+        stands = f"{found.state} at generation {found.generation}" if found else "no record"
+        return LostRaceError(
+            f"job {ref}: expected {self.state or 'any state'} at generation {self.generation},"
+            f" found {stands}",
+            found,
+        )
+
     def check(self, ref: str, found: JobRecord | None) -> JobRecord:
         """The record, if it is as expected. Raises `LostRaceError` that says what is not."""
         same_state = found is not None and self.state in {None, found.state}
         if found is None or not same_state or found.generation != self.generation:
-            raise LostRaceError.over(ref, self.state, self.generation, found)
+            raise self.lost(ref, found)
         if self.plan is not None:
             if found.plan is None or found.plan.sha256 != self.plan.sha256:
                 raise LostRaceError(f"job {ref}: its plan is another one by now", found)
@@ -84,7 +81,8 @@ class Ledger(Protocol):
     """The state of each job, its locks and its attempts; every write is conditional.
 
     A job is named by its ``ref`` (`s3commit.core.model.job.job_ref`). What each write of a job's
-    record expects and changes stands here; an implementation makes it, as one `update`.
+    record expects and changes stands here; an implementation makes it, as one `update`. A write is
+    given the record as it was read.
     """
 
     def update(
@@ -135,63 +133,45 @@ class Ledger(Protocol):
         """
         ...
 
-    def take_over(self, ref: str, *, generation: int, execution: str, now: str) -> JobRecord:
+    def take_over(self, record: JobRecord, *, execution: str, now: str) -> JobRecord:
         """Raise the generation by one, for an execution that takes the job over.
 
-        Conditional on ``generation`` being the present one. Raises `LostRaceError`.
+        Conditional on the generation alone. Raises `LostRaceError`.
         """
-        changes = {"generation": generation + 1, "execution": execution, "updated_at": now}
-        return self.update(ref, Expected(generation), changes)
+        changes = {"generation": record.generation + 1, "execution": execution, "updated_at": now}
+        return self.update(record.ref, Expected(record.generation), changes)
 
     def advance(
-        self,
-        ref: str,
-        *,
-        source: JobState,
-        target: JobState,
-        generation: int,
-        now: str,
-        plan: PlanFacts | None = None,
-        failure: Failure | None = None,
+        self, record: JobRecord, target: JobState, *, now: str, failure: Failure | None = None
     ) -> JobRecord:
         """One transition of the table, conditional on state and generation.
 
-        ``plan`` and ``failure`` are stored if given. A transition into an ended state stores
-        ``now`` as ``finished_at`` and sets the record's time to live. Raises `LostRaceError`,
+        ``failure`` is stored if given. A transition into an ended state stores ``now`` as
+        ``finished_at`` and sets the record's time to live. Raises `LostRaceError`,
         `IllegalTransitionError`. Entering COMMITTING is `decide`'s alone.
         """
-        check_transition(source, target)
+        check_transition(record.state, target)
         if target is JobState.COMMITTING:
             raise IllegalTransitionError("a job enters COMMITTING by decide() alone")
-        finished_at = now if target in ENDED else None
-        found = given(plan=plan, failure=failure, finished_at=finished_at)
+        found = given(failure=failure, finished_at=now if target in ENDED else None)
         changes = {"state": target, **found, "updated_at": now}
-        return self.update(ref, Expected(generation, source), changes)
+        return self.update(record.ref, Expected(record.generation, record.state), changes)
 
-    def decide(
-        self,
-        ref: str,
-        *,
-        generation: int,
-        plan: PlanFacts,
-        replaced: ReplacedFacts | None,
-        now: str,
-    ) -> JobRecord:
+    def decide(self, record: JobRecord, *, now: str) -> JobRecord:
         """SEALED→COMMITTING, the decision: one transaction, which takes the idempotency key too.
 
         Conditional on state, generation, and the digests of plan and replace list. Locks need no
         condition: a job that is SEALED still has those that it had. Raises `LostRaceError`, and
         `HeldError` if another job has the key.
         """
-        expected = Expected(generation, JobState.SEALED, plan, replaced)
+        expected = Expected(record.generation, JobState.SEALED, record.planned, record.replaced)
         changes = {"state": JobState.COMMITTING, "decided_at": now, "updated_at": now}
-        return self.update(ref, expected, {**changes, "waits": None})
+        return self.update(record.ref, expected, {**changes, "waits": None})
 
     def note(
         self,
-        ref: str,
+        record: JobRecord,
         *,
-        generation: int,
         now: str,
         plan: PlanFacts | None = None,
         replaced: ReplacedFacts | None = None,
@@ -199,24 +179,25 @@ class Ledger(Protocol):
     ) -> JobRecord:
         """Store what was found out about a SEALED job; None leaves a fact as it is.
 
-        Raises `LostRaceError`.
+        Conditional on state and generation. Raises `LostRaceError`.
         """
         changes = {**given(plan=plan, replaced=replaced, waits=waits), "updated_at": now}
-        return self.update(ref, Expected(generation, JobState.SEALED), changes)
+        return self.update(record.ref, Expected(record.generation, JobState.SEALED), changes)
 
-    def lock(self, ref: str, *, generation: int, nodes: tuple[str, ...], now: str) -> JobRecord:
+    def lock(self, record: JobRecord, nodes: tuple[str, ...], *, now: str) -> JobRecord:
         """Lock all the nodes for a SEALED job, or none.
 
         Conditional on state and generation, and on no other job having locked one of the nodes or
         a node above. Raises `LostRaceError`, `HeldError`.
         """
         changes = {"locks": nodes, "locked_at": now, "updated_at": now}
-        expected = Expected(generation, JobState.SEALED)
-        return self.update(ref, expected, changes, unlocked=nodes_above(nodes))
+        expected = Expected(record.generation, JobState.SEALED)
+        return self.update(record.ref, expected, changes, unlocked=nodes_above(nodes))
 
-    def release(self, ref: str, *, generation: int) -> JobRecord:
+    def release(self, record: JobRecord) -> JobRecord:
         """Give back the locks of a job in ROLLING_BACK. Raises `LostRaceError`."""
-        return self.update(ref, Expected(generation, JobState.ROLLING_BACK), {"locks": ()})
+        expected = Expected(record.generation, JobState.ROLLING_BACK)
+        return self.update(record.ref, expected, {"locks": ()})
 
     def locks(self, nodes: Collection[str]) -> list[Lock]:
         """The locks of these nodes, read consistently."""

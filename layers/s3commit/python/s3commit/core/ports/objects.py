@@ -28,6 +28,15 @@ class ObjectFacts:
     opaque: bool = False
     modified: str = field(default="", compare=False)
 
+    def matches(self, length: int, etag: str) -> bool:
+        """Whether it has that length and that etag; the length alone tells where no etag does.
+
+        So where S3 encrypts with KMS
+        (https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html, ETag), and for an empty
+        one, which is not known.
+        """
+        return self.length == length and (self.opaque or etag in {"", self.etag})
+
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
@@ -180,8 +189,8 @@ class UploadStarter(Protocol):
         ...
 
 
-class UploadCompleter(Protocol):
-    """What the pipeline alone does: make an upload visible."""
+class ObjectStore(ObjectReader, ObjectWriter, UploadStarter, Protocol):
+    """All verbs, for adapters and the contract suite: the pipeline alone makes uploads visible."""
 
     def complete_upload(
         self,
@@ -204,7 +213,3 @@ class UploadCompleter(Protocol):
         `JobRefusedError` (code ``PARTS_MISMATCH``) if the parts are not the ones that S3 has.
         """
         ...
-
-
-class ObjectStore(ObjectReader, ObjectWriter, UploadStarter, UploadCompleter, Protocol):
-    """All verbs together, for adapters and for the contract suite; consumers ask for less."""

@@ -6,9 +6,10 @@ carry out. The report counts them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from s3commit.core.formats.documents import encode_request
 from s3commit.core.formats.layout import JobDirectory
@@ -46,6 +47,14 @@ class SweepReport:
     broken: bool = False
     notes: list[str] = field(default_factory=list)
 
+    def add(self, done: SweepReport) -> None:
+        """Count what was done for one job."""
+        self.started += done.started
+        self.tidying += done.tidying
+        self.aborted += done.aborted
+        self.retired += done.retired
+        self.objects += done.objects
+
     def note(self, text: str) -> None:
         """Keep a line for people, if there is room; ``unsaid`` counts those without."""
         self.notes.append(one_line(text, LINE))
@@ -68,104 +77,70 @@ def encode_report(report: SweepReport) -> dict[str, Any]:
     return {member_name(one.name): getattr(report, one.name) for one in fields(report)}
 
 
-class Action(Protocol):
-    """Something to be done for one job; two are equal if they do the same for the same job."""
-
-    @property
-    def line(self) -> str:
-        """The action and its reason, for people."""
-        ...
-
-    def carry_out(self, ports: Ports, executions: Executions) -> bool:
-        """Do it; False if another sweep was faster."""
-        ...
-
-    def count(self, report: SweepReport) -> None:
-        """Add it to the counts."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Start:
-    """Start an execution for the job, which fell due at that moment.
+class Action:
+    """Something to be done for one job; two are equal if they do the same for the same job.
 
-    It ``tidies`` if the job has its result, and has left something.
+    ``line`` is the action and its reason, for people; ``counts`` is what it adds to the report.
+    ``carry_out`` does it, and says False if another sweep was faster.
     """
 
+    what: str
     directory: JobDirectory
-    due: str
-    why: str = field(compare=False)
-    tidies: bool = field(default=False, compare=False)
-
-    @property
-    def line(self) -> str:
-        """See `Action.line`."""
-        return f"{_job(self.directory)}: {self.why}; an execution starts"
-
-    def carry_out(self, _ports: Ports, executions: Executions) -> bool:
-        """See `Action.carry_out`. Two sweeps that see the same start one."""
-        return start_execution(executions, self.directory, self.due) is not None
-
-    def count(self, report: SweepReport) -> None:
-        """See `Action.count`."""
-        report.started += 1
-        report.tidying += self.tidies
+    line: str = field(compare=False)
+    counts: SweepReport = field(compare=False)
+    carry_out: Callable[[Ports, Executions], bool] = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Abort:
-    """Ask for the abort of a job that is given up; a driver that wakes finds its place taken."""
+def starting(directory: JobDirectory, due: str, why: str, *, tidies: bool) -> Action:
+    """Start an execution for the job, which fell due at that moment.
 
-    directory: JobDirectory
-    last: str = field(compare=False)  # sign of life
-    reason: str = field(compare=False)
+    It ``tidies`` if the job has its result, and has left something. Two sweeps that see the same
+    start one.
+    """
 
-    @property
-    def line(self) -> str:
-        """See `Action.line`."""
-        return (
-            f"{_job(self.directory)}: abandoned, no sign of life since {self.last}; its abort is"
-            " asked for"
-        )
+    def carry_out(_ports: Ports, executions: Executions) -> bool:
+        return start_execution(executions, directory, due) is not None
 
-    def carry_out(self, ports: Ports, _executions: Executions) -> bool:
-        """See `Action.carry_out`. Raises `PreconditionError` if a request is there by now."""
-        directory = self.directory
-        body = encode_request(AbortRequest(directory.job_id, self.reason, abandoned=True))
+    line = f"{_job(directory)}: {why}; an execution starts"
+    counts = SweepReport(started=1, tidying=int(tidies))
+    return Action(f"start {due}", directory, line, counts, carry_out)
+
+
+def aborting(directory: JobDirectory, last: str, reason: str) -> Action:
+    """Ask for the abort of a job that is given up; a driver that wakes finds its place taken.
+
+    ``last`` is its last sign of life.
+    """
+
+    def carry_out(ports: Ports, _executions: Executions) -> bool:
+        body = encode_request(AbortRequest(directory.job_id, reason, abandoned=True))
         ports.store.put(directory.bucket, directory.request, body, if_absent=True)
         return True
 
-    def count(self, report: SweepReport) -> None:
-        """See `Action.count`."""
-        report.aborted += 1
+    line = f"{_job(directory)}: abandoned, no sign of life since {last}; its abort is asked for"
+    return Action("abort", directory, line, SweepReport(aborted=1), carry_out)
 
 
-@dataclass(frozen=True, slots=True)
-class Retire:
-    """Delete a job's documents, in that order; ``record`` is the ledger's, if it has one."""
+def retiring(
+    directory: JobDirectory, documents: Sequence[ListedObject], record: JobRecord | None
+) -> Action:
+    """Delete a job's documents, in that order; ``record`` is the ledger's, if it has one.
 
-    directory: JobDirectory
-    documents: tuple[ListedObject, ...] = field(compare=False)
-    record: JobRecord | None = field(default=None, compare=False)
+    What has taken a document's place since stays.
+    """
 
-    @property
-    def line(self) -> str:
-        """See `Action.line`."""
-        return f"{_job(self.directory)}: its documents are past their time and go"
-
-    def carry_out(self, ports: Ports, _executions: Executions) -> bool:
-        """See `Action.carry_out`. What has taken a document's place since stays."""
-        for one in self.documents:
+    def carry_out(ports: Ports, _executions: Executions) -> bool:
+        for one in documents:
             with suppress(PreconditionError):
-                ports.store.delete(self.directory.bucket, one.key, if_match=one.etag)
-        if self.record is not None:
-            ports.ledger.unlist(self.record.ref)
+                ports.store.delete(directory.bucket, one.key, if_match=one.etag)
+        if record is not None:
+            ports.ledger.unlist(record.ref)
         return True
 
-    def count(self, report: SweepReport) -> None:
-        """See `Action.count`."""
-        report.retired += 1
-        report.objects += len(self.documents)
+    line = f"{_job(directory)}: its documents are past their time and go"
+    counts = SweepReport(retired=1, objects=len(documents))
+    return Action("retire", directory, line, counts, carry_out)
 
 
 def _job(directory: JobDirectory) -> str:

@@ -16,7 +16,7 @@ from typing import Final
 
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, owner_of, parse_directory
 from s3commit.core.job.documents import opened_at, read_spec
-from s3commit.core.job.uploads import is_older
+from s3commit.core.job.uploads import uploads_of_job
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.core.model.job import Destination
@@ -24,8 +24,8 @@ from s3commit.core.model.locks import seconds
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import shifted
-from s3commit.core.ports.objects import ListedObject, listed_at
-from s3commit.core.sweep.actions import Abort, Action, Retire, Start, SweepReport
+from s3commit.core.ports.objects import ListedObject, OpenUpload, listed_at
+from s3commit.core.sweep.actions import Action, SweepReport, aborting, retiring, starting
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep, Visit, ask
 
 LISTED: Final = 100_000  # objects of one directory: a hundred requests
@@ -57,23 +57,6 @@ class Contents:
     scratch: int = 0
     newest: str = ""
     is_all: bool = True
-
-    def add(self, directory: JobDirectory, listed: ListedObject) -> None:
-        """Take one object of the directory's listing in, which comes in the order of keys."""
-        if listed.key == directory.job:
-            self.job = listed
-        elif listed.key == directory.request:
-            self.request = listed
-        elif listed.key == directory.result:
-            self.result = listed
-        elif listed.key.startswith(directory.tasks):
-            self.scratch += 1
-        self.newest = max(self.newest, listed.modified)
-
-    @property
-    def own(self) -> tuple[ListedObject, ...]:
-        """The protocol's three objects, as far as they are there; the result comes last."""
-        return tuple(filter(None, (self.job, self.request, self.result)))
 
 
 def stuck_jobs(sweep: Sweep) -> Iterator[Visit]:
@@ -111,11 +94,7 @@ def _start_or_abort(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
 def _retire(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
     directory = JobDirectory.of(record)
     found = contents(directory, sweep.ports.store.list(directory.bucket, directory.prefix))
-    if found.scratch:
-        since = max(found.newest, record.updated_at)
-        yield from start(sweep, since, record, LEFT_OBJECTS)
-    elif found.result is None or found.result.modified < sweep.ago(sweep.limits.retention):
-        yield retirement(sweep, directory, found, record)
+    yield from _ended_job(sweep, directory, record, found)
 
 
 def start(sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str) -> Iterator[Action]:
@@ -130,7 +109,7 @@ def start(sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str) -> 
     if due and not sweep.executions.describe(execution).is_running:
         silent = spelled(int(seconds(since, sweep.now)))
         tidies = why in {LEFT_OBJECTS, LEFT_UPLOADS}
-        yield Start(directory, due, f"{why}, silent for {silent}", tidies)
+        yield starting(directory, due, f"{why}, silent for {silent}", tidies=tidies)
 
 
 def try_due(since: str, now: str, pause: int) -> str:
@@ -159,12 +138,12 @@ def abort_if_silent(
         " run it again. If its tasks take so long, raise abandonedHours first: it is"
         f" {spelled(sweep.limits.abandoned)} now"
     )
-    yield Abort(directory, last, reason)
+    yield aborting(directory, last, reason)
 
 
 def retirement(
     sweep: Sweep, directory: JobDirectory, found: Contents, record: JobRecord | None
-) -> Retire:
+) -> Action:
     """The documents of a job and all that the pipeline keeps of it; ``_commits/`` stays.
 
     ``job.json`` goes behind the others, so that who stops in between leaves a job that can be read;
@@ -173,7 +152,7 @@ def retirement(
     kept = islice(sweep.ports.store.list(directory.bucket, directory.pipeline_prefix), LISTED)
     own = sorted(kept, key=lambda one: one.key == directory.decision)
     documents = filter(None, (found.request, found.result, found.job))
-    return Retire(directory, (*documents, *own), record)
+    return retiring(directory, [*documents, *own], record)
 
 
 def contents(directory: JobDirectory, listing: Iterable[ListedObject]) -> Contents:
@@ -183,7 +162,15 @@ def contents(directory: JobDirectory, listing: Iterable[ListedObject]) -> Conten
         if number == LISTED:
             found.is_all = False
             break
-        found.add(directory, listed)
+        if listed.key == directory.job:
+            found.job = listed
+        elif listed.key == directory.request:
+            found.request = listed
+        elif listed.key == directory.result:
+            found.result = listed
+        elif listed.key.startswith(directory.tasks):
+            found.scratch += 1
+        found.newest = max(found.newest, listed.modified)
     return found
 
 
@@ -209,8 +196,10 @@ def known_destinations(sweep: Sweep) -> Iterator[Visit]:
 
 def _look_around(sweep: Sweep, destination: Destination, jobs: Jobs) -> Iterator[Action]:
     for directory, found in _directories(sweep, destination):
-        if found.newest >= sweep.ago(sweep.limits.stuck) or not _asks_for_more(sweep, found):
-            continue  # its events may be on their way; or it has ended, and nothing is left
+        if found.newest >= sweep.ago(sweep.limits.stuck):
+            continue  # its events may be on their way
+        if found.result is not None and not found.scratch and not _is_past(sweep, found.result):
+            continue  # it has ended, and nothing is left
         record = jobs.get(directory.job_id) or sweep.ports.ledger.job(directory.ref)
         if record is None:
             yield from _unknown_job(sweep, directory, found)
@@ -219,12 +208,8 @@ def _look_around(sweep: Sweep, destination: Destination, jobs: Jobs) -> Iterator
     yield from _left_uploads(sweep, destination, jobs)
 
 
-def _asks_for_more(sweep: Sweep, found: Contents) -> bool:
-    return found.result is None or found.scratch > 0 or _is_past(sweep, found)
-
-
-def _is_past(sweep: Sweep, found: Contents) -> bool:
-    return found.result is not None and found.result.modified < sweep.ago(sweep.limits.retention)
+def _is_past(sweep: Sweep, result: ListedObject) -> bool:
+    return result.modified < sweep.ago(sweep.limits.retention)
 
 
 def _unknown_job(sweep: Sweep, directory: JobDirectory, found: Contents) -> Iterator[Action]:
@@ -258,29 +243,27 @@ def _ended_job(
     since = max(record.updated_at, found.newest)
     if found.scratch:
         yield from start(sweep, since, record, LEFT_OBJECTS)
-    elif found.result is not None:
+    elif found.result is None and record.updated_at >= sweep.ago(sweep.limits.retention):
+        if found.job or found.request:
+            yield from start(sweep, since, record, "it has no result")
+    elif found.result is None or _is_past(sweep, found.result):
         yield retirement(sweep, directory, found, record)
-    elif found.own and record.updated_at >= sweep.ago(sweep.limits.retention):
-        yield from start(sweep, since, record, "it has no result")
 
 
 def _left_uploads(sweep: Sweep, destination: Destination, jobs: Jobs) -> Iterator[Action]:
     """Ended jobs of which uploads are open: a task that had not been stopped has begun them."""
-    newest: dict[str, str] = {}
-    opened: dict[str, str] = {}
-    uploads = sweep.ports.store.list_uploads(destination.bucket, destination.prefix)
-    for upload in islice(uploads, LISTED):
-        job_id = owner_of(upload.key) or ""
+    left: dict[str, list[OpenUpload]] = {}
+    listed = sweep.ports.store.list_uploads(destination.bucket, destination.prefix)
+    for upload in islice(listed, LISTED):
+        left.setdefault(owner_of(upload.key) or "", []).append(upload)
+    for job_id, uploads in left.items():
         record = jobs.get(job_id)
-        if record is None or record.state not in ENDED:
-            continue
-        if job_id not in opened:
-            opened[job_id] = opened_at(sweep.ports.store, record)
-        # Without a job.json a name proves nothing.
-        if opened[job_id] and not is_older(upload, opened[job_id]):
-            newest[job_id] = max(newest.get(job_id, ""), upload.initiated)
-    for job_id, since in newest.items():
-        yield from start(sweep, since, jobs[job_id], LEFT_UPLOADS)
+        if record is not None and record.state in ENDED:
+            directory, opened = JobDirectory.of(record), opened_at(sweep.ports.store, record)
+            own = uploads_of_job(sweep.ports, directory, opened, uploads)
+            since = max((one.initiated for one in own), default="")
+            if since:
+                yield from start(sweep, since, record, LEFT_UPLOADS)
 
 
 def _directories(sweep: Sweep, destination: Destination) -> Iterator[tuple[JobDirectory, Contents]]:

@@ -150,5 +150,5 @@ def _take(report: SweepReport, planned: set[Action], answer: _Answer) -> None:
     for action in answer.done:
         if action not in planned:  # a dry run meets again what a real one would have done by now
             planned.add(action)
-            action.count(report)
+            report.add(action.counts)
             report.note(action.line)
