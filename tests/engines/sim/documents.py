@@ -29,8 +29,8 @@ def check_own_object(
         _check_marker(observer, process, job)
     elif key == job.directory.commits:
         _check_commits(observer, process, job)
-    elif key in job.key_notes and job.record_state not in SURE:
-        fail("I11", f"{process.name} notes the key of job {job.name}, which may be undone")
+    elif key in job.key_notes:
+        _check_key_note(observer, process, job)
     elif key == job.directory.result:
         _check_result(observer, process, job, before)
 
@@ -99,6 +99,14 @@ def _check_commits(observer: Observer, process: Process, job: Job) -> None:
     named = sorted((line["key"], line["length"]) for line in lines[1:])
     if named != sorted((file.key, len(file.body)) for file in job.planned.values()):
         fail("I2", f"_commits/ of job {job.name} names {named}")
+
+
+def _check_key_note(observer: Observer, process: Process, job: Job) -> None:
+    known = {job.record_state}
+    if process.since <= job.lost_step:  # its own PUBLISHING stands in S3 alone since the loss
+        known.add(JobState(decision_of(observer, job)["state"]))
+    if not known & SURE:
+        fail("I11", f"{process.name} notes the key of job {job.name}, which may be undone")
 
 
 def _check_result(observer: Observer, process: Process, job: Job, before: Version | None) -> None:
