@@ -90,6 +90,8 @@ def test_a_condition_that_does_not_exist_is_an_unknown_option() -> None:
         ("bucketKey", "perhaps", "true, false"),
         ("encryption", "ROT13", "aws:kms"),
         ("conditions.minRows", "x", "a whole number"),
+        ("idempotencyKey", "{{ run_id }}/orders", "nobody has filled it in"),
+        ("idempotencyKey", "{airflow}", "nobody has filled it in"),
     ],
 )
 def test_a_bad_value_names_the_option_and_what_to_give(name: str, value: str, says: str) -> None:

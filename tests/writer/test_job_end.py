@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import pickle
 
@@ -132,6 +133,17 @@ def test_who_waits_for_more_than_a_minute_is_told_so_once(
         assert told.count("\n") == count
     assert "has no result after 60 s: waiting for its outcome" in told
     assert job.directory.uri in told
+
+
+def test_a_program_without_a_standard_error_waits_as_any_other(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = io.StringIO()
+    closed.close()
+    for stream in (closed, None):
+        monkeypatch.setattr("sys.stderr", stream)
+        with pytest.raises(OutcomeUnknownError, match="no result after 300 s"):
+            job.commit([attempt()], timeout=300)
 
 
 def test_the_request_is_put_again_as_it_stands_while_no_result_comes(

@@ -130,7 +130,7 @@ def parse_options(
         scope=given("partitionOverwriteMode", _scope_of, None),
         max_records_per_file=given("maxRecordsPerFile", limit_of, None),
         commit_timeout=given("commitTimeout", _seconds, DEFAULT_COMMIT_TIMEOUT),
-        idempotency_key=said.get("idempotencykey"),
+        idempotency_key=given("idempotencyKey", _key, None),
         conditions=Conditions(
             min_rows=given("conditions.minRows", _whole, None),
             max_rows=given("conditions.maxRows", _whole, None),
@@ -183,6 +183,13 @@ _scope_of: Final = _one_of({"static": Scope.DIRECTORY, "dynamic": Scope.PARTITIO
 def limit_of(name: str, text: str) -> int:
     """A number of records, or 0 for no limit: Spark takes a negative number for that too."""
     return max(0, _whole(name, text))
+
+
+def _key(name: str, text: str) -> str:
+    """Any text but a template that nobody filled in, under which all runs would count as one."""
+    if "{{" in text or "{airflow}" in text:
+        raise _bad(name, text, "what the template stands for: nobody has filled it in")
+    return text
 
 
 def _columns(name: str, text: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import uuid
+from contextlib import suppress
 from datetime import UTC, datetime
 
 
@@ -38,6 +39,10 @@ def timestamp(environment: Environment) -> str:
 
 
 def say(line: str) -> None:
-    """Print; Spark shows what its Python workers write on the driver's standard error."""
-    sys.stderr.write(f"s3commit: {line}\n")
-    sys.stderr.flush()
+    """Print; Spark shows what its Python workers write on the driver's standard error.
+
+    A program that has none, such as a daemon that closed it, is told nothing.
+    """
+    with suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(f"s3commit: {line}\n")
+        sys.stderr.flush()

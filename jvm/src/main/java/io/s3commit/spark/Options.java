@@ -29,7 +29,7 @@ record Options(String idempotencyKey, int minFiles, long timeoutSeconds) impleme
   private static final List<String> NAMES = List.of(KEY, MIN_FILES, TIMEOUT);
   private static final List<String> OTHER_SETTINGS = List.of(Setting.PREFIXES, Setting.OTHERWISE);
 
-  private static final Pattern LIKE_OURS = Pattern.compile("idempot|condition|minfiles");
+  private static final Pattern LIKE_OURS = Pattern.compile("idempot|condition|minfiles(?!ize)");
   private static final int TYPING_ERRORS = 2; // in a name that was meant to be one of ours
   private static final int SHOWN = 80; // characters of a value
 

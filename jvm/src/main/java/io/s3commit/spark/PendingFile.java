@@ -6,6 +6,7 @@ import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.InterruptedIOException;
 import java.io.OutputStream;
 import java.util.ArrayList;
 import java.util.List;
@@ -104,7 +105,7 @@ final class PendingFile extends OutputStream {
     }
   }
 
-  /** Give the part to a thread. Raises what another part met. */
+  /** Give the part to a thread. Raises what another part met, and an interrupt of the wait. */
   private void send(boolean last) throws IOException {
     if (failed != null) {
       throw new IOException(key + ": " + failed.getMessage(), failed);
@@ -112,6 +113,7 @@ final class PendingFile extends OutputStream {
     part().close();
     File body = bodies.get(bodies.size() - 1);
     int number = parts.size() + 1;
+    long size = inPart;
     out = null;
     inPart = 0;
     if (number > Limits.FILE_PARTS) {
@@ -120,12 +122,16 @@ final class PendingFile extends OutputStream {
           key + " has more than " + Limits.FILE_PARTS + " parts of " + partSize
               + " bytes: set fs.s3a.multipart.size to more");
     }
-    parts.add(threads.submit(() -> put(number, last, body)));
+    parts.add(threads.submit(() -> put(number, last, body, size)));
+    if (Thread.currentThread().isInterrupted()) { // then Hadoop's pool may not have taken the part
+      throw new InterruptedIOException(key + ": the wait for room on disk was interrupted");
+    }
   }
 
-  private String put(int number, boolean last, File body) throws IOException {
+  /** {@code size} is what was written: what else is on disk by then must not pass for the part. */
+  private String put(int number, boolean last, File body, long size) throws IOException {
     try (InputStream in = new PartBody(body)) {
-      return upload.put(number, last, in, body.length());
+      return upload.put(number, last, in, size);
     } catch (IOException | RuntimeException refused) {
       failed = refused;
       throw refused;

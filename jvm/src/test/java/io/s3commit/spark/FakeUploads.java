@@ -89,7 +89,7 @@ final class FakeUploads {
         UploadHandle handle = () -> ByteBuffer.wrap(ID.getBytes());
         return CompletableFuture.completedFuture(handle);
       case "putPart":
-        return put((Integer) arguments[1], (InputStream) arguments[3]);
+        return put((Integer) arguments[1], (InputStream) arguments[3], (Long) arguments[4]);
       case "abort":
         if (gone) {
           return CompletableFuture.failedFuture(new FileNotFoundException("NoSuchUpload"));
@@ -110,12 +110,16 @@ final class FakeUploads {
     }
   }
 
-  private CompletableFuture<PartHandle> put(int number, InputStream body) {
+  private CompletableFuture<PartHandle> put(int number, InputStream body, long length) {
     if (number == refused) {
       return CompletableFuture.failedFuture(new IOException("503 Slow Down"));
     }
     try {
-      parts.put(number, body.readAllBytes());
+      byte[] read = body.readAllBytes();
+      if (read.length != length) { // as AWS's SDK says it
+        return CompletableFuture.failedFuture(new IOException("not " + length + " bytes long"));
+      }
+      parts.put(number, read);
       ByteBuffer bytes = ByteBuffer.wrap(handle(number));
       return CompletableFuture.completedFuture(() -> bytes);
     } catch (IOException impossible) {

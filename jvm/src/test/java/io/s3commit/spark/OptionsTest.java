@@ -68,7 +68,9 @@ class OptionsTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"compression", "path", "mergeSchema", "timestampFormat", "columnNameOfCorruptRecord"})
+  @ValueSource(strings = {
+    "compression", "path", "mergeSchema", "timestampFormat", "columnNameOfCorruptRecord", "minFileSize",
+  })
   void anotherOptionIsNoneOfOurs(String name) throws CommitException {
     assertEquals(new Options(null, 0, DEFAULT_SECONDS), ofPath(Map.of(name, "1"), NO_SETTINGS));
     refused("BAD_OPTIONS", "no such setting", () -> ofPath(Map.of(), Map.of(name, "1")));

@@ -7,14 +7,18 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.File;
+import java.io.FileOutputStream;
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.io.OutputStream;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
+import org.apache.hadoop.util.BlockingThreadPoolExecutorService;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -25,7 +29,7 @@ class PendingFileTest {
 
   @TempDir private Path disk;
   private final FakeUploads s3 = new FakeUploads();
-  private final ExecutorService threads = Executors.newFixedThreadPool(2);
+  private ExecutorService threads = Executors.newFixedThreadPool(2);
   private int files;
 
   @AfterEach
@@ -99,6 +103,41 @@ class PendingFileTest {
     file.close();
     assertThrows(IOException.class, file::await);
     file.abort();
+  }
+
+  @Test
+  void aPartThatIsShortenedOnDiskFailsTheFile() throws Exception {
+    CountDownLatch shortened = new CountDownLatch(1);
+    for (int busy = 0; busy < 2; busy++) {
+      threads.submit(() -> shortened.await(1, TimeUnit.MINUTES));
+    }
+    PendingFile file = file();
+    file.write("012345".getBytes());
+    new FileOutputStream(disk.resolve("part0").toFile()).close();
+    shortened.countDown();
+    assertThrows(IOException.class, () -> {
+      file.close();
+      file.await();
+    });
+  }
+
+  /** Spark kills a task so. Hadoop's pool answers with a future that has failed. */
+  @Test
+  void anInterruptEndsTheWriteBeforeMoreLiesOnDisk() throws IOException {
+    threads.shutdown();
+    threads = BlockingThreadPoolExecutorService.newInstance(1, 1, 1, TimeUnit.MINUTES, "parts");
+    PendingFile file = file();
+    Thread.currentThread().interrupt();
+    try {
+      assertThrows(InterruptedIOException.class, () -> file.write(new byte[100 * PART]));
+    } finally {
+      assertTrue(Thread.interrupted());
+    }
+    assertEquals(1, disk.toFile().list().length);
+    ignored(file, new byte[1]);
+    assertThrows(IOException.class, file::await);
+    file.giveUp();
+    assertEquals(0, disk.toFile().list().length);
   }
 
   @Test
