@@ -105,7 +105,7 @@ TIMES = (TimestampType(), ArrayType(TimestampType()), MapType(StringType(), Time
 @pytest.mark.parametrize(
     ("name", "value", "line"),
     [
-        (CODEC, "brotli", "compression.codec='brotli': give one of snappy, zstd"),
+        (CODEC, "brotli", "codec=brotli of the session can't be obeyed: give one of snappy, zstd"),
         (RECORDS, "many", "a whole number"),
         (S3A + "encryption.algorithm", "SSE-C", "give the option encryption"),
         (S3A + "acl.default", "PublicRead", "the bucket owner's"),

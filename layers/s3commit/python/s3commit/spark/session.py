@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from pyspark.sql.types import StructType, TimestampType
 
@@ -17,6 +17,7 @@ from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.options import Options, codec_of, limit_of
 from s3commit.spark.schema import nested_types
 
+T = TypeVar("T")
 # The value of a setting, by its name; None if it is not set.
 Setting = Callable[[str], str | None]
 
@@ -51,10 +52,18 @@ def obey(options: Options, data: StructType, setting: Setting) -> Options:
     records = setting(RECORDS)
     compression = setting(CODEC)
     if options.compression is None and compression is not None:
-        options = replace(options, compression=codec_of(CODEC, compression))
+        options = replace(options, compression=_read(codec_of, CODEC, compression))
     if options.max_records_per_file is None and records is not None:
-        options = replace(options, max_records_per_file=limit_of(RECORDS, records))
+        options = replace(options, max_records_per_file=_read(limit_of, RECORDS, records))
     return replace(options, encryption=options.encryption or _encryption(options, setting))
+
+
+def _read(parse: Callable[[str, str], T], name: str, text: str) -> T:
+    try:
+        return parse(name, text)
+    except InvalidInputError as error:
+        advice = error.message.partition(": ")[2]
+        raise _refused(name, text, f"{advice}, as an option of the write") from error
 
 
 def _refuse_other_times(data: StructType, setting: Setting) -> None:

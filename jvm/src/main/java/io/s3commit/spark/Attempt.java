@@ -73,6 +73,9 @@ final class Attempt {
 
   /** Begin the file that {@link #path} was asked for; without a request. */
   PendingFile create(String key) throws IOException {
+    if (ended) {
+      throw new IOException("task " + taskId + " has ended: " + key + " can't be written any more");
+    }
     if (!wanted.contains(key)) {
       throw new CommitException(
           "UNKNOWN_FILE",

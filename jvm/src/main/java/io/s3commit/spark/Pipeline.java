@@ -54,7 +54,7 @@ final class Pipeline {
             "NO_BUCKET", "bucket " + bucket + " does not exist. Nothing was written.", cause);
       }
       LOG.debug("the notifications of bucket {} can't be read", bucket, cause);
-    } catch (ReflectiveOperationException unknown) {
+    } catch (ReflectiveOperationException | RuntimeException unknown) {
       LOG.debug("this S3A does not let us ask for a bucket's notifications", unknown);
     }
   }

@@ -54,7 +54,8 @@ final class Upload {
     try {
       answer = (CompletableFuture<PartHandle>) PUT_PART.invoke(uploader, arguments);
     } catch (ReflectiveOperationException failed) {
-      throw new IOException("part " + number + " of " + target + " can't be put", failed);
+      Throwable why = failed.getCause() == null ? failed : failed.getCause();
+      throw new IOException("part " + number + " of " + target + " can't be put: " + why, why);
     }
     return etag(FutureIO.awaitFuture(answer).toByteArray());
   }

@@ -1,12 +1,13 @@
 package io.s3commit.spark;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.Objects;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.apache.hadoop.net.NetUtils;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 
@@ -42,8 +43,15 @@ record Who(String applicationId, String application, String user, String host, S
             .map(environment::get)
             .filter(Objects::nonNull)
             .collect(Collectors.joining("/"));
-    String host = NetUtils.getLocalHostname();
-    return new Who(conf.get("spark.app.id", ""), conf.get("spark.app.name", ""), user, host, run);
+    return new Who(conf.get("spark.app.id", ""), conf.get("spark.app.name", ""), user, localHost(), run);
+  }
+
+  private static String localHost() {
+    try {
+      return InetAddress.getLocalHost().getHostName();
+    } catch (UnknownHostException nameless) {
+      return "";
+    }
   }
 
   /** What readers take of a text: so much, and nothing that UTF-8 can't carry. */
