@@ -35,10 +35,10 @@ from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import decode_pendingset, encode_pendingset
 from s3commit.core.formats.ticket import Ticket, UnitResult
+from s3commit.core.job.uploads import PAGE
 from s3commit.core.model.job import PendingFile, PendingSet
 from s3commit.core.model.limits import COMPLETE_WORKERS
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.listing import PAGE
 from s3commit.core.ports.objects import OpenUpload
 from tests.fakes.execution import STEPS
 from tests.fakes.executions import MemoryExecutions

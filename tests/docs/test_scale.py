@@ -18,6 +18,7 @@ from docs import costs
 from s3commit.aws.env import DEFAULT, MOST_WORKERS
 from s3commit.core.formats.ticket import UnitResult
 from s3commit.core.job.plan import grouped, parts_of, unit_limits
+from s3commit.core.job.uploads import RANGES
 from s3commit.core.model.job import MAX_ATTEMPTS, PendingFile
 from s3commit.core.model.limits import (
     CALL_SECONDS,
@@ -27,7 +28,6 @@ from s3commit.core.model.limits import (
     UNIT_FILES,
     UNITS_OF_A_JOB,
 )
-from s3commit.core.ports.listing import RANGES
 from stacks.definition import MAP_STEP, definition
 from stacks.functions import FUNCTIONS
 from stacks.observability import OLDEST_MESSAGE_SECONDS

@@ -188,7 +188,7 @@ MUTANTS = [
     ),
     Mutant(
         "a listing in ranges leaves out the key that it is cut at",
-        "core/ports/listing.py",
+        "core/job/uploads.py",
         "if item.key <= one.last]",
         "if item.key[:-1] < one.last[:-1]]",
         by="tests/core/test_listings.py",

@@ -14,7 +14,7 @@ from s3commit.core.commit import check_conditions as conditions
 from s3commit.core.commit import tidy_up, verify_manifests
 from s3commit.core.job import plan, replaced, uploads
 from s3commit.core.model import locks
-from s3commit.core.ports import bundle, listing
+from s3commit.core.ports import bundle
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.sweep import Limits
 from tests.engines.sim.clients import BUCKET, Clients
@@ -41,10 +41,10 @@ _SCALED: list[tuple[tuple[Any, ...], str, list[Any]]] = [
     ((plan,), "PAGES_AT_ONCE", [1, 32]),
     ((verify_manifests,), "MANIFESTS_AT_ONCE", [1, 128]),
     ((verify_manifests,), "SMALL_MANIFEST_BYTES", [10, 512 * 1024]),
-    ((listing, conditions), "PAGE", [1, 2, 1000]),
+    ((uploads, conditions), "PAGE", [1, 2, 1000]),
     ((conditions,), "FILES_LOOKED_AT", [1, 20_000]),
     ((conditions,), "LISTED_AT_ONCE", [1, 10_000]),
-    ((listing,), "RANGES", [2, 32]),
+    ((uploads,), "RANGES", [2, 32]),
     ((replaced, tidy_up), "DELETE_AT_ONCE", [1, 1000]),
     ((plan,), "PUT_BYTES", [300, 8 * 1024 * 1024]),
     ((uploads,), "ABORT_ROUNDS", [2, 5]),

@@ -14,13 +14,13 @@ from s3commit.core.job.documents import read_spec_of, refusing_unreadable
 from s3commit.core.job.plan import files_of_unit, in_groups, planned_files, read_index, whole_pages
 from s3commit.core.job.record import planned_record, unless_overtaken
 from s3commit.core.job.replaced import Appends, existing_files, write_replaced
+from s3commit.core.job.uploads import PAGE, list_objects
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.limits import FILES_LOOKED_AT
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, together
-from s3commit.core.ports.listing import PAGE, list_objects
 from s3commit.core.ports.objects import ListedObject, listed_at
 
 LISTED_AT_ONCE: Final = 10_000  # files, between two readings of the appends beside the job

@@ -27,7 +27,7 @@ from s3commit.core.job.documents import (
 from s3commit.core.job.plan import files_of_unit, grouped, whole_pages, write_plan
 from s3commit.core.job.record import own_record, unless_overtaken
 from s3commit.core.job.replaced import MAX_NAMES, write_partitions
-from s3commit.core.job.uploads import is_older
+from s3commit.core.job.uploads import PAGE, is_older, list_uploads
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.model.job import (
     CommitRequest,
@@ -41,7 +41,6 @@ from s3commit.core.model.limits import MAX_JOB_FILES, MAX_TOTAL_BYTES, UNITS_OF_
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, in_order, together
-from s3commit.core.ports.listing import PAGE, list_uploads
 
 REPLACE_NOT_ALLOWED = "REPLACE_NOT_ALLOWED"
 SAMPLED: Final = 256 // 16  # one key in sixteen, by the first byte of its digest

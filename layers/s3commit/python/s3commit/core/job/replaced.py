@@ -17,13 +17,13 @@ from typing import Final
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import JobDirectory, is_data, owner_of, partition_of
 from s3commit.core.job.plan import LINE, in_groups, read_list, write_list
+from s3commit.core.job.uploads import list_objects
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import Scope
 from s3commit.core.model.limits import APPEND_READINGS, DELETE_AT_ONCE, MAX_APPENDS
 from s3commit.core.model.locks import Append, destination_node, nodes_above
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.listing import list_objects
 from s3commit.core.ports.objects import ListedObject
 
 MAX_NAMES: Final = 90 * 1024 * 1024  # characters of all names together, which are held at once

@@ -1,23 +1,50 @@
-"""The uploads of a job: whose an upload is, and how the job's own end (I4, I5, I12).
+"""The uploads of a job: whose an upload is, and how the job's own end (I4, I5, I12); and listings.
 
 The id in a file's name says whose the upload is. A job above wins: of directories inside each other
 with one id, the outer one is the job: a client that may write only below the inner one can't have
 made it.
+
+Listings of many keys are made in ranges, side by side. S3 gives 1,000 keys a request, and a request
+names the key that it starts after: one after the other, a million keys take minutes. A range that
+has given two pages is cut in two at a key that may not exist, since S3 starts anywhere. What a page
+gives beyond its range is read in vain, so a caller that knows some of the keys names those to cut
+at (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html, StartAfter;
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html, key-marker).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from typing import Final, Generic, TypeVar
 
 from s3commit.core.formats.layout import JobDirectory, directories_above, owner_of
 from s3commit.core.job.documents import opened_at
 from s3commit.core.model.job import Destination
 from s3commit.core.model.limits import ABORT_ROUNDS
-from s3commit.core.ports.bundle import CallTime, Ports
+from s3commit.core.ports.bundle import CallTime, ParallelMap, Ports, in_order
 from s3commit.core.ports.ledger import LostRaceError
-from s3commit.core.ports.listing import list_uploads
-from s3commit.core.ports.objects import ObjectStore, OpenUpload
+from s3commit.core.ports.objects import ListedObject, ObjectStore, OpenUpload
+
+PAGE: Final = 1_000  # keys of one request
+# Ranges under way at a time, as many as a step has threads; in memory is a page of each.
+RANGES: Final = 32
+
+_ABOVE_ALL: Final = 0x7F  # a cut ends in a character of ASCII: most keys are made of those
+
+T = TypeVar("T", ListedObject, OpenUpload)
+
+
+@dataclass(slots=True)
+class _Range(Generic[T]):
+    """What its listing has yet to give, up to the key ``last``; to the end if that is empty."""
+
+    prefix: str
+    listing: Iterator[T]
+    last: str = ""
+    pages: int = 0
 
 
 def is_further_up(ports: Ports, directory: JobDirectory) -> bool:
@@ -107,3 +134,74 @@ def abort(store: ObjectStore, bucket: str, key: str, upload_id: str) -> bool:
     """Abort an upload; whether it is gone: S3 may keep parts that were in flight."""
     store.abort_upload(bucket, key, upload_id)
     return not store.upload_is_open(bucket, key, upload_id)
+
+
+def list_objects(ports: Ports, bucket: str, prefixes: Iterable[str]) -> Iterator[ListedObject]:
+    """Every object below the prefixes, none of which lies inside another.
+
+    The order depends on the keys alone: the same objects come in the same order again.
+    """
+    listing = partial(ports.store.list, bucket)
+    ranges = (_Range(prefix, listing(prefix, after="")) for prefix in prefixes)
+    return _side_by_side(ports.parallel, listing, ranges)
+
+
+def list_uploads(
+    ports: Ports, bucket: str, prefix: str, cuts: Iterable[str] = ()
+) -> Iterator[OpenUpload]:
+    """Every open upload below the prefix, in an order that depends on the keys alone.
+
+    ``cuts`` are keys in order, with less than a page of uploads between one and the next; those
+    outside the prefix are ignored.
+    """
+    listing = partial(ports.store.list_uploads, bucket)
+    ends = [*(cut for cut in cuts if cut.startswith(prefix)), ""]
+    ranges = (
+        _Range(prefix, listing(prefix, after=after), last)
+        for after, last in zip(("", *ends), ends, strict=False)
+    )
+    return _side_by_side(ports.parallel, listing, ranges)
+
+
+def _side_by_side(
+    parallel: ParallelMap, listing: Callable[..., Iterator[T]], waiting: Iterator[_Range[T]]
+) -> Iterator[T]:
+    ranges: list[_Range[T]] = []
+    while True:
+        ranges.extend(islice(waiting, RANGES - len(ranges)))
+        if not ranges:
+            return
+        unfinished: list[_Range[T]] = []
+        pages = in_order(parallel, _next_page, ranges)
+        for number, (one, found) in enumerate(zip(ranges, pages, strict=True), start=1):
+            yield from found
+            if len(found) == PAGE:
+                one.pages += 1
+                unfinished.append(one)
+                idle = RANGES - len(ranges) + number - len(unfinished)
+                is_long = one.pages > 1 and idle > 0
+                cut = _between(one.prefix, found[-1].key, one.last) if is_long else ""
+                if cut:
+                    unfinished.append(_Range(one.prefix, listing(one.prefix, after=cut), one.last))
+                    one.last = cut
+        ranges = unfinished
+
+
+def _next_page(one: _Range[T]) -> list[T]:
+    found = list(islice(one.listing, PAGE))
+    return [item for item in found if item.key <= one.last] if one.last else found
+
+
+def _between(prefix: str, low: str, high: str) -> str:
+    """A key below ``prefix`` between the two, halfway where they differ; empty if none is found.
+
+    An empty ``high`` is the end. S3 orders keys by their bytes in UTF-8, as Python does texts.
+    """
+    for at in range(len(prefix), len(low)):
+        least = ord(low[at])
+        most = min(ord(high[at]), _ABOVE_ALL) if high else _ABOVE_ALL
+        if least + 1 < most:
+            return low[:at] + chr((least + most) // 2)
+        if high and low[at] != high[at]:
+            high = ""  # every key that is like `low` up to here is below it
+    return ""
