@@ -248,8 +248,8 @@ def _carry_out(
             functions[name] = start(name)
         return functions[name].call(event)
 
-    told = {"s3": {"bucket": {"name": BUCKET}, "object": {"key": directory.request}}}
-    message = {"messageId": "1", "body": json.dumps({"Records": [told]})}
+    record = {"s3": {"bucket": {"name": BUCKET}, "object": {"key": directory.request}}}
+    message = {"messageId": "1", "body": json.dumps({"Records": [record]})}
     assert call(REQUESTED, {"Records": [message]}) == {"batchItemFailures": []}
     ticket: Any = execution_input(directory)
     step = "SealJob"

@@ -33,7 +33,7 @@ class BenchWeed(Weed):
     """SeaweedFS with a second user for the jobs, who has rights below `DATA` alone.
 
     That is what the documentation asks for Spark in AWS. Here it also means that a job may not
-    read the bucket's notifications, of which SeaweedFS says that there are none, and goes on.
+    read the bucket's notifications, of which SeaweedFS says that there are none, and continues.
     """
 
     ADMIN: Final = "testing"
@@ -115,7 +115,7 @@ class Committer:
                 name = directory.ref
                 run_execution(self._pipeline, directory, execution=name, complete=self._complete)
         except BaseException as error:
-            traceback.print_exc()  # the driver goes on waiting for a result
+            traceback.print_exc()  # the driver keeps waiting for a result
             self._error = error
 
     def _await_request(self) -> JobDirectory | None:

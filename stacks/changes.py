@@ -49,13 +49,13 @@ def refuse_changes(config: DeployConfig, session: Any, account: str) -> None:
         if config.given.get(name) != deployed.get(name) and name not in config.change
     ]
     if differ:
-        told = "; ".join(
+        differences = "; ".join(
             f"{name} was {deployed.get(name, 'not given')}, now {config.given.get(name, 'is not')}"
             for name in differ
         )
         raise ConfigError(
-            f"this would change {config.stack_name(env.STORAGE_STACK)}: {told}. Give what was"
-            f" given (cdk.json remembers it), or -c {PREFIX}change={','.join(differ)}"
+            f"this would change {config.stack_name(env.STORAGE_STACK)}: {differences}. Give what"
+            f" was given (cdk.json remembers it), or -c {PREFIX}change={','.join(differ)}"
         )
 
 

@@ -53,8 +53,8 @@ def announced_objects(body: str) -> list[Announced]:
         ) from error
 
 
-def _announced(told: dict[str, Any], key: str) -> Announced:
-    return Announced(told["bucket"]["name"], key, int(told["object"].get("size", 0)))
+def _announced(record: dict[str, Any], key: str) -> Announced:
+    return Announced(record["bucket"]["name"], key, int(record["object"].get("size", 0)))
 
 
 def each_message(

@@ -21,15 +21,15 @@ EVENT_BRIDGE: Final = "EventBridgeConfiguration"  # there, and empty, if all eve
 
 
 def unheard(client: S3Client, bucket: str) -> list[str]:
-    """The suffixes of the protocol's keys of which no queue hears: one request, errors as `told`.
+    """The suffixes of the protocol's keys that notify no queue; raises as `configured`.
 
     None if the bucket sends its events to EventBridge, whose rules are not seen here.
     """
-    answer = told(client, bucket)
+    answer = configured(client, bucket)
     return [] if EVENT_BRIDGE in answer else without_queue(answer)
 
 
-def told(client: S3Client, bucket: str) -> dict[str, Any]:
+def configured(client: S3Client, bucket: str) -> dict[str, Any]:
     """The bucket's GetBucketNotificationConfiguration.
 
     Raises `NotFoundError` if there is no such bucket, `AccessError` if the caller may not ask.

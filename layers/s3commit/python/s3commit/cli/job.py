@@ -123,7 +123,7 @@ def read_job(
 ) -> Job:
     """Read a job's record and its documents; a request may have 64 MiB.
 
-    ``typed`` is how somebody has typed the job. Raises `NotFoundError` (``NO_JOB``) if nothing is
+    ``typed`` is how the caller typed the job. Raises `NotFoundError` (``NO_JOB``) if nothing is
     known of it.
     """
     ports, bucket, problems = session.ports(table), directory.bucket, dict[str, str]()
@@ -193,7 +193,7 @@ def _result_of(record: JobRecord) -> JobResult:
 def locate(
     session: Session, job: JobDirectory | str, destination: Destination | None
 ) -> tuple[JobDirectory, str | None, str]:
-    """What `read_job` takes, of what somebody typed. Raises `NotFoundError` for an unknown id."""
+    """What `read_job` takes, of what the caller typed. Raises `NotFoundError` for an unknown id."""
     if isinstance(job, str) and destination is not None:
         job = JobDirectory(destination, job)
     if isinstance(job, JobDirectory):

@@ -13,7 +13,7 @@ from botocore.config import Config
 
 from s3commit.aws import env
 from s3commit.aws.failures import translated
-from s3commit.aws.notifications import told
+from s3commit.aws.notifications import configured
 from s3commit.aws.session import make_session
 from s3commit.aws.settings import region
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
@@ -101,7 +101,7 @@ class Surroundings:
     @cached_property
     def notifications(self) -> dict[str, Any]:
         """The bucket's GetBucketNotificationConfiguration."""
-        return told(self.connect("s3"), self.data_bucket)
+        return configured(self.connect("s3"), self.data_bucket)
 
     def ask(self, doing: str, service: str, operation: str, **parameters: Any) -> Any:
         """What AWS answers; its errors are this package's, with what was being done."""

@@ -121,7 +121,7 @@ def run_foreground(
         LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
         announced(project, runtime.names()) as found,
     ):
-        told = greeting(runtime.endpoint, runtime.bucket, project)
-        sys.stderr.write(told if found else _NOT_FOUND)
+        line = greeting(runtime.endpoint, runtime.bucket, project)
+        sys.stderr.write(line if found else _NOT_FOUND)
         print(runtime.ready_line(), file=out, flush=True)
         signal.sigwait(signals)

@@ -41,7 +41,7 @@ def timestamp(environment: Environment) -> str:
 def say(line: str) -> None:
     """Print; Spark shows what its Python workers write on the driver's standard error.
 
-    A program that has none, such as a daemon that closed it, is told nothing.
+    A program that has none, such as a daemon that closed it, gets no line.
     """
     with suppress(AttributeError, OSError, ValueError):
         sys.stderr.write(f"s3commit: {line}\n")

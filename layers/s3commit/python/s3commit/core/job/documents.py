@@ -61,9 +61,10 @@ _OWN = b"{}\n"  # a page of no list
 def refusing_unreadable(ports: Ports, directory: JobDirectory) -> Iterator[None]:
     """For the steps that read a client's documents: what may not be read counts as changed.
 
-    A document under a key of somebody else's ends its own job (`InvalidInputError`,
-    ``UNREADABLE``). An object of the pipeline's own tells that apart from an outage: if that can't
-    be written and read either, `AccessError` goes on, and the step comes again.
+    A document that is encrypted under another program's key ends its own job
+    (`InvalidInputError`, ``UNREADABLE``). An object of the pipeline's own tells
+    that apart from an outage: if that can't be written and read either, `AccessError` is raised,
+    and the step is tried again.
     """
     try:
         yield

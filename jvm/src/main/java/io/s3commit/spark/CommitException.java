@@ -2,7 +2,7 @@ package io.s3commit.spark;
 
 import java.io.IOException;
 
-/** What a user of s3commit is told in one line: what is guaranteed, and what to do next. */
+/** What a user of s3commit reads in one line: what is guaranteed, and what to do next. */
 public class CommitException extends IOException {
   private static final long serialVersionUID = 1L;
 

@@ -24,8 +24,8 @@ public final class PendingFileSystem extends FileSystem {
   /**
    * The files of {@code attempt}, until it is closed.
    *
-   * <p>Hadoop keeps the instance. So Spark finds it by its URI alone: not all configurations that
-   * Spark looks with could be told of the class.
+   * <p>Hadoop keeps the instance. So Spark finds it by its URI alone: the class can't be
+   * set in all configurations that Spark looks with.
    */
   static PendingFileSystem of(Attempt attempt, Configuration conf) throws IOException {
     conf.set("fs." + SCHEME + ".impl", PendingFileSystem.class.getName());

@@ -32,7 +32,7 @@ final class Pipeline {
 
   /**
    * Raise {@link CommitException} if the bucket has no pipeline, or does not exist. Without the right
-   * to ask the job goes on: its wait for the result has an end too.
+   * to ask, the job continues: its wait for the result has an end too.
    */
   static void check(FileSystem fs, String bucket) throws CommitException {
     if (SEEN.contains(bucket)) {
