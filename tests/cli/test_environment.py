@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from s3commit.aws import env, wiring
-from s3commit.cli.app import app
+from s3commit.cli.app import _CHANGES, app
 from s3commit.writer import connect
 from tests.cli.support import JOB
 
@@ -179,3 +179,12 @@ def test_every_process_asks_whom_the_environment_says(
     with pytest.raises(client.exceptions.ClientError):
         client.list_objects_v2(Bucket="lake")
     assert recorder.signed == {(KEY, REGION, "s3")}
+
+
+def test_every_verb_is_tried_here_and_stands_in_the_page_for_people_on_call() -> None:
+    """And is one that changes something, of whose lost answers the error line says so, or not."""
+    verbs = set(app.commands)
+    assert VERBS.keys() | {"log", "pause", "resume", "local"} == verbs
+    assert _CHANGES | {"status", "log", "show", "ls", "fsck", "doctor", "local"} == verbs
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    assert verbs - set(re.findall(r"s3commit ([a-z]+)", page)) == {"local"}

@@ -9,6 +9,7 @@ import pytest
 from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.formats.ticket import Ticket, UnitResult
+from s3commit.core.job import plan
 from s3commit.core.job.record import new_record
 from s3commit.core.model.job import (
     Conflict,
@@ -42,17 +43,23 @@ def test_i9_a_late_waker_leaves_the_marker_of_the_job_that_came_after() -> None:
     assert world.json(directory.success)["jobId"] == OTHER_JOB
 
 
-def test_i2_a_unit_that_nobody_counted_is_completed_before_the_job_is_published() -> None:
-    """Should the Map ever swallow a worker's failure, the machine counts what it was told."""
+@pytest.mark.parametrize("counted", [[(0, 1)], [(0, 1), (1, 0)], [(0, 1), (0, 1)]])
+def test_i2_a_unit_that_nobody_counted_is_completed_before_the_job_is_published(
+    counted: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Should the Map ever swallow a worker's failure, or say it twice: of two units of a file."""
+    monkeypatch.setattr(plan, "UNIT_FILES", 1)
     world, directory = World(), job_directory()
-    world.request(directory, world.attempt(directory, "t0"))
+    world.request(directory, *(world.attempt(directory, task) for task in ("t0", "t1")))
     world.plan.crash_after("decide")
     with pytest.raises(Crash):
         world.run(directory)
     record = world.record(directory)
+    assert record.planned.units == 2
     ticket = Ticket(JOB, BUCKET, directory.prefix, generation=record.generation).after(record)
-    swallowed = replace(ticket, completed=(UnitResult(0, files=0, lost=0),))
-    assert begin_publish(world.ports, swallowed).state is JobState.COMMITTING
+    completed = tuple(UnitResult(unit, files=files, lost=0) for unit, files in counted)
+    again = begin_publish(world.ports, replace(ticket, completed=completed))
+    assert again.state is JobState.COMMITTING
     assert world.record(directory).state is JobState.COMMITTING
 
 

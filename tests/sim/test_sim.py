@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.sim.faults import KINDS
+from tests.engines.sim.door import _OBSERVED
+from tests.engines.sim.faults import KINDS, READS, RESENT
+from tests.engines.sim.ports import LEDGER_VERBS, STORE_VERBS
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,3 +53,9 @@ def test_a_seed_replays_step_by_step() -> None:
     first, second = simulate("--seed", "18"), simulate("--seed", "18")
     assert first.stdout == second.stdout
     assert "DecideCommit" in first.stdout
+
+
+def test_every_write_may_be_sent_twice_and_every_change_of_the_bucket_is_judged() -> None:
+    writes = {*STORE_VERBS, *LEDGER_VERBS} - READS
+    assert writes - RESENT == {"healing"}  # two requests in one
+    assert writes & {*STORE_VERBS} - _OBSERVED == {"upload_part"}  # nobody sees a part

@@ -68,8 +68,15 @@ MUTANTS = [
     Mutant(
         "units that nobody counted are not missed",
         "core/commit/begin_publish.py",
-        "    if counted != ",
-        "    if False and counted != ",
+        "    if counted != list(range(plan.units)) or visible != plan.files:\n",
+        "    if False:\n",
+        by="tests/sim/test_findings.py",
+    ),
+    Mutant(
+        "a unit that was counted twice stands for another",
+        "core/commit/begin_publish.py",
+        "    if counted != list(range(plan.units)) or visible != plan.files:\n",
+        "    if visible != plan.files:\n",
         by="tests/sim/test_findings.py",
     ),
     Mutant(
