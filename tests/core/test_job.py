@@ -89,10 +89,7 @@ def test_i2_an_upload_lost_after_the_decision_rolls_the_job_back() -> None:
     world.lose_after_decision("sales/", slice(1, 2))
     entered = world.run(directory)
     assert entered[-3:] == ["BeginPublish", "RollBack", "TidyUp"]
-    result = world.result(directory)
-    assert result.outcome is Outcome.ROLLED_BACK
-    assert result.error is not None
-    assert result.error.code == "UPLOADS_LOST"
+    assert world.ended(directory) == (Outcome.ROLLED_BACK, "UPLOADS_LOST")
     assert world.visible() == {}
     assert world.open_uploads() == []
     assert "sales/_SUCCESS" not in world.all_keys()

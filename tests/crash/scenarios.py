@@ -178,11 +178,7 @@ POLICIES = [
 def check_ended(world: World, scenario: Scenario) -> None:
     """What holds of an ended job, by I2, I4, I5, I6, I9, I10 and I11."""
     directory = job_directory()
-    result = world.result(directory)
-    assert (result.outcome, result.error.code if result.error else "") == (
-        scenario.outcome,
-        scenario.code,
-    )
+    assert world.ended(directory) == (scenario.outcome, scenario.code)
     assert world.visible() == scenario.visible
     marker = world.store.head(BUCKET, directory.success)
     if scenario.outcome is Outcome.COMMITTED:

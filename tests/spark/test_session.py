@@ -163,11 +163,7 @@ def test_a_session_that_says_nothing_changes_nothing(session: SparkSession) -> N
 
 def test_the_function_obeys(settings: SparkSession, place: Place) -> None:
     result = write(settings.range(0, 8, 1, 1), place.uri)
-    check(place, result.files)
-
-
-def check(place: Place, files: int) -> None:
-    assert files == len(place.data) == 2
+    assert result.files == len(place.data) == 2
     for name in place.data:
         assert name.endswith(".gz.parquet")
         key = place.destination.prefix + name
