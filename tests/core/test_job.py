@@ -84,8 +84,7 @@ def test_i4_i5_uploads_and_files_of_others_are_left_alone() -> None:
 
 def test_i2_an_upload_lost_after_the_decision_rolls_the_job_back() -> None:
     world, directory = World(), job_directory()
-    counted = [world.attempt(directory, f"t{number}") for number in range(3)]
-    world.request(directory, *counted)
+    world.ask(directory, "t0", "t1", "t2")
     world.lose_after_decision("sales/", slice(1, 2))
     entered = world.run(directory)
     assert entered[-3:] == ["BeginPublish", "RollBack", "TidyUp"]

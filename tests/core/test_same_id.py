@@ -47,15 +47,20 @@ def test_i12_inside_a_job_of_the_id_nothing_of_it_is_touched(aborts: bool) -> No
     assert world.result(HONEST).outcome is Outcome.COMMITTED
 
 
-@pytest.mark.parametrize("inside", [True, False], ids=["inside", "at the same place"])
-def test_i12_a_forgotten_job_that_is_brought_back_deletes_nothing(inside: bool) -> None:
-    """Its record has expired and its documents are retired; its list stays for ever."""
+def forgotten() -> World:
+    """The job's record has expired and its documents are retired; its list stays for ever."""
     world = World()
     honest(world)
     world.run(HONEST)
     world.ledger._jobs.clear()
     for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline_prefix):
         world.store.delete(BUCKET, key)
+    return world
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["inside", "at the same place"])
+def test_i12_a_forgotten_job_that_is_brought_back_deletes_nothing(inside: bool) -> None:
+    world = forgotten()
     before = world.visible("lake/")
     directory = INSIDE if inside else HONEST
     world.open(directory, conflict=Conflict.FAIL)
@@ -68,12 +73,7 @@ def test_i12_a_forgotten_job_that_is_brought_back_deletes_nothing(inside: bool) 
 
 def test_i12_a_manifest_in_the_directory_of_a_forgotten_job_brings_nothing_back() -> None:
     """It was published once: without a decision on record it has ended, and its marker is gone."""
-    world = World()
-    honest(world)
-    world.run(HONEST)
-    world.ledger._jobs.clear()
-    for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline_prefix):
-        world.store.delete(BUCKET, key)
+    world = forgotten()
     later = job_directory(OTHER_JOB, HONEST.destination.prefix)
     world.commit(later)
     marker = world.json(later.success)

@@ -59,7 +59,6 @@ def spark(tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory) -> Itera
         map={
             **SETTINGS,
             **s3a.settings(tiny.environment["AWS_ENDPOINT_URL"]),
-            "spark.jars": ",".join(map(str, jars())),
             "spark.local.dir": str(tmp_path_factory.mktemp("local")),
             "spark.sql.warehouse.dir": f"s3a://{BUCKET}/warehouse",
             "spark.sql.hive.metastore.jars": "builtin",
