@@ -53,9 +53,7 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def answering(
-    answer: Callable[[BaseHTTPRequestHandler, bytes], tuple[int, bytes]],
-) -> Iterator[str]:
+def answering(answer: Answer) -> Iterator[str]:
     """A server in this process, while the block runs; its URL.
 
     ``answer`` gets each request and its body, and gives a status and a body.

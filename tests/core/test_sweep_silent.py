@@ -111,8 +111,7 @@ def test_a_job_whose_directory_was_deleted_is_given_up(world: Swept) -> None:
     directory = job_directory()
     announced(world, directory, conflict=Conflict.REPLACE)
     heard = world.record(directory).updated_at
-    for key in world.all_keys(directory.prefix):
-        world.store.delete(BUCKET, key)
+    world.delete_documents(directory)
     world.later(LIMITS.abandoned + HOUR)
     assert world.sweep().aborted == 1
     assert f"no task has ended since {heard}, for 25 hours" in abandoned_at(world, directory)

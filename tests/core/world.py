@@ -191,6 +191,11 @@ class World:
 
     # What goes wrong.
 
+    def delete_documents(self, directory: JobDirectory) -> None:
+        """A client, which knows the job to be undone, or the sweep deletes them."""
+        for key in self.all_keys(directory.prefix):
+            self.store.delete(BUCKET, key)
+
     def lose_uploads(self, prefix: str, which: slice = slice(None)) -> None:
         """Somebody aborts the open uploads below a prefix: ``which`` of them, in their order."""
         for upload in list(self.store.list_uploads(BUCKET, prefix))[which]:

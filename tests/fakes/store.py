@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from s3commit.core.model.errors import (
     ARCHIVED,
@@ -257,7 +258,8 @@ class MemoryObjectStore:
     def archive(self, bucket: str, key: str) -> None:
         """Put the object into the archive: it is seen, and not read (GLACIER, DEEP_ARCHIVE)."""
         with self._lock:
-            self.bucket(bucket).archive(key)
+            versions = self.bucket(bucket).objects[key]
+            versions[-1] = replace(versions[-1], archived=True)
 
     def deny(self, bucket: str, prefix: str, *actions: str) -> None:
         """Deny the actions (``s3:GetObject``) below the prefix, as a bucket's policy does."""

@@ -98,25 +98,22 @@ BAD: dict[str, list[Any]] = {
 }
 
 
+FIELDS = {parameter_name(each.name): each.name for each in fields(DeployConfig)}
+
+
 def _read(**parameters: Any) -> DeployConfig:
     return DeployConfig.from_context({f"s3commit:{key}": each for key, each in parameters.items()})
 
 
-def _field(parameter: str) -> str:
-    return next(
-        each.name for each in fields(DeployConfig) if parameter_name(each.name) == parameter
-    )
-
-
 def test_every_parameter_is_tried_here() -> None:
-    assert set(GOOD) == set(BAD) == {parameter_name(each.name) for each in fields(DeployConfig)}
+    assert set(GOOD) == set(BAD) == set(FIELDS)
 
 
 @pytest.mark.parametrize("parameter", sorted(GOOD))
 def test_a_good_value_is_taken(parameter: str) -> None:
     given, expected = GOOD[parameter]
     parameters = {**WITH.get(parameter, {}), parameter: given}
-    assert getattr(_read(**parameters), _field(parameter)) == expected
+    assert getattr(_read(**parameters), FIELDS[parameter]) == expected
 
 
 @pytest.mark.parametrize(
