@@ -16,18 +16,24 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
+def program(page: Path) -> tuple[str, list[str]]:
+    """The page's Python as one program, and what its lines say that they print."""
+    code = "\n".join(blocks(page, "python"))
+    expected = [found["output"] for line in code.splitlines() if (found := EXPECTED.search(line))]
+    assert code.count("print(") == len(expected), "each print says what it prints"
+    return code, expected
+
+
 def run_page(page: Path, directory: Path, place: str) -> list[str]:
     """Run the page as one program whose ``lake`` is ``place`` (``bucket`` or ``bucket/prefix``).
 
     It runs as a module, so that other processes find its functions. Returns what its lines say
     that they print.
     """
-    code = "\n".join(blocks(page, "python"))
-    expected = [found["output"] for line in code.splitlines() if (found := EXPECTED.search(line))]
-    assert code.count("print(") == len(expected), "each print says what it prints"
-    program = directory / "guide_page.py"
-    program.write_text(re.sub(r'(//|")lake/', rf"\g<1>{place}/", code))
-    spec = importlib.util.spec_from_file_location("guide_page", program)
+    code, expected = program(page)
+    file = directory / "guide_page.py"
+    file.write_text(re.sub(r'(//|")lake/', rf"\g<1>{place}/", code))
+    spec = importlib.util.spec_from_file_location("guide_page", file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

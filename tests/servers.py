@@ -8,9 +8,13 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
     from s3commit.local.moto_patches import Patcher
 
 START_SECONDS = 60
+
+Answer = Callable[[BaseHTTPRequestHandler, bytes], tuple[int, bytes]]
 
 
 def read_line(process: subprocess.Popen[str]) -> str:
@@ -44,6 +50,36 @@ def free_ports(count: int) -> list[int]:
         if port not in found:
             found.append(port)
     return found
+
+
+@contextmanager
+def answering(answer: Answer) -> Iterator[str]:
+    """A server in this process, while the block runs; its URL.
+
+    ``answer`` gets each request and its body, and gives a status and a body.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            status, body = answer(self, self.rfile.read(length))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815 - so the server calls them
+
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
 
 
 class Weed:

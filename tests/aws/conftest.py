@@ -13,7 +13,7 @@ from s3commit.aws import session
 from s3commit.aws.s3 import S3ObjectStore
 
 
-class _Raw:
+class Raw:
     """As much of an HTTP response as botocore reads."""
 
     def __init__(self, body: bytes) -> None:
@@ -46,7 +46,7 @@ class Answers:
     def __call__(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
         self.requests.append(request)
         status, body, headers = self.waiting.pop(0)
-        return AWSResponse(request.url, status, HTTPHeaders.from_dict(headers), _Raw(body))
+        return AWSResponse(request.url, status, HTTPHeaders.from_dict(headers), Raw(body))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from s3commit.aws.ledger import JOB_DAYS, DynamoLedger
 from s3commit.aws.ledger_items import SHELVES
 from s3commit.aws.ledger_notes import NOTE_DAYS, REMEMBERED
-from s3commit.core.model.errors import NeedsOperatorError, NotFoundError, TransientError
+from s3commit.core.model.errors import NeedsOperatorError, TransientError
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.limits import APPEND_SECONDS
 from s3commit.core.model.locks import Lock, key_digest
@@ -237,27 +237,6 @@ def test_throttling_is_transient(ledger: DynamoLedger, code: str) -> None:
     ):
         with pytest.raises(TransientError):
             call()
-
-
-def test_a_table_that_is_not_there_is_said_to_be_missing(
-    moto_endpoint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
-    ledger = DynamoLedger("no-such-table")
-
-    with pytest.raises(NotFoundError) as caught:
-        ledger.job(ref_of("job-1"))
-
-    assert caught.value.code == "NO_TABLE"
-
-
-@pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"])
-def test_the_standard_configuration_finds_the_endpoint(
-    table: str, moto_endpoint: str, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
-    monkeypatch.setenv(variable, moto_endpoint)
-
-    assert DynamoLedger(table).open_job(a_job()) == a_job()
 
 
 def test_i8_a_table_that_was_restored_is_refused(

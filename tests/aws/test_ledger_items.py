@@ -30,7 +30,10 @@ TOKEN = "0" * 32
 
 
 def size_of(item: LedgerItem) -> int:
-    """How many bytes DynamoDB counts for the item."""
+    """How many bytes DynamoDB counts for the item: names and values, and a few for each level.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+    """
     sent: dict[str, Any] = item.serialize(null_check=True)
     return sum(len(name.encode()) + _size(value) for name, value in sent.items())
 

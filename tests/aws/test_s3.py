@@ -206,13 +206,22 @@ def test_encryption_is_asked_for_where_objects_begin(
         assert request.headers["x-amz-server-side-encryption-bucket-key-enabled"] == b"true"
 
 
-def test_a_client_imports_no_ledger() -> None:
-    """A Spark executor imports the S3 side alone: what it need not load costs each task time."""
-    code = "import sys, s3commit.aws.s3; print(*{m.split('.')[0] for m in sys.modules})"
+@pytest.mark.parametrize(
+    ("module", "needs", "needless"),
+    [
+        ("aws.s3", "botocore", "pynamodb aws_lambda_powertools moto pyarrow pyspark"),
+        ("spark", "s3commit", "boto3 botocore pyspark"),  # of a worker that makes no client
+    ],
+)
+def test_a_spark_executor_loads_no_more_than_it_needs(
+    module: str, needs: str, needless: str
+) -> None:
+    """It costs each task time."""
+    code = f"import sys, s3commit.{module}; print(*{{m.split('.')[0] for m in sys.modules}})"
 
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
 
-    assert "botocore" in loaded
-    assert not {"pynamodb", "aws_lambda_powertools", "moto", "pyarrow", "pyspark"} & set(loaded)
+    assert needs in loaded
+    assert not set(needless.split()) & set(loaded)

@@ -39,15 +39,6 @@ def test_a_thousand_objects_are_one_request(store: S3ObjectStore, answers: Answe
     assert b"VersionId" not in body
 
 
-def test_the_request_has_the_digest_that_s3_wants(store: S3ObjectStore, answers: Answers) -> None:
-    answers.add(200, refusing())
-
-    store.delete_seen("lake", seen("a"))
-
-    names = {name.lower() for name in answers.requests[0].headers}
-    assert names & {"content-md5", "x-amz-checksum-crc32"}
-
-
 @pytest.mark.parametrize("code", ["PreconditionFailed", "NoSuchKey"])
 def test_what_is_another_object_or_gone_is_passed_over(
     store: S3ObjectStore, answers: Answers, code: str

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from s3commit.aws.session import ATTEMPTS, PATIENCE, make_client, make_session
 from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.writer.connect import forget_connections, shared_client
 from tests.conftest import REGION
+from tests.servers import answering
 
 ROLE = "/latest/meta-data/iam/security-credentials/"
 KEYS = {
@@ -32,52 +32,30 @@ KEYS = {
 class Metadata:
     """An instance's metadata service; it answers the first ``refused`` requests with 503."""
 
-    url: str = ""
     refused: int = 0
     seen: list[str] = field(default_factory=list)
 
-    def answer(self, method: str, path: str, token: str | None) -> tuple[int, str]:
-        self.seen.append(f"{method} {path}")
+    def answer(self, asked: BaseHTTPRequestHandler, _body: bytes) -> tuple[int, bytes]:
+        self.seen.append(f"{asked.command} {asked.path}")
         if len(self.seen) <= self.refused:
-            return 503, "slow down"
-        if method == "PUT":
-            return 200, "session"
-        if token != "session":
-            return 401, "no token"
-        return 200, json.dumps(KEYS) if path.endswith("/worker") else "worker"
+            return 503, b"slow down"
+        if asked.command == "PUT":
+            return 200, b"session"
+        if asked.headers.get("x-aws-ec2-metadata-token") != "session":
+            return 401, b"no token"
+        return 200, json.dumps(KEYS).encode() if asked.path.endswith("/worker") else b"worker"
 
 
 @pytest.fixture
 def metadata(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Metadata]:
     """A machine whose only credentials are its role's."""
     service = Metadata()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            token = self.headers.get("x-aws-ec2-metadata-token")
-            status, body = service.answer(self.command, self.path, token)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body.encode())
-
-        def do_PUT(self) -> None:
-            self.do_GET()
-
-        def log_message(self, *_arguments: object) -> None:
-            pass
-
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        service.url = f"http://127.0.0.1:{server.server_port}/"
-        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", service.url)
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
+    with answering(service.answer) as url:
+        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"{url}/")
         yield service
-        server.shutdown()
-        thread.join()
 
 
 @dataclass

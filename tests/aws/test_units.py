@@ -30,6 +30,7 @@ from s3commit.core.model.limits import (
 from s3commit.core.model.locks import Item, Kind, items
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
+from tests.aws.test_ledger_items import size_of
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.faults import Call
 
@@ -47,36 +48,17 @@ def ledger() -> DynamoLedger:
     return DynamoLedger("units")
 
 
-def size(values: Any) -> int:
-    """An item's bytes, as DynamoDB counts them: names and values, and a few for each level.
-
-    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
-    """
-    total = 0
-    for kind, value in values.items():
-        if kind in {"S", "N"}:
-            total += len(value.encode())
-        elif kind == "M":
-            total += 3 + sum(1 + len(name.encode()) + size(one) for name, one in value.items())
-        elif kind == "L":
-            total += 3 + sum(1 + size(one) for one in value)
-        else:
-            total += 1
-    return total
-
-
 def job_bytes(record: JobRecord) -> int:
-    return size({"M": job_item(ledger()._items.job, record, "0" * 32).serialize()})
+    return size_of(job_item(ledger()._items.job, record, "0" * 32))
 
 
 def item_bytes(record: JobRecord, one: Item) -> int:
-    return size({"M": ledger()._beside(record, one).serialize()})
+    return size_of(ledger()._beside(record, one))
 
 
 def committed(**policy: Any) -> tuple[World, JobRecord]:
     world, directory = World(), job_directory(prefix=PREFIX)
-    world.open(directory, **policy)
-    world.request(directory, world.attempt(directory, "t0"))
+    world.ask(directory, **policy)
     world.run(directory)
     assert world.result(directory).outcome is Outcome.COMMITTED
     return world, world.record(directory)
@@ -132,8 +114,7 @@ def test_a_thousand_jobs_wait_for_one_within_its_partitions_units() -> None:
     policy: Any = {"conflict": Conflict.REPLACE, "scope": Scope.DIRECTORY}
     directory = job_directory(prefix=PREFIX)
     for each in (holder, directory):
-        world.open(each, **policy)
-        world.request(each, world.attempt(each, "t0"))
+        world.ask(each, **policy)
     acquired(world, holder)
     ticket = acquired(world, directory)
     assert not ticket.acquired

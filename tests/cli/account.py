@@ -86,14 +86,11 @@ class Account:
         s3 = self.client("s3")
         s3.create_bucket(Bucket=self.name, CreateBucketConfiguration={"LocationConstraint": REGION})
         queue = self.make_queue()
-        queues = [
-            {
-                "QueueArn": queue,
-                "Events": ["s3:ObjectCreated:*"],
-                **({"Filter": suffix_filter(suffix)} if suffix else {}),
-            }
-            for suffix in suffixes
-        ]
+        queues: list[dict[str, Any]] = []
+        for suffix in suffixes:
+            rules = [{"Name": "suffix", "Value": suffix}] if suffix else []
+            key = {"Filter": {"Key": {"FilterRules": rules}}} if rules else {}
+            queues.append({"QueueArn": queue, "Events": ["s3:ObjectCreated:*"], **key})
         s3.put_bucket_notification_configuration(
             Bucket=self.name,
             NotificationConfiguration={
@@ -121,10 +118,6 @@ class Account:
     def ask(self, region: str | None = REGION, **more: Any) -> dict[str, tuple[str, str]]:
         around = Surroundings(region, more.pop("connect", self.connect), self.name, **more)
         return dict(examine(around))
-
-
-def suffix_filter(suffix: str) -> dict[str, Any]:
-    return {"Key": {"FilterRules": [{"Name": "suffix", "Value": suffix}]}}
 
 
 def aborting(days: int) -> dict[str, Any]:

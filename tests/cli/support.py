@@ -46,9 +46,9 @@ def deploy_stack(cloudformation: Any, name: str, outputs: Mapping[str, str]) -> 
     cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template))
 
 
-def run(*arguments: str, exit_code: int = 0) -> Result:
-    """Run the command as people do, by the environment's AWS configuration."""
-    result = CliRunner().invoke(app, arguments)
+def run(*arguments: str, exit_code: int = 0, session: Session | None = None) -> Result:
+    """Run the command and see that it ends so; as people do, by the environment's AWS settings."""
+    result = CliRunner().invoke(app, arguments, obj=session)
     assert result.exit_code == exit_code, result.output
     return result
 
@@ -163,10 +163,7 @@ class Desk:
         self.session.ledgers[TABLE] = self.world.ledger
 
     def run(self, *arguments: str, exit_code: int = 0) -> Result:
-        """Run the command and see that it ends as it should."""
-        result = CliRunner().invoke(app, arguments, obj=self.session)
-        assert result.exit_code == exit_code, result.output
-        return result
+        return run(*arguments, exit_code=exit_code, session=self.session)
 
     def json(self, *arguments: str, exit_code: int = 0) -> Any:
         return json.loads(self.run(*arguments, "--output", "json", exit_code=exit_code).stdout)

@@ -9,10 +9,6 @@ from tests.cli.support import JOB, TABLE, Desk, uri_of
 from tests.core.world import BUCKET
 
 
-def keys(desk: Desk) -> list[str]:
-    return desk.world.all_keys()
-
-
 def test_i4_an_aborted_job_ends_with_no_upload_open(desk: Desk) -> None:
     directory = desk.open_job()
     result = desk.run("abort", JOB, "--table", TABLE, "--reason", "wrong date")
@@ -52,13 +48,13 @@ def test_a_committed_job_takes_no_word(desk: Desk, verb: str) -> None:
 @pytest.mark.parametrize("verb", ["abort", "commit"])
 def test_a_dry_run_writes_nothing(desk: Desk, verb: str) -> None:
     directory = desk.open_job()
-    before = keys(desk)
+    before = desk.world.all_keys()
     said = ["--tasks", "2"] if verb == "commit" else []
     result = desk.run(verb, uri_of(directory), "--dry-run", *said)
     assert result.stdout.startswith(f"would request the {verb} of job {JOB}")
     document = desk.json(verb, uri_of(directory), "--dry-run", *said)
     assert (document["dryRun"], document["written"]) == (True, False)
-    assert keys(desk) == before
+    assert desk.world.all_keys() == before
 
 
 def test_a_request_that_can_not_be_read_is_left_alone_and_aborts_the_job(desk: Desk) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from s3commit.aws import env, wiring
 from s3commit.cli.app import _CHANGES, app
 from s3commit.writer import connect
 from tests.cli.support import JOB
+from tests.servers import answering
 
 REGION = "eu-north-1"
 KEY = "key-of-the-profile"
@@ -49,6 +49,12 @@ class Recorder:
     signed: set[tuple[str, str, str]] = field(default_factory=set)
     bodies: list[str] = field(default_factory=list)
 
+    def answer(self, asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes]:
+        found = SIGNED.search(asked.headers.get("Authorization", ""))
+        self.signed.add((found[1], found[2], found[3]) if found else ("", "", ""))
+        self.bodies.append(body.decode(errors="replace"))
+        return 403, b'{"__type": "AccessDeniedException", "message": "no"}'
+
     @property
     def services(self) -> set[str]:
         return {service for _, _, service in self.signed}
@@ -57,39 +63,8 @@ class Recorder:
 @pytest.fixture
 def recorder() -> Iterator[Recorder]:
     recorder = Recorder()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = SIGNED.search(self.headers.get("Authorization", ""))
-            recorder.signed.add((found[1], found[2], found[3]) if found else ("", "", ""))
-            size = int(self.headers.get("Content-Length") or 0)
-            recorder.bodies.append(self.rfile.read(size).decode(errors="replace"))
-            body = b'{"__type": "AccessDeniedException", "message": "no"}'
-            self.send_response(403)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
-
-        def do_POST(self) -> None:
-            self.do_GET()
-
-        def do_PUT(self) -> None:
-            self.do_GET()
-
-        def do_HEAD(self) -> None:
-            self.do_GET()
-
-        def log_message(self, *_arguments: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        recorder.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
+    with answering(recorder.answer) as recorder.url:
         yield recorder
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
@@ -61,8 +62,7 @@ def test_a_key_finds_its_jobs_and_a_limit_says_that_there_are_more(desk: Desk) -
 def test_what_is_gone_from_s3_is_known_by_the_manifest_or_the_ledger(desk: Desk) -> None:
     """The sweep retires documents, and the jar deletes those of an undone job."""
     for directory in (desk.committed_job(JOB), desk.aborted_job(OTHER)):
-        for key in desk.world.store.list(BUCKET, directory.prefix):
-            desk.world.store.delete(BUCKET, key.key)
+        desk.world.delete_documents(directory)
     (kept,) = desk.json("log", SALES)["jobs"]
     assert (kept["jobId"], kept["state"], kept["files"]) == (JOB, "COMMITTED", 2)
     jobs = {one["jobId"]: one for one in desk.json("log", SALES, "--table", TABLE)["jobs"]}
@@ -116,11 +116,7 @@ def test_a_job_that_is_deleted_meanwhile_hides_no_other(desk: Desk) -> None:
     """As the jar does with an undone job, and the sweep with an old one."""
     gone, world = desk.aborted_job(JOB), desk.world
     desk.committed_job(OTHER)
-
-    def delete() -> None:
-        for key in world.all_keys(gone.prefix):
-            world.store.delete(BUCKET, key)
-
+    delete = partial(world.delete_documents, gone)
     world.plan.run_after("list", delete, where=lambda call: MAGIC_PREFIX in call.key)
     assert [one["jobId"] for one in desk.json("log", SALES)["jobs"]] == [OTHER]
 

@@ -45,8 +45,7 @@ def test_a_uri_in_the_job_directory_does_without_a_table(desk: Desk, deeper: str
 
 def test_an_ended_job_whose_documents_were_deleted_needs_nothing(desk: Desk) -> None:
     for directory in (desk.committed_job(JOB), desk.aborted_job(OTHER)):
-        for listed in list(desk.world.store.list(BUCKET, directory.prefix)):
-            desk.world.store.delete(BUCKET, listed.key)
+        desk.world.delete_documents(directory)
     for job, means in ((JOB, "nothing, it is done."), (OTHER, "nothing for this job, it has")):
         (line,) = desk.json("show", job, "--table", TABLE)["next"]
         assert line.startswith(means)

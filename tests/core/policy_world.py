@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from s3commit.core.formats.layout import PIPELINE, JobDirectory
-from s3commit.core.model.job import Conflict, JobResult, Scope
+from s3commit.core.model.job import Conflict, Scope
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.fakes.faults import Call
 
@@ -56,8 +56,3 @@ def start(
 
 def new(*names: str) -> set[str]:
     return {f"sales/{name}" for name in names}
-
-
-def failure_of(result: JobResult) -> tuple[str, str]:
-    assert result.error is not None
-    return result.error.code, result.error.message

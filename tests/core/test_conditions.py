@@ -12,12 +12,12 @@ from s3commit.core.formats.strict_json import dump, parse
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import (
     Conditions,
+    Failure,
     JobResult,
     Outcome,
     decode_conditions,
     encode_conditions,
 )
-from tests.core.policy_world import failure_of
 from tests.core.world import JOB, World, job_directory
 
 COUNTS = st.none() | st.integers(0, 10**12)
@@ -82,14 +82,16 @@ def test_a_job_that_fails_a_condition_is_aborted_with_the_figure(
     conditions: Conditions, told: str
 ) -> None:
     result = judged(conditions, b"abcd", b"ef")
-    assert result.outcome is Outcome.ABORTED
-    assert failure_of(result) == ("CONDITION_FAILED", told)
+    assert (result.outcome, result.error) == (Outcome.ABORTED, Failure("CONDITION_FAILED", told))
 
 
 def test_a_job_without_rows_meets_a_maximum_and_no_minimum() -> None:
     assert judged(Conditions(max_rows=0)).outcome is Outcome.COMMITTED
-    assert failure_of(judged(Conditions(min_rows=1)))[1] == "minRows is 1, the job has 0"
-    assert failure_of(judged(Conditions(min_files=1)))[1] == "minFiles is 1, the job has 0"
+    for none, told in (
+        (Conditions(min_rows=1), "minRows is 1, the job has 0"),
+        (Conditions(min_files=1), "minFiles is 1, the job has 0"),
+    ):
+        assert judged(none).error == Failure("CONDITION_FAILED", told)
 
 
 @pytest.mark.parametrize("conditions", [Conditions(min_rows=1), Conditions(max_rows=9)])
@@ -100,7 +102,5 @@ def test_rows_that_nobody_counted_meet_no_condition_on_rows(conditions: Conditio
         directory, world.attempt(directory, "t0", rows=None), world.attempt(directory, "t1")
     )
     world.run(directory)
-    assert failure_of(world.result(directory)) == (
-        "CONDITION_FAILED",
-        "the rows were not counted: give the writer each file's rows",
-    )
+    told = "the rows were not counted: give the writer each file's rows"
+    assert world.failure(directory) == Failure("CONDITION_FAILED", told)

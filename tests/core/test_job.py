@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Outcome
 from s3commit.core.model.states import JobState
 from tests.core.swept import LIMITS, Swept
@@ -84,15 +84,11 @@ def test_i4_i5_uploads_and_files_of_others_are_left_alone() -> None:
 
 def test_i2_an_upload_lost_after_the_decision_rolls_the_job_back() -> None:
     world, directory = World(), job_directory()
-    counted = [world.attempt(directory, f"t{number}") for number in range(3)]
-    world.request(directory, *counted)
+    world.ask(directory, "t0", "t1", "t2")
     world.lose_after_decision("sales/", slice(1, 2))
     entered = world.run(directory)
     assert entered[-3:] == ["BeginPublish", "RollBack", "TidyUp"]
-    result = world.result(directory)
-    assert result.outcome is Outcome.ROLLED_BACK
-    assert result.error is not None
-    assert result.error.code == "UPLOADS_LOST"
+    assert world.ended(directory) == (Outcome.ROLLED_BACK, "UPLOADS_LOST")
     assert world.visible() == {}
     assert world.open_uploads() == []
     assert "sales/_SUCCESS" not in world.all_keys()
@@ -176,19 +172,13 @@ def test_i2_i8_a_decided_job_that_the_ledger_forgot_goes_on_from_its_decision(
         assert world.json(directory.decision)["state"] == "COMMITTED"
 
 
-def delete_documents(world: World, directory: JobDirectory) -> None:
-    """As a client does that knows the job to be undone."""
-    for key in world.all_keys(directory.prefix):
-        world.store.delete(BUCKET, key)
-
-
 def test_i4_i8_what_a_client_has_deleted_of_an_undone_job_does_not_come_back() -> None:
     """The event of its request is repeated, and what a late task puts there goes on arrival."""
     world, directory = World(), job_directory()
     world.attempt(directory, "t0")
     world.request_abort(directory)
     world.run(directory)
-    delete_documents(world, directory)
+    world.delete_documents(directory)
     world.run(directory, "execution-2")
     assert world.all_keys(directory.prefix) == []
     late = world.attempt(directory, "t1")
@@ -202,7 +192,7 @@ def test_i4_i8_the_sweep_puts_nothing_either_and_aborts_what_a_late_task_opened(
     world.attempt(directory, "t0")
     world.request_abort(directory)
     world.run(directory)
-    delete_documents(world, directory)
+    world.delete_documents(directory)
     world.attempt(directory, "t1")  # whose event is lost
     world.later(2 * LIMITS.stuck)
     world.sweep_and_settle()
@@ -215,11 +205,8 @@ def test_i8_a_result_that_is_put_while_its_client_deletes_goes_as_well() -> None
     world, directory = World(), job_directory()
     world.open(directory)
     world.request_abort(directory)
-    world.plan.run_before(
-        "put",
-        lambda: delete_documents(world, directory),
-        where=lambda call: call.key == directory.result,
-    )
+    deletes = partial(world.delete_documents, directory)
+    world.plan.run_before("put", deletes, where=lambda call: call.key == directory.result)
     world.run(directory)
     assert world.all_keys(directory.prefix) == []
 

@@ -27,12 +27,11 @@ CONDITIONS = Conditions(min_rows=1000)
 def refused(world: World, *, left: int = 0) -> str:
     """Run the job; its code, when it has ended ABORTED with nothing visible and nothing open."""
     world.run(DIRECTORY)
-    result = world.result(DIRECTORY)
-    assert result.outcome is Outcome.ABORTED
+    outcome, code = world.ended(DIRECTORY)
+    assert outcome is Outcome.ABORTED
     assert world.visible() == {}
     assert len(world.open_uploads()) == left
-    assert result.error is not None
-    return result.error.code
+    return code
 
 
 def opened(conflict: Conflict = Conflict.APPEND) -> tuple[World, CountedAttempt]:

@@ -16,7 +16,6 @@ from s3commit.core.formats.documents import (
     header_of,
 )
 from s3commit.core.formats.layout import (
-    MAX_KEY_BYTES,
     MAX_PREFIX_BYTES,
     JobDirectory,
     parse_destination,
@@ -42,7 +41,7 @@ from s3commit.core.model.limits import (
     MAX_NODES,
     MAX_TOTAL_BYTES,
 )
-from s3commit.core.model.record import AttemptRecord, PlanFacts, ReplacedFacts, Waits
+from s3commit.core.model.record import PlanFacts, ReplacedFacts, Waits
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
@@ -137,23 +136,3 @@ def test_i8_i12_what_is_written_of_the_largest_decided_job_is_read_again() -> No
 def test_i12_the_counts_of_the_largest_job_are_numbers_that_every_reader_takes() -> None:
     """Else its record, once written, would stop all who list the ledger."""
     assert MAX_JOB_FILES * MAX_ROWS <= MAX_TOTAL_BYTES == Whole().most
-
-
-def test_an_attempt_at_the_longest_destination_fits_into_its_key() -> None:
-    """DynamoDB's sort key has 1,024 bytes, and holds the task and the attempt."""
-    ledger = MemoryLedger()
-    attempt = AttemptRecord(
-        DIRECTORY.ref,
-        "t" * 64,
-        "a" * 64,
-        manifest=DIRECTORY.manifest("t" * 64, "a" * 64),
-        sha256="c" * 64,
-        files=1,
-        bytes=1,
-        rows=1,
-    )
-
-    ledger.record_attempt(attempt)
-
-    assert list(ledger.attempts(DIRECTORY.ref)) == [attempt]
-    assert len(attempt.manifest.encode()) <= MAX_KEY_BYTES

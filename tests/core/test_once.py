@@ -35,11 +35,6 @@ def ask(world: World, directory: JobDirectory, key: str | None = KEY, **spec: An
     world.request(directory, world.attempt(directory, "t", files=files))
 
 
-def ended(world: World, directory: JobDirectory) -> tuple[Outcome, str]:
-    result = world.result(directory)
-    return result.outcome, result.error.code if result.error else ""
-
-
 COMMITTED = (Outcome.COMMITTED, "")
 ALREADY = (Outcome.ABORTED, "ALREADY_COMMITTED")
 
@@ -52,12 +47,12 @@ def forget(world: World) -> None:
 
 def check_one_of(world: World, *directories: JobDirectory) -> JobDirectory:
     """One job is committed, the others have added nothing and know which (I2, I4, I11)."""
-    winners = [directory for directory in directories if ended(world, directory) == COMMITTED]
+    winners = [directory for directory in directories if world.ended(directory) == COMMITTED]
     assert len(winners) == 1
     assert list(world.visible().values()) == [winners[0].job_id.encode()]
     for directory in directories:
         if directory is not winners[0]:
-            assert ended(world, directory) == ALREADY
+            assert world.ended(directory) == ALREADY
             assert world.result(directory).already_committed
             error = world.failure(directory)
             assert winners[0].job_id in error.message
@@ -104,7 +99,7 @@ def test_i11_another_key_and_no_key_are_other_jobs() -> None:
     ask(world, third, key=None)
     for directory in (FIRST, SECOND, third):
         world.run(directory)
-        assert ended(world, directory) == COMMITTED
+        assert world.ended(directory) == COMMITTED
     assert len(world.visible()) == 3
 
 
@@ -115,7 +110,7 @@ def test_i11_a_key_is_of_one_destination(prefix: str) -> None:
     ask(world, elsewhere)
     for directory in (FIRST, elsewhere):
         world.run(directory)
-        assert ended(world, directory) == COMMITTED
+        assert world.ended(directory) == COMMITTED
 
 
 @pytest.mark.parametrize("key", ["x" * 1024, "語" * 1024, '"\\\n\x01' * 256, "a/../b", " "])
@@ -124,7 +119,7 @@ def test_i11_a_key_is_any_text(key: str) -> None:
     for directory in (FIRST, SECOND):
         ask(world, directory, key=key)
         world.run(directory)
-    assert [ended(world, directory) for directory in (FIRST, SECOND)] == [COMMITTED, ALREADY]
+    assert [world.ended(directory) for directory in (FIRST, SECOND)] == [COMMITTED, ALREADY]
 
 
 # A key that nobody has got
@@ -135,9 +130,9 @@ def test_i11_the_key_of_a_job_that_was_refused_is_free() -> None:
     ask(world, FIRST, conditions=Conditions(min_rows=10**9))
     ask(world, SECOND)
     world.run(FIRST)
-    assert ended(world, FIRST) == (Outcome.ABORTED, "CONDITION_FAILED")
+    assert world.ended(FIRST) == (Outcome.ABORTED, "CONDITION_FAILED")
     world.run(SECOND)
-    assert ended(world, SECOND) == COMMITTED
+    assert world.ended(SECOND) == COMMITTED
     assert world.json(NOTE)["jobId"] == OTHER_JOB
 
 
@@ -148,11 +143,11 @@ def test_i11_the_key_of_a_job_that_was_rolled_back_is_free(lost: bool) -> None:
     ask(world, SECOND)
     world.lose_after_decision(f"sales/part-{JOB}", slice(1))
     world.run(FIRST)
-    assert ended(world, FIRST)[0] is Outcome.ROLLED_BACK
+    assert world.ended(FIRST)[0] is Outcome.ROLLED_BACK
     if lost:
         forget(world)
     world.run(SECOND)
-    assert ended(world, SECOND) == COMMITTED
+    assert world.ended(SECOND) == COMMITTED
     assert world.json(NOTE)["jobId"] == OTHER_JOB
     assert list(world.visible().values()) == [OTHER_JOB.encode()]
 
@@ -161,8 +156,7 @@ def test_i11_a_job_that_died_before_its_decision_keeps_no_key() -> None:
     world = World(plan=FaultPlan().crash_before("decide"))
     ask(world, FIRST)
     ask(world, SECOND)
-    with pytest.raises(Crash):
-        world.run(FIRST)
+    world.dies(FIRST)
     world.run(SECOND)
     world.run(FIRST, "execution-2")
     assert check_one_of(world, FIRST, SECOND) is SECOND
@@ -183,8 +177,7 @@ def test_i11_one_that_may_still_be_undone_is_waited_for() -> None:
     ask(world, FIRST)
     ask(world, SECOND)
     world.plan.crash_after("decide")
-    with pytest.raises(Crash):
-        world.run(FIRST)
+    world.dies(FIRST)
     waits = count(1)
 
     def pause() -> None:
@@ -193,8 +186,8 @@ def test_i11_one_that_may_still_be_undone_is_waited_for() -> None:
             run_execution(world.unplanned, FIRST, execution="execution-2")
 
     run_execution(world.unplanned, SECOND, pause=pause)
-    assert ended(world, FIRST)[0] is Outcome.ROLLED_BACK
-    assert ended(world, SECOND) == COMMITTED
+    assert world.ended(FIRST)[0] is Outcome.ROLLED_BACK
+    assert world.ended(SECOND) == COMMITTED
 
 
 # The notes
@@ -212,7 +205,7 @@ def test_i11_the_pipelines_own_note_that_is_spoilt_stops_the_job_and_changes_not
     assert world.visible() == {}
     world.store.delete(BUCKET, NOTE)
     world.run(FIRST, "execution-2")
-    assert ended(world, FIRST) == COMMITTED
+    assert world.ended(FIRST) == COMMITTED
 
 
 def test_i12_the_hint_for_clients_is_never_believed_by_the_pipeline() -> None:
@@ -221,7 +214,7 @@ def test_i12_the_hint_for_clients_is_never_believed_by_the_pipeline() -> None:
     world.store.put(BUCKET, HINT, forged)
     ask(world, FIRST)
     world.run(FIRST)
-    assert ended(world, FIRST) == COMMITTED
+    assert world.ended(FIRST) == COMMITTED
     assert world.json(HINT)["jobId"] == JOB
 
 
@@ -291,7 +284,7 @@ def test_i11_a_key_outlives_the_ledger_and_the_jobs_documents(retained: bool) ->
             world.store.delete(BUCKET, key)
     ask(world, SECOND)
     world.run(SECOND)
-    assert ended(world, SECOND) == ALREADY
+    assert world.ended(SECOND) == ALREADY
     assert list(world.visible().values()) == [JOB.encode()]
 
 
@@ -316,6 +309,6 @@ def test_i11_a_key_that_was_used_for_other_data_is_a_failure_and_no_success(
         attempts = [] if counts is None else [world.attempt(directory, "t", files=files, **counts)]
         world.request(directory, *attempts)
         world.run(directory)
-    assert ended(world, SECOND) == (Outcome.ABORTED, code)
+    assert world.ended(SECOND) == (Outcome.ABORTED, code)
     assert world.result(SECOND).already_committed == (code == "ALREADY_COMMITTED")
     assert all(SECOND.job_id not in key for key in world.visible())

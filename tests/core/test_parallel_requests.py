@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -24,14 +23,9 @@ TOGETHER = 4
 PATIENCE = 10  # seconds until the others don't come
 
 
-def written(**spec: Any) -> World:
-    world, directory = World(), job_directory()
-    world.open(directory, **spec)
-    mark = f"-{JOB}"
-    tasks = [
-        world.attempt(directory, f"t{n}", files={f"{n}{mark}.csv": b"x"}) for n in range(TASKS)
-    ]
-    world.request(directory, *tasks)
+def written() -> World:
+    world = World()
+    world.ask(job_directory(), *(f"t{number}" for number in range(TASKS)))
     return world
 
 
@@ -57,8 +51,8 @@ def state(world: World) -> JobState | None:
 @pytest.mark.parametrize("verb", ["head", "delete"])
 def test_the_files_of_a_roll_back(verb: str) -> None:
     world = written()
-    world.lose_after_decision("sales/7", slice(1))
-    met = meet(world, verb, lambda key: state(world) is JobState.ROLLING_BACK and "csv" in key)
+    world.lose_after_decision("sales/part-t7", slice(1))
+    met = meet(world, verb, lambda key: state(world) is JobState.ROLLING_BACK and "parquet" in key)
     world.run(job_directory())
     assert len(met) == TOGETHER
     assert world.result(job_directory()).outcome is Outcome.ROLLED_BACK
@@ -76,12 +70,14 @@ def test_the_manifests_and_the_pages_of_a_job(
     world.run(job_directory())
     assert len(met) == TOGETHER
     lines = world.store.get(BUCKET, job_directory().commits, max_bytes=10**6).body.splitlines()
-    assert [str(number) in line.decode() for number, line in enumerate(lines[1:])] == [True] * TASKS
+    assert [f"part-t{number}" in line.decode() for number, line in enumerate(lines[1:])] == [
+        True
+    ] * TASKS
 
 
 def test_the_directories_above_a_new_job() -> None:
     world, directory = World(), job_directory(prefix="lake/sales/2026/")
-    world.request(directory, world.attempt(directory, "t0", files={f"part-{JOB}.csv": b"x"}))
+    world.ask(directory)
     here = directory.destination.prefix
     met = meet(world, "list", lambda key: JOB in key and not key.startswith(here))
     world.run(directory)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from s3commit.core.formats.layout import PIPELINE
-from s3commit.core.model.job import Conflict, Outcome, Scope
+from s3commit.core.model.job import Conflict, Failure, Outcome, Scope
 from tests.core.enumerated import every_point
 from tests.core.policy_world import (
     AT_ROOT,
@@ -23,7 +23,6 @@ from tests.core.policy_world import (
     TEN,
     TWO,
     UNDERSCORED,
-    failure_of,
     fill,
     is_removal,
     new,
@@ -102,10 +101,8 @@ def test_fail_by_directory_refuses_any_visible_file_and_names_it(found: str) -> 
     fill(world, [found])
     directory = start(world, Conflict.FAIL, Scope.DIRECTORY, [DT1])
     world.run(directory)
-    assert failure_of(world.result(directory)) == (
-        "DESTINATION_NOT_EMPTY",
-        f"conflict 'fail': {found} is there already",
-    )
+    told = f"conflict 'fail': {found} is there already"
+    assert world.failure(directory) == Failure("DESTINATION_NOT_EMPTY", told)
     assert data_keys(world) == {found}
     assert world.open_uploads() == []
     assert world.ledger.holders == set()
@@ -136,7 +133,7 @@ def test_fail_by_partition_minds_the_partitions_that_it_writes_alone(
     directory = start(world, Conflict.FAIL, Scope.PARTITION, names)
     world.run(directory)
     if refused:
-        assert failure_of(world.result(directory))[0] == "DESTINATION_NOT_EMPTY"
+        assert world.failure(directory).code == "DESTINATION_NOT_EMPTY"
         assert data_keys(world) == {found}
     else:
         assert data_keys(world) == {found, "sales/_SUCCESS"} | new(*names)

@@ -11,7 +11,6 @@ import pytest
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Conflict, Outcome, Scope
 from tests.core.world import BUCKET, JOB, World, job_directory
-from tests.fakes.faults import Crash
 
 
 def deployed(*allowed: str) -> World:
@@ -80,13 +79,8 @@ def test_jobs_that_replace_nothing_are_not_asked(conflict: Conflict) -> None:
 def test_i2_a_job_that_was_decided_before_the_list_got_shorter_is_finished() -> None:
     world = deployed("")
     directory = asked(world, job_directory(), "t0")
-
-    def die() -> None:
-        raise Crash
-
-    world.plan.run_after("decide", die)
-    with pytest.raises(Crash):
-        world.run(directory)
+    world.plan.crash_after("decide")
+    world.dies(directory)
     world.ports = replace(world.ports, replace_below=())
     world.run(directory, "execution-2")
     assert world.result(directory).outcome is Outcome.COMMITTED

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pytest
 
 from s3commit.core.commit import check_conditions
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Outcome
@@ -28,11 +27,6 @@ def honest(world: World) -> None:
     world.request(HONEST, world.attempt(HONEST, "t0", files={f"dt=1/part-t0-{JOB}.parquet": b"x"}))
 
 
-def code(world: World, directory: JobDirectory) -> str:
-    error = world.result(directory).error
-    return error.code if error else ""
-
-
 @pytest.mark.parametrize("aborts", [True, False])
 def test_i12_inside_a_job_of_the_id_nothing_of_it_is_touched(aborts: bool) -> None:
     """Also before the first manifest of the job has come, when the ledger knows nothing of it."""
@@ -44,23 +38,29 @@ def test_i12_inside_a_job_of_the_id_nothing_of_it_is_touched(aborts: bool) -> No
     else:
         world.request(INSIDE)
     world.run(INSIDE)
-    assert world.result(INSIDE).outcome is Outcome.ABORTED
-    assert aborts or code(world, INSIDE) == "JOB_ID_TAKEN"
+    outcome, code = world.ended(INSIDE)
+    assert outcome is Outcome.ABORTED
+    assert aborts or code == "JOB_ID_TAKEN"
     assert "lake/sales/ " not in str(world.result(INSIDE).error), "nothing is told of the other"
     assert world.open_uploads() == [FILE]
     world.run(HONEST)
     assert world.result(HONEST).outcome is Outcome.COMMITTED
 
 
-@pytest.mark.parametrize("inside", [True, False], ids=["inside", "at the same place"])
-def test_i12_a_forgotten_job_that_is_brought_back_deletes_nothing(inside: bool) -> None:
-    """Its record has expired and its documents are retired; its list stays for ever."""
+def forgotten() -> World:
+    """The job's record has expired and its documents are retired; its list stays for ever."""
     world = World()
     honest(world)
     world.run(HONEST)
     world.ledger._jobs.clear()
     for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline_prefix):
         world.store.delete(BUCKET, key)
+    return world
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["inside", "at the same place"])
+def test_i12_a_forgotten_job_that_is_brought_back_deletes_nothing(inside: bool) -> None:
+    world = forgotten()
     before = world.visible("lake/")
     directory = INSIDE if inside else HONEST
     world.open(directory, conflict=Conflict.FAIL)
@@ -73,12 +73,7 @@ def test_i12_a_forgotten_job_that_is_brought_back_deletes_nothing(inside: bool) 
 
 def test_i12_a_manifest_in_the_directory_of_a_forgotten_job_brings_nothing_back() -> None:
     """It was published once: without a decision on record it has ended, and its marker is gone."""
-    world = World()
-    honest(world)
-    world.run(HONEST)
-    world.ledger._jobs.clear()
-    for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline_prefix):
-        world.store.delete(BUCKET, key)
+    world = forgotten()
     later = job_directory(OTHER_JOB, HONEST.destination.prefix)
     world.commit(later)
     marker = world.json(later.success)
@@ -110,8 +105,7 @@ def test_i5_i12_a_job_is_refused_where_a_file_of_its_names_lies_already(
     world.request(directory, counted)
     world.lose_after_decision("lake/")
     world.run(directory)
-    result = world.result(directory)
-    assert (result.outcome, result.error and result.error.code) == (Outcome.ABORTED, "NAME_TAKEN")
+    assert world.ended(directory) == (Outcome.ABORTED, "NAME_TAKEN")
     visible = {one: body for one, body in world.visible("lake/").items() if "/many/" not in one}
     assert visible == {key: b"x"}
     assert world.open_uploads() == []

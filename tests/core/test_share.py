@@ -17,8 +17,8 @@ HOUR = 3600
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def ports() -> Ports:
+    return replace(World().ports, workers=Workers(of_all=100, of_one=40))
 
 
 def share(ports: Ports, *, jobs: int, units: int = 4_000, hours_ago: float = 0) -> int:
@@ -35,27 +35,23 @@ def share(ports: Ports, *, jobs: int, units: int = 4_000, hours_ago: float = 0) 
     ("jobs", "workers"), [(0, 40), (1, 40), (2, 40), (3, 33), (10, 10), (100, 1), (300, 1)]
 )
 def test_what_jobs_are_given_at_once_is_what_there_is_and_one_at_least(
-    world: World, jobs: int, workers: int
+    ports: Ports, jobs: int, workers: int
 ) -> None:
-    ports = replace(world.ports, workers=Workers(of_all=100, of_one=40))
     assert share(ports, jobs=jobs) == workers
 
 
-def test_a_job_gets_no_more_workers_than_it_has_units(world: World) -> None:
-    ports = replace(world.ports, workers=Workers(of_all=100, of_one=40))
+def test_a_job_gets_no_more_workers_than_it_has_units(ports: Ports) -> None:
     assert share(ports, jobs=3, units=7) == 7
     assert share(ports, jobs=0, units=1) == 1
 
 
-def test_a_job_whose_execution_is_long_dead_takes_no_share(world: World) -> None:
-    ports = replace(world.ports, workers=Workers(of_all=100, of_one=40))
+def test_a_job_whose_execution_is_long_dead_takes_no_share(ports: Ports) -> None:
     assert share(ports, jobs=100, hours_ago=25) == 40
 
 
-def test_only_a_ticket_that_goes_on_to_the_map_is_shared_for(world: World) -> None:
+def test_only_a_ticket_that_goes_on_to_the_map_is_shared_for(ports: Ports) -> None:
     directory = job_directory()
     ticket = Ticket(directory.job_id, directory.bucket, directory.prefix, units=2)
-    ports = replace(world.ports, workers=Workers(of_all=100, of_one=40))
     for state in set(JobState) - {JobState.COMMITTING}:
         assert share_workers(ports, replace(ticket, state=state)).workers == 1
     without = replace(ticket, state=JobState.COMMITTING, units=0)

@@ -40,13 +40,11 @@ def test_i4_an_abandoned_job_is_aborted_by_the_request_a_driver_would_write(worl
     assert request.abandoned
     world.later(LIMITS.stuck + 1)
     world.sweep_and_settle()  # its event was lost
-    result = world.result(directory)
-    assert result.outcome is Outcome.ABORTED
-    assert result.error is not None
-    assert result.error.code == "ABANDONED"
-    assert "no task has ended since 2026-11-21T22:00:00.0" in result.error.message
-    assert "for 24 hours" in result.error.message
-    assert "raise abandonedHours" in result.error.message
+    assert world.ended(directory) == (Outcome.ABORTED, "ABANDONED")
+    message = world.failure(directory).message
+    assert "no task has ended since 2026-11-21T22:00:00.0" in message
+    assert "for 24 hours" in message
+    assert "raise abandonedHours" in message
     assert world.open_uploads() == []
 
 
@@ -113,8 +111,7 @@ def test_a_job_whose_directory_was_deleted_is_given_up(world: Swept) -> None:
     directory = job_directory()
     announced(world, directory, conflict=Conflict.REPLACE)
     heard = world.record(directory).updated_at
-    for key in world.all_keys(directory.prefix):
-        world.store.delete(BUCKET, key)
+    world.delete_documents(directory)
     world.later(LIMITS.abandoned + HOUR)
     assert world.sweep().aborted == 1
     assert f"no task has ended since {heard}, for 25 hours" in abandoned_at(world, directory)

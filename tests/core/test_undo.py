@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket
 from s3commit.core.job import plan
 from s3commit.core.model.job import Conflict, Outcome
@@ -19,7 +18,7 @@ from s3commit.core.ports.bundle import Ports
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.fakes.execution import STEPS
 
-TASKS = 12
+TASKS = [f"t{number}" for number in range(12)]
 SLOW = CALL_SECONDS / 5  # seconds of a request: five in a call, and what it has begun
 
 
@@ -31,27 +30,18 @@ def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def to_be_aborted() -> World:
     world, directory = World(), job_directory()
-    _write(world, directory)
+    for task in TASKS:
+        world.attempt(directory, task)
     world.request_abort(directory)
     return world
 
 
 def to_be_rolled_back() -> World:
     """One upload is lost after the decision."""
-    world, directory = World(), job_directory()
-    tasks = _write(world, directory, conflict=Conflict.REPLACE)
-    world.request(directory, *tasks)
-    world.lose_after_decision("sales/t5")
+    world = World()
+    world.ask(job_directory(), *TASKS, conflict=Conflict.REPLACE)
+    world.lose_after_decision("sales/part-t5")
     return world
-
-
-def _write(world: World, directory: JobDirectory, **spec: Any) -> list[Any]:
-    world.open(directory, **spec)
-    mark = f"-{JOB}"
-    return [
-        world.attempt(directory, f"t{number}", files={f"t{number}{mark}.csv": b"x"})
-        for number in range(TASKS)
-    ]
 
 
 CASES: dict[str, Callable[[], World]] = {

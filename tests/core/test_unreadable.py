@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import AccessError
 from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.states import ENDED
@@ -15,11 +14,6 @@ from tests.fakes.execution import run_execution
 from tests.fakes.faults import Call
 
 DENIED = AccessError("KMS: AccessDenied")
-
-
-def asked(world: World, directory: JobDirectory, **spec: Any) -> None:
-    world.open(directory, **spec)
-    world.request(directory, world.attempt(directory, "t0"), world.attempt(directory, "t1"))
 
 
 def reads(key: str) -> dict[str, Any]:
@@ -35,11 +29,10 @@ def test_i12_a_document_under_a_strangers_key_aborts_its_job_and_holds_nothing(
     name: str, conflict: Conflict
 ) -> None:
     world, directory = World(), job_directory()
-    asked(world, directory, conflict=conflict)
+    world.ask(directory, "t0", "t1", conflict=conflict)
     world.plan.fail("get", DENIED, **reads(name)).fail("head", DENIED, **reads(name))
     world.run(directory)
-    error = world.failure(directory)
-    assert (world.result(directory).outcome, error.code) == (Outcome.ABORTED, "UNREADABLE")
+    assert world.ended(directory) == (Outcome.ABORTED, "UNREADABLE")
     assert world.ledger.holders == set()
     assert world.visible() == {}
     assert world.open_uploads() == []
@@ -47,7 +40,7 @@ def test_i12_a_document_under_a_strangers_key_aborts_its_job_and_holds_nothing(
 
 def test_i12_one_that_becomes_unreadable_before_its_conditions_are_judged_aborts_its_job() -> None:
     world, directory = World(), job_directory()
-    asked(world, directory, conflict=Conflict.REPLACE)
+    world.ask(directory, "t0", "t1", conflict=Conflict.REPLACE)
     strike = world.plan.fail
     world.plan.run_after("lock", lambda: strike("get", DENIED, **reads("job.json")))
     world.run(directory)
@@ -60,7 +53,7 @@ def test_i2_while_the_pipelines_own_objects_can_not_be_read_either_the_job_comes
     name: str,
 ) -> None:
     world, directory = World(), job_directory()
-    asked(world, directory)
+    world.ask(directory, "t0", "t1")
     world.plan.fail("get", DENIED, **reads(name), nth=1)
     world.plan.fail("get", DENIED, where=lambda call: "/pages/" in call.key)
     with pytest.raises(AccessError):
@@ -73,7 +66,7 @@ def test_i2_while_the_pipelines_own_objects_can_not_be_read_either_the_job_comes
 def test_i2_i12_an_upload_that_may_not_be_completed_is_lost_and_its_job_rolled_back() -> None:
     """An upload that was begun under a key which the pipeline may not use."""
     world, directory = World(), job_directory()
-    asked(world, directory, conflict=Conflict.REPLACE)
+    world.ask(directory, "t0", "t1", conflict=Conflict.REPLACE)
     world.store.put("lake", "sales/old.csv", b"old")
     world.plan.fail("complete_upload", DENIED, **reads(f"part-t1-{JOB}.parquet"))
     world.run(directory)
@@ -87,7 +80,7 @@ def test_i2_i12_what_lies_at_a_files_key_is_judged_by_listing_where_it_can_not_b
     lost: bool,
 ) -> None:
     world, directory = World(), job_directory()
-    asked(world, directory)
+    world.ask(directory, "t0", "t1")
     if lost:
         world.lose_after_decision(f"sales/part-t1-{JOB}", slice(1))
     world.plan.lose_response("complete_upload", **reads(f"part-t0-{JOB}.parquet"))
@@ -100,7 +93,7 @@ def test_i2_i12_what_lies_at_a_files_key_is_judged_by_listing_where_it_can_not_b
 def test_i12_a_job_beside_an_unreadable_one_goes_on() -> None:
     world, directory, other = World(), job_directory(), job_directory(OTHER_JOB)
     for one in (directory, other):
-        asked(world, one, conflict=Conflict.REPLACE)
+        world.ask(one, "t0", "t1", conflict=Conflict.REPLACE)
     world.plan.fail("get", DENIED, **reads(f"{JOB}/tasks/t0/a0.pendingset"))
     world.run(directory)
     world.run(other, "execution-2")

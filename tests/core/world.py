@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from s3commit.core.commit.ingest_pendingsets import note_manifest
 from s3commit.core.formats.documents import decode_result, encode_job, encode_request
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory, is_data
@@ -20,6 +22,7 @@ from s3commit.core.model.job import (
     Failure,
     JobResult,
     JobSpec,
+    Outcome,
     PendingFile,
     PendingSet,
 )
@@ -27,7 +30,7 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from tests.fakes.execution import run_execution
 from tests.fakes.executions import MemoryExecutions
-from tests.fakes.faults import FaultPlan
+from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
 BUCKET = "lake"
@@ -171,6 +174,11 @@ class World:
     def run(self, directory: JobDirectory, execution: str = "execution-1") -> list[str]:
         return run_execution(self.ports, directory, execution=execution)
 
+    def dies(self, directory: JobDirectory, execution: str = "execution-1") -> None:
+        """`run`, up to the crash that the plan has for it."""
+        with pytest.raises(Crash):
+            self.run(directory, execution)
+
     def heal(self) -> None:
         """What the executions do that wait for an empty ledger, without faults."""
         while pause := heal(self.unplanned, BUCKET):
@@ -182,6 +190,11 @@ class World:
         self.run(directory)
 
     # What goes wrong.
+
+    def delete_documents(self, directory: JobDirectory) -> None:
+        """A client, which knows the job to be undone, or the sweep deletes them."""
+        for key in self.all_keys(directory.prefix):
+            self.store.delete(BUCKET, key)
 
     def lose_uploads(self, prefix: str, which: slice = slice(None)) -> None:
         """Somebody aborts the open uploads below a prefix: ``which`` of them, in their order."""
@@ -220,6 +233,11 @@ class World:
         error = self.result(directory).error
         assert error is not None
         return error
+
+    def ended(self, directory: JobDirectory) -> tuple[Outcome, str]:
+        """How the job has ended, and the code of why it was not committed."""
+        result = self.result(directory)
+        return result.outcome, result.error.code if result.error else ""
 
     def json(self, key: str) -> Any:
         return json.loads(self.store.get(BUCKET, key, max_bytes=10**6).body)

@@ -80,8 +80,7 @@ def refused(world: World) -> None:
 
 def rolling_back(world: World) -> None:
     """A job that loses an upload after its decision."""
-    directory = job_directory()
-    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
+    world.ask(job_directory(), "t0", "t1", "t2")
     lose_upload(world)
 
 
@@ -103,8 +102,7 @@ def fill(world: World) -> None:
 def replacing_directory(world: World) -> None:
     """A job in whose place nothing of before remains."""
     fill(world)
-    directory = job_directory()
-    world.ask(directory, "t0", "t1", conflict=Conflict.REPLACE)
+    world.ask(job_directory(), "t0", "t1", conflict=Conflict.REPLACE)
 
 
 def replacing_partitions(world: World) -> None:
@@ -125,14 +123,12 @@ def replacing_rolled_back(world: World) -> None:
 def failing_on_files(world: World) -> None:
     """A job that wants nobody's files in its way, and finds some."""
     fill(world)
-    directory = job_directory()
-    world.ask(directory, conflict=Conflict.FAIL)
+    world.ask(job_directory(), conflict=Conflict.FAIL)
 
 
 def keyed(world: World) -> None:
     """A job with an idempotency key."""
-    directory = job_directory()
-    world.ask(directory, idempotency_key=KEY)
+    world.ask(job_directory(), idempotency_key=KEY)
 
 
 def keyed_again(world: World) -> None:
@@ -178,11 +174,7 @@ POLICIES = [
 def check_ended(world: World, scenario: Scenario) -> None:
     """What holds of an ended job, by I2, I4, I5, I6, I9, I10 and I11."""
     directory = job_directory()
-    result = world.result(directory)
-    assert (result.outcome, result.error.code if result.error else "") == (
-        scenario.outcome,
-        scenario.code,
-    )
+    assert world.ended(directory) == (scenario.outcome, scenario.code)
     assert world.visible() == scenario.visible
     marker = world.store.head(BUCKET, directory.success)
     if scenario.outcome is Outcome.COMMITTED:

@@ -50,7 +50,7 @@ def two_partitions(world: World) -> None:
 def append_and_replace(world: World) -> None:
     """A job that appends, and one that replaces the directory."""
     fill(world)
-    world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(2)])
+    world.ask(DIRECTORY, "t0", "t1")
     world.ask(OTHER, "t", conflict=Conflict.REPLACE)
 
 
@@ -251,12 +251,8 @@ def test_i8_a_long_walk_is_continued_by_the_next_call(monkeypatch: pytest.Monkey
     while heal(world.ports, BUCKET):
         listed.append(world.ledger.healing(BUCKET, now="").until)
         assert len(listed) < 100
-    assert listed == world_keys(world)
+    assert listed == world.all_keys("_s3commit/")
     assert world.ledger.holders == {DIRECTORY.ref}
-
-
-def world_keys(world: World) -> list[str]:
-    return [one.key for one in world.store.list(BUCKET, "_s3commit/")]
 
 
 @pytest.mark.parametrize("ends", [False, True])

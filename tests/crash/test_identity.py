@@ -10,7 +10,6 @@ import pytest
 from s3commit.core.commit.complete_unit import complete_file
 from s3commit.core.model.errors import CONFLICT, PreconditionError, TransientError
 from s3commit.core.model.job import Outcome
-from s3commit.core.model.limits import MAX_UNITS
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import OpenUpload
 from tests.core.world import BUCKET, JOB, World, job_directory
@@ -70,9 +69,3 @@ def test_i2_two_workers_that_complete_one_upload_at_once_do_not_undo_the_job() -
     with pytest.raises(TransientError):
         complete_file(world.ports, file)
     assert complete_file(world.ports, file)
-
-
-def test_the_results_of_a_job_in_many_units_fit_into_what_a_state_may_carry() -> None:
-    """4,000 units at most, 256 KiB for all that they say (Step Functions' quota of a payload)."""
-    line = len('{"unit":4000,"files":1000,"lost":1000},')
-    assert MAX_UNITS * line < 256 * 1024 - 8 * 1024

@@ -114,8 +114,7 @@ def test_i8_a_job_whose_marker_was_seen_is_never_undone_even_if_ledger_and_files
     world, directory = World(), job_directory()
     world.plan.crash_after("put", where=lambda call: call.key == directory.success)
     world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(2)])
-    with pytest.raises(Crash):
-        world.run(directory)
+    world.dies(directory)
     assert world.store.head(BUCKET, directory.success) is not None
     key = f"sales/part-t0-{directory.job_id}.parquet"
     world.store.delete(BUCKET, key)

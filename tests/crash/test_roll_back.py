@@ -143,8 +143,7 @@ def test_i2_a_zombie_that_completes_an_upload_at_any_call_of_a_roll_back_is_foun
 
     def check(point: int) -> bool:
         world, directory = World(), job_directory()
-        counted = [world.attempt(directory, f"t{number}") for number in range(3)]
-        world.request(directory, *counted)
+        world.ask(directory, "t0", "t1", "t2")
         (upload,) = world.store.list_uploads(BUCKET, KEYS[1])
         parts = [world.store.upload_part(BUCKET, upload.key, upload.upload_id, 1, b"t1 a0")]
         world.plan.fail(

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.states import JobState
 from tests.core.world import JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.execution import run_execution
-from tests.fakes.faults import Call, Crash
+from tests.fakes.faults import Call
 
 FIRST, SECOND, THIRD = map(job_directory, (JOB, OTHER_JOB, NEIGHBOUR))
 
@@ -19,14 +16,8 @@ FIRST, SECOND, THIRD = map(job_directory, (JOB, OTHER_JOB, NEIGHBOUR))
 def three(**spec: Any) -> World:
     world = World()
     for directory in (FIRST, SECOND, THIRD):
-        world.open(directory, **spec)
-        world.request(directory, *(world.attempt(directory, task) for task in ("t1", "t2")))
+        world.ask(directory, "t1", "t2", **spec)
     return world
-
-
-def dies(world: World, directory: JobDirectory, execution: str) -> None:
-    with pytest.raises(Crash):
-        world.run(directory, execution)
 
 
 def dies_at_its_end(world: World, target: JobState) -> None:
@@ -36,14 +27,14 @@ def dies_at_its_end(world: World, target: JobState) -> None:
         return call.arguments.get("target") is target
 
     world.plan.crash_after("advance", where=ends)
-    dies(world, FIRST, "first")
+    world.dies(FIRST, "first")
 
 
 def test_i6_a_committed_job_that_comes_back_gives_up_no_lock_of_the_next_one() -> None:
     world = three(conflict=Conflict.REPLACE)
     dies_at_its_end(world, JobState.COMMITTED)
     world.plan.crash_before("complete_upload", nth=2, where=lambda call: OTHER_JOB in call.key)
-    dies(world, SECOND, "second")
+    world.dies(SECOND, "second")
     world.ledger.lose()
     world.heal()
     world.run(FIRST, "first again")
@@ -64,7 +55,7 @@ def test_i11_a_rolled_back_job_that_comes_back_gives_up_no_key_of_the_next_one()
     world.lose_after_decision(f"sales/part-t1-{JOB}")
     dies_at_its_end(world, JobState.ROLLED_BACK)
     world.plan.crash_before("complete_upload", where=lambda call: OTHER_JOB in call.key)
-    dies(world, SECOND, "second")
+    world.dies(SECOND, "second")
     world.ledger.lose()
     world.heal()
     world.run(FIRST, "first again")
@@ -83,14 +74,12 @@ def test_i6_a_rollback_that_has_given_back_its_locks_takes_none_when_it_comes_ba
     world = three(conflict=Conflict.REPLACE)
     world.lose_after_decision(f"sales/part-t1-{JOB}")
     world.plan.crash_after("release")
-    dies(world, FIRST, "first")
+    world.dies(FIRST, "first")
     world.plan.crash_before("complete_upload", nth=2, where=lambda call: OTHER_JOB in call.key)
-    dies(world, SECOND, "second")
+    world.dies(SECOND, "second")
     world.ledger.lose()
     world.heal()
     world.run(FIRST, "first again")
-    result = world.result(FIRST)
-    assert result.outcome is Outcome.ROLLED_BACK
-    assert result.error is not None, "its client is told why, as before the loss"
-    assert result.error.code == "UPLOADS_LOST"
+    told = "its client is told why, as before the loss"
+    assert world.ended(FIRST) == (Outcome.ROLLED_BACK, "UPLOADS_LOST"), told
     assert world.ledger.holders == {SECOND.ref}

@@ -10,20 +10,13 @@ from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.states import JobState
 from tests.core.world import JOB, OTHER_JOB, World, job_directory
 from tests.fakes.execution import SUPERSEDED, run_execution
-from tests.fakes.faults import Crash, FaultPlan
+from tests.fakes.faults import FaultPlan
 
 
-def asked(world: World, job_id: str, conflict: Conflict) -> JobDirectory:
+def asked(world: World, job_id: str) -> JobDirectory:
     directory = job_directory(job_id)
-    world.open(directory, conflict=conflict)
-    files = {f"part-{job_id}.csv": job_id.encode()}
-    world.request(directory, world.attempt(directory, "t", files=files))
+    world.ask(directory, "t", conflict=Conflict.REPLACE)
     return directory
-
-
-def outcome(world: World, directory: JobDirectory) -> tuple[Outcome, str]:
-    error = world.result(directory).error
-    return world.result(directory).outcome, error.code if error else ""
 
 
 @pytest.mark.parametrize("verb", ["lock", "decide"])
@@ -31,10 +24,9 @@ def test_i6_a_holder_that_died_before_its_decision_blocks_for_a_limited_time(ver
     """After 40 minutes it is made unable to be decided, and only then is its lock taken."""
     crash = FaultPlan().crash_after if verb == "lock" else FaultPlan().crash_before
     world = World(plan=crash(verb))
-    dead = asked(world, JOB, Conflict.REPLACE)
-    with pytest.raises(Crash):
-        world.run(dead)
-    other = asked(world, OTHER_JOB, Conflict.REPLACE)
+    dead = asked(world, JOB)
+    world.dies(dead)
+    other = asked(world, OTHER_JOB)
     waited = []
 
     def pause() -> None:
@@ -42,30 +34,30 @@ def test_i6_a_holder_that_died_before_its_decision_blocks_for_a_limited_time(ver
         world.clock.advance(HOLDER_SECONDS / 8)
 
     run_execution(world.ports, other, pause=pause)
-    assert outcome(world, other) == (Outcome.COMMITTED, "")
+    assert world.ended(other) == (Outcome.COMMITTED, "")
     assert waited == [JobState.SEALED] * 8
     assert world.record(dead).state is JobState.ABORTING
     world.run(dead, "execution-2")
-    assert outcome(world, dead) == (Outcome.ABORTED, "STALLED")
-    assert set(world.visible()) == {f"sales/part-{OTHER_JOB}.csv"}
+    assert world.ended(dead) == (Outcome.ABORTED, "STALLED")
+    assert set(world.visible()) == {f"sales/part-t-{OTHER_JOB}.parquet"}
 
 
 @pytest.mark.parametrize("when", ["CheckConditions", "DecideCommit"])
 def test_i6_a_holder_that_slept_too_long_is_refused_by_its_generation(when: str) -> None:
     world = World()
-    sleeper, other = asked(world, JOB, Conflict.REPLACE), asked(world, OTHER_JOB, Conflict.REPLACE)
+    sleeper, other = asked(world, JOB), asked(world, OTHER_JOB)
 
     def sleeps() -> None:
         world.clock.advance(HOLDER_SECONDS + 1)
         world.run(other)
-        assert outcome(world, other) == (Outcome.COMMITTED, "")
+        assert world.ended(other) == (Outcome.COMMITTED, "")
 
     if when == "DecideCommit":
         world.plan.run_before("decide", sleeps)
     else:
         world.plan.run_before("list", sleeps, where=lambda call: call.key == "sales/")
     assert world.run(sleeper)[-1] == SUPERSEDED
-    assert set(world.visible()) == {f"sales/part-{OTHER_JOB}.csv"}
+    assert set(world.visible()) == {f"sales/part-t-{OTHER_JOB}.parquet"}
     world.run(sleeper, "execution-2")
-    assert outcome(world, sleeper) == (Outcome.ABORTED, "STALLED")
-    assert set(world.visible()) == {f"sales/part-{OTHER_JOB}.csv"}
+    assert world.ended(sleeper) == (Outcome.ABORTED, "STALLED")
+    assert set(world.visible()) == {f"sales/part-t-{OTHER_JOB}.parquet"}

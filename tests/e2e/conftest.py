@@ -17,6 +17,8 @@ from typing import Any
 import boto3.session
 import pytest
 
+from tests.servers import read_line
+
 ROOT = Path(__file__).parents[2]
 STOP_SECONDS = 30
 WAIT_SECONDS = 60
@@ -54,11 +56,11 @@ class Deployed:
         return session.client(service, endpoint_url=self.endpoint)
 
 
-def until(look: Callable[[], Any]) -> Any:
+def until(look: Callable[[], Any], what: str = "", seconds: float = WAIT_SECONDS) -> Any:
     """What ``look`` finds, as soon as it finds something."""
-    end = time.monotonic() + WAIT_SECONDS
+    end = time.monotonic() + seconds
     while not (found := look()):
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, f"waited in vain: {what}"
         time.sleep(0.1)
     return found
 
@@ -69,10 +71,7 @@ def runtime() -> Iterator[Deployed]:
     command = [sys.executable, "-m", "s3commit", "local", "up", "--project", str(ROOT)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            assert line, f"s3commit local up ended with {process.wait(STOP_SECONDS)}"
-            yield Deployed(**json.loads(line))
+            yield Deployed(**json.loads(read_line(process)))
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(STOP_SECONDS) == 0

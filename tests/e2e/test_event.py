@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import jsonschema
@@ -17,6 +16,7 @@ import s3commit
 from examples.recipes import register_partitions, tell_a_channel, wait_for_table
 from tests.e2e.conftest import WAIT_SECONDS, Deployed, until
 from tests.e2e.test_pipeline import write
+from tests.servers import answering
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "events.schema.json").read_text())
 
@@ -96,19 +96,10 @@ def test_a_channel_is_told_why_a_job_was_not_committed(
 ) -> None:
     said: list[str] = []
 
-    class Channel(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            length = int(self.headers["Content-Length"])
-            said.append(json.loads(self.rfile.read(length))["text"])
-            self.send_response(200)
-            self.end_headers()
+    def hear(_: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes]:
+        said.append(json.loads(body)["text"])
+        return 200, b""
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Channel)
-    Thread(target=server.handle_request).start()
-    monkeypatch.setenv("WEBHOOK", f"http://127.0.0.1:{server.server_port}/")
     destination = f"s3://{environment.bucket}/events/refused/"
     with (
         pytest.raises(s3commit.JobFailedError),
@@ -118,11 +109,12 @@ def test_a_channel_is_told_why_a_job_was_not_committed(
 
     event = announced(environment, queue)
     again = {"detail": {**event["detail"], "code": "ALREADY_COMMITTED"}}
-    tell_a_channel.handler(again, None)
-    assert said == [], "its rows are there"
-    tell_a_channel.handler(event, None)
+    with answering(hear) as url:
+        monkeypatch.setenv("WEBHOOK", f"{url}/")
+        tell_a_channel.handler(again, None)
+        assert said == [], "its rows are there"
+        tell_a_channel.handler(event, None)
 
-    server.server_close()
     assert len(said) == 1
     assert said[0].startswith(
         f"ABORTED CONDITION_FAILED: {destination} has none of the job's files."

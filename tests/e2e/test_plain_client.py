@@ -111,7 +111,9 @@ class PlainClient:
 
 @pytest.fixture
 def client(deployed: Deployed, request: pytest.FixtureRequest) -> PlainClient:
-    return PlainClient(deployed, f"plain/{request.node.name}".replace("[", "-").replace("]", ""))
+    client = PlainClient(deployed, f"plain/{request.node.name}".replace("[", "-").replace("]", ""))
+    client.setup()
+    return client
 
 
 def await_tidied(client: PlainClient) -> None:
@@ -125,7 +127,6 @@ def await_tidied(client: PlainClient) -> None:
 
 
 def test_i1_i2_a_plain_client_commits_a_job(client: PlainClient) -> None:
-    client.setup()
     attempts = [
         client.task("0", {"a=1/part-0": b"1,2\n", "a=2/part-0": b""}),
         client.task("1", {"a=1/part-1": b"3,4\n"}),
@@ -145,7 +146,6 @@ def test_i1_i2_a_plain_client_commits_a_job(client: PlainClient) -> None:
 
 
 def test_i3_i4_losers_and_the_killed_leave_nothing(client: PlainClient) -> None:
-    client.setup()
     client.task("0", {"part-0": b"loser"}, attempt="0")
     client.upload("1", "0", "part-1", b"killed before its manifest")
     winner = client.task("0", {"part-0": b"winner"}, attempt="1")
@@ -160,7 +160,6 @@ def test_i3_i4_losers_and_the_killed_leave_nothing(client: PlainClient) -> None:
 
 
 def test_i4_a_plain_client_aborts_a_job(client: PlainClient) -> None:
-    client.setup()
     client.task("0", {"part-0": b"never"})
     client.request(action="abort", reason="changed my mind")
     result = client.result()
@@ -178,7 +177,6 @@ def test_i4_a_plain_client_aborts_a_job(client: PlainClient) -> None:
 def test_i2_i7_a_broken_job_ends_refused_with_nothing_visible(
     client: PlainClient, spoil: str, code: str
 ) -> None:
-    client.setup()
     attempt = client.task("0", {"part-0": b"data"}, longer=spoil == "length")
     if spoil == "digest":
         attempt["sha256"] = "0" * 64

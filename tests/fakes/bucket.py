@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from s3commit.core.model.errors import AccessError, JobRefusedError
 from s3commit.core.ports.objects import ListedObject, ObjectFacts
@@ -92,11 +92,6 @@ class Bucket:
         """The version that a caller may see, or None. Raises `AccessError`."""
         self.permit(key, GET)
         return self.current(key)
-
-    def archive(self, key: str) -> None:
-        """Put the current version into the archive: it is seen, and not read."""
-        versions = self.objects[key]
-        versions[-1] = replace(versions[-1], archived=True)
 
     def is_open(self, key: str, upload_id: str) -> bool:
         """The upload is open, and is one of the key."""

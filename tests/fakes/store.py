@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from s3commit.core.model.errors import (
     ARCHIVED,
@@ -60,7 +61,7 @@ class MemoryObjectStore:
         """See `ObjectReader.get`."""
         check_key(key)
         with self._lock:
-            version = self._bucket(bucket).seen(key)
+            version = self.bucket(bucket).seen(key)
             if version is None or version.body is None:
                 raise NotFoundError(f"there is no object s3://{bucket}/{key}")
             if version.archived:
@@ -78,7 +79,7 @@ class MemoryObjectStore:
     def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
         """See `ObjectReader.first_bytes`."""
         with self._lock:
-            version = self._bucket(bucket).current(key)
+            version = self.bucket(bucket).current(key)
             if version is None or version.body is None:
                 raise NotFoundError(f"there is no object s3://{bucket}/{key}")
             if not version.body:
@@ -96,13 +97,13 @@ class MemoryObjectStore:
     def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
         """See `ObjectReader.list`."""
         with self._lock:
-            found = self._bucket(bucket).listing(prefix)
+            found = self.bucket(bucket).listing(prefix)
         return (one for one in found if one.key > after)
 
     def list_versions(self, bucket: str, key: str) -> Iterator[ListedVersion]:
         """See `ObjectReader.list_versions`."""
         with self._lock:
-            versions = self._bucket(bucket).objects.get(key, [])[::-1]
+            versions = self.bucket(bucket).objects.get(key, [])[::-1]
         for one in versions:
             if one.body is not None:
                 yield ListedVersion(one.version_id or "null", one.etag, len(one.body))
@@ -112,19 +113,19 @@ class MemoryObjectStore:
         with self._lock:
             found = [
                 OpenUpload(upload.key, upload_id, upload.initiated)
-                for upload_id, upload in self._bucket(bucket).uploads.items()
+                for upload_id, upload in self.bucket(bucket).uploads.items()
                 if upload.key.startswith(prefix) and upload.key > after
             ]
         return iter(sorted(found, key=lambda upload: (upload.key.encode(), upload.initiated)))
 
     def is_versioned(self, bucket: str) -> bool:
         """See `ObjectReader.is_versioned`."""
-        return self._bucket(bucket).versioned
+        return self.bucket(bucket).versioned
 
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
         """See `ObjectReader.upload_is_open`."""
         with self._lock:
-            return self._bucket(bucket).is_open(key, upload_id)
+            return self.bucket(bucket).is_open(key, upload_id)
 
     def put(
         self,
@@ -138,7 +139,7 @@ class MemoryObjectStore:
     ) -> str:
         """See `ObjectWriter.put`."""
         with self._lock:
-            holder = self._bucket(bucket)
+            holder = self.bucket(bucket)
             check_key(key)
             self._check_condition(holder, bucket, key, if_absent, if_match)
             version = Version(
@@ -156,7 +157,7 @@ class MemoryObjectStore:
     def delete(self, bucket: str, key: str, *, if_match: str | None = None) -> None:
         """See `ObjectWriter.delete`."""
         with self._lock:
-            holder = self._bucket(bucket)
+            holder = self.bucket(bucket)
             check_key(key)
             holder.permit(key, DELETE)
             if if_match is not None:
@@ -184,7 +185,7 @@ class MemoryObjectStore:
     ) -> str:
         """See `UploadStarter.create_upload`."""
         with self._lock:
-            holder = self._bucket(bucket)
+            holder = self.bucket(bucket)
             check_key(key)
             upload_id = f"upload-{next(self._serial):06d}"
             lowered = {name.lower(): value for name, value in metadata.items()}
@@ -205,8 +206,8 @@ class MemoryObjectStore:
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
         """See `UploadStarter.abort_upload`."""
         with self._lock:
-            if self._bucket(bucket).is_open(key, upload_id):
-                del self._bucket(bucket).uploads[upload_id]
+            if self.bucket(bucket).is_open(key, upload_id):
+                del self.bucket(bucket).uploads[upload_id]
 
     def complete_upload(
         self,
@@ -220,7 +221,7 @@ class MemoryObjectStore:
     ) -> ObjectFacts:
         """See `ObjectStore.complete_upload`."""
         with self._lock:
-            holder = self._bucket(bucket)
+            holder = self.bucket(bucket)
             before = holder.completed.get(upload_id)
             if self._repeats_complete and before is not None and before.key == key:
                 return before
@@ -243,16 +244,13 @@ class MemoryObjectStore:
             return facts
 
     def bucket(self, bucket: str) -> Bucket:
-        """What is in a bucket, for other fakes. Raises `NotFoundError`."""
-        return self._bucket(bucket)
-
-    def _bucket(self, bucket: str) -> Bucket:
+        """What is in a bucket. Raises `NotFoundError`."""
         if bucket not in self._buckets:
             raise NotFoundError(f"there is no bucket {bucket}", code="NO_BUCKET")
         return self._buckets[bucket]
 
     def _upload(self, bucket: str, key: str, upload_id: str) -> Upload:
-        holder = self._bucket(bucket)
+        holder = self.bucket(bucket)
         if not holder.is_open(key, upload_id):
             raise UploadGoneError(f"there is no open upload {upload_id} of s3://{bucket}/{key}")
         return holder.uploads[upload_id]
@@ -260,15 +258,16 @@ class MemoryObjectStore:
     def archive(self, bucket: str, key: str) -> None:
         """Put the object into the archive: it is seen, and not read (GLACIER, DEEP_ARCHIVE)."""
         with self._lock:
-            self._bucket(bucket).archive(key)
+            versions = self.bucket(bucket).objects[key]
+            versions[-1] = replace(versions[-1], archived=True)
 
     def deny(self, bucket: str, prefix: str, *actions: str) -> None:
         """Deny the actions (``s3:GetObject``) below the prefix, as a bucket's policy does."""
-        self._bucket(bucket).denied.extend((prefix, action) for action in actions)
+        self.bucket(bucket).denied.extend((prefix, action) for action in actions)
 
     def allow(self, bucket: str) -> None:
         """Take back all that was denied."""
-        self._bucket(bucket).denied.clear()
+        self.bucket(bucket).denied.clear()
 
     def _etag(self, of_bytes: str) -> str:
         """The etag that S3 gives, by that of the plain bytes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from functools import cache
@@ -47,7 +48,8 @@ def started(name: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_a_function_imports_no_step_but_its_own(name: str) -> None:
     steps = {module.removeprefix(STEP) for module in started(name)["modules"] if STEP in module}
-    own = {snake(step) for step, function in STEPS.items() if function == name}
+    called = [step for step, function in STEPS.items() if function == name]
+    own = {"_".join(re.findall("[A-Z][a-z]+", step)).lower() for step in called}
     if name in WITHOUT_A_STATE:
         own.add(WITHOUT_A_STATE[name])
     assert steps == own
@@ -83,7 +85,3 @@ def test_a_function_has_its_clients_before_its_first_call(name: str) -> None:
     if name != "dispatch":
         expected += ["dynamodb", "s3"]
     assert started(name)["clients"] == sorted(expected)
-
-
-def snake(step: str) -> str:
-    return "".join(f"_{one.lower()}" if one.isupper() else one for one in step).lstrip("_")

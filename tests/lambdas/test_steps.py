@@ -15,6 +15,7 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
+from tests.core.test_job import COMMIT_PATH
 from tests.core.world import World, job_directory
 from tests.lambdas.conftest import Call, Refusals
 
@@ -33,13 +34,7 @@ def step(
 
 def decided(world: World, call: Call) -> dict[str, Any]:
     ticket: dict[str, Any] = execution_input(DIRECTORY)
-    for name in (
-        "SealJob",
-        "VerifyManifests",
-        "AcquireDestination",
-        "CheckConditions",
-        "DecideCommit",
-    ):
+    for name in COMMIT_PATH[: COMMIT_PATH.index("CompleteUploads")]:
         ticket = step(call, "decide", name, ticket)
     return ticket
 

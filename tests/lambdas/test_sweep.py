@@ -15,41 +15,21 @@ from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.core.world import OTHER_JOB, World, job_directory
 from tests.fakes.executions import MemoryExecutions
 from tests.lambdas.conftest import Context
+from tests.writer.notifications import FakeS3, notifying
 
 LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
 
 
-class Notified:
-    """Of S3's client: which suffixes a queue hears of."""
-
-    def __init__(self) -> None:
-        self.suffixes = list(SUFFIXES)
-        self.also: dict[str, Any] = {}
-
-    def get_bucket_notification_configuration(self, Bucket: str) -> dict[str, Any]:  # noqa: N803
-        assert Bucket == "lake"
-        return {
-            "QueueConfigurations": [
-                {
-                    "QueueArn": "arn",
-                    "Filter": {"Key": {"FilterRules": [{"Name": "Suffix", "Value": suffix}]}},
-                }
-                for suffix in self.suffixes
-            ],
-            **self.also,
-        }
-
-
 @pytest.fixture
-def notified() -> Notified:
-    return Notified()
+def notified() -> FakeS3:
+    return FakeS3(notifying(*SUFFIXES, name="Suffix"))
 
 
 @pytest.fixture
 def sweep(
     world: World,
     module: Callable[[str], ModuleType],
-    notified: Notified,
+    notified: FakeS3,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., dict[str, Any]]:
     """Call the function as the schedule does."""
@@ -98,25 +78,26 @@ def test_a_sweep_that_can_not_read_the_index_fails_after_it_has_done_the_rest(
 
 @pytest.mark.parametrize("lacking", SUFFIXES)
 def test_a_sweep_fails_after_its_work_if_the_bucket_announces_nothing_to_us(
-    world: World, sweep: Callable[..., dict[str, Any]], notified: Notified, lacking: str
+    world: World, sweep: Callable[..., dict[str, Any]], notified: FakeS3, lacking: str
 ) -> None:
     abandoned = job_directory()
     world.announce(abandoned, world.attempt(abandoned, "t0"))
     world.clock.advance(2 * DAY)
-    notified.suffixes.remove(lacking)
+    notified.answer = notifying(*(one for one in SUFFIXES if one != lacking))
     with pytest.raises(NeedsOperatorError, match=rf"\[NOT_NOTIFIED\].* end in {lacking}:"):
         sweep()
     assert world.store.head("lake", abandoned.request) is not None
 
 
 def test_a_bucket_that_sends_its_events_to_eventbridge_has_no_need_of_notifications(
-    sweep: Callable[..., dict[str, Any]], notified: Notified
+    sweep: Callable[..., dict[str, Any]], notified: FakeS3
 ) -> None:
-    notified.suffixes.clear()
+    notified.answer = {}
     with pytest.raises(NeedsOperatorError):
         sweep()
-    notified.also = {EVENT_BRIDGE: {}}
+    notified.answer = {EVENT_BRIDGE: {}}
     assert sweep()["broken"] is False
+    assert set(notified.asked) == {"lake"}
 
 
 def test_jobs_that_are_resumed_are_counted_apart_from_those_that_are_tidied_up(

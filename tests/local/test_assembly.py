@@ -16,10 +16,6 @@ def test_what_is_no_assembly_is_said_in_one_line(tmp_path: Path) -> None:
         load_assembly(tmp_path)
 
 
-def test_stacks_come_after_those_that_they_depend_on(assembly: Path) -> None:
-    assert [stack.name for stack in load_assembly(assembly)] == ["Storage", "Pipeline"]
-
-
 def test_an_artifact_that_is_not_known_is_refused(tmp_path: Path) -> None:
     manifest = {"artifacts": {"Nested": {"type": "cdk:cloud-assembly"}}}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))

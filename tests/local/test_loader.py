@@ -48,10 +48,6 @@ Change = Callable[[dict[str, Any]], object]
             r"Pipeline/Hourly \(AWS::Events::Rule\): the schedule 'cron\(.*' is no rate",
         ),
         (
-            lambda r: r["Hourly"]["Properties"].pop("ScheduleExpression"),
-            r"Pipeline/Hourly \(AWS::Events::Rule\): the schedule '' is no rate",
-        ),
-        (
             lambda r: r["Probe"]["Properties"]["Code"].update(S3Key="gone.zip"),
             r"Pipeline/Probe \(AWS::Lambda::Function\): the asset asset.gone is no folder",
         ),

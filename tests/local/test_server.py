@@ -9,17 +9,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import boto3
 import pytest
 
 from s3commit.local import LocalRuntimeError
 from s3commit.local.endpoint import Endpoint
 from s3commit.local.running import read_running
 from s3commit.local.server import LocalRuntime
+from tests.e2e.conftest import Deployed
 from tests.local.conftest import Local
 from tests.local.programs import environment
+from tests.servers import read_line
 
 PROGRAM = """
 import sys
@@ -42,25 +42,13 @@ def program(assembly: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def ready(process: subprocess.Popen[str]) -> dict[str, str]:
-    assert process.stdout
-    line: dict[str, str] = json.loads(process.stdout.readline())
-    return line
+def ready(process: subprocess.Popen[str]) -> Deployed:
+    return Deployed(**json.loads(read_line(process)))
 
 
-def client(line: dict[str, str], service: str) -> Any:
-    return boto3.client(
-        service,  # type: ignore[call-overload]
-        endpoint_url=line["endpoint"],
-        region_name=line["region"],
-        aws_access_key_id=line["accessKey"],
-        aws_secret_access_key=line["secretKey"],
-    )
-
-
-def invoke(line: dict[str, str]) -> int:
+def invoke(deployed: Deployed) -> int:
     """Call a function and return its worker's process id."""
-    functions = client(line, "lambda")
+    functions = deployed.client("lambda")
     names = [one["FunctionName"] for one in functions.list_functions()["Functions"]]
     (name,) = [name for name in names if name.endswith("Probe")]
     answer = functions.invoke(FunctionName=name, Payload='{"do":"describe"}')
@@ -97,11 +85,11 @@ def test_its_workers_end_when_it_is_killed(program: subprocess.Popen[str]) -> No
 
 
 def test_it_is_found_while_it_runs(program: subprocess.Popen[str], tmp_path: Path) -> None:
-    line = ready(program)
+    deployed = ready(program)
     found = read_running(tmp_path)
-    assert found["AWS_ENDPOINT_URL"] == line["endpoint"]
-    assert (found["S3COMMIT_TABLE"], found["BUCKET"]) == (line["table"], "my-bucket")
-    assert found["S3COMMIT_STATE_MACHINE"] == line["stateMachine"]
+    assert found["AWS_ENDPOINT_URL"] == deployed.endpoint
+    assert (found["S3COMMIT_TABLE"], found["BUCKET"]) == (deployed.table, "my-bucket")
+    assert found["S3COMMIT_STATE_MACHINE"] == deployed.stateMachine
     program.kill()
     program.wait(30)
     # Its workers have inherited the lock, and end a moment later.
@@ -109,10 +97,11 @@ def test_it_is_found_while_it_runs(program: subprocess.Popen[str], tmp_path: Pat
 
 
 def test_a_call_that_runs_does_not_hold_up_the_end(program: subprocess.Popen[str]) -> None:
-    line = ready(program)
-    worker = invoke(line)
+    deployed = ready(program)
+    worker = invoke(deployed)
     event = '{"do":"sleep","seconds":50}'
-    client(line, "stepfunctions").start_execution(stateMachineArn=line["stateMachine"], input=event)
+    machines = deployed.client("stepfunctions")
+    machines.start_execution(stateMachineArn=deployed.stateMachine, input=event)
     program.send_signal(signal.SIGINT)
     _, err = program.communicate(timeout=30)
     assert program.returncode == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,13 +12,21 @@ import pytest
 from tests.native import s3a
 from tests.native.s3a import jars
 from tests.native.sides import CONTROL, FAILURES
-from tests.spark.conftest import SETTINGS, VERSION, environment, place, pytest_configure, tiny
+from tests.spark.conftest import (
+    SETTINGS,
+    VERSION,
+    environment,
+    place,
+    pytest_configure,
+    settings,
+    tiny,
+)
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["FAILURES", "VERSION", "place", "pytest_configure", "tiny"]
+__all__ = ["FAILURES", "VERSION", "place", "pytest_configure", "settings", "tiny"]
 
 HAS_AVRO = any("spark-avro" in jar.name for jar in jars())
 
@@ -27,23 +34,6 @@ HAS_AVRO = any("spark-avro" in jar.name for jar in jars())
 def uri(place: Place) -> str:
     """The place as Spark names it."""
     return place.uri.replace("s3://", "s3a://")
-
-
-@contextmanager
-def settings(spark: SparkSession, **values: str) -> Iterator[None]:
-    """The session's settings, with ``_`` for ``.``, for a while."""
-    names = {name.replace("__", "."): value for name, value in values.items()}
-    before = {name: spark.conf.get(name, None) for name in names}
-    for name, value in names.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +49,6 @@ def spark(tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory) -> Itera
         map={
             **SETTINGS,
             **s3a.settings(tiny.environment["AWS_ENDPOINT_URL"]),
-            "spark.jars": ",".join(map(str, jars())),
             "spark.local.dir": str(tmp_path_factory.mktemp("local")),
             "spark.sql.warehouse.dir": f"s3a://{BUCKET}/warehouse",
             "spark.sql.hive.metastore.jars": "builtin",

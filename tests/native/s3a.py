@@ -36,9 +36,10 @@ def jars() -> list[Path]:
 
 
 def settings(endpoint: str) -> dict[str, str]:
-    """What a program says of S3, as ever."""
+    """What a program says of S3, as ever, and the jars."""
     prefix = "spark.hadoop.fs.s3a."
     return {
+        "spark.jars": ",".join(map(str, jars())),
         prefix + "endpoint": endpoint,
         prefix + "endpoint.region": "us-east-1",
         prefix + "path.style.access": "true",

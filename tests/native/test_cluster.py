@@ -18,7 +18,7 @@ import pytest
 from s3commit.core.model.states import JobState
 from tests.native import s3a
 from tests.native.conftest import uri
-from tests.native.s3a import ROOT, jars
+from tests.native.s3a import ROOT
 from tests.spark.tiny import Place, TinyPipeline
 
 if TYPE_CHECKING:
@@ -82,7 +82,6 @@ def test_i3_i4_speculation_counts_one_attempt_and_leaks_nothing(
     settings = {
         **s3a.settings(tiny.environment["AWS_ENDPOINT_URL"]),
         "spark.master": master,
-        "spark.jars": ",".join(map(str, jars())),
         "spark.driver.host": HOSTS[0],
         "spark.ui.enabled": "false",
         "spark.executor.memory": "512m",

@@ -15,7 +15,7 @@ import pytest
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.states import JobState
-from tests.native.conftest import FAILURES, uri
+from tests.native.conftest import FAILURES, settings, uri
 from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try, task_ids
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
@@ -28,9 +28,8 @@ WHOLE = list(range(1000))
 
 @pytest.fixture(autouse=True)
 def batches_of_100(spark: SparkSession) -> Iterator[None]:
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
-    yield
-    spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    with settings(spark, spark__sql__execution__arrow__maxRecordsPerBatch="100"):
+        yield
 
 
 def ids(spark: SparkSession, place: Place) -> list[int]:

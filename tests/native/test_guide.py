@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,15 +15,12 @@ from tests.spark.tiny import Place
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+__all__ = ["run_page"]
+
 
 @pytest.mark.usefixtures("spark")
-def test_the_page_does_what_it_says(
-    place: Place,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    run_page("native.md", place, capsys, monkeypatch, tmp_path)
+def test_the_page_does_what_it_says(run_page: Callable[[str], None]) -> None:
+    run_page("native.md")
 
 
 def test_spark_reads_past_the_documents_of_jobs(spark: SparkSession, place: Place) -> None:

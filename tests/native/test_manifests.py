@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -63,21 +64,23 @@ def test_documents_as_the_pipeline_and_hadoop_read_them(
     assert hadoops_success(spark, f"{uri(place)}/_SUCCESS") == (job_id, files)
 
 
-def hadoops_success(spark: SparkSession, marker: str) -> tuple[str, list[str]]:
-    """The job and the files that Hadoop's own class finds in the marker, which it validates."""
-    jvm: Any = spark._jvm
-    path = jvm.org.apache.hadoop.fs.Path(marker)
+def loaded(spark: SparkSession, name: str, of: Callable[[Any], Any]) -> Any:
+    """What one of Hadoop's own classes, which validates it, makes of a document."""
+    hadoop = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
+    path = hadoop.Path(name)
     fs = path.getFileSystem(spark._jsc.hadoopConfiguration())
-    found = jvm.org.apache.hadoop.fs.s3a.commit.files.SuccessData.load(fs, path)
+    return of(hadoop.s3a.commit.files).load(fs, path)
+
+
+def hadoops_success(spark: SparkSession, marker: str) -> tuple[str, list[str]]:
+    """The job and the files of the marker."""
+    found = loaded(spark, marker, lambda files: files.SuccessData)
     return found.getJobId(), sorted(found.getFilenames())
 
 
 def hadoops_view(spark: SparkSession, manifest: str) -> list[tuple[str, str, int]]:
-    """The files that Hadoop's own class finds in the manifest, which it validates."""
-    jvm: Any = spark._jvm
-    path = jvm.org.apache.hadoop.fs.Path(manifest)
-    fs = path.getFileSystem(spark._jsc.hadoopConfiguration())
-    found = jvm.org.apache.hadoop.fs.s3a.commit.files.PendingSet.serializer().load(fs, path)
+    """The files of the manifest."""
+    found = loaded(spark, manifest, lambda files: files.PendingSet.serializer())
     found.validate()
     return [
         (one.getDestinationKey(), one.getUploadId(), one.getLength()) for one in found.getCommits()

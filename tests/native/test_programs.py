@@ -17,7 +17,7 @@ import pytest
 
 from tests.native import s3a
 from tests.native.programs import PROGRAMS, Place
-from tests.native.s3a import ROOT, jars
+from tests.native.s3a import ROOT
 from tests.native.sides import CONTROL, Side, rows, side
 from tests.native.test_cluster import environment
 from tests.spark.conftest import SETTINGS
@@ -70,7 +70,6 @@ class Drivers:
         self.settings = {
             **SETTINGS,
             **s3a.settings(tiny.environment["AWS_ENDPOINT_URL"]),
-            "spark.jars": ",".join(map(str, jars())),
             "spark.s3commit.prefixes": f"s3a://{BUCKET}/",
             "spark.local.dir": str(work / "local"),
             "spark.hadoop.javax.jdo.option.ConnectionURL": (

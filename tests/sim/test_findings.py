@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.formats.ticket import Ticket, UnitResult
@@ -25,7 +23,7 @@ from s3commit.core.sweep.sweep import Sweep
 from tests.core.swept import LIMITS
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
 from tests.fakes.executions import MemoryExecutions
-from tests.fakes.faults import Crash, FaultPlan
+from tests.fakes.faults import FaultPlan
 
 
 def test_i9_a_late_waker_leaves_the_marker_of_the_job_that_came_after() -> None:
@@ -52,8 +50,7 @@ def test_i2_a_unit_that_nobody_counted_is_completed_before_the_job_is_published(
     world, directory = World(), job_directory()
     world.request(directory, *(world.attempt(directory, task) for task in ("t0", "t1")))
     world.plan.crash_after("decide")
-    with pytest.raises(Crash):
-        world.run(directory)
+    world.dies(directory)
     record = world.record(directory)
     assert record.planned.units == 2
     ticket = Ticket(JOB, BUCKET, directory.prefix, generation=record.generation).after(record)
@@ -76,8 +73,7 @@ def test_i5_i12_a_nested_job_aborts_nothing_that_only_its_manifest_calls_its_own
     world.store.put(BUCKET, nested.manifest("t0", "a0"), manifest)
     world.request(nested)
     world.run(nested)
-    failure = world.result(nested).error
-    assert failure is not None and failure.code == "JOB_ID_TAKEN"
+    assert world.failure(nested).code == "JOB_ID_TAKEN"
     assert world.store.upload_is_open(BUCKET, key, theirs)
 
 
@@ -85,8 +81,7 @@ def test_a_decided_job_whose_execution_is_dead_is_resumed_by_the_sweep() -> None
     """A mutant's: in the simulation a person's repair finds such a job too."""
     world, directory = World(plan=FaultPlan().crash_after("decide")), job_directory()
     world.request(directory, world.attempt(directory, "t0"))
-    with pytest.raises(Crash):
-        world.run(directory)
+    world.dies(directory)
     world.clock.advance(LIMITS.stuck + 1)
     executions = MemoryExecutions()
     assert run_sweep(Sweep(world.ports, executions)).started == 1

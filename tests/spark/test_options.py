@@ -48,10 +48,6 @@ def test_times_are_seconds_unless_they_say_otherwise(text: str, seconds: float) 
     assert parse(commitTimeout=text).commit_timeout == seconds
 
 
-def test_zero_means_no_limit_as_for_sparks_own_option() -> None:
-    assert parse(maxRecordsPerFile="0").max_records_per_file == 0
-
-
 def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidInputError) as caught:
         parse(partitionedby="dt")

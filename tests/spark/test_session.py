@@ -22,6 +22,7 @@ from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import write
 from s3commit.spark.options import Options, parse_options
 from s3commit.spark.session import obey
+from tests.spark.conftest import settings as set_for_a_while
 from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:
@@ -148,11 +149,8 @@ def test_times_in_another_form_are_refused_where_there_are_times(
 @pytest.fixture
 def settings(session: SparkSession) -> Iterator[SparkSession]:
     said = {CODEC: "gzip", RECORDS: "4", f"{S3A}bucket.{BUCKET}.encryption.algorithm": "SSE-KMS"}
-    for name, value in said.items():
-        session.conf.set(name, value)
-    yield session
-    for name in said:
-        session.conf.unset(name)
+    with set_for_a_while(session, **said):
+        yield session
 
 
 def test_a_session_that_says_nothing_changes_nothing(session: SparkSession) -> None:
@@ -163,11 +161,7 @@ def test_a_session_that_says_nothing_changes_nothing(session: SparkSession) -> N
 
 def test_the_function_obeys(settings: SparkSession, place: Place) -> None:
     result = write(settings.range(0, 8, 1, 1), place.uri)
-    check(place, result.files)
-
-
-def check(place: Place, files: int) -> None:
-    assert files == len(place.data) == 2
+    assert result.files == len(place.data) == 2
     for name in place.data:
         assert name.endswith(".gz.parquet")
         key = place.destination.prefix + name

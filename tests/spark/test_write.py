@@ -20,6 +20,7 @@ from s3commit.core.model.states import JobState
 from s3commit.spark import CommitResult, frame_write, write
 from s3commit.spark.frames import WrongPythonError
 from s3commit.spark.options import parse_options
+from tests.spark.conftest import settings
 from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try
 from tests.spark.tiny import BUCKET, Place
 
@@ -70,15 +71,11 @@ def test_partitions_are_replaced_alone_by_option_or_session(
     frame = session.range(6).selectExpr("id", "id % 3 k")
     write(frame, place.uri, partition_by=["k"])
     one = frame.where("id = 4")
-    dynamic = "partitionOverwriteMode"
-    write(one, place.uri, mode="overwrite", partition_by="k", **{dynamic: "dynamic"})
+    write(one, place.uri, mode="overwrite", partition_by="k", partitionOverwriteMode="dynamic")
     assert ids(session, place, tmp_path / "1") == [0, 2, 3, 4, 5]
-    session.conf.set(f"spark.sql.sources.{dynamic}", "dynamic")
-    try:
+    with settings(session, spark__sql__sources__partitionOverwriteMode="dynamic"):
         write(frame.where("id = 3"), place.uri, mode="overwrite", partition_by="k")
         assert ids(session, place, tmp_path / "2") == [2, 3, 4, 5]
-    finally:
-        session.conf.unset(f"spark.sql.sources.{dynamic}")
     write(frame.where("id = 0"), place.uri, mode="overwrite", partition_by="k")
     assert ids(session, place, tmp_path / "3") == [0]
 
@@ -250,9 +247,8 @@ def test_mode_error_may_be_of_the_partitions_that_the_job_writes(
 
 @pytest.fixture
 def small_batches(session: SparkSession) -> Iterator[None]:
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
-    yield
-    session.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    with settings(session, spark__sql__execution__arrow__maxRecordsPerBatch="100"):
+        yield
 
 
 @pytest.mark.usefixtures("small_batches")

@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,14 +28,8 @@ from s3commit.core.ports.bundle import Workers
 from stacks.definition import STEPS
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.executions import MemoryExecutions
+from tests.lambdas.conftest import Context
 from tests.stacks.recorder import Recorder
-
-CONTEXT = SimpleNamespace(
-    function_name="function",
-    memory_limit_in_mb=256,
-    invoked_function_arn="arn:aws:lambda:eu-central-1:111122223333:function:function",
-    aws_request_id="request",
-)
 
 
 class Server(World):
@@ -68,7 +61,7 @@ class Server(World):
                 patch.setattr(module, "client", self.client)
             if name in {"sweep", "ingest"}:
                 patch.setattr(module, "machine", self._executions)
-            answer: dict[str, Any] = module.handler(json.loads(json.dumps(event)), CONTEXT)
+            answer: dict[str, Any] = module.handler(json.loads(json.dumps(event)), Context())
         return answer
 
     def arrive(self, directory: JobDirectory, attempt: CountedAttempt) -> None:
@@ -150,7 +143,7 @@ def refused(server: Server, directory: JobDirectory) -> None:
 
 def rolled_back(server: Server, directory: JobDirectory) -> None:
     """An upload is gone after the decision."""
-    server.request(directory, server.attempt(directory, "t0"), server.attempt(directory, "t1"))
+    server.ask(directory, "t0", "t1")
     ticket = server.decide(directory)
     lose_one_upload(server, directory)
     ticket = server.steps(server.complete(ticket), "BeginPublish", "RollBack", "TidyUp")
@@ -197,8 +190,7 @@ def took_over_from_the_dead(server: Server, directory: JobDirectory) -> None:
     """A job that has its locks is silent for too long."""
     dead = job_directory(job_id=str(uuid.uuid4()))
     for each in (dead, directory):
-        server.open(each, conflict=Conflict.REPLACE)
-        server.request(each, server.attempt(each, "t0"))
+        server.ask(each, conflict=Conflict.REPLACE)
     server.prepare(dead)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(acquire_destination, "HOLDER_SECONDS", 0)

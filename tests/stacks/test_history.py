@@ -25,7 +25,6 @@ from s3commit.core.ports.bundle import Ports
 from stacks.definition import EXECUTION_HOURS, definition
 from stacks.functions import FUNCTIONS
 from tests.core.world import BUCKET, OTHER_JOB, World, job_directory
-from tests.fakes.faults import Crash
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
 MOST_EVENTS = 25_000
@@ -101,8 +100,7 @@ def rounds_before_it_gives_up() -> int:
         directory = job_directory(job_id)
         world.ask(directory, conflict=Conflict.REPLACE)
     world.plan.crash_after("decide")
-    with pytest.raises(Crash):
-        world.run(job_directory(OTHER_JOB))
+    world.dies(job_directory(OTHER_JOB))
     return world.run(job_directory()).count("AcquireDestination")
 
 

@@ -48,7 +48,7 @@ def test_the_ledger_can_be_restored_expires_items_and_resists_deletion(assembly:
     assert table["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
     assert table["DeletionProtectionEnabled"] is True
     assert table["BillingMode"] == "PAY_PER_REQUEST"
-    assert _keys(table) == ["pk", "sk"]
+    assert [key["AttributeName"] for key in table["KeySchema"]] == ["pk", "sk"]
 
 
 def test_the_bucket_is_private_and_takes_tls_only(assembly: Assembly) -> None:
@@ -202,10 +202,6 @@ def test_an_imported_bucket_is_notified_from_and_otherwise_left_alone(imported: 
         for rule in notification["NotificationConfiguration"]["QueueConfigurations"]
     }
     assert suffixes == {".pendingset", "/job.json", "/request.json"}
-
-
-def _keys(described: dict[str, Any]) -> list[str]:
-    return [key["AttributeName"] for key in described["KeySchema"]]
 
 
 def _senders(policy: dict[str, Any]) -> list[dict[str, Any]]:

@@ -21,7 +21,10 @@ class FakeS3:
         return self.answer
 
 
-def notifying(name: str, suffix: str) -> dict[str, object]:
-    rules = [{"Name": "Prefix", "Value": ""}, {"Name": name, "Value": suffix}]
-    queue = {"QueueArn": QUEUE, "Events": ["s3:ObjectCreated:*"]}
-    return {"QueueConfigurations": [{**queue, "Filter": {"Key": {"FilterRules": rules}}}]}
+def notifying(*suffixes: str, name: str = "suffix") -> dict[str, object]:
+    queues = []
+    for suffix in suffixes:
+        rules = [{"Name": "Prefix", "Value": ""}, {"Name": name, "Value": suffix}]
+        queue = {"QueueArn": QUEUE, "Events": ["s3:ObjectCreated:*"]}
+        queues.append({**queue, "Filter": {"Key": {"FilterRules": rules}}})
+    return {"QueueConfigurations": queues}

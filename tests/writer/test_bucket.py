@@ -26,8 +26,8 @@ def refusal(code: str, status: int) -> ClientError:
 @pytest.mark.parametrize(
     "answer",
     [
-        notifying("suffix", "/request.json"),
-        notifying("Suffix", "/request.json"),
+        notifying("/request.json"),
+        notifying("/request.json", name="Suffix"),
         {"EventBridgeConfiguration": {}},
         refusal("AccessDenied", 403),  # then nothing is checked
     ],
@@ -40,7 +40,7 @@ def test_a_bucket_that_has_a_pipeline_or_may_have_one(
 
 @pytest.mark.parametrize(
     "answer",
-    [{}, notifying("suffix", ".pendingset"), {"QueueConfigurations": [{"QueueArn": QUEUE}]}],
+    [{}, notifying(".pendingset"), {"QueueConfigurations": [{"QueueArn": QUEUE}]}],
 )
 def test_a_bucket_without_a_pipeline_is_one_clear_line(answer: dict[str, object]) -> None:
     with pytest.raises(NotFoundError, match="no s3commit pipeline behind bucket lake") as caught:

@@ -47,8 +47,9 @@ def standing(store: MemoryObjectStore, job: Job) -> CommitRequest | AbortRequest
     return decode_request(body, job.directory)
 
 
-def digest_of_job(store: MemoryObjectStore, job: Job) -> str:
-    return digest(store.get(BUCKET, job.directory.job, max_bytes=1 << 20).body)
+def commit_of(store: MemoryObjectStore, job: Job, *attempts: CountedAttempt) -> CommitRequest:
+    of_job = store.get(BUCKET, job.directory.job, max_bytes=1 << 20).body
+    return CommitRequest(JOB, attempts, job_sha256=digest(of_job))
 
 
 # --- commit
@@ -57,7 +58,7 @@ def digest_of_job(store: MemoryObjectStore, job: Job) -> str:
 def test_cost_a_job_is_job_json_request_json_and_the_looks(
     store: MemoryObjectStore, plan: FaultPlan, environment: ScriptedEnvironment
 ) -> None:
-    s3 = FakeS3(notifying("suffix", "/request.json"))
+    s3 = FakeS3(notifying("/request.json"))
     check_pipeline(s3, parse_destination(DESTINATION))  # type: ignore[arg-type]
     job = open_job(DESTINATION, store=plan.wrap(store), environment=environment)
 
@@ -77,9 +78,7 @@ def test_i3_the_request_names_exactly_the_counted_attempts(
 ) -> None:
     end(store, job, Outcome.COMMITTED)
     job.commit([attempt("1"), None, attempt("0")])
-    assert standing(store, job) == CommitRequest(
-        JOB, (attempt("0"), attempt("1")), job_sha256=digest_of_job(store, job)
-    )
+    assert standing(store, job) == commit_of(store, job, attempt("0"), attempt("1"))
 
 
 def test_i3_two_attempts_of_one_task_are_refused_without_a_request(
@@ -158,9 +157,7 @@ def test_the_request_is_put_again_as_it_stands_while_no_result_comes(
         assert len(puts) == count
         assert all(call.arguments.get("if_match") for call in puts[1:])
         assert len({bytes(call.arguments["body"]) for call in puts}) == 1
-    assert standing(store, job) == CommitRequest(
-        JOB, (attempt(),), job_sha256=digest_of_job(store, job)
-    )
+    assert standing(store, job) == commit_of(store, job, attempt())
 
 
 def test_a_request_that_another_one_has_replaced_is_not_put_over_it(
@@ -300,9 +297,7 @@ def test_i2_abort_after_a_commit_request_changes_nothing_and_says_so(
     answer = job.abort("the driver gave up")
     assert not answer.accepted
     assert "commit was requested first" in answer.message
-    assert standing(store, job) == CommitRequest(
-        JOB, (attempt(),), job_sha256=digest_of_job(store, job)
-    )
+    assert standing(store, job) == commit_of(store, job, attempt())
     end(store, job, Outcome.ABORTED)
     answer = job.abort("Spark gave the write up")
     assert not answer.accepted

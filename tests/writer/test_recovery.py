@@ -10,7 +10,6 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from s3commit.aws.session import TOTAL_MAX_ATTEMPTS
 from s3commit.core.model.errors import TransientError
 from s3commit.writer.job import Job, open_job
 from s3commit.writer.transfer import MIB, MIN_PART_BYTES, PartSizes, UploadSettings
+from tests.aws.conftest import Raw
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
 from tests.lake import Lake
@@ -53,18 +53,10 @@ def failing(lake: Lake, operation: str, *, times: int, status: int = 500) -> lis
         if len(struck) >= times:
             return None
         struck.append(status)
-        return AWSResponse(request.url, status, HTTPHeaders(), _Raw(body))
+        return AWSResponse(request.url, status, HTTPHeaders(), Raw(body))
 
     lake.client.meta.events.register(f"before-send.s3.{operation}", answer)
     return struck
-
-
-class _Raw:
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    def stream(self, **_: Any) -> Iterator[bytes]:
-        yield self._body
 
 
 def open_through(lake: Lake) -> Job:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,6 @@ import pytest
 
 from tests.e2e.conftest import Deployed, runtime
 
-WAIT_SECONDS = 120
 # S3's clock can't be turned back, so it is the limits that are moved: all that is not new is old.
 IMPATIENT = {"stuckMinutes": 0, "abandonedHours": 0, "retentionDays": 30}
 
@@ -25,17 +24,6 @@ def local_up() -> Iterator[Deployed]:
             patch.setenv(name, value)
         patch.setenv("S3COMMIT_STATE_MACHINE", deployed.stateMachine)
         yield deployed
-
-
-def until(look: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS) -> Any:
-    """The first answer of ``look`` that is not empty."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"waited in vain: {what}")
 
 
 def sweep(functions: Any, **limits: int) -> Mapping[str, Any]:

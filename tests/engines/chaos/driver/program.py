@@ -81,11 +81,11 @@ def make_session(*, native: bool) -> SparkSession:
     )
     if native:
         from s3commit.spark.native import configure
-        from tests.native.s3a import jars, settings
+        from tests.native.s3a import settings
 
         for name, value in settings(os.environ["AWS_ENDPOINT_URL"]).items():
             builder = builder.config(name, value)
-        builder = configure(builder.config("spark.jars", ",".join(map(str, jars()))))
+        builder = configure(builder)
     return builder.getOrCreate()
 
 

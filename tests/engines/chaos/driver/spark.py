@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from tests.e2e.conftest import ROOT, Deployed
-from tests.engines.chaos.driver.deployment import until
+from tests.e2e.conftest import ROOT, Deployed, until
 from tests.engines.chaos.driver.gate import Gate, How, Point, Seen
 from tests.engines.chaos.driver.processes import kill, kill_session
 from tests.engines.chaos.driver.program import ROWS, Client, Task, partition_of, text_of
@@ -114,7 +113,9 @@ class Driver:
         """Wait until a zombie has said its last word on the job, and has nothing more to ask."""
         if self._client is not Client.WRITE:  # whose JVM knows nothing of the job
             seen = self.gate.requests
-            until(lambda: {one.name for one in seen} & LAST_WORDS, "the zombie's word")
+            until(
+                lambda: {one.name for one in seen} & LAST_WORDS, "the zombie's word", WAIT_SECONDS
+            )
         before, since = -1, time.monotonic()
         while time.monotonic() - since < QUIET_SECONDS:
             count = len(self.gate.requests)

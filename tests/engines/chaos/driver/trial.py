@@ -16,11 +16,12 @@ from s3commit.aws.ledger import DynamoLedger
 from s3commit.core.formats.layout import MAGIC_PREFIX, is_data, owner_of
 from s3commit.core.model.states import ENDED, JobState
 from tests.cli.support import run
-from tests.e2e.conftest import Deployed
-from tests.engines.chaos.driver.deployment import sweep, until
+from tests.e2e.conftest import Deployed, until
+from tests.engines.chaos.driver.deployment import sweep
 from tests.engines.chaos.driver.gate import REQUEST, Gate
 
 LOOK_SECONDS = 0.1
+WAIT_SECONDS = 120
 KEPT = {"job.json", REQUEST, "result.json"}
 # Why a job may have been refused here. Another reason is a refusal that nothing speaks for.
 REASONS = {"ABANDONED", "ABORTED_BY_CLIENT", "ALREADY_COMMITTED"}
@@ -144,7 +145,7 @@ class Trial:
             asked = {_job(key) for key in self.keys() if key.endswith(f"/{REQUEST}")}
             return asked <= self.results().keys() and all(self.state(job) in ENDED for job in asked)
 
-        until(ended, f"the result of {self.name}")
+        until(ended, f"the result of {self.name}", WAIT_SECONDS)
 
     def next_job_comes(self) -> None:
         """Another job at the destination, given up at once."""
