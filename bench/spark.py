@@ -161,7 +161,7 @@ class Bench:
         if not s3a.folder().exists():
             s3a.copy()
         keys = {f"spark.hadoop.fs.s3a.{one}.key": self.weed.ADMIN for one in ("access", "secret")}
-        return {**s3a.settings(endpoint), **keys, "spark.jars": ",".join(map(str, s3a.jars()))}
+        return {**s3a.settings(endpoint), **keys}
 
     @contextmanager
     def measured(self, spark: SparkSession) -> Iterator[list[Cost]]:
