@@ -70,6 +70,17 @@ def test_every_path_that_is_named_exists(page: Path) -> None:
         assert (ROOT / path).exists() or (package / path).exists(), f"{page.name} names {path}"
 
 
+def test_every_module_in_the_table_of_the_directories_is_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text().partition("## The directories")[2]
+    package = ROOT / "layers" / "s3commit" / "python" / "s3commit"
+    rows = re.findall(r"^\| `([a-z/]+/)` \| (.+) \|$", page, re.MULTILINE)
+    named = [
+        package / row / name for row, text in rows for name in re.findall(r"`(\w+\.py)`", text)
+    ]
+    assert len(named) > 10
+    assert [path for path in named if not path.exists()] == []
+
+
 def test_every_decision_that_is_referred_to_has_its_page() -> None:
     """In documents and in comments: an absorbed page's number is nowhere any more."""
     there = {int(page.name[:4]) for page in (ROOT / "docs" / "adr").glob("*.md")}

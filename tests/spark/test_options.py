@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conditions, Conflict, Scope
+from s3commit.spark.frame_write import CommitResult
 from s3commit.spark.options import KNOWN, MB, Options, parse_options
 
 PATH = "s3://bucket/prefix"
@@ -60,6 +62,12 @@ def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
 def test_every_option_is_in_the_reference() -> None:
     reference = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
     assert [name for name in KNOWN if f"`{name}`" not in reference] == []
+
+
+def test_every_member_of_a_result_is_in_the_reference() -> None:
+    reference = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    names = [f"result.{one.name}" for one in fields(CommitResult)]
+    assert [name for name in names if name not in reference] == []
 
 
 def test_a_condition_that_does_not_exist_is_an_unknown_option() -> None:
