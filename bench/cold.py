@@ -231,7 +231,7 @@ def _job(store: S3ObjectStore, start: Callable[[str], Function]) -> dict[str, Fu
 def _requested(store: S3ObjectStore, job_id: str) -> JobDirectory:
     while True:
         for found in store.list(BUCKET, ""):
-            if found.key.endswith("/request.json") and job_id in found.key:
+            if found.key.endswith("/_request.json") and job_id in found.key:
                 return parse_directory(BUCKET, found.key)
 
 

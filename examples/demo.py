@@ -134,10 +134,10 @@ def killed_driver(bucket: str) -> None:
     command = [sys.executable, __file__, f"s3://{bucket}/orphaned/"]
     with reader.looking():
         driver = subprocess.Popen(command, start_new_session=True)
-        reader.await_key("request.json", DRIVER_SECONDS)
+        reader.await_key("_request.json", DRIVER_SECONDS)
         os.killpg(driver.pid, signal.SIGKILL)
         say(f"   the driver is dead (exit {driver.wait()}): nobody waits for the job any more")
-        reader.await_key("result.json", RESULT_SECONDS)
+        reader.await_key("_result.json", RESULT_SECONDS)
     files, uploads = reader.look()
     check(files > 0, f"the job is committed all the same: {files} files")
     check(uploads == 0, "no upload is open")

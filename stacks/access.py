@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 JOB_DIRECTORY = "*/__magic_job-*/*"
-INDEX = "_s3commit/*/index-*.json"
-PAGES = "_s3commit/*/pages/*.jsonl"
-RESULT = "*/__magic_job-*/result.json"
-REQUEST = "*/__magic_job-*/request.json"
+INDEX = "_s3commit/*/_index-*.json"
+PAGES = "_s3commit/*/pages/_*.jsonl"
+RESULT = "*/__magic_job-*/_result.json"
+REQUEST = "*/__magic_job-*/_request.json"
 COMMITS = "*/_commits/*"
-KEYS = "_s3commit/keys/*.json"
+KEYS = "_s3commit/keys/*/_*.json"
 SUCCESS = "*/_SUCCESS"
-DECISION = "_s3commit/*/decision.json"
+DECISION = "_s3commit/*/_decision.json"
 OWN = "_s3commit/*"
 DATA = "*"
 

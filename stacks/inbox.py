@@ -23,7 +23,7 @@ from stacks.functions import FUNCTIONS
 # The queues, each with the function that takes its messages.
 CONSUMERS = {"Ingest": "ingest", "Request": "dispatch"}
 # Which queue hears of the objects whose keys end so.
-NOTIFIED = {".pendingset": "Ingest", "/job.json": "Ingest", "/request.json": "Request"}
+NOTIFIED = {".pendingset": "Ingest", "/_job.json": "Ingest", "/_request.json": "Request"}
 # After that many tries a message is put aside and the alarm rings.
 MAX_RECEIVE = 5
 # SQS keeps a message 14 days at most: a dead letter gets all of them.

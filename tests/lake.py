@@ -23,7 +23,7 @@ from s3commit.writer.environment import Environment
 from tests.fakes.execution import run_execution
 from tests.fakes.memory import ManualClock, MemoryLedger
 
-REQUEST = "/request.json"
+REQUEST = "/_request.json"
 QUEUE = "arn:aws:sqs:eu-central-1:123456789012:requests"
 
 

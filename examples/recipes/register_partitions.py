@@ -54,7 +54,7 @@ def _path(uri: str) -> str:
 
 def _partitions(detail: dict[str, Any], prefix: str) -> set[str]:
     """The directories of the commit's files, relative to the table; without the table itself."""
-    key = f"{prefix}_commits/{detail['jobId']}.jsonl"
+    key = f"{prefix}_commits/_{detail['jobId']}.jsonl"
     body = boto3.client("s3").get_object(Bucket=detail["bucket"], Key=key)["Body"]
     return {path for path in _directories(body.iter_lines(), prefix) if "=" in path}
 

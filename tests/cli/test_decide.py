@@ -115,7 +115,7 @@ def test_i7_a_manifest_that_is_not_acceptable_is_refused(desk: Desk) -> None:
     directory = desk.open_job()
     desk.world.store.put(BUCKET, directory.manifest("9", "a9"), b"{}")
     line = desk.fails("commit", uri_of(directory), exit_code=3)
-    assert "manifest tasks/9/a9.pendingset: " in line
+    assert "manifest tasks/9/_a9.pendingset: " in line
 
 
 def test_without_its_document_a_job_is_not_committed(desk: Desk) -> None:
@@ -123,10 +123,10 @@ def test_without_its_document_a_job_is_not_committed(desk: Desk) -> None:
     desk.world.store.delete(BUCKET, directory.job)
     assert desk.json("show", uri_of(directory))["conflict"] is None
     line = desk.fails("commit", uri_of(directory), "--partial", exit_code=3)
-    assert "job.json is gone, or not what it was. A commit would end in an abort" in line
+    assert "_job.json is gone, or not what it was. A commit would end in an abort" in line
     desk.world.store.put(BUCKET, directory.job, b"{")
     line = desk.fails("commit", uri_of(directory), "--partial", exit_code=3)
-    assert "job.json can not be read: " in line
+    assert "_job.json can not be read: " in line
     assert not desk.world.store.head(BUCKET, directory.request)
 
 

@@ -46,7 +46,7 @@ def test_a_bucket_may_send_its_events_to_eventbridge(
         (["/a.json", ".parquet"], False),
         ([""], True),  # without a filter, as most are
         ([".json"], True),
-        (["/x/job.json"], True),
+        (["/x/_job.json"], True),
     ],
 )
 def test_before_a_bucket_is_imported_what_overlaps_is_said(

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.support import JOB, TABLE, Desk
 
-PAGE_CHANGED = "[PAGE_CHANGED] _s3commit/x/index-y.json is missing"
+PAGE_CHANGED = "[PAGE_CHANGED] _s3commit/x/_index-y.json is missing"
 
 
 def told(desk: Desk, job: str = JOB) -> dict[str, list[str]]:
@@ -26,7 +26,7 @@ def test_a_failed_execution_says_why_in_a_line_and_what_to_do(desk: Desk) -> Non
     lines = told(desk)
     assert lines["execution error code"] == ["PAGE_CHANGED"]
     assert lines["execution error message"] == [
-        "NeedsOperatorError: _s3commit/x/index-y.json is missing"
+        "NeedsOperatorError: _s3commit/x/_index-y.json is missing"
     ]
     assert lines["execution error means"][0].startswith(
         "An object that the pipeline keeps for itself"

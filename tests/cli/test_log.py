@@ -13,7 +13,7 @@ from s3commit.core.model.locks import key_digest
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
 from tests.core.world import BUCKET, job_directory
 
-KEY = key_digest("2026-11-21")  # as job.json has it
+KEY = key_digest("2026-11-21")  # as _job.json has it
 WHO = Who("application_1_7", "sales", "ops", "node-7", "daily/run/write/-1/2")
 
 
@@ -73,9 +73,9 @@ def test_what_is_gone_from_s3_is_known_by_the_manifest_or_the_ledger(desk: Desk)
 def test_what_others_put_there_is_no_job_and_what_they_say_is_shown_harmlessly(desk: Desk) -> None:
     store, mark = desk.world.store, "\x1b[2J"
     desk.requested_job(JOB, who=Who(application=f"{mark}{'x' * 200}", airflow=mark))
-    store.put(BUCKET, "sales/__magic_job-x/job.json", b"{}")
-    store.put(BUCKET, f"sales/__magic_job-{OTHER}/tasks/t/a.pendingset", b"{}")
-    store.put(BUCKET, "sales/_commits/x.jsonl", b"{}")
+    store.put(BUCKET, "sales/__magic_job-x/_job.json", b"{}")
+    store.put(BUCKET, f"sales/__magic_job-{OTHER}/tasks/t/_a.pendingset", b"{}")
+    store.put(BUCKET, "sales/_commits/_x.jsonl", b"{}")
     store.put(BUCKET, job_directory(THIRD).job, b"{}")
     output = desk.run("log", SALES).stdout
     assert mark not in output

@@ -67,6 +67,6 @@ def test_a_table_without_jobs_is_empty_and_not_an_error(desk: Desk) -> None:
 
 
 def test_a_manifest_that_can_not_be_read_is_named(desk: Desk) -> None:
-    desk.world.store.put(BUCKET, f"sales/_commits/{JOB}.jsonl", b"no json")
+    desk.world.store.put(BUCKET, f"sales/_commits/_{JOB}.jsonl", b"no json")
     line = desk.fails("ls", SALES, exit_code=1)
-    assert f"s3://lake/sales/_commits/{JOB}.jsonl" in line
+    assert f"s3://lake/sales/_commits/_{JOB}.jsonl" in line

@@ -108,7 +108,7 @@ def test_i5_only_what_was_shown_is_aborted(desk: Desk) -> None:
     ("fields", "code"),
     [
         ({"destinationKey": "elsewhere/x.parquet"}, "NOT_CONTAINED"),
-        ({"destinationKey": "sales/_commits/x.jsonl"}, "NOT_CONTAINED"),
+        ({"destinationKey": "sales/_commits/_x.jsonl"}, "NOT_CONTAINED"),
         ({"destinationKey": "sales/../x"}, "NOT_CONTAINED"),
         ({"bucket": "other"}, "NOT_CONTAINED"),
         ({"jobId": OTHER}, "WRONG_JOB"),

@@ -32,7 +32,7 @@ def test_an_open_job_says_what_it_waits_for(desk: Desk) -> None:
     assert f"s3commit commit {JOB} --table {TABLE} --dry-run" in text
 
 
-@pytest.mark.parametrize("deeper", ["", "request.json", "tasks/0/a0.pendingset"])
+@pytest.mark.parametrize("deeper", ["", "_request.json", "tasks/0/_a0.pendingset"])
 def test_a_uri_in_the_job_directory_does_without_a_table(desk: Desk, deeper: str) -> None:
     directory = desk.requested_job()
     document = desk.json("show", uri_of(directory) + deeper)
@@ -132,9 +132,9 @@ def test_a_document_that_can_not_be_read_is_named(desk: Desk) -> None:
     desk.world.store.put(BUCKET, directory.request, b"{}")
     document = desk.json("show", JOB, "--table", TABLE)
     assert len(document["problems"]) == 1
-    assert document["problems"][0].startswith("request.json can not be read: ")
+    assert document["problems"][0].startswith("_request.json can not be read: ")
     assert "abort the job" in document["next"][0]
-    assert "problems request.json can not be read" in text_of(desk, "show", JOB, "--table", TABLE)
+    assert "problems _request.json can not be read" in text_of(desk, "show", JOB, "--table", TABLE)
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_i5_i7_a_hostile_manifest_is_refused_at_each_door(
 
     result = world.refused(code)
     assert result.error is not None
-    assert "t3/a0" in result.error.message, "it says which manifest"
+    assert "t3/_a0" in result.error.message, "it says which manifest"
 
 
 def ticket(execution: str = "execution-0") -> Ticket:
@@ -221,7 +221,7 @@ def test_i12_large_manifests_are_read_one_at_a_time(monkeypatch: pytest.MonkeyPa
         (DIRECTORY.request, MAX_REQUEST_BYTES + 1),
         (DIRECTORY.manifest("t0", "a0"), MAX_MANIFEST_BYTES + 1),
     ],
-    ids=["job.json", "request.json", "manifest"],
+    ids=["_job.json", "_request.json", "manifest"],
 )
 def test_i7_a_document_without_end_is_not_read(world: Neighbourhood, key: str, length: int) -> None:
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))

@@ -1,4 +1,4 @@
-"""Hostile job.json, request.json and texts: refused whole, with a code and one line (I5, I7)."""
+"""Hostile _job.json, _request.json and texts: refused whole, with a code and one line (I5, I7)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def world() -> Neighbourhood:
     return Neighbourhood()
 
 
-# job.json
+# _job.json
 
 
 def in_job(**changes: Any) -> bytes:
@@ -61,7 +61,7 @@ def test_i5_i7_a_job_json_that_can_not_be_is_refused(
     world.refused(code)
 
 
-# request.json
+# _request.json
 
 
 def in_request(**changes: Any) -> bytes:
@@ -82,8 +82,8 @@ REQUESTS: list[tuple[bytes, str]] = [
     (in_request(attempts={}), "BAD_FIELD"),
     (in_attempt(taskId="../t0"), "BAD_FIELD"),
     (in_attempt(attemptId=""), "BAD_FIELD"),
-    (in_attempt(manifest="../../elsewhere/tasks/t0/a0.pendingset"), "BAD_FIELD"),
-    (in_attempt(manifest="tasks/t1/a0.pendingset"), "BAD_FIELD"),
+    (in_attempt(manifest="../../elsewhere/tasks/t0/_a0.pendingset"), "BAD_FIELD"),
+    (in_attempt(manifest="tasks/t1/_a0.pendingset"), "BAD_FIELD"),
     (in_attempt(manifest="x\n" * 2000), "BAD_FIELD"),
     (in_attempt(sha256="F" * 64), "BAD_FIELD"),
     (in_attempt(files=-1), "BAD_FIELD"),

@@ -1,4 +1,4 @@
-"""``job.json`` is what it was, or the job is refused: policy, conditions and key stand there."""
+"""``_job.json`` is what it was, or the job is refused: policy, conditions and key stand there."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_job_json_that_is_not_what_it_was_refuses_the_job(
     strike(world, body)
     # After its first manifest also for a client whose request does not say which one it means.
     ask(world, CommitRequest(JOB, (counted,), job_sha256="" if heard or body is None else said))
-    # What was begun before the job.json that lies there is left to the lifecycle rule.
+    # What was begun before the _job.json that lies there is left to the lifecycle rule.
     assert refused(world, left=0 if heard else 1) == "JOB_CHANGED"
 
 
@@ -99,7 +99,7 @@ def test_a_job_json_that_could_not_be_read_at_first_is_not_believed_later() -> N
     world.store.put(BUCKET, DIRECTORY.job, b"{")
     world.request(DIRECTORY, counted)
     world.plan.run_before("take_over", lambda: world.store.put(BUCKET, DIRECTORY.job, body))
-    # What was begun before the job.json that lies there is left to the lifecycle rule.
+    # What was begun before the _job.json that lies there is left to the lifecycle rule.
     assert refused(world, left=1) == "JOB_CHANGED"
 
 

@@ -74,7 +74,7 @@ def a_document(client_characters: int) -> bytes:
 
 
 def the_largest() -> JobSpec:
-    """The largest ``job.json`` that is read."""
+    """The largest ``_job.json`` that is read."""
     with pytest.raises(InvalidInputError):
         decode_job(a_document(MAX_TEXT + 1), DIRECTORY)
     body = a_document(MAX_TEXT)

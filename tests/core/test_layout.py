@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -66,6 +67,7 @@ def test_another_form_is_no_job_id(bad: str) -> None:
         f"sales/dt=2026-11-21/part-00003-{JOB}.c000.snappy.parquet",
         f"sales/{JOB}",
         f"sales/part-{OTHER_JOB}-{JOB}.csv",
+        DIRECTORY.commits,
     ],
 )
 def test_i5_the_id_that_ends_the_name_before_its_first_dot_is_the_owners(key: str) -> None:
@@ -84,6 +86,8 @@ def test_i5_the_id_that_ends_the_name_before_its_first_dot_is_the_owners(key: st
         f"sales/part-0.{JOB}",
         f"sales/part-{OTHER_JOB}.x-{JOB}.parquet",
         f"sales/.{JOB}",
+        f"sales/__{JOB}.jsonl",
+        f"sales/x_{JOB}.jsonl",
         f"{JOB}/part-0.parquet",
         f"sales/part-{JOB}/",
         "sales/part-0.parquet",
@@ -143,6 +147,17 @@ def test_what_no_table_may_have_as_its_place_is_refused(bad: str) -> None:
 # --- the keys of a job, and back
 
 
+def test_no_document_has_a_name_that_a_glob_takes_for_data() -> None:
+    """Spark and Hadoop filter what a glob gives by a file's own name, not by its directory's."""
+    taken = {"bucket", "ref", "prefix", "tasks", "pipeline_prefix"}  # names of no document
+    keys = [getattr(DIRECTORY, one.name) for one in fields(DIRECTORY) if one.name not in taken]
+    keys = [key for key in keys if isinstance(key, str) and key != DIRECTORY.job_id]
+    made = (DIRECTORY.index, DIRECTORY.page, DIRECTORY.once, DIRECTORY.key_note)
+    keys += [*(make("0" * 64) for make in made), DIRECTORY.manifest("t", "a")]
+    assert len(keys) == 11
+    assert [key for key in keys if not key.rpartition("/")[2].startswith("_")] == []
+
+
 @pytest.mark.parametrize("prefix", ["sales/", "sales/north/", "a b/dt=1/ü/"])
 def test_every_key_of_a_job_directory_leads_back_to_it(prefix: str) -> None:
     directory = JobDirectory(Destination("lake", prefix), str(uuid.uuid4()))
@@ -159,10 +174,10 @@ def test_every_key_of_a_job_directory_leads_back_to_it(prefix: str) -> None:
         DIRECTORY.commits,
         DIRECTORY.success,
         DIRECTORY.prefix.removesuffix("/"),
-        "sales/__magic_job-/job.json",
-        f"sales/__magic_job-{JOB}0/job.json",
-        f"sales/x__magic_job-{JOB}/job.json",
-        f"sales/__magic_{JOB}/job.json",
+        "sales/__magic_job-/_job.json",
+        f"sales/__magic_job-{JOB}0/_job.json",
+        f"sales/x__magic_job-{JOB}/_job.json",
+        f"sales/__magic_{JOB}/_job.json",
     ],
 )
 def test_a_key_in_no_job_directory_is_refused(key: str) -> None:
@@ -184,14 +199,14 @@ def test_a_manifests_key_leads_back_to_its_attempt(task_id: str, attempt_id: str
     "name",
     [
         "",
-        "job.json",
+        "_job.json",
         "tasks/0.pendingset",
         "other/0/0.pendingset",
         "tasks/0/0.json",
-        "tasks/0/0.pendingset/",
+        "tasks/0/_0.pendingset/",
         "tasks//0.pendingset",
-        "tasks/../0.pendingset",
-        "tasks/0/a.b.pendingset",
+        "tasks/../_0.pendingset",
+        "tasks/0/_a.b.pendingset",
         f"tasks/{'x' * 65}/0.pendingset",
     ],
 )
@@ -214,10 +229,13 @@ def test_a_key_that_is_no_manifests_is_refused(name: str) -> None:
         ("_x/a", True),
         ("_day=1/x", False),
         ("_day=1/_x", True),
+        ("_x=1", True),
+        ("a/_x=1", True),
+        ("a/_x=1/b", False),
         (".x=1", True),
         ("a/.x/b", True),
-        (f"_commits/{JOB}.jsonl", True),
-        (f"__magic_job-{JOB}/job.json", True),
+        (f"_commits/_{JOB}.jsonl", True),
+        (f"__magic_job-{JOB}/_job.json", True),
     ],
 )
 def test_i7_names_that_readers_skip_are_hidden(relative_key: str, hidden: bool) -> None:
@@ -227,7 +245,7 @@ def test_i7_names_that_readers_skip_are_hidden(relative_key: str, hidden: bool) 
 @pytest.mark.parametrize("prefix", ["", "/", "a//", "a/../", f"a/__magic_job-{OTHER_JOB}/"])
 def test_i7_a_job_directory_where_no_table_may_be_is_refused(prefix: str) -> None:
     with pytest.raises(InvalidInputError):
-        parse_directory("lake", f"{prefix}__magic_job-{JOB}/request.json")
+        parse_directory("lake", f"{prefix}__magic_job-{JOB}/_request.json")
 
 
 # --- names that no table may have (I12)

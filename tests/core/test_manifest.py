@@ -137,7 +137,7 @@ HOSTILE = [
     (COMMIT + "destinationKey", f"sales/./part-{JOB}.parquet", "NOT_CONTAINED"),
     (COMMIT + "destinationKey", f"sales//part-{JOB}.parquet", "NOT_CONTAINED"),
     (COMMIT + "destinationKey", "sales/_SUCCESS", "NOT_CONTAINED"),
-    (COMMIT + "destinationKey", f"sales/_commits/{JOB}.jsonl", "NOT_CONTAINED"),
+    (COMMIT + "destinationKey", f"sales/_commits/_{JOB}.jsonl", "NOT_CONTAINED"),
     (COMMIT + "destinationKey", f"sales/__magic_job-x/part-{JOB}", "NOT_CONTAINED"),
     (COMMIT + "destinationKey", f"sales/.hidden/part-{JOB}", "NOT_CONTAINED"),
     (COMMIT + "destinationKey", "sales/part-00000.parquet", "NAME_NOT_UNIQUE"),

@@ -38,7 +38,7 @@ def passed_through(act: Callable[[], object]) -> tuple[int, int]:
 
 
 def written(*tasks: str) -> tuple[World, JobDirectory, list[CountedAttempt]]:
-    """A job whose tasks have written, and whose `job.json` the ledger has been told of."""
+    """A job whose tasks have written, and whose `_job.json` the ledger has been told of."""
     world, directory = World(), job_directory()
     counted = [world.attempt(directory, task) for task in tasks]
     note_job(world.ports, directory.bucket, directory.job)

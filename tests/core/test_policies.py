@@ -43,9 +43,9 @@ KEPT = [
     "sales/dt=1/.part.crc",
     "sales/.hidden/file.parquet",
     "sales/_temporary/0/part-0.parquet",
-    f"sales/_commits/{OTHER_JOB}.jsonl",
-    f"sales/__magic_job-{OTHER_JOB}/tasks/t/a.pendingset",
-    f"sales/dt=1/__magic_job-{NEIGHBOUR}/job.json",
+    f"sales/_commits/_{OTHER_JOB}.jsonl",
+    f"sales/__magic_job-{OTHER_JOB}/tasks/t/_a.pendingset",
+    f"sales/dt=1/__magic_job-{NEIGHBOUR}/_job.json",
     "sales2/old.parquet",  # siblings, in the alphabet around it
     "sales10/dt=1/old.parquet",
     "sales-1/old.parquet",
@@ -61,7 +61,7 @@ def data_keys(world: World) -> set[str]:
         key
         for key in world.all_keys()
         if f"__magic_job-{JOB}/" not in key
-        and f"_commits/{JOB}" not in key
+        and f"_commits/_{JOB}" not in key
         and not key.startswith(PIPELINE)
     }
 
@@ -199,10 +199,10 @@ def test_i1_i9_i10_the_order_of_a_replacement(scope: Scope) -> None:
     assert told == [
         "complete_upload",
         "complete_upload",
-        f"{JOB}.jsonl",
+        f"_{JOB}.jsonl",
         *["delete_seen"] * told.count("delete_seen"),
         "_SUCCESS",
-        "result.json",
+        "_result.json",
     ]
     assert world.all_keys("sales/dt=1/") == [f"sales/{DT1}"]
     assert world.json("sales/_SUCCESS")["jobId"] == JOB
@@ -273,7 +273,7 @@ def test_i10_at_no_point_is_anything_of_before_gone_while_a_new_file_is_invisibl
         def look() -> None:
             there = set(world.visible())
             assert {ONE, ONE_DEEP} <= there or new(DT1, DEEP) <= there
-            committed = f"sales/_commits/{JOB}.jsonl" in world.all_keys()
+            committed = f"sales/_commits/_{JOB}.jsonl" in world.all_keys()
             assert {ONE, ONE_DEEP} <= there or committed
 
         watch(world, look)

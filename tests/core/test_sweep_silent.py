@@ -21,13 +21,13 @@ def world() -> Swept:
 
 
 def opened(world: Swept, **spec: object) -> None:
-    """A job of which the ledger knows by the event of its ``job.json`` alone."""
+    """A job of which the ledger knows by the event of its ``_job.json`` alone."""
     world.open(job_directory(), **spec)
     note_job(world.ports, BUCKET, job_directory().job)
 
 
 def test_i4_an_abandoned_job_is_aborted_by_the_request_a_driver_would_write(world: Swept) -> None:
-    """The ledger knows it from its job.json on: no manifest has ever been put."""
+    """The ledger knows it from its _job.json on: no manifest has ever been put."""
     directory = job_directory()
     opened(world)
     world.upload(directory, f"killed-{JOB}.parquet", b"x", task="t1", attempt="a0")
@@ -120,7 +120,7 @@ def test_a_job_whose_directory_was_deleted_is_given_up(world: Swept) -> None:
     assert world.open_uploads() == []
 
 
-# The event of a job.json
+# The event of a _job.json
 
 
 def test_the_ledger_knows_a_job_from_its_first_moment(world: Swept) -> None:
@@ -131,7 +131,7 @@ def test_the_ledger_knows_a_job_from_its_first_moment(world: Swept) -> None:
     assert world.record(job_directory()) == record
 
 
-@pytest.mark.parametrize("key", ["sales/job.json", f"sales/__magic_job-{JOB}/tasks/job.json"])
+@pytest.mark.parametrize("key", ["sales/_job.json", f"sales/__magic_job-{JOB}/tasks/_job.json"])
 def test_another_programs_job_json_is_no_job(world: Swept, key: str) -> None:
     world.store.put(BUCKET, key, b"{}")
     try:

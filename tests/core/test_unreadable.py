@@ -23,7 +23,7 @@ def reads(key: str) -> dict[str, Any]:
     return {"where": matches, "times": None}
 
 
-@pytest.mark.parametrize("name", ["job.json", "request.json", "t0/a0.pendingset"])
+@pytest.mark.parametrize("name", ["_job.json", "_request.json", "t0/_a0.pendingset"])
 @pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
 def test_i12_a_document_under_a_strangers_key_aborts_its_job_and_holds_nothing(
     name: str, conflict: Conflict
@@ -42,13 +42,13 @@ def test_i12_one_that_becomes_unreadable_before_its_conditions_are_judged_aborts
     world, directory = World(), job_directory()
     world.ask(directory, "t0", "t1", conflict=Conflict.REPLACE)
     strike = world.plan.fail
-    world.plan.run_after("lock", lambda: strike("get", DENIED, **reads("job.json")))
+    world.plan.run_after("lock", lambda: strike("get", DENIED, **reads("_job.json")))
     world.run(directory)
     assert world.failure(directory).code == "UNREADABLE"
     assert world.ledger.holders == set()
 
 
-@pytest.mark.parametrize("name", ["job.json", "request.json", "t0/a0.pendingset"])
+@pytest.mark.parametrize("name", ["_job.json", "_request.json", "t0/_a0.pendingset"])
 def test_i2_while_the_pipelines_own_objects_can_not_be_read_either_the_job_comes_again(
     name: str,
 ) -> None:
@@ -94,7 +94,7 @@ def test_i12_a_job_beside_an_unreadable_one_goes_on() -> None:
     world, directory, other = World(), job_directory(), job_directory(OTHER_JOB)
     for one in (directory, other):
         world.ask(one, "t0", "t1", conflict=Conflict.REPLACE)
-    world.plan.fail("get", DENIED, **reads(f"{JOB}/tasks/t0/a0.pendingset"))
+    world.plan.fail("get", DENIED, **reads(f"{JOB}/tasks/t0/_a0.pendingset"))
     world.run(directory)
     world.run(other, "execution-2")
     assert world.result(other).outcome is Outcome.COMMITTED

@@ -218,7 +218,7 @@ class World:
     def all_keys(self, prefix: str = "") -> list[str]:
         """Every key below a prefix; the decisions of jobs only below their own."""
         keys = (listed.key for listed in self.store.list(BUCKET, prefix))
-        return [key for key in keys if prefix or not key.endswith("/decision.json")]
+        return [key for key in keys if prefix or not key.endswith("/_decision.json")]
 
     def open_uploads(self, prefix: str = "") -> list[str]:
         return [upload.key for upload in self.store.list_uploads(BUCKET, prefix)]

@@ -31,7 +31,7 @@ class PlainClient:
 
     def setup(self) -> None:
         self.put(
-            "job.json",
+            "_job.json",
             {
                 "version": 1,
                 "jobId": self.job,
@@ -53,7 +53,7 @@ class PlainClient:
         commits = [self.upload(task, attempt, name, body) for name, body in bodies.items()]
         for commit in commits:
             commit["length"] += longer
-        manifest = f"tasks/{task}/{attempt}.pendingset"
+        manifest = f"tasks/{task}/_{attempt}.pendingset"
         body = self.put(manifest, {"version": 3, "jobId": self.job, "commits": commits})
         return {
             "taskId": task,
@@ -84,12 +84,12 @@ class PlainClient:
         }
 
     def request(self, **words: Any) -> None:
-        self.put("request.json", {"version": 1, "jobId": self.job, **words})
+        self.put("_request.json", {"version": 1, "jobId": self.job, **words})
 
     def result(self) -> dict[str, Any]:
-        key = f"__magic_job-{self.job}/result.json"
+        key = f"__magic_job-{self.job}/_result.json"
         until(lambda: key in self.listed())
-        answer = self.s3.get_object(Bucket=self.bucket, Key=self.directory + "result.json")
+        answer = self.s3.get_object(Bucket=self.bucket, Key=self.directory + "_result.json")
         found: dict[str, Any] = json.loads(answer["Body"].read())
         return found
 
@@ -181,7 +181,7 @@ def test_i2_i7_a_broken_job_ends_refused_with_nothing_visible(
     if spoil == "digest":
         attempt["sha256"] = "0" * 64
     elif spoil == "request":
-        attempt["manifest"] = "tasks/1/0.pendingset"
+        attempt["manifest"] = "tasks/1/_0.pendingset"
     client.request(action="commit", attempts=[attempt])
     result = client.result()
     assert result["outcome"] == ("ROLLED_BACK" if spoil == "length" else "ABORTED")

@@ -36,7 +36,7 @@ def test_i12_a_job_whose_id_somebody_uses_elsewhere_goes_its_way(environment: De
             file.write(b"x")
         evil = JobDirectory(Destination(environment.bucket, "e2e/evil/"), job.job_id)
         ask(environment, evil)  # before the manifest, whose event would be the first to come
-        assert result_of(environment, evil).outcome is Outcome.ABORTED  # it has no job.json
+        assert result_of(environment, evil).outcome is Outcome.ABORTED  # it has no _job.json
         result = job.commit([task.finish()], timeout=WAIT_SECONDS)
     assert result.outcome is Outcome.COMMITTED
     assert len(executions(environment, job.job_id)) == 2

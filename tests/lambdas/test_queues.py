@@ -206,8 +206,8 @@ def test_a_request_starts_the_job_once(prefix: str, machine: MemoryExecutions, c
         "Records": [
             message("one", directory.request),
             message("again", directory.request),
-            message("other", f"{prefix}request.json", "sales/x/request.json"),
-            message("nested", directory.prefix + "tasks/request.json"),
+            message("other", f"{prefix}_request.json", "sales/x/_request.json"),
+            message("nested", directory.prefix + "tasks/_request.json"),
         ]
     }
     assert failed(call("dispatch", event)) == []
@@ -217,8 +217,8 @@ def test_a_request_starts_the_job_once(prefix: str, machine: MemoryExecutions, c
 def test_i12_a_request_where_no_job_may_be_is_counted_and_others_files_are_not(
     call: Call, refusals: Refusals
 ) -> None:
-    nested = f"sales/__magic_job-{DIRECTORY.job_id}/x/__magic_job-{DIRECTORY.job_id}/request.json"
-    event = {"Records": [message("one", nested), message("two", "app/2026/request.json")]}
+    nested = f"sales/__magic_job-{DIRECTORY.job_id}/x/__magic_job-{DIRECTORY.job_id}/_request.json"
+    event = {"Records": [message("one", nested), message("two", "app/2026/_request.json")]}
     assert failed(call("dispatch", event)) == []
     assert refusals() == [("sales/", "BAD_PATH")]
 

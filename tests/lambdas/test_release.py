@@ -59,15 +59,15 @@ def test_its_tickets_go_on_today_and_todays_would_go_on_there(world: World, call
 
 def test_its_documents_are_read_today() -> None:
     texts = {name: text.encode() for name, text in RELEASE["documents"].items()}
-    spec = documents.decode_job(texts["job.json"], DIRECTORY)
+    spec = documents.decode_job(texts["_job.json"], DIRECTORY)
     assert spec.conflict is Conflict.REPLACE
-    assert documents.decode_request(texts["request.json"], DIRECTORY)
+    assert documents.decode_request(texts["_request.json"], DIRECTORY)
     assert len(manifest.decode_pendingset(texts["pendingset"], DIRECTORY).files) == 1
-    assert documents.decode_result(texts["result.json"], DIRECTORY).files == 3
+    assert documents.decode_result(texts["_result.json"], DIRECTORY).files == 3
     assert [decode_unit(unit).number for unit in json.loads(texts["index"])] == [0]
 
 
-@pytest.mark.parametrize("name", ["job.json", "request.json", "result.json"])
+@pytest.mark.parametrize("name", ["_job.json", "_request.json", "_result.json"])
 def test_todays_documents_have_what_it_reads(world: World, name: str) -> None:
     replacing(world)
     world.run(DIRECTORY)

@@ -17,7 +17,7 @@ def around(application):
     def answer(environ, start_response):
         method, path, query = (environ[name] for name in
             ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING"))
-        if method == "PUT" and path.endswith("/result.json"):
+        if method == "PUT" and path.endswith("/_result.json"):
             ended.set()
         is_event = environ.get("HTTP_X_AMZ_TARGET", "").endswith(".PutEvents")
         if ended.is_set() and (is_event or "uploads" in query):

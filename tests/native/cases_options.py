@@ -131,6 +131,13 @@ OF_PATHS = [
         twice(idempotencyKy="1"),
         Refused("BAD_OPTIONS", "but idempotencyKey,", says="a misspelt one is refused"),
     ),
+    Case(
+        "a partition column whose directories readers skip",
+        lambda side: (
+            side.frame().selectExpr("id", "dt AS `.p`").write.partitionBy(".p").parquet(side.path)
+        ),
+        Refused("HIDDEN_PARTITION", "rename it", says="whose name starts with a dot"),
+    ),
 ]
 
 OF_PREFIXES = [

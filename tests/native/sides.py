@@ -86,11 +86,11 @@ class Side:
 
     def jobs(self) -> int:
         """How many jobs of s3commit were opened here."""
-        return len(self.keys("/job.json"))
+        return len(self.keys("/_job.json"))
 
     def settle(self) -> None:
         """Wait until the pipeline has tidied up after every job here, which is after its result."""
-        for key in self.keys("/job.json"):
+        for key in self.keys("/_job.json"):
             self.tiny.wait_until_tidy(key.split("__magic_job-")[1].split("/")[0])
 
     def uploads(self) -> list[str]:

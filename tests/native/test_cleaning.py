@@ -50,7 +50,7 @@ def test_i8_the_ledger_remembers_the_job_and_a_repeated_event_puts_nothing(
     )
     assert record.destination == place.destination
     tiny.wait_until_tidy(record.job_id)
-    tiny.handle(BUCKET, f"{place.destination.prefix}__magic_job-{record.job_id}/request.json")
+    tiny.handle(BUCKET, f"{place.destination.prefix}__magic_job-{record.job_id}/_request.json")
     place.await_no_uploads()
     assert keys(tiny, place.destination.prefix) == []
 
@@ -61,7 +61,7 @@ def test_without_the_right_to_delete_a_warning_says_what_stays(
     sent = S3Response._bucket_response_delete_keys
 
     def refuse(self: S3Response, bucket: str) -> object:
-        if b"/job.json" in self.body:
+        if b"/_job.json" in self.body:
             raise S3AccessDeniedError
         return sent(self, bucket)
 

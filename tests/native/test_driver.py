@@ -15,18 +15,18 @@ from tests.native.s3a import hadoop
 # A driver is a JVM, and costs 20 times what a statement does: the rest has time.
 FEW: list[tuple[str, str, How, set[str] | None]] = [
     ("append", "part 1", How.AFTER, {"ABORTED"}),
-    ("once", "request.json", How.AFTER, {"ABORTED", "COMMITTED"}),
+    ("once", "_request.json", How.AFTER, {"ABORTED", "COMMITTED"}),
 ]
 MORE: list[tuple[str, str, How, set[str] | None]] = [
-    ("append", "job.json", How.AFTER, {"ABORTED"}),
+    ("append", "_job.json", How.AFTER, {"ABORTED"}),
     ("append", "start upload", How.ZOMBIE, {"ABORTED"}),
-    ("append", "request.json", How.AFTER, {"COMMITTED"}),
-    ("directory", "request.json", How.AFTER, {"COMMITTED"}),
-    ("directory", "request.json", How.BEFORE, {"ABORTED"}),
-    ("partition", "request.json", How.AFTER, {"COMMITTED"}),
+    ("append", "_request.json", How.AFTER, {"COMMITTED"}),
+    ("directory", "_request.json", How.AFTER, {"COMMITTED"}),
+    ("directory", "_request.json", How.BEFORE, {"ABORTED"}),
+    ("partition", "_request.json", How.AFTER, {"COMMITTED"}),
 ]
 if hadoop() >= (3, 4, 2):  # an older S3A puts a late request over the abort that came first
-    MORE.append(("partition", "request.json", How.ZOMBIE, None))
+    MORE.append(("partition", "_request.json", How.ZOMBIE, None))
 
 
 @pytest.fixture(scope="module")

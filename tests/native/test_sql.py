@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def await_requests(tiny: TinyPipeline, prefix: str, count: int) -> None:
     """Until so many jobs below the prefix have asked for their commit."""
     end = time.monotonic() + 60
-    while sum(one.key.endswith("/request.json") for one in tiny.store.list(BUCKET, prefix)) < count:
+    while (
+        sum(one.key.endswith("/_request.json") for one in tiny.store.list(BUCKET, prefix)) < count
+    ):
         assert time.monotonic() < end
         time.sleep(0.1)
 

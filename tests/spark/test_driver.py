@@ -28,7 +28,7 @@ def outcomes(trial: Trial) -> list[str]:
 
 
 def test_i2_i11_a_driver_killed_after_its_request_is_not_missed(stage: Stage) -> None:
-    trial = killed(stage, "once", "request.json", How.AFTER)
+    trial = killed(stage, "once", "_request.json", How.AFTER)
     assert "COMMITTED" in outcomes(trial)
     # The driver that is run again may come before the first one's job has ended.
     codes = {(result["error"] or {}).get("code") for result in trial.results().values()}
@@ -37,7 +37,7 @@ def test_i2_i11_a_driver_killed_after_its_request_is_not_missed(stage: Stage) ->
 
 @pytest.mark.long
 def test_i2_i10_a_driver_that_replaces_is_not_missed_either(stage: Stage) -> None:
-    assert outcomes(killed(stage, "partition", "request.json", How.AFTER)) == ["COMMITTED"]
+    assert outcomes(killed(stage, "partition", "_request.json", How.AFTER)) == ["COMMITTED"]
 
 
 @pytest.mark.long

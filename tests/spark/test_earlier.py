@@ -36,7 +36,7 @@ def test_i11_a_hint_counts_if_the_job_is_listed_as_committed(
 ) -> None:
     directory, put = JobDirectory(place.destination, JOB), place.tiny.store.put
     if hint is not None:
-        # The key of the hint is the digest of what job.json has, which is the key's digest.
+        # The key of the hint is the digest of what _job.json has, which is the key's digest.
         body = hint.encode() if isinstance(hint, str) else json.dumps(hint).encode()
         put(BUCKET, directory.once(key_digest(key_digest(KEY))), body)
     if listed:

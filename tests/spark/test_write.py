@@ -46,7 +46,7 @@ def test_the_result_says_what_was_committed(session: SparkSession, place: Place)
         rows=100,
         bytes=sum(file.length for file in place.committed()),
         replaced=0,
-        manifest=f"{place.destination.uri}_commits/{job}.jsonl",
+        manifest=f"{place.destination.uri}_commits/_{job}.jsonl",
     )
     assert place.tidy().state is JobState.COMMITTED
 

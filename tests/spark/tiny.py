@@ -117,7 +117,7 @@ class TinyPipeline:
     def handle(self, bucket: str, quoted: str) -> None:
         """Do what an event about the object brings about."""
         key = unquote_plus(quoted)
-        if key.endswith("/request.json"):
+        if key.endswith("/_request.json"):
             place = parse_directory(bucket, key)
             run_execution(self.ports, place)
             self._event(place.job_id).set()
@@ -158,7 +158,7 @@ class Place:
     @property
     def jobs(self) -> list[str]:
         """The ids of the jobs that were opened, in no order."""
-        suffix = "/job.json"
+        suffix = "/_job.json"
         return [
             name[len("__magic_job-") : -len(suffix)] for name in self.names if name.endswith(suffix)
         ]
@@ -178,7 +178,7 @@ class Place:
 
     def settle(self) -> set[str]:
         """Wait for every job that was asked for to end; their ids."""
-        suffix = "/request.json"
+        suffix = "/_request.json"
         asked = {name.split("/")[0] for name in self.names if name.endswith(suffix)}
         jobs = {name.removeprefix("__magic_job-") for name in asked}
         for job in jobs:

@@ -55,7 +55,7 @@ LOGGED_AND_TRACED = {
 }
 STATE_MACHINE = {
     **{name: {"lambda:InvokeFunction"} for name in ACCESS if name not in CONNECTED},
-    "bucket/_s3commit/*/index-*.json": {"s3:GetObject"},
+    "bucket/_s3commit/*/_index-*.json": {"s3:GetObject"},
     "event-bus/default": {"events:PutEvents"},
     "CommitJobMachine": {"states:StartExecution"},
     "execution:*": {"states:DescribeExecution", "states:StopExecution"},
@@ -118,7 +118,7 @@ OF_CLIENTS = [
     DIRECTORY.manifest("t0", "a0"),
     f"{DIRECTORY.destination.prefix}dt=1/part-0-{JOB_ID}.parquet",
     f"{DIRECTORY.destination.prefix}_temporary/0/part-0.parquet",
-    f"{DIRECTORY.destination.prefix}result.json",
+    f"{DIRECTORY.destination.prefix}_result.json",
 ]
 
 

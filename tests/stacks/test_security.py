@@ -109,8 +109,8 @@ def test_the_pipelines_own_puts_have_the_header_that_a_policy_demands(
     store: Any = make_ports().store
     bucket = f"header-{algorithm.replace(':', '-').lower()}"
     make_bucket(store._client, bucket)
-    store.put(bucket, "result.json", b"{}")
-    head = store._client.head_object(Bucket=bucket, Key="result.json")
+    store.put(bucket, "_result.json", b"{}")
+    head = store._client.head_object(Bucket=bucket, Key="_result.json")
     assert head.get("ServerSideEncryption", "AES256") == algorithm
     assert head.get("SSEKMSKeyId") == given.get(env.ENCRYPTION_KEY)
 

@@ -143,8 +143,8 @@ def test_by_eventbridge_a_rule_fills_each_queue_and_the_bucket_notifies_none(
     rules = [one["Properties"] for one in of_type(storage, "AWS::Events::Rule").values()]
     details = [rule["EventPattern"]["detail"] for rule in rules]
     assert [detail["object"]["key"] for detail in details] == [
-        [{"suffix": ".pendingset"}, {"suffix": "/job.json"}],
-        [{"suffix": "/request.json"}],
+        [{"suffix": ".pendingset"}, {"suffix": "/_job.json"}],
+        [{"suffix": "/_request.json"}],
     ]
     if deployment == "bridged":
         bucket = only(storage, "AWS::S3::Bucket")["Properties"]["NotificationConfiguration"]
@@ -201,7 +201,7 @@ def test_an_imported_bucket_is_notified_from_and_otherwise_left_alone(imported: 
         rule["Filter"]["Key"]["FilterRules"][0]["Value"]
         for rule in notification["NotificationConfiguration"]["QueueConfigurations"]
     }
-    assert suffixes == {".pendingset", "/job.json", "/request.json"}
+    assert suffixes == {".pendingset", "/_job.json", "/_request.json"}
 
 
 def _senders(policy: dict[str, Any]) -> list[dict[str, Any]]:

@@ -26,8 +26,8 @@ def refusal(code: str, status: int) -> ClientError:
 @pytest.mark.parametrize(
     "answer",
     [
-        notifying("/request.json"),
-        notifying("/request.json", name="Suffix"),
+        notifying("/_request.json"),
+        notifying("/_request.json", name="Suffix"),
         {"EventBridgeConfiguration": {}},
         refusal("AccessDenied", 403),  # then nothing is checked
     ],

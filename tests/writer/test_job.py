@@ -87,8 +87,8 @@ def test_a_missing_bucket_is_one_clear_line(store: MemoryObjectStore) -> None:
 
 
 def test_no_access_is_one_clear_line(store: MemoryObjectStore) -> None:
-    plan = FaultPlan().fail("put", AccessError("writing job.json: AccessDenied"))
-    with pytest.raises(AccessError, match=r"no access to s3://lake/t/: writing job\.json"):
+    plan = FaultPlan().fail("put", AccessError("writing _job.json: AccessDenied"))
+    with pytest.raises(AccessError, match=r"no access to s3://lake/t/: writing _job\.json"):
         open_job(DESTINATION, store=plan.wrap(store))
 
 

@@ -32,7 +32,7 @@ from tests.writer.support import BUCKET, DESTINATION, JOB, ScriptedEnvironment, 
 
 
 def attempt(task_id: str = "0", attempt_id: str = "a", sha256: str = "0" * 64) -> CountedAttempt:
-    manifest = f"tasks/{task_id}/{attempt_id}.pendingset"
+    manifest = f"tasks/{task_id}/_{attempt_id}.pendingset"
     return CountedAttempt(task_id, attempt_id, manifest, sha256, 1, 3)
 
 
@@ -58,7 +58,7 @@ def commit_of(store: MemoryObjectStore, job: Job, *attempts: CountedAttempt) -> 
 def test_cost_a_job_is_job_json_request_json_and_the_looks(
     store: MemoryObjectStore, plan: FaultPlan, environment: ScriptedEnvironment
 ) -> None:
-    s3 = FakeS3(notifying("/request.json"))
+    s3 = FakeS3(notifying("/_request.json"))
     check_pipeline(s3, parse_destination(DESTINATION))  # type: ignore[arg-type]
     job = open_job(DESTINATION, store=plan.wrap(store), environment=environment)
 
@@ -94,8 +94,8 @@ def test_i3_two_attempts_of_one_task_are_refused_without_a_request(
 def test_a_job_that_failed_raises_the_pipelines_code_and_message(
     job: Job, store: MemoryObjectStore, outcome: Outcome
 ) -> None:
-    end(store, job, outcome, Failure("MANIFEST_CHANGED", "tasks/0/a.pendingset was changed"))
-    with pytest.raises(JobFailedError, match=f"{outcome}, none of .*: tasks/0/a.pend") as caught:
+    end(store, job, outcome, Failure("MANIFEST_CHANGED", "tasks/0/_a.pendingset was changed"))
+    with pytest.raises(JobFailedError, match=f"{outcome}, none of .*: tasks/0/_a.pend") as caught:
         job.commit([attempt()])
     assert caught.value.code == "MANIFEST_CHANGED"
 

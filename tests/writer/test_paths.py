@@ -49,7 +49,7 @@ def test_the_job_id_comes_before_the_first_dot_of_the_name(path: str, key: str) 
         ".hidden",
         "a/_b/c",
         "a/.b/c",
-        f"__magic_job-{JOB}/job.json",
+        f"__magic_job-{JOB}/_job.json",
         "_commits/x",
         "_x=1",
         "a\nb",

@@ -96,7 +96,7 @@ class _Judged:
             self.fail("progress", f"nobody moves any more, and job {name} is {where}")
         result = self.state.objects.get(directory.result)
         if result is None or json.loads(result[-1].body)["outcome"] != where.value:
-            self.fail("I2", f"job {name} is {where}, and result.json does not say so")
+            self.fail("I2", f"job {name} is {where}, and _result.json does not say so")
         manifests = [key for key in self.state.objects if key.startswith(directory.tasks)]
         # A manifest that came after the job was tidied up is left to its own event.
         late = {json.loads(self.state.objects[key][-1].body)["taskId"] for key in manifests}

@@ -34,7 +34,7 @@ MUTANTS = [
         by="tests/core/test_no_escalation.py",
     ),
     Mutant(
-        "a name proves an upload where there is no job.json",
+        "a name proves an upload where there is no _job.json",
         "core/job/uploads.py",
         "    if not opened_at:\n",
         "    if False:\n",

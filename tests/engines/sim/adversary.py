@@ -21,6 +21,7 @@ from s3commit.core.formats.layout import (
     MAGIC_PREFIX,
     JobDirectory,
     is_data,
+    parse_commit_manifest_key,
     parse_directory,
 )
 from s3commit.core.formats.manifest import digest
@@ -124,9 +125,10 @@ class Adversary:
         """The directories, there or not, of the jobs that have a list in ``_commits/``."""
         found = []
         for one in self.seen():
-            prefix, commits, name = one.key.rpartition(COMMITS)
-            if commits and JOB_ID.fullmatch(name.removesuffix(".jsonl")):
-                found.append(JobDirectory(Destination(BUCKET, prefix), name[:36]))
+            above = Destination(BUCKET, one.key.rpartition(COMMITS)[0])
+            directory = parse_commit_manifest_key(above, one.key)
+            if directory is not None:
+                found.append(directory)
         return found
 
     def ids(self) -> list[str]:
@@ -197,7 +199,7 @@ class _Scene:
     # Moves: documents of a job.
 
     def say_what_job(self) -> None:
-        """``job.json``, put once or over the one that is there."""
+        """``_job.json``, put once or over the one that is there."""
         body = forgeries.job_document(self.rng, self.spec, self._elsewhere())
         self.who.put(self.directory.job, body)
 
@@ -211,7 +213,7 @@ class _Scene:
         self.who.put(self.directory.request, word, if_absent=True)
 
     def ask(self) -> None:
-        """``request.json``."""
+        """``_request.json``."""
         self.asked = True
         word = forgeries.request(self.rng, self.directory, self.counted)
         self.who.put(self.directory.request, word)
@@ -228,11 +230,11 @@ class _Scene:
         self.counted.append(CountedAttempt(task, "a0", name, digest(body), len(files), size))
 
     def end_it(self) -> None:
-        """``result.json``, forged."""
+        """``_result.json``, forged."""
         self.who.put(self.directory.result, forgeries.result(self.rng, self.directory))
 
     def list_it(self) -> None:
-        """``_commits/<id>.jsonl``, forged: that it is there is all that the pipeline looks at."""
+        """``_commits/_<id>.jsonl``, forged: that it is there is all that the pipeline looks at."""
         self.who.put(self.directory.commits, forgeries.no_document(self.rng))
 
     def take_a_key(self) -> None:

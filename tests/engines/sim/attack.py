@@ -96,7 +96,7 @@ class AttackedWorld(World):
         job = self.escalation.intruder_of(key)
         if key.endswith(".pendingset"):
             self._deliver(f"{job.name}:ingest", partial(self.machine.ingest, key), job)
-        elif key.endswith("/request.json"):
+        elif key.endswith("/_request.json"):
             self._deliver(f"{job.name}:dispatch", partial(self.machine.dispatch, job), job)
 
     def _deliver(self, name: str, body: Callable[[], object], job: Job) -> None:

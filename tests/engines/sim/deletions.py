@@ -92,7 +92,7 @@ def _check_replaced(
     if job.record_state not in {JobState.PUBLISHING, JobState.COMMITTED}:
         fail("I10", f"{key} of before was deleted while the job was {job.record_state}")
     if decision_of(observer, job)["state"] not in {JobState.PUBLISHING, JobState.COMMITTED}:
-        fail("I8", f"{key} of before was deleted, and decision.json does not say PUBLISHING")
+        fail("I8", f"{key} of before was deleted, and _decision.json does not say PUBLISHING")
     missing = observer.missing(job)
     if missing and job.record_state is not JobState.COMMITTED:
         fail("I10", f"{key} of before was deleted, and {missing} are not visible")

@@ -63,9 +63,9 @@ def _check_decision_record(
     said = JobState(decision_of(observer, job)["state"])
     was = JobState(json.loads(before.body or b"{}")["state"]) if before else None
     if was in ENDED and said is not was:
-        fail("I8", f"decision.json of job {job.name} said {was}, and says {said}")
+        fail("I8", f"_decision.json of job {job.name} said {was}, and says {said}")
     if was is JobState.PUBLISHING and said not in {was, JobState.COMMITTED}:
-        fail("I8", f"decision.json of job {job.name} said {was}, and says {said}")
+        fail("I8", f"_decision.json of job {job.name} said {was}, and says {said}")
     if process.since <= job.lost_step:
         return
     known = {JobState.COMMITTING, job.record_state}
@@ -76,7 +76,7 @@ def _check_decision_record(
     if job.record_state is JobState.ROLLING_BACK and not observer.visible_files(job):
         known.add(JobState.ROLLED_BACK)
     if not job.decided or said not in known:
-        fail("I8", f"decision.json says {said}, and job {job.name} is {job.record_state}")
+        fail("I8", f"_decision.json says {said}, and job {job.name} is {job.record_state}")
 
 
 def _check_marker(observer: Observer, process: Process, job: Job) -> None:
@@ -112,15 +112,15 @@ def _check_key_note(observer: Observer, process: Process, job: Job) -> None:
 def _check_result(observer: Observer, process: Process, job: Job, before: Version | None) -> None:
     said = json.loads(observer.body(job.directory.result))
     if before is not None:
-        fail("I2", f"result.json of job {job.name} was put twice")
+        fail("I2", f"_result.json of job {job.name} was put twice")
     job.result = said["outcome"]
     job.failure = (said["error"] or {}).get("code", "")
     job.message = (said["error"] or {}).get("message", "")
     told = decision_of(observer, job).get("state", JobState.ABORTED)
     if told != job.result and process.since > job.lost_step:
-        fail("I8", f"result.json of job {job.name} says {job.result}, and decision.json {told}")
+        fail("I8", f"_result.json of job {job.name} says {job.result}, and _decision.json {told}")
     if job.record_state is None or job.result != job.record_state.value:
-        fail("I2", f"result.json says {job.result}, and job {job.name} is {job.record_state}")
+        fail("I2", f"_result.json says {job.result}, and job {job.name} is {job.record_state}")
     marker = observer.bucket.current(job.directory.success)
     if job.result == "COMMITTED" and marker is None:
-        fail("I9", f"result.json says {job.result}, and there is no _SUCCESS")
+        fail("I9", f"_result.json says {job.result}, and there is no _SUCCESS")

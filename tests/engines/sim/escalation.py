@@ -41,7 +41,7 @@ class Escalation(Observer):
         self._uploads: set[str] = set()  # of the adversary, and of intruders
         self._versions: dict[int, tuple[Version, str]] = {}  # with the intruder that made it, or ""
         self._removed: set[str] = set()  # keys, by replaces that were asked for
-        self._specs: dict[str, list[bytes]] = {}  # each job.json that was ever put there, by key
+        self._specs: dict[str, list[bytes]] = {}  # each _job.json that was ever put there, by key
 
     # Who is who.
 
@@ -210,7 +210,7 @@ class Escalation(Observer):
                 fail("I6", f"{process.name} replaces {key} while {other.name} is under way")
 
     def _asks_to_replace(self, job: Job) -> bool:
-        """Whether any ``job.json`` of the directory's has ever asked for it."""
+        """Whether any ``_job.json`` of the directory's has ever asked for it."""
         return any(b'"replace"' in body for body in self._specs.get(job.directory.job, ()))
 
     def _check_theirs(self, process: Process, key: str, name: str) -> None:
@@ -248,7 +248,7 @@ class Escalation(Observer):
         for file in self.files.values():
             if file.key == key:
                 self.jobs[file.job].sabotaged.add("put over")
-        if key.endswith("/job.json"):
+        if key.endswith("/_job.json"):
             self._specs.setdefault(key, []).append(version.body or b"")
 
 

@@ -47,7 +47,7 @@ class Machine:
     # Handlers.
 
     def ingest(self, key: str) -> None:
-        """The handler of the event of a ``job.json`` or a manifest; SQS brings it again."""
+        """The handler of the event of a ``_job.json`` or a manifest; SQS brings it again."""
         for _ in range(4):
             try:
                 if not key.endswith(PENDINGSET_SUFFIX):

@@ -22,9 +22,9 @@ from werkzeug.wrappers import Response
 from s3commit.core.formats.layout import COMMITS, MAGIC_PREFIX
 
 TIMEOUT_SECONDS = 120
-RESULT = "result.json"
-REQUEST = "request.json"
-THE_RESULT = "the result"  # the first look at result.json that finds it
+RESULT = "_result.json"
+REQUEST = "_request.json"
+THE_RESULT = "the result"  # the first look at _result.json that finds it
 
 
 class How(StrEnum):

@@ -25,7 +25,7 @@ PROGRAM = "tests.engines.chaos.driver.program"
 WAIT_SECONDS = 180
 QUIET_SECONDS = 3.0  # a zombie that asks nothing for so long has come to its end
 OLD = {f"table/k={number}/old.bin": b"old" for number in range(3)}
-LAST_WORDS = {"request.json", "abort request"}
+LAST_WORDS = {"_request.json", "abort request"}
 
 
 @dataclass(frozen=True)

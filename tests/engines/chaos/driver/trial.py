@@ -22,7 +22,7 @@ from tests.engines.chaos.driver.gate import REQUEST, Gate
 
 LOOK_SECONDS = 0.1
 WAIT_SECONDS = 120
-KEPT = {"job.json", REQUEST, "result.json"}
+KEPT = {"_job.json", REQUEST, "_result.json"}
 # Why a job may have been refused here. Another reason is a refusal that nothing speaks for.
 REASONS = {"ABANDONED", "ABORTED_BY_CLIENT", "ALREADY_COMMITTED"}
 UNDECIDED = {None, JobState.OPEN, JobState.SEALED, JobState.ABORTING, JobState.ABORTED}
@@ -86,7 +86,7 @@ class Trial:
 
     def results(self) -> dict[str, Any]:
         """The result of each job that has one."""
-        found = [key for key in self.keys() if key.endswith("/result.json")]
+        found = [key for key in self.keys() if key.endswith("/_result.json")]
         return {_job(key): json.loads(self.body(key)) for key in found}
 
     def outcomes(self) -> dict[str, str]:

@@ -144,7 +144,7 @@ def count_everything(session: Session, job: Job) -> Counted:
     """
     kept = job.record.job_sha256 if job.record is not None else None
     if job.spec is None or kept not in {None, job.spec.sha256}:
-        why = job.problems.get(JOB_FILE, "job.json is gone, or not what it was")
+        why = job.problems.get(JOB_FILE, "_job.json is gone, or not what it was")
         why = f"{why}. A commit would end in an abort: bring it back as it was"
         raise refusal(job, why, JOB_CHANGED)
     manifests = read_manifests(session, job)

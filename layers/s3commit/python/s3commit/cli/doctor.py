@@ -153,7 +153,7 @@ def _simulated(around: Surroundings, role: str) -> list[str]:
     below = f"{arn}/{around.prefix}"
     for actions, resource in (
         (ON_OBJECTS, f"{below}x"),
-        (ON_JOBS, f"{below}{MAGIC_PREFIX}x/job.json"),
+        (ON_JOBS, f"{below}{MAGIC_PREFIX}x/_job.json"),
         (ON_BUCKET, arn),
     ):
         with translated(f"simulating the rights of {role}"):
@@ -179,7 +179,7 @@ def _tried(around: Surroundings) -> list[str]:
     """
     s3, bucket = around.connect("s3"), around.data_bucket
     nothing = {"Bucket": bucket, "Key": f"{around.prefix}s3commit-doctor-{uuid.uuid4()}"}
-    document = {**nothing, "Key": f"{around.prefix}{MAGIC_PREFIX}{uuid.uuid4()}/job.json"}
+    document = {**nothing, "Key": f"{around.prefix}{MAGIC_PREFIX}{uuid.uuid4()}/_job.json"}
     upload = {**nothing, "UploadId": uuid.uuid4().hex}
     calls: dict[str, Callable[[], object]] = {
         "s3:PutObject": lambda: s3.upload_part(**upload, PartNumber=1, Body=b""),

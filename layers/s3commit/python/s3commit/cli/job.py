@@ -262,7 +262,7 @@ def own_uploads(
     directory = job.directory
     listed = session.store.list_uploads(directory.bucket, directory.destination.prefix)
     looked_at = listed if most is None else iter(list(islice(listed, most)))
-    # S3 alone does not tell when it got job.json: the document may have been put again, as it was.
+    # S3 alone does not tell when it got _job.json: the document may have been put again, as it was.
     opened_at = job.record.opened_at if job.record else ""
     opened_at = opened_at or (LONG_AGO if job.spec else "")
     own = list(uploads_of_job(session.ports(None), directory, opened_at, looked_at))

@@ -91,7 +91,7 @@ def _begun(session: Session, destination: Destination) -> dict[str, str]:
 
 
 def _job_documents(session: Session, destination: Destination) -> Iterator[tuple[str, str]]:
-    """Each job with a ``job.json``, and when that was put; manifests of tasks are skipped."""
+    """Each job with a ``_job.json``, and when that was put; manifests of tasks are skipped."""
     bucket, prefix, after = destination.bucket, destination.prefix + MAGIC_PREFIX, ""
     while True:
         for one in session.store.list(bucket, prefix, after=after):

@@ -12,7 +12,7 @@ from s3commit.cli.options import DESTINATION, JOB, with_session
 from s3commit.cli.render import fields
 from s3commit.cli.session import Session
 from s3commit.core.formats.documents import CommitHeader, CommittedFile
-from s3commit.core.formats.layout import COMMITS, COMMITS_SUFFIX, JOB_ID, JobDirectory
+from s3commit.core.formats.layout import COMMITS, JobDirectory, parse_commit_manifest_key
 from s3commit.core.job.documents import read_commit_header, read_commit_manifest
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
@@ -105,9 +105,8 @@ def _job_document(job: CommitHeader) -> dict[str, Any]:
 def committed_at(session: Session, destination: Destination) -> Iterator[tuple[JobDirectory, str]]:
     """Each committed job, and when its manifest was put. One request for 1,000 jobs."""
     for one in session.store.list(destination.bucket, destination.prefix + COMMITS):
-        job_id = one.key.rpartition("/")[2].removesuffix(COMMITS_SUFFIX)
-        directory = JobDirectory(destination, job_id)
-        if one.key == directory.commits and JOB_ID.fullmatch(job_id):
+        directory = parse_commit_manifest_key(destination, one.key)
+        if directory is not None:
             yield directory, one.modified
 
 

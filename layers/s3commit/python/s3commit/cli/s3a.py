@@ -21,9 +21,12 @@ from s3commit.cli.render import epoch_of
 from s3commit.cli.session import Session
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import (
+    JOB_FILE,
     JOB_ID,
     MAGIC_PREFIX,
     PENDINGSET_SUFFIX,
+    REQUEST_FILE,
+    RESULT_FILE,
     UNSPEAKABLE,
     bad_element,
     directories_above,
@@ -50,7 +53,7 @@ from s3commit.core.ports.objects import ListedObject
 MAGIC = "__magic"
 # From Hadoop 3.4 on a job has a directory of its own; before, all of a destination share one.
 _ROOT = re.compile(r"(?:__magic_job-|__magic/job-)([^/]*)/")
-OURS = ("job.json", "request.json", "result.json")  # a job with one of these is the pipeline's
+OURS = (JOB_FILE, REQUEST_FILE, RESULT_FILE)  # a job with one of these is the pipeline's
 OPEN, VISIBLE, TAKEN, GONE, UNFINISHED = STATES = "open", "visible", "taken", "gone", "unfinished"
 
 _TASK = re.compile(r"(?:task|attempt)_\d+_\d+_[a-z]_(\d{1,18})")

@@ -16,13 +16,12 @@ from typing import Final
 from s3commit.core.formats.documents import CommittedFile
 from s3commit.core.formats.layout import (
     COMMITS,
-    COMMITS_SUFFIX,
-    JOB_ID,
     MAGIC_PREFIX,
     PENDINGSET_SUFFIX,
     JobDirectory,
     directories_above,
     is_data,
+    parse_commit_manifest_key,
     parse_directory,
 )
 from s3commit.core.job.documents import (
@@ -144,7 +143,7 @@ def _list(store: ObjectReader, destination: Destination) -> _Seen:
         if is_data(relative):
             seen.data[listed.key] = listed.length, listed.etag
         elif relative.startswith(COMMITS):
-            job = _named(destination, listed.key)
+            job = parse_commit_manifest_key(destination, listed.key)
             if job is not None:
                 seen.lists[job] = listed.modified
         elif relative.startswith(MAGIC_PREFIX):
@@ -152,14 +151,6 @@ def _list(store: ObjectReader, destination: Destination) -> _Seen:
     seen.open -= seen.ended
     seen.ended -= seen.lists.keys()
     return seen
-
-
-def _named(destination: Destination, key: str) -> JobDirectory | None:
-    """The job whose commit manifest has the key; None if it is no such key."""
-    name = key[len(destination.prefix) + len(COMMITS) :]
-    job_id = name.removesuffix(COMMITS_SUFFIX)
-    is_list = job_id != name and JOB_ID.fullmatch(job_id)
-    return JobDirectory(destination, job_id) if is_list else None
 
 
 def _add_document(seen: _Seen, bucket: str, key: str) -> None:
@@ -255,7 +246,7 @@ def _last_replaced(store: ObjectReader, bucket: str, directory: str) -> Moment:
     last = "", ""
     destination = Destination(bucket, directory)
     for listed in store.list(bucket, destination.prefix + COMMITS):
-        job = _named(destination, listed.key)
+        job = parse_commit_manifest_key(destination, listed.key)
         with suppress(*_UNREADABLE):
             if job is not None:
                 header = read_commit_header(store, job)

@@ -191,13 +191,13 @@ def open_job(
     ``conflict`` is ``append``, ``fail`` (refuse if files are there) or ``replace`` (remove them
     once all new ones are visible); ``scope`` says where: ``directory``, all of the destination,
     or ``partition``, the directories that the job writes. ``conditions`` must hold of the job's
-    data (`s3commit.core.model.job`; a mapping as in ``job.json``). Of the jobs with one
-    ``idempotency_key`` at one destination at most one is committed; ``job.json`` has its digest.
+    data (`s3commit.core.model.job`; a mapping as in ``_job.json``). Of the jobs with one
+    ``idempotency_key`` at one destination at most one is committed; ``_job.json`` has its digest.
 
     ``settings`` and ``encryption`` are for the uploads; without ``encryption`` the bucket's own way
     holds.
 
-    ``client`` names the library in ``job.json``, and ``who`` the program, its user, its host and
+    ``client`` names the library in ``_job.json``, and ``who`` the program, its user, its host and
     its Airflow run, which are looked up unless given; ``job_id`` is a new UUID unless given, and
     never used twice. A ``store`` given by hand is trusted to have a pipeline.
 
@@ -231,7 +231,7 @@ def open_job(
 
 
 def _put_job(store: WriterStore, spec: JobSpec) -> None:
-    """Put ``job.json``, unless this very one is there: one request.
+    """Put ``_job.json``, unless this very one is there: one request.
 
     Raises `InvalidInputError` (``JOB_EXISTS``) if another one is there, `NotFoundError`
     (``NO_BUCKET``), `AccessError` and `TransientError`.

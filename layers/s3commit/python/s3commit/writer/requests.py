@@ -120,7 +120,7 @@ def request_abort(store: WriterStore, directory: JobDirectory, reason: str) -> A
 
 
 def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patience) -> JobResult:
-    """Poll ``result.json`` and return it if the job is committed, or its data was by another job.
+    """Poll ``_result.json`` and return it if the job is committed, or its data was by another job.
 
     After a minute without a result one line says so on standard error. After five minutes, and at
     intervals that double, the request is put again as it stands: its event may have been lost.

@@ -271,7 +271,7 @@ def _check_path(path: str) -> None:
         _refuse_path(path, "it must be relative to the destination")
     if any(element in {"", ".", ".."} for element in elements):
         _refuse_path(path, "it has an empty, '.' or '..' element")
-    if is_hidden(path) or is_hidden(elements[-1].replace("=", "")):
+    if is_hidden(path):
         _refuse_path(path, "names that start with '_' or '.' are hidden to readers")
     if any(ord(character) < 32 or ord(character) == 127 for character in path):
         _refuse_path(path, "it has a control character")

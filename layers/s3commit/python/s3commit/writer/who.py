@@ -1,4 +1,4 @@
-"""Who writes: what ``job.json`` says of the program, for the people who look at the job later."""
+"""Who writes: what ``_job.json`` says of the program, for the people who look at the job later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before the request: job.json and manifests arrive, in any order, several times, or never."""
+"""Before the request: _job.json and manifests arrive, in any order, several times, or never."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from s3commit.core.ports.bundle import Executions, Ports
 
 
 def note_job(ports: Ports, bucket: str, key: str) -> None:
-    """Open the job in the ledger, whose ``job.json`` has been put.
+    """Open the job in the ledger, whose ``_job.json`` has been put.
 
     Raises `InvalidInputError` for one that is not acceptable.
     """

@@ -79,7 +79,7 @@ def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
 
 
 def _wrong_spec(ports: Ports, directory: JobDirectory) -> InvalidInputError | None:
-    """What is wrong with ``job.json``; an abort does not mind."""
+    """What is wrong with ``_job.json``; an abort does not mind."""
     try:
         read_spec(ports, directory)
     except InvalidInputError as error:
@@ -95,7 +95,7 @@ def _find_or_open(ports: Ports, directory: JobDirectory) -> JobRecord:
         with refusing_unreadable(ports, directory):
             spec = read_spec(ports, directory)
     except InvalidInputError:
-        # A decided job stays one, whatever was made of its job.json since.
+        # A decided job stays one, whatever was made of its _job.json since.
         decided = read_decision(ports, directory.bucket, directory.decision)
         if decided is not None:
             return ports.ledger.open_job(decided)

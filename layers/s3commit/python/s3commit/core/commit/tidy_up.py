@@ -17,10 +17,10 @@ from s3commit.core.ports.bundle import CallTime, Ports
 def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
     """After the end: abort what losers left open (I4), then delete manifests and pages.
 
-    ``job.json``, ``request.json``, ``result.json`` and the decision stay for the retention time. A
-    loser that still runs is not waited for: its manifest starts another execution. While it opens
-    uploads faster than they are aborted, everything stays for the sweep. While ``page`` of the
-    ticket is not 0 the caller comes again: there are more than a call has time for.
+    ``_job.json``, ``_request.json``, ``_result.json`` and the decision stay for the retention time.
+    A loser that still runs is not waited for: its manifest starts another execution. While it
+    opens uploads faster than they are aborted, everything stays for the sweep. While ``page`` of
+    the ticket is not 0 the caller comes again: there are more than a call has time for.
     """
     time = CallTime(ports.clock)
     own_record(ports, ticket, *ENDED)

@@ -124,7 +124,7 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
 
 
 def _commit_request(ports: Ports, directory: JobDirectory, record: JobRecord) -> CommitRequest:
-    """The request, if it is one to commit still, and means the ``job.json`` that is there.
+    """The request, if it is one to commit still, and means the ``_job.json`` that is there.
 
     Raises `JobRefusedError` (``REQUEST_CHANGED``, ``JOB_CHANGED``).
     """
@@ -138,7 +138,7 @@ def _commit_request(ports: Ports, directory: JobDirectory, record: JobRecord) ->
         raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
     if request.job_sha256 not in {"", spec.sha256}:
         raise JobRefusedError(
-            "job.json is gone, or not the one that the request means", code=JOB_CHANGED
+            "_job.json is gone, or not the one that the request means", code=JOB_CHANGED
         )
     return request
 
@@ -187,7 +187,7 @@ def _refuse_missing_uploads(
             # Another program's is neither to be completed nor to be aborted.
             if counted in missing and is_older(upload, opened_at):
                 raise JobRefusedError(
-                    f"the upload of {upload.key[:200]!r} was started before the job's job.json was"
+                    f"the upload of {upload.key[:200]!r} was started before the job's _job.json was"
                     " put",
                     code="BAD_FIELD",
                 )

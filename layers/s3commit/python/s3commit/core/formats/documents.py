@@ -35,7 +35,7 @@ MAX_REQUEST_BYTES = 64 * 1024 * 1024
 MAX_REQUEST_VALUES = 1_800_000
 SUCCESS_NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
 SUCCESS_FILES = 100  # Hadoop's SUCCESS_MARKER_FILE_LIMIT
-MAX_LINE_BYTES = MAX_JOB_BYTES  # the first one repeats job.json's columns and key
+MAX_LINE_BYTES = MAX_JOB_BYTES  # the first one repeats _job.json's columns and key
 MAX_SUCCESS_BYTES = 1024 * 1024
 MAX_COMMITS_BYTES = 1024 * 1024 * 1024
 
@@ -58,7 +58,7 @@ DESTINATION: Final = Form(
 )
 _JOB: Final = Codec(
     JobSpec,
-    "job.json",
+    "_job.json",
     VERSION,
     max_bytes=MAX_JOB_BYTES,
     closed=True,
@@ -66,7 +66,7 @@ _JOB: Final = Codec(
     unwritten={"sha256": "", "put_at": ""},
 )
 _REQUEST: Final[Any] = {
-    "what": "request.json",
+    "what": "_request.json",
     "max_bytes": MAX_REQUEST_BYTES,
     "most": MAX_REQUEST_VALUES,
 }
@@ -77,16 +77,16 @@ _COMMIT: Final = Codec(
 _ABORT: Final = Codec(
     AbortRequest, version=VERSION, constants={"action": _Action.ABORT}, **_REQUEST
 )
-_RESULT: Final = Codec(JobResult, "result.json", VERSION, max_bytes=MAX_RESULT_BYTES)
+_RESULT: Final = Codec(JobResult, "_result.json", VERSION, max_bytes=MAX_RESULT_BYTES)
 
 
 def encode_job(spec: JobSpec) -> bytes:
-    """``job.json``."""
+    """``_job.json``."""
     return _JOB.encode(spec)
 
 
 def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
-    """Read the ``job.json`` of ``directory``. Raises `InvalidInputError`.
+    """Read the ``_job.json`` of ``directory``. Raises `InvalidInputError`.
 
     A job that names another id or destination than the place where it lies is refused
     (``WRONG_JOB``): the place is what S3 permissions are given for. So is one with a field that is
@@ -102,21 +102,21 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
         raise InvalidInputError("partitionBy has a column twice", code="BAD_FIELD")
     if (spec.job_id, spec.destination) != (directory.job_id, directory.destination):
         raise InvalidInputError(
-            f"job.json of {spec.job_id!r} at {spec.destination.uri} lies in {directory.prefix}",
+            f"_job.json of {spec.job_id!r} at {spec.destination.uri} lies in {directory.prefix}",
             code="WRONG_JOB",
         )
     return replace(spec, sha256=digest(body))
 
 
 def encode_request(request: CommitRequest | AbortRequest) -> bytes:
-    """``request.json``. Raises `InvalidInputError` (``TOO_LARGE``) if no reader would take it."""
+    """``_request.json``. Raises `InvalidInputError` (``TOO_LARGE``) if no reader would take it."""
     if isinstance(request, CommitRequest):
         return _COMMIT.encode(request)
     return _ABORT.encode(replace(request, reason=request.reason[:MAX_TEXT]))
 
 
 def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | AbortRequest:
-    """Read the ``request.json`` of ``directory``. Raises `InvalidInputError`.
+    """Read the ``_request.json`` of ``directory``. Raises `InvalidInputError`.
 
     Two counted attempts of one task are refused (``TWO_ATTEMPTS``, I3), and a manifest that is
     not at the place which its ids give.
@@ -124,7 +124,7 @@ def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | Abor
     document = parse(body, **_REQUEST)
     head = _HEAD.read(document)
     if head.job_id != directory.job_id:
-        raise InvalidInputError("request.json is of another job", code="WRONG_JOB")
+        raise InvalidInputError("_request.json is of another job", code="WRONG_JOB")
     if head.action is _Action.ABORT:
         return _ABORT.read(document)
     request = _COMMIT.read(document)
@@ -150,19 +150,19 @@ def refuse_two_attempts(attempts: Iterable[CountedAttempt]) -> None:
 
 
 def encode_result(result: JobResult) -> bytes:
-    """``result.json``."""
+    """``_result.json``."""
     return _RESULT.encode(result)
 
 
 def decode_result(body: bytes, directory: JobDirectory) -> JobResult:
-    """Read the ``result.json`` of ``directory``. Raises `InvalidInputError`.
+    """Read the ``_result.json`` of ``directory``. Raises `InvalidInputError`.
 
     One that is of another job is refused (``WRONG_JOB``).
     """
     result = _RESULT.decode(body)
     if result.job_id != directory.job_id:
         raise InvalidInputError(
-            f"result.json in {directory.uri} is of another job", code="WRONG_JOB"
+            f"_result.json in {directory.uri} is of another job", code="WRONG_JOB"
         )
     return result
 

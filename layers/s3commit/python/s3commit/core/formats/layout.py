@@ -1,7 +1,8 @@
 """Every S3 key of the protocol, in one place, with its inverse.
 
-A job directory lies in its destination: ``<destination>/__magic_job-<job_id>/``. Names that start
-with ``_`` or ``.`` are hidden to Spark and Hive, so nothing of this is ever read as data.
+A job directory lies in its destination: ``<destination>/__magic_job-<job_id>/``. The name of each
+document itself starts with ``_``: by a glob Spark and Hadoop read whatever does not, and do not
+look at the directories in which it lies.
 """
 
 from __future__ import annotations
@@ -19,17 +20,16 @@ from s3commit.core.model.record import JobRecord
 MAGIC_PREFIX = "__magic_job-"  # this and the next two are Hadoop's
 PENDINGSET_SUFFIX = ".pendingset"
 _MAGIC = "__magic"  # of all jobs together, before Hadoop 3.4
-JOB_FILE = "job.json"
-REQUEST_FILE = "request.json"
-RESULT_FILE = "result.json"
-INDEX = "index-"
+JOB_FILE = "_job.json"
+REQUEST_FILE = "_request.json"
+RESULT_FILE = "_result.json"
+INDEX = "_index-"
 PAGES = "pages/"
 TASKS = "tasks/"
 COMMITS = "_commits/"
-COMMITS_SUFFIX = ".jsonl"
 SUCCESS = "_SUCCESS"
 PIPELINE = "_s3commit/"  # at the bucket's root: the pipeline's own, no client may write there
-DECISION_FILE = "decision.json"
+DECISION_FILE = "_decision.json"
 KEYS = "keys/"  # the pipeline's notes of idempotency keys
 
 # User metadata of every data object: who made it. S3 lower-cases the names.
@@ -50,7 +50,7 @@ JOB_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 # `part-00003-<id>` is ours and Hadoop's staging committer's. Spark's own writers put a counter
 # behind the id of a write (`part-00003-<id>-c000`): that is no job's id, and the
 # manifests' keys show it to all, so it must not make a job the owner (I12).
-_OWNER = re.compile(rf"(?:^|-)(?P<id>{JOB_ID.pattern})\Z")
+_OWNER = re.compile(rf"(?:^_?|-)(?P<id>{JOB_ID.pattern})\Z")
 
 # Names that the protocol uses itself. A job that wrote or replaced files below one of them could
 # remove the manifests and key records of a table, or another job's documents (I8, I11).
@@ -63,8 +63,9 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 _DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{JOB_ID.pattern})/")
 
 _MANIFEST = re.compile(
-    rf"{TASKS}(?P<task>{ID.pattern})/(?P<attempt>{ID.pattern}){re.escape(PENDINGSET_SUFFIX)}"
+    rf"{TASKS}(?P<task>{ID.pattern})/_(?P<attempt>{ID.pattern}){re.escape(PENDINGSET_SUFFIX)}"
 )
+_COMMIT_MANIFEST = re.compile(rf"{COMMITS}_(?P<job>{JOB_ID.pattern})\.jsonl")
 
 
 def check_id(value: str, what: str) -> str:
@@ -158,7 +159,7 @@ class JobDirectory:
             "request": own + REQUEST_FILE,
             "result": own + RESULT_FILE,
             "tasks": own + TASKS,
-            "commits": f"{place.prefix}{COMMITS}{self.job_id}{COMMITS_SUFFIX}",
+            "commits": f"{place.prefix}{COMMITS}_{self.job_id}.jsonl",
             "success": place.prefix + SUCCESS,
             "pipeline_prefix": pipelines,
             "decision": pipelines + DECISION_FILE,
@@ -186,20 +187,20 @@ class JobDirectory:
 
     def page(self, sha256: str) -> str:
         """The key of the page with that digest."""
-        return f"{self.pipeline_prefix}{PAGES}{sha256[:32]}.jsonl"
+        return f"{self.pipeline_prefix}{PAGES}_{sha256[:32]}.jsonl"
 
     def once(self, digest: str) -> str:
         """The key of the hint for clients that says which job has an idempotency key (digest)."""
-        return f"{self.destination.prefix}{COMMITS}once/{digest}.json"
+        return f"{self.destination.prefix}{COMMITS}once/_{digest}.json"
 
     def key_note(self, digest: str) -> str:
         """The key of the pipeline's own note that says which job has an idempotency key."""
         where = self.ref.rpartition("-")[2]
-        return f"{PIPELINE}{KEYS}{where}/{digest}.json"
+        return f"{PIPELINE}{KEYS}{where}/_{digest}.json"
 
     def manifest_name(self, task_id: str, attempt_id: str) -> str:
         """The manifest's key relative to the directory."""
-        return f"{TASKS}{task_id}/{attempt_id}{PENDINGSET_SUFFIX}"
+        return f"{TASKS}{task_id}/_{attempt_id}{PENDINGSET_SUFFIX}"
 
     def manifest(self, task_id: str, attempt_id: str) -> str:
         """The manifest's key."""
@@ -226,25 +227,41 @@ def parse_manifest_key(bucket: str, key: str) -> tuple[JobDirectory, str, str]:
     return directory, found["task"], found["attempt"]
 
 
+def parse_commit_manifest_key(destination: Destination, key: str) -> JobDirectory | None:
+    """The job of that destination whose commit manifest has the key; None if none can have it."""
+    found = _COMMIT_MANIFEST.fullmatch(key, len(destination.prefix))
+    return JobDirectory(destination, found["job"]) if found else None
+
+
 def owner_of(key: str) -> str | None:
     """The id of the one job that can have made the file, by its name; None if it names none.
 
-    Before its first dot the name is the job's id, or ends with ``-`` and the id. Ids are UUIDs, so
-    no name has two owners (I5, I12; docs/adr/0004).
+    Before its first dot the name is the job's id, or ends with ``-`` and the id; that of a commit
+    manifest, which may be uploaded in parts too, is ``_`` and the id. Ids are UUIDs, so no name
+    has two owners (I5, I12; docs/adr/0004).
     """
     found = _OWNER.search(key.rsplit("/", 1)[-1].split(".", 1)[0])
     return found["id"] if found else None
 
 
 def is_hidden(relative_key: str) -> bool:
-    """Whether a key below a destination is no data, by Spark's rule and Hive's.
+    """Whether a key below a destination is no data: the one rule, for what is written and read.
 
-    An element that starts with ``.``, or with ``_`` unless it is a partition (``_day=1``).
+    So is a file whose name starts with ``_`` or ``.``, and what lies in a directory that
+    `hides_files`. Spark's listings go by it, and Hive's and Hadoop's for files
+    (org.apache.spark.util.HadoopFSUtils.shouldFilterOutPathName,
+    org.apache.hadoop.mapred.FileInputFormat.hiddenFileFilter).
     """
-    for one in relative_key.split("/"):
-        if one.startswith(".") or (one.startswith("_") and "=" not in one):
-            return True
-    return False
+    *directories, name = relative_key.split("/")
+    return name.startswith(("_", ".")) or any(map(hides_files, directories))
+
+
+def hides_files(directory: str) -> bool:
+    """Whether readers skip a directory of that name.
+
+    It starts with ``.``, or with ``_`` unless it is a partition's (``_day=1``).
+    """
+    return directory.startswith(".") or (directory.startswith("_") and "=" not in directory)
 
 
 def is_data(relative_key: str) -> bool:

@@ -1,6 +1,6 @@
 """The decision record: that a job was decided, where no client can write it (I2, I8, I12).
 
-It lies at ``_s3commit/<ref>/decision.json`` at the bucket's root. It is put after the ledger's
+It lies at ``_s3commit/<ref>/_decision.json`` at the bucket's root. It is put after the ledger's
 decision and before the first upload is completed, and has the job's state since. The
 rule that it stands for: a visible object is deleted only for a job with a decision on record, in
 the ledger, or, where the ledger was lost, here (docs/adr/0004).
@@ -46,7 +46,7 @@ from s3commit.core.ports.objects import listed_at
 
 JOB_ENDED = "JOB_ENDED"
 HEALED_AT_ONCE = 1_000  # objects of a listing, before the progress is noted
-# It repeats job.json's columns and key, and has up to 90 locks of a kilobyte each.
+# It repeats _job.json's columns and key, and has up to 90 locks of a kilobyte each.
 MAX_DECISION_BYTES = MAX_JOB_BYTES + 128 * 1024
 
 # Fields of a record that mean something in the ledger alone.
@@ -56,7 +56,7 @@ _LEDGERS_OWN: Final = {
 }
 _DECISION: Final = Codec(
     JobRecord,
-    "decision.json",
+    "_decision.json",
     VERSION,
     max_bytes=MAX_DECISION_BYTES,
     forms={"destination": DESTINATION},

@@ -1,7 +1,7 @@
 """The documents of one job: its client's, each read whole, and those that it leaves when it ends.
 
-``job.json``, the manifests and ``request.json`` are the client's. An ended job leaves
-``result.json``, a committed one its commit manifest too, which `s3commit.core.job.plan` puts.
+``_job.json``, the manifests and ``_request.json`` are the client's. An ended job leaves
+``_result.json``, a committed one its commit manifest too, which `s3commit.core.job.plan` puts.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def refusing_unreadable(ports: Ports, directory: JobDirectory) -> Iterator[None]
 
 
 def read_spec(ports: Ports, directory: JobDirectory) -> JobSpec:
-    """The job's ``job.json``.
+    """The job's ``_job.json``.
 
     Raises `InvalidInputError` if it is not acceptable, with ``JOB_CHANGED`` if there is none: a
     directory without one is no job.
@@ -89,9 +89,9 @@ def read_spec(ports: Ports, directory: JobDirectory) -> JobSpec:
 
 
 def opened_at(store: ObjectReader, record: JobRecord) -> str:
-    """When S3 got the job's ``job.json``; empty if there is none.
+    """When S3 got the job's ``_job.json``; empty if there is none.
 
-    The ledger does not know it if the job's abort was requested before ``job.json`` was put.
+    The ledger does not know it if the job's abort was requested before ``_job.json`` was put.
     """
     if record.opened_at:
         return record.opened_at
@@ -109,12 +109,12 @@ def read_spec_of(ports: Ports, directory: JobDirectory, record: JobRecord) -> Jo
     now = (spec.conflict, spec.scope, spec.idempotency_key)
     same = now == (record.conflict, record.scope, record.idempotency_key)
     if not same or record.job_sha256 not in {None, spec.sha256}:
-        raise JobRefusedError("job.json is not what it was when the job began", code=JOB_CHANGED)
+        raise JobRefusedError("_job.json is not what it was when the job began", code=JOB_CHANGED)
     return spec
 
 
 def read_result(store: ObjectReader, directory: JobDirectory) -> JobResult:
-    """The job's ``result.json``. Raises `NotFoundError`, `InvalidInputError`."""
+    """The job's ``_result.json``. Raises `NotFoundError`, `InvalidInputError`."""
     stored = store.get(directory.bucket, directory.result, max_bytes=MAX_RESULT_BYTES)
     return decode_result(stored.body, directory)
 
@@ -138,7 +138,7 @@ def read_commit_header(store: ObjectReader, directory: JobDirectory) -> CommitHe
 
 
 def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | AbortRequest:
-    """The job's ``request.json``.
+    """The job's ``_request.json``.
 
     Raises `InvalidInputError`, and `JobRefusedError` (``REQUEST_MISSING``) if it is gone: the job
     has to end all the same, since no event would announce a second request.
@@ -147,7 +147,7 @@ def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | Abort
         stored = ports.store.get(directory.bucket, directory.request, max_bytes=MAX_REQUEST_BYTES)
     except NotFoundError:
         raise JobRefusedError(
-            "request.json is not there any more", code="REQUEST_MISSING"
+            "_request.json is not there any more", code="REQUEST_MISSING"
         ) from None
     return decode_request(stored.body, directory)
 
@@ -182,7 +182,7 @@ def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
 
 
 def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobResult:
-    """Put ``result.json`` of an ended job; one that is there stays.
+    """Put ``_result.json`` of an ended job; one that is there stays.
 
     A client that has read that its job is undone may delete the job's documents, since a table can
     be created only where nothing lies (docs/adr/0029). So a late try of this step, which finds none

@@ -216,7 +216,7 @@ def planned_files(
 
 
 def publish_manifest(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[str]:
-    """Write ``_commits/<job_id>.jsonl`` and return the first keys. Raises as `read_index`.
+    """Write ``_commits/_<job_id>.jsonl`` and return the first keys. Raises as `read_index`.
 
     Whatever lies there, by an earlier try or by a stranger, is written over (I12). A short one goes
     up with one PUT, a long one in parts. Its name carries the job's id, so that `TidyUp` finds the

@@ -61,7 +61,7 @@ def is_further_up(ports: Ports, directory: JobDirectory) -> bool:
 
 
 def is_older(upload: OpenUpload, opened_at: str) -> bool:
-    """Whether the upload was begun before the job's ``job.json``: it is another program's (I12).
+    """Whether the upload was begun before the job's ``_job.json``: it is another program's (I12).
 
     Whatever its name says, or a manifest: anyone who sees an open upload can open a job with the id
     in its name. ``opened_at`` is when S3 got that document.
@@ -74,7 +74,7 @@ def uploads_of_job(
 ) -> Iterator[OpenUpload]:
     """The job's of these uploads at its destination, and none that `is_older` (I12).
 
-    ``opened_at`` is when S3 got the ``job.json``. Without one a name proves nothing: anyone may
+    ``opened_at`` is when S3 got the ``_job.json``. Without one a name proves nothing: anyone may
     choose it. Nor does it where a directory above has a job of the same id.
     """
     if not opened_at:

@@ -34,7 +34,7 @@ _BY_OTHER_WRITERS: Final = {
     "BAD_KEY": "An object has a key that the protocol does not know",
     "MANIFEST_CHANGED": "A manifest differs from the one that its task wrote",
     "NAME_NOT_UNIQUE": ("A file name lacks the job's id, or contains another job's too"),
-    "REQUEST_CHANGED": "`request.json` was replaced after the pipeline read it",
+    "REQUEST_CHANGED": "`_request.json` was replaced after the pipeline read it",
     "TOO_LARGE": "A document is larger than the limit",
     "TRUNCATED": "A document is incomplete",
 }
@@ -64,7 +64,7 @@ _ENDS: Final = {
         " run the job again",
     ),
     "BAD_CONDITION": Advice(
-        "A condition in `job.json` does not exist or has an impossible value",
+        "A condition in `_job.json` does not exist or has an impossible value",
         "Correct the condition in the program, then run the job again",
     ),
     "BAD_PATH": Advice(
@@ -101,7 +101,7 @@ _ENDS: Final = {
         "Read the log of the step that the execution names, and report the message",
     ),
     "JOB_CHANGED": Advice(
-        "`job.json` was deleted or replaced after the job began",
+        "`_job.json` was deleted or replaced after the job began",
         "Find out who deletes or writes below `__magic_job-`, then run the job again",
     ),
     "JOB_ID_TAKEN": Advice(
@@ -142,7 +142,7 @@ _ENDS: Final = {
         "Append, write elsewhere, or add the prefix to the parameter. Then run the job again",
     ),
     "REQUEST_MISSING": Advice(
-        "`request.json` was deleted after the pipeline was notified of it",
+        "`_request.json` was deleted after the pipeline was notified of it",
         "Find out who deletes below `__magic_job-`, then run the job again",
     ),
     "STALLED": Advice(

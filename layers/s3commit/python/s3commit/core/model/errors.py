@@ -1,7 +1,7 @@
 """What can go wrong, sorted by what is then true of the world.
 
 The class says what is guaranteed, so that a caller can decide by class alone whether to retry,
-to clean up, or to keep its hands off. ``code`` is stable and stands in ``result.json``.
+to clean up, or to keep its hands off. ``code`` is stable and stands in ``_result.json``.
 """
 
 from __future__ import annotations

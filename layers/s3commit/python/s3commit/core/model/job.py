@@ -143,7 +143,7 @@ class Conditions:
 
 
 def encode_conditions(conditions: Conditions) -> dict[str, Any]:
-    """The conditions as ``job.json`` has them."""
+    """The conditions as ``_job.json`` has them."""
     return {
         name: getattr(conditions, attribute)
         for name, attribute in _COUNTS.items()
@@ -184,7 +184,7 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """``job.json``: what the client said at job setup. Times are RFC 3339, UTC.
+    """``_job.json``: what the client said at job setup. Times are RFC 3339, UTC.
 
     ``sha256`` is the digest of the document that was read, ``put_at`` when S3 has got it: neither
     stands in it.
@@ -221,9 +221,9 @@ class CountedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """``request.json`` with the action commit.
+    """``_request.json`` with the action commit.
 
-    ``job_sha256`` is the digest of the ``job.json`` that the client means; empty: it does not say.
+    ``job_sha256`` is the digest of the ``_job.json`` that the client means; empty: it does not say.
     """
 
     job_id: JobId
@@ -233,7 +233,7 @@ class CommitRequest:
 
 @dataclass(frozen=True, slots=True)
 class AbortRequest:
-    """``request.json`` with the action abort; ``abandoned`` if the sweep says it for the driver."""
+    """``_request.json`` with the action abort; ``abandoned`` if the sweep put it for the driver."""
 
     job_id: JobId
     reason: str = ""
@@ -250,7 +250,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """``result.json``: the outcome, for the client. Counts are of the committed files.
+    """``_result.json``: the outcome, for the client. Counts are of the committed files.
 
     ``replaced`` counts the earlier files that the job's policy removed.
     """

@@ -101,8 +101,8 @@ class JobRecord:
     ``generation`` grows by one whenever an execution takes the job over; every later write of that
     execution is conditional on it. ``locks`` are the nodes that the job has locked until it has
     ended, since ``locked_at``; ``waits`` says for whom it waits, until it is decided.
-    ``job_sha256`` is the digest of the first ``job.json`` that the pipeline read; empty if none
-    could be read, None if none was noted. ``opened_at`` is when S3 got that ``job.json``: no older
+    ``job_sha256`` is the digest of the first ``_job.json`` that the pipeline read; empty if none
+    could be read, None if none was noted. ``opened_at`` is when S3 got that ``_job.json``: no older
     object is the job's. Times are RFC 3339, UTC.
     """
 

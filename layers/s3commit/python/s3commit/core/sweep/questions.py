@@ -146,8 +146,8 @@ def retirement(
 ) -> Action:
     """The documents of a job and all that the pipeline keeps of it; ``_commits/`` stays.
 
-    ``job.json`` goes behind the others, so that who stops in between leaves a job that can be read;
-    and the decision last: while it is there, a late manifest does not open the job again.
+    ``_job.json`` goes behind the others, so that who stops in between leaves a job that can be
+    read; and the decision last: while it is there, a late manifest does not open the job again.
     """
     kept = islice(sweep.ports.store.list(directory.bucket, directory.pipeline_prefix), LISTED)
     own = sorted(kept, key=lambda one: one.key == directory.decision)
@@ -227,7 +227,7 @@ def _unknown_job(sweep: Sweep, directory: JobDirectory, found: Contents) -> Iter
 
 
 def _is_of_here(sweep: Sweep, directory: JobDirectory) -> bool:
-    """Whether its ``job.json`` says that the job is of this place.
+    """Whether its ``_job.json`` says that the job is of this place.
 
     A copy of a table brings along the job directories of the original.
     """

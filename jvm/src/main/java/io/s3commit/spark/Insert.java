@@ -110,10 +110,23 @@ record Insert(
       }
       boolean isDynamic = one.replaces == Job.Replaces.PARTITIONS;
       if (one.output.equals(output) && isDynamic == dynamic) {
+        refuseHidden(command);
         found = of(command, before != null, table(query, command));
       }
     }
     return found;
+  }
+
+  private static void refuseHidden(InsertIntoHadoopFsRelationCommand command)
+      throws CommitException {
+    for (Attribute column : JavaConverters.seqAsJavaList(command.partitionColumns())) {
+      if (Setting.isHidden(new Path("/" + column.name() + "="))) {
+        throw new CommitException(
+            "HIDDEN_PARTITION",
+            "the partition column " + column.name() + " starts with a dot, so Spark and other readers"
+                + " skip its directories: rename it. Nothing was written.");
+      }
+    }
   }
 
   private static long property(String name, long otherwise) {

@@ -28,7 +28,7 @@ final class Job implements Serializable {
     DIRECTORY("replace", "directory"),
     PARTITIONS("replace", "partition");
 
-    final String conflict; // as job.json names it
+    final String conflict; // as _job.json names it
     final String scope;
 
     Replaces(String conflict, String scope) {
@@ -39,9 +39,9 @@ final class Job implements Serializable {
 
   private static final long serialVersionUID = 1L;
   private static final Logger LOG = LoggerFactory.getLogger(Job.class);
-  private static final String JOB = "job.json";
+  private static final String JOB = "_job.json";
   private static final String ABORT_REQUESTED = "ABORT_REQUESTED";
-  private static final String REQUEST = "request.json";
+  private static final String REQUEST = "_request.json";
   private static final long ABORT_SECONDS = 30; // the pipeline takes a few
   private static final long REMIND_SECONDS = 60;
   // The pauses between tries of one request: they grow, and the answer is late by a fifth at most.
@@ -74,7 +74,7 @@ final class Job implements Serializable {
     return target;
   }
 
-  /** Put {@code job.json}, before any file is written. */
+  /** Put {@code _job.json}, before any file is written. */
   void open(Configuration conf, Who who) throws IOException {
     FileSystem fs = Store.of(directory.destination(), conf);
     String now = Instant.now().truncatedTo(ChronoUnit.MILLIS).toString();

@@ -22,7 +22,7 @@ import org.slf4j.LoggerFactory;
  */
 final class Pipeline {
   private static final Logger LOG = LoggerFactory.getLogger(Pipeline.class);
-  private static final String REQUESTS = "/request.json"; // the suffix that the pipeline listens for
+  private static final String REQUESTS = "/_request.json"; // the suffix that the pipeline listens for
   private static final String REQUEST_2 =
       "software.amazon.awssdk.services.s3.model.GetBucketNotificationConfigurationRequest";
   private static final int NOT_FOUND = 404;

@@ -4,12 +4,12 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 
 /**
- * What the pipeline says of a job's end, {@code result.json}.
+ * What the pipeline says of a job's end, {@code _result.json}.
  *
  * @param code of the error, "" if there is none
  */
 record Result(String jobId, String outcome, String code, String message, long files) {
-  static final String NAME = "result.json";
+  static final String NAME = "_result.json";
 
   static Result of(byte[] body) throws IOException {
     JsonNode node = Documents.read(body);

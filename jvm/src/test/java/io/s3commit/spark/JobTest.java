@@ -35,7 +35,7 @@ class JobTest {
     Job job = new Job(UUID.randomUUID().toString(), target);
     job.open(conf, new Who("", "", "", "", ""));
     FileSystem fs = Store.of(Statements.PATH, conf);
-    Path request = job.directory().document("request.json");
+    Path request = job.directory().document("_request.json");
     byte[] other = "{\"jobId\":\"another\"}".getBytes(StandardCharsets.UTF_8);
     Store.putOwn(fs, job.directory().document(Result.NAME), other); // so the driver waits for its own
     Thread waiting = Thread.currentThread();
