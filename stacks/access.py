@@ -14,11 +14,11 @@ from typing import Any
 
 JOB_DIRECTORY = "*/__magic_job-*/*"
 INDEX = "_s3commit/*/_index-*.json"
-PAGES = "_s3commit/*/pages/_*.jsonl"
+PAGES = "_s3commit/*/_pages/_*.jsonl"
 RESULT = "*/__magic_job-*/_result.json"
 REQUEST = "*/__magic_job-*/_request.json"
 COMMITS = "*/_commits/*"
-KEYS = "_s3commit/keys/*/_*.json"
+KEYS = "_s3commit/_keys/*/_*.json"
 SUCCESS = "*/_SUCCESS"
 DECISION = "_s3commit/*/_decision.json"
 OWN = "_s3commit/*"

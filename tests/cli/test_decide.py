@@ -115,7 +115,7 @@ def test_i7_a_manifest_that_is_not_acceptable_is_refused(desk: Desk) -> None:
     directory = desk.open_job()
     desk.world.store.put(BUCKET, directory.manifest("9", "a9"), b"{}")
     line = desk.fails("commit", uri_of(directory), exit_code=3)
-    assert "manifest tasks/9/_a9.pendingset: " in line
+    assert "manifest _tasks/9/_a9.pendingset: " in line
 
 
 def test_without_its_document_a_job_is_not_committed(desk: Desk) -> None:

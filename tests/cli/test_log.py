@@ -74,7 +74,7 @@ def test_what_others_put_there_is_no_job_and_what_they_say_is_shown_harmlessly(d
     store, mark = desk.world.store, "\x1b[2J"
     desk.requested_job(JOB, who=Who(application=f"{mark}{'x' * 200}", airflow=mark))
     store.put(BUCKET, "sales/__magic_job-x/_job.json", b"{}")
-    store.put(BUCKET, f"sales/__magic_job-{OTHER}/tasks/t/_a.pendingset", b"{}")
+    store.put(BUCKET, f"sales/__magic_job-{OTHER}/_tasks/t/_a.pendingset", b"{}")
     store.put(BUCKET, "sales/_commits/_x.jsonl", b"{}")
     store.put(BUCKET, job_directory(THIRD).job, b"{}")
     output = desk.run("log", SALES).stdout

@@ -32,7 +32,7 @@ def test_an_open_job_says_what_it_waits_for(desk: Desk) -> None:
     assert f"s3commit commit {JOB} --table {TABLE} --dry-run" in text
 
 
-@pytest.mark.parametrize("deeper", ["", "_request.json", "tasks/0/_a0.pendingset"])
+@pytest.mark.parametrize("deeper", ["", "_request.json", "_tasks/0/_a0.pendingset"])
 def test_a_uri_in_the_job_directory_does_without_a_table(desk: Desk, deeper: str) -> None:
     directory = desk.requested_job()
     document = desk.json("show", uri_of(directory) + deeper)

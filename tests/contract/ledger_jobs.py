@@ -61,7 +61,7 @@ def an_attempt(task: int, attempt: int = 0, job_id: str = "job-1") -> AttemptRec
         ref=ref_of(job_id),
         task_id=f"task-{task}",
         attempt_id=f"attempt-{attempt}",
-        manifest=f"table/__magic_job-{job_id}/tasks/task-{task}/_attempt-{attempt}.pendingset",
+        manifest=f"table/__magic_job-{job_id}/_tasks/task-{task}/_attempt-{attempt}.pendingset",
         sha256="c" * 64,
         files=task,
         bytes=task * 1000,

@@ -22,7 +22,7 @@ from tests.engines.fuzz.documents import ATTEMPT, DIRECTORY, HEADER
 
 
 def test_i3_a_request_that_counts_two_attempts_of_a_task_is_refused() -> None:
-    other = replace(ATTEMPT, attempt_id="a1", manifest="tasks/t0/_a1.pendingset")
+    other = replace(ATTEMPT, attempt_id="a1", manifest="_tasks/t0/_a1.pendingset")
     with pytest.raises(InvalidInputError) as caught:
         decode_request(encode_request(CommitRequest(JOB, (ATTEMPT, other))), DIRECTORY)
     assert caught.value.code == "TWO_ATTEMPTS"

@@ -44,7 +44,7 @@ KEPT = [
     "sales/.hidden/file.parquet",
     "sales/_temporary/0/part-0.parquet",
     f"sales/_commits/_{OTHER_JOB}.jsonl",
-    f"sales/__magic_job-{OTHER_JOB}/tasks/t/_a.pendingset",
+    f"sales/__magic_job-{OTHER_JOB}/_tasks/t/_a.pendingset",
     f"sales/dt=1/__magic_job-{NEIGHBOUR}/_job.json",
     "sales2/old.parquet",  # siblings, in the alphabet around it
     "sales10/dt=1/old.parquet",

@@ -176,7 +176,7 @@ def test_i12_whoever_has_many_jobs_keeps_no_other_job_from_its_turn_for_long(
             break
         for ref in theirs:  # they come again and again
             record = world.ledger._jobs[ref]
-            world.store.put(BUCKET, f"theirs/__magic_job-{record.job_id}/tasks/x", b"")
+            world.store.put(BUCKET, f"theirs/__magic_job-{record.job_id}/_tasks/x", b"")
         world.later(HOUR)
     else:
         raise AssertionError("its turn never came")

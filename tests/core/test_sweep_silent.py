@@ -131,7 +131,7 @@ def test_the_ledger_knows_a_job_from_its_first_moment(world: Swept) -> None:
     assert world.record(job_directory()) == record
 
 
-@pytest.mark.parametrize("key", ["sales/_job.json", f"sales/__magic_job-{JOB}/tasks/_job.json"])
+@pytest.mark.parametrize("key", ["sales/_job.json", f"sales/__magic_job-{JOB}/_tasks/_job.json"])
 def test_another_programs_job_json_is_no_job(world: Swept, key: str) -> None:
     world.store.put(BUCKET, key, b"{}")
     try:

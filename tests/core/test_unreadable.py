@@ -55,7 +55,7 @@ def test_i2_while_the_pipelines_own_objects_can_not_be_read_either_the_job_comes
     world, directory = World(), job_directory()
     world.ask(directory, "t0", "t1")
     world.plan.fail("get", DENIED, **reads(name), nth=1)
-    world.plan.fail("get", DENIED, where=lambda call: "/pages/" in call.key)
+    world.plan.fail("get", DENIED, where=lambda call: "/_pages/" in call.key)
     with pytest.raises(AccessError):
         world.run(directory)
     assert world.record(directory).state not in ENDED if world.ledger.job(directory.ref) else True
@@ -94,7 +94,7 @@ def test_i12_a_job_beside_an_unreadable_one_goes_on() -> None:
     world, directory, other = World(), job_directory(), job_directory(OTHER_JOB)
     for one in (directory, other):
         world.ask(one, "t0", "t1", conflict=Conflict.REPLACE)
-    world.plan.fail("get", DENIED, **reads(f"{JOB}/tasks/t0/_a0.pendingset"))
+    world.plan.fail("get", DENIED, **reads(f"{JOB}/_tasks/t0/_a0.pendingset"))
     world.run(directory)
     world.run(other, "execution-2")
     assert world.result(other).outcome is Outcome.COMMITTED

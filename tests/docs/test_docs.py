@@ -114,14 +114,14 @@ def test_i12_the_names_in_the_protocol_are_the_codes() -> None:
     """With 128 bits nobody finds a second destination of the same name."""
     directory, digits = JobDirectory(Destination("b", "t/"), JOB), "[0-9a-f]{32}"
     assert re.fullmatch(f"{PIPELINE}{JOB}-{digits}/", directory.pipeline_prefix)
-    assert re.fullmatch(f"{PIPELINE}keys/{digits}/_sha.json", directory.key_note("sha"))
+    assert re.fullmatch(f"{PIPELINE}_keys/{digits}/_sha.json", directory.key_note("sha"))
     page = (ROOT / "docs" / "protocol.md").read_text()
     objects = page.split("## Objects in S3")[1].split("\n## ")[0]
     for name in (
         "<job_id>-<32 digits",
-        "keys/<32 digits",
+        "_keys/<32 digits",
         DECISION_FILE,
-        "_commits/once/_<digest>",
+        "_commits/_once/_<digest>",
     ):
         assert name in objects
 

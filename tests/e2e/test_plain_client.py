@@ -53,7 +53,7 @@ class PlainClient:
         commits = [self.upload(task, attempt, name, body) for name, body in bodies.items()]
         for commit in commits:
             commit["length"] += longer
-        manifest = f"tasks/{task}/_{attempt}.pendingset"
+        manifest = f"_tasks/{task}/_{attempt}.pendingset"
         body = self.put(manifest, {"version": 3, "jobId": self.job, "commits": commits})
         return {
             "taskId": task,
@@ -120,7 +120,7 @@ def await_tidied(client: PlainClient) -> None:
     """TidyUp comes after the result, off the client's path."""
 
     def left() -> list[str]:
-        documents = [name for name in client.listed() if "/tasks/" in name or "/plan-" in name]
+        documents = [name for name in client.listed() if "/_tasks/" in name or "/plan-" in name]
         return [*documents, *client.uploads()]
 
     until(lambda: not left())
@@ -181,7 +181,7 @@ def test_i2_i7_a_broken_job_ends_refused_with_nothing_visible(
     if spoil == "digest":
         attempt["sha256"] = "0" * 64
     elif spoil == "request":
-        attempt["manifest"] = "tasks/1/_0.pendingset"
+        attempt["manifest"] = "_tasks/1/_0.pendingset"
     client.request(action="commit", attempts=[attempt])
     result = client.result()
     assert result["outcome"] == ("ROLLED_BACK" if spoil == "length" else "ABORTED")

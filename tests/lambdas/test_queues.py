@@ -207,7 +207,7 @@ def test_a_request_starts_the_job_once(prefix: str, machine: MemoryExecutions, c
             message("one", directory.request),
             message("again", directory.request),
             message("other", f"{prefix}_request.json", "sales/x/_request.json"),
-            message("nested", directory.prefix + "tasks/_request.json"),
+            message("nested", directory.prefix + "_tasks/_request.json"),
         ]
     }
     assert failed(call("dispatch", event)) == []

@@ -32,7 +32,7 @@ from tests.writer.support import BUCKET, DESTINATION, JOB, ScriptedEnvironment, 
 
 
 def attempt(task_id: str = "0", attempt_id: str = "a", sha256: str = "0" * 64) -> CountedAttempt:
-    manifest = f"tasks/{task_id}/_{attempt_id}.pendingset"
+    manifest = f"_tasks/{task_id}/_{attempt_id}.pendingset"
     return CountedAttempt(task_id, attempt_id, manifest, sha256, 1, 3)
 
 
@@ -94,8 +94,8 @@ def test_i3_two_attempts_of_one_task_are_refused_without_a_request(
 def test_a_job_that_failed_raises_the_pipelines_code_and_message(
     job: Job, store: MemoryObjectStore, outcome: Outcome
 ) -> None:
-    end(store, job, outcome, Failure("MANIFEST_CHANGED", "tasks/0/_a.pendingset was changed"))
-    with pytest.raises(JobFailedError, match=f"{outcome}, none of .*: tasks/0/_a.pend") as caught:
+    end(store, job, outcome, Failure("MANIFEST_CHANGED", "_tasks/0/_a.pendingset was changed"))
+    with pytest.raises(JobFailedError, match=f"{outcome}, none of .*: _tasks/0/_a.pend") as caught:
         job.commit([attempt()])
     assert caught.value.code == "MANIFEST_CHANGED"
 

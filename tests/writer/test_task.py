@@ -46,7 +46,7 @@ def test_a_finished_task_is_a_manifest_of_its_files(job: Job, store: MemoryObjec
         second.rows = 5  # known after the last byte only
     counted = task.counted
     assert counted is not None
-    assert counted.manifest == f"tasks/7/_{fake_id(1)}.pendingset"
+    assert counted.manifest == f"_tasks/7/_{fake_id(1)}.pendingset"
     assert (counted.task_id, counted.attempt_id) == ("7", fake_id(1))
     assert (counted.files, counted.bytes) == (2, 9 * MIB + 3)
     body = store.get(BUCKET, job.directory.prefix + counted.manifest, max_bytes=MIB).body

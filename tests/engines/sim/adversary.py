@@ -42,7 +42,7 @@ OWN_ID = "0bad0bad-0000-4000-8000-00000000000"
 # Inside an honest table, beside all tables, and a table of its own in which others commit, too.
 PREFIXES = ("sales/dt=1/", "sales/dt=1/", "sales2/", "evil/")
 # Below its prefix: where it has its jobs. Some are names of ours.
-_BELOW = ("", "", "", "", "dt=5/", "h=3/", "_commits/", "_commits/once/", "__magic/", "d/" * 40)
+_BELOW = ("", "", "", "", "dt=5/", "h=3/", "_commits/", "_commits/_once/", "__magic/", "d/" * 40)
 
 
 class EncryptingStore(MemoryObjectStore):
@@ -238,7 +238,7 @@ class _Scene:
         self.who.put(self.directory.commits, forgeries.no_document(self.rng))
 
     def take_a_key(self) -> None:
-        """``_commits/once/…``, forged."""
+        """``_commits/_once/…``, forged."""
         key = self.directory.once(key_digest(forgeries.KEY))
         self.who.put(key, forgeries.once_note(self.rng, self.who.ids()))
 

@@ -85,7 +85,7 @@ def test_the_requests_and_the_manifest() -> None:
     counted = CountedAttempt(
         "00007",
         "12-a",
-        "tasks/00007/_12-a.pendingset",
+        "_tasks/00007/_12-a.pendingset",
         manifest.digest(body),
         files=2,
         bytes=pending.bytes,

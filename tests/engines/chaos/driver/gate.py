@@ -72,7 +72,7 @@ def name_of(environ: Mapping[str, Any]) -> str:
         return "abort upload" if method == "DELETE" else f"{method} upload"
     if base == REQUEST and b'"abort"' in environ["wsgi.input"].getvalue():
         return "abort request"
-    for part, name in ((".pendingset", "manifest"), (f"/{COMMITS}once/", "key")):
+    for part, name in ((".pendingset", "manifest"), (f"/{COMMITS}_once/", "key")):
         if part in path:
             base = name
     return base if method == "PUT" or base == RESULT else f"{method} {base}"

@@ -24,13 +24,13 @@ JOB_FILE = "_job.json"
 REQUEST_FILE = "_request.json"
 RESULT_FILE = "_result.json"
 INDEX = "_index-"
-PAGES = "pages/"
-TASKS = "tasks/"
+PAGES = "_pages/"
+TASKS = "_tasks/"
 COMMITS = "_commits/"
 SUCCESS = "_SUCCESS"
 PIPELINE = "_s3commit/"  # at the bucket's root: the pipeline's own, no client may write there
 DECISION_FILE = "_decision.json"
-KEYS = "keys/"  # the pipeline's notes of idempotency keys
+KEYS = "_keys/"  # the pipeline's notes of idempotency keys
 
 # User metadata of every data object: who made it. S3 lower-cases the names.
 META_JOB = "s3commit-job"
@@ -191,7 +191,7 @@ class JobDirectory:
 
     def once(self, digest: str) -> str:
         """The key of the hint for clients that says which job has an idempotency key (digest)."""
-        return f"{self.destination.prefix}{COMMITS}once/_{digest}.json"
+        return f"{self.destination.prefix}{COMMITS}_once/_{digest}.json"
 
     def key_note(self, digest: str) -> str:
         """The key of the pipeline's own note that says which job has an idempotency key."""

@@ -128,7 +128,7 @@ final class Attempt {
     if (excess != null) {
       throw tooMany("a manifest of " + excess);
     }
-    String name = "tasks/" + taskId + "/_" + attemptId + ".pendingset";
+    String name = "_tasks/" + taskId + "/_" + attemptId + ".pendingset";
     Store.putOwn(fs, job.directory().document(name), body);
     long bytes = done.stream().mapToLong(PendingFile.Done::length).sum();
     return new Counted(taskId, attemptId, name, DigestUtils.sha256Hex(body), done.size(), bytes);

@@ -74,7 +74,7 @@ class GoldenTest {
     is("manifest.pendingset", manifest);
     Counted counted =
         new Counted(
-            "00007", "12-a", "tasks/00007/_12-a.pendingset", DigestUtils.sha256Hex(manifest), 2, 5 << 20 | 8);
+            "00007", "12-a", "_tasks/00007/_12-a.pendingset", DigestUtils.sha256Hex(manifest), 2, 5 << 20 | 8);
     is("commit.json", Documents.commit(ID, "0d".repeat(32), List.of(counted)));
     is("abort.json", Documents.abort(ID, "Spark's job failed"));
   }
@@ -114,9 +114,9 @@ class GoldenTest {
   @Test
   void aTasksMessageIsReadAsItWasWritten() throws IOException {
     Counted first =
-        new Counted("00007", "12-a", "tasks/00007/_12-a.pendingset", "ab".repeat(32), 3, 1L << 40);
+        new Counted("00007", "12-a", "_tasks/00007/_12-a.pendingset", "ab".repeat(32), 3, 1L << 40);
     Counted second =
-        new Counted("00007", "12-a", "tasks/00007/_12-a.pendingset", "cd".repeat(32), 1, 0);
+        new Counted("00007", "12-a", "_tasks/00007/_12-a.pendingset", "cd".repeat(32), 1, 0);
     List<Counted> both = List.of(first, second);
     assertEquals(both, Documents.counted(Documents.message(both)));
     assertEquals(List.of(), Documents.counted(Documents.message(List.of())));
