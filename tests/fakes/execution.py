@@ -7,7 +7,7 @@ state machine, so that the two can't drift apart.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from s3commit.core.commit.abort_job import abort_job
@@ -119,19 +119,32 @@ def run_execution(
     ``complete`` is the machine's Map. `TransientError` is retried as the machine does; `Crash` and
     what the machine would fail on come out of here.
     """
+    return list(
+        walk_execution(ports, directory, execution=execution, pause=pause, complete=complete)
+    )
+
+
+def walk_execution(
+    ports: Ports,
+    directory: JobDirectory,
+    *,
+    execution: str = "execution-1",
+    pause: Callable[[], object] | None = None,
+    complete: CompleteUnits = one_by_one,
+) -> Iterator[str]:
+    """As `run_execution`, state by state: each is given before it runs."""
     ticket = Ticket(directory.job_id, directory.bucket, directory.prefix, execution=execution)
-    entered: list[str] = []
     name = "SealJob"
     while name:
-        entered.append(name)
+        yield name
         try:
             ticket = _attempt(ports, name, ticket, complete)
             if ticket.pause:
                 ports.clock.sleep(ticket.pause) if pause is None else pause()
             name = ROUTES[name](ticket)
         except LostRaceError:
-            entered.append(SUPERSEDED)
-            return entered
+            yield SUPERSEDED
+            return
         except HeldError:
             name = "AcquireDestination"
         except (JobRefusedError, InvalidInputError) as error:
@@ -139,7 +152,6 @@ def run_execution(
                 raise
             ticket = replace(ticket, refusal=Failure(error.code, error.message))
             name = "AbortJob"
-    return entered
 
 
 def _attempt(

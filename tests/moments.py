@@ -1,0 +1,131 @@
+"""A table to read while jobs append, replace and are aborted, with every document of theirs.
+
+A reader is asked at each moment (`Table.live`), and has to find the rows of the visible files.
+"""
+
+from __future__ import annotations
+
+import io
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import parquet
+
+import s3commit
+from s3commit.core.formats.layout import JobDirectory, is_data
+from s3commit.core.model.job import Destination
+from s3commit.core.ports.bundle import Ports
+from s3commit.writer.environment import Environment
+from s3commit.writer.job import Job
+from tests.fakes.execution import walk_execution
+
+FORMATS: Final = ("json", "csv", "text", "parquet")
+# The states in which a table has what it has in no other: the manifests, the plan, the decision,
+# new files, old files beside them, all documents of an ended job.
+STATES: Final = ("VerifyManifests", "CompleteUploads", "BeginPublish", "RemoveReplaced", "TidyUp")
+
+
+def body(form: str, ids: list[int]) -> bytes:
+    """A file with these rows, in one column."""
+    if form == "parquet":
+        file = io.BytesIO()
+        parquet.write_table(pa.table({"id": ids}), file)
+        return file.getvalue()
+    line = '{{"id": {}}}\n' if form == "json" else "{}\n"
+    return ("id\n" * (form == "csv") + "".join(map(line.format, ids))).encode()
+
+
+class _Instead(Environment):
+    """While the program waits for the result, something else is done."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self._act = act
+
+    def sleep(self, seconds: float) -> None:
+        self._act()
+
+
+@dataclass
+class Table:
+    """Files of ``form``, in two partitions or in none; ``live`` runs its jobs."""
+
+    ports: Ports
+    bucket: str
+    form: str
+    partitioned: bool
+    prefix: str = field(default_factory=lambda: f"{uuid.uuid4().hex[:12]}/table/")
+    _written: dict[str, list[int]] = field(default_factory=dict)
+    _last: int = 0
+
+    @property
+    def uri(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}"
+
+    @property
+    def ids(self) -> list[int]:
+        """The rows of the files that are visible now."""
+        keys = [one.key for one in self.ports.store.list(self.bucket, self.prefix)]
+        visible = [key for key in keys if is_data(key[len(self.prefix) :])]
+        return sorted(number for key in visible for number in self._written[key])
+
+    def live(self, look: Callable[[], object], states: tuple[str, ...] = STATES) -> int:
+        """Run the jobs, and ``look`` in each of the states, and while a job has not asked yet.
+
+        Returns how many rows there were in all, to prove that there was something to see.
+        """
+        seen = 0
+
+        def moment() -> None:
+            nonlocal seen
+            look()
+            seen += len(self.ids)
+
+        self._commit("append", lambda: None, states)
+        self._commit("append", moment, states)
+        under_way, _ = self._write("append")
+        moment()
+        under_way.abort("it is given up")
+        self._execute(under_way, moment, ("AbortJob", "TidyUp"))
+        self._commit("replace", moment, states)
+        self._write("append")  # nobody ends this one
+        moment()
+        return seen
+
+    def _write(self, conflict: str) -> tuple[Job, list[Any]]:
+        job = s3commit.open_job(
+            self.uri,
+            conflict=conflict,
+            idempotency_key=uuid.uuid4().hex,
+            store=self.ports.store,
+        )
+        counted = []
+        for part in range(2):
+            with job.task(str(part)) as task:
+                ids = [self._last + 1, self._last + 2]
+                self._last += 2
+                name = f"p={part}/" * self.partitioned + f"part-{part}.{self.form}"
+                with task.open(name) as file:
+                    file.write(body(self.form, ids))
+            [key] = [one.key for one in self._uploads(job) if one.key not in self._written]
+            self._written[key] = ids
+            counted.append(task.counted)
+        return job, counted
+
+    def _uploads(self, job: Job) -> list[Any]:
+        found = self.ports.store.list_uploads(self.bucket, self.prefix)
+        return [one for one in found if job.job_id in one.key]
+
+    def _commit(self, conflict: str, look: Callable[[], object], states: tuple[str, ...]) -> None:
+        job, counted = self._write(conflict)
+        job.environment = _Instead(lambda: self._execute(job, look, states))
+        job.commit(counted)
+        look()
+
+    def _execute(self, job: Job, look: Callable[[], object], states: tuple[str, ...]) -> None:
+        place = JobDirectory(Destination(self.bucket, self.prefix), job.job_id)
+        for state in walk_execution(self.ports, place):
+            if state in states:
+                look()
