@@ -70,6 +70,9 @@ def test_who_writes_is_the_program_and_its_airflow_run_within_bounds() -> None:
         (DESTINATION, {"idempotency_key": ""}),
         (DESTINATION, {"conditions": {"minRow": 1}}),
         (DESTINATION, {"conditions": {"minRows": 1.5}}),
+        (DESTINATION, {"partition_by": ["x" * 256]}),
+        (DESTINATION, {"partition_by": ["dt", "dt"]}),
+        (DESTINATION, {"partition_by": [f"c{number}" for number in range(101)]}),
     ],
 )
 def test_what_can_not_be_is_refused_before_anything_is_written(
@@ -78,6 +81,13 @@ def test_what_can_not_be_is_refused_before_anything_is_written(
     with pytest.raises(InvalidInputError):
         open_job(destination, store=store, **options)
     assert visible(store) == []
+
+
+@pytest.mark.parametrize("name", ["a.b", "a`b", "a\nb", "\u3000", "\U000f0000"])
+def test_a_partition_column_may_have_any_name(store: MemoryObjectStore, name: str) -> None:
+    job = open_job(DESTINATION, store=store, partition_by=[name])
+    body = store.get(BUCKET, job.directory.job, max_bytes=10_000).body
+    assert decode_job(body, job.directory).partition_by == (name,)
 
 
 def test_a_missing_bucket_is_one_clear_line(store: MemoryObjectStore) -> None:

@@ -217,7 +217,8 @@ def write_rows(
         return TaskFiles(Layout(open_output, with_metadata, options.codec, limit))
 
     try:
-        for batch in batches:
+        for numbered in batches:
+            batch = numbered.rename_columns(list(schema.names))  # `s3commit.spark.frames.arranged`
             if files is None:
                 data = [column for column in batch.schema if column.name not in names]
                 files = start(pa.schema(data))

@@ -22,6 +22,7 @@ from s3commit.spark.frames import (
     check_frame,
     check_versions,
     earlier_job,
+    refresh_cached,
     refuse_files,
     refused,
 )
@@ -160,6 +161,7 @@ def _write(frame: DataFrame, options: Options, *, rows_needed: bool = False) -> 
             f" {earlier.job_id}; nothing was run, and nothing is added; see: s3commit show"
             f" {earlier.typed}"
         )
+        refresh_cached(frame, options.destination)
         return _result(earlier)
     job = _open(frame, options)
     with job.job as opened:  # aborts the job in an error
@@ -175,6 +177,7 @@ def _write(frame: DataFrame, options: Options, *, rows_needed: bool = False) -> 
             if error.code != NOT_EMPTY:
                 raise
             raise JobFailedError(f"{error.message}; {WAY_OUT}", code=NOT_EMPTY) from error
+    refresh_cached(frame, options.destination)
     if result.already_committed:
         return _result(
             earlier_job(options.destination, options.idempotency_key) or opened.directory
@@ -207,7 +210,7 @@ def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
     """Run the tasks; the messages of those attempts that Spark counts, one of each task."""
     try:
         rows = (
-            arranged(frame, job.schema.partition_names)
+            arranged(frame, job.schema.partition_positions)
             .mapInArrow(_task(job), f"{_MESSAGE} binary")
             .collect()
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -103,21 +104,41 @@ def refuse_files(destination: Destination) -> None:
         )
 
 
-def arranged(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+def arranged(frame: DataFrame, partitions: Sequence[int]) -> DataFrame:
     """The rows in the order of their directories, so that each task has one file open.
 
-    The partition columns ``names`` are texts, cast by Spark as for its own directories' names.
+    ``partitions`` are the positions of the partition columns, which become texts, cast by Spark as
+    for its own directories' names. The columns are named by their positions (`by_position`):
+    PySpark parses the names that it is given, and a user's name may have a dot or a backtick.
     """
+    plain = frame.toDF(*map(by_position, range(len(frame.columns))))
+    names = list(map(by_position, partitions))
     if not names:
-        return frame
-    quoted = {name: f"`{name.replace('`', '``')}`" for name in names}
-    if not _is_sorted(frame, names):
-        frame = frame.sortWithinPartitions(*quoted.values())
-    return frame.withColumns({name: frame[text].cast("string") for name, text in quoted.items()})
+        return plain
+    if not _is_sorted(frame, partitions):
+        plain = plain.sortWithinPartitions(*names)
+    return plain.withColumns({name: plain[name].cast("string") for name in names})
 
 
-def _is_sorted(frame: DataFrame, names: Sequence[str]) -> bool:
-    """Whether Spark knows that ``names`` come first in the order of the rows.
+def by_position(number: int) -> str:
+    """What the tasks get a column as."""
+    return f"c{number}"
+
+
+def refresh_cached(frame: DataFrame, destination: Destination) -> None:
+    """Let the session read what was committed: Spark's own writes refresh cached plans too.
+
+    Both spellings of the path are tried; a session that has no file system for one has nothing
+    cached there.
+    """
+    for scheme in ("s3a", "s3"):
+        uri = f"{scheme}://{destination.bucket}/{destination.prefix}"
+        with suppress(Exception):
+            frame.sparkSession.catalog.refreshByPath(uri)
+
+
+def _is_sorted(frame: DataFrame, partitions: Sequence[int]) -> bool:
+    """Whether Spark knows that the columns at these positions come first in the rows' order.
 
     A sort would drop that order, which may have more columns. Spark's own writer looks too
     (org.apache.spark.sql.execution.datasources.V1WritesUtils.isOrderingMatched). With
@@ -127,11 +148,11 @@ def _is_sorted(frame: DataFrame, names: Sequence[str]) -> bool:
         return False
     plan = frame._jdf.queryExecution().analyzed()
     columns, ordering = plan.output(), plan.outputOrdering()
-    ids = {(one := columns.apply(n)).name(): one.exprId() for n in range(columns.size())}
-    if ordering.size() < len(names):
+    if ordering.size() < len(partitions):
         return False
-    first = [ordering.apply(number).child() for number in range(len(names))]
+    first = [ordering.apply(number).child() for number in range(len(partitions))]
     return all(
-        one.getClass().getSimpleName() == "AttributeReference" and one.exprId().equals(ids[name])
-        for one, name in zip(first, names, strict=True)
+        one.getClass().getSimpleName() == "AttributeReference"
+        and one.exprId().equals(columns.apply(position).exprId())
+        for one, position in zip(first, partitions, strict=True)
     )

@@ -60,6 +60,12 @@ class WriteSchema:
 
     data: StructType
     partitions: tuple[StructField, ...]
+    names: tuple[str, ...]  # of all columns, in the DataFrame's order
+
+    @property
+    def partition_positions(self) -> tuple[int, ...]:
+        """Where the partition columns are in the DataFrame, in the order asked for."""
+        return tuple(map(self.names.index, self.partition_names))
 
     @property
     def partition_names(self) -> tuple[str, ...]:
@@ -96,7 +102,7 @@ def check_schema(schema: StructType, partition_by: tuple[str, ...]) -> WriteSche
     data = StructType([column for column in schema.fields if column.name not in names])
     if not data.fields:
         raise _refused("all columns are partition columns; at least one must be left for the files")
-    return WriteSchema(data, partitions)
+    return WriteSchema(data, partitions, tuple(schema.names))
 
 
 def _refused(message: str) -> InvalidInputError:

@@ -21,7 +21,12 @@ from typing import Any, Final, Self, TypeVar
 
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import Encryption, make_client
-from s3commit.core.formats.documents import MAX_JOB_BYTES, encode_job, refuse_two_attempts
+from s3commit.core.formats.documents import (
+    MAX_JOB_BYTES,
+    decode_job,
+    encode_job,
+    refuse_two_attempts,
+)
 from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
 from s3commit.core.formats.manifest import digest
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
@@ -233,10 +238,12 @@ def open_job(
 def _put_job(store: WriterStore, spec: JobSpec) -> None:
     """Put ``_job.json``, unless this very one is there: one request.
 
-    Raises `InvalidInputError` (``JOB_EXISTS``) if another one is there, `NotFoundError`
+    Raises `InvalidInputError` if no reader would take it, or another one is there
+    (``JOB_EXISTS``), `NotFoundError`
     (``NO_BUCKET``), `AccessError` and `TransientError`.
     """
     directory, body = JobDirectory(spec.destination, spec.job_id), encode_job(spec)
+    decode_job(body, directory)  # what the pipeline would refuse after the last task, now
     destination, job_id = directory.destination, directory.job_id
     try:
         stands = put_first(store, directory.bucket, directory.job, body, max_bytes=MAX_JOB_BYTES)
