@@ -6,16 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import InvalidInputError
@@ -33,10 +23,8 @@ RECORDS = "spark.sql.files.maxRecordsPerFile"
 S3A = "spark.hadoop.fs.s3a."
 
 
-def obeyed(kind: DataType | None = None, *, settings: dict[str, str], **said: str) -> Options:
-    options = parse_options("s3://lake/sales/", said)
-    data = StructType([StructField("c", kind or LongType())])
-    return obey(options, data, settings.get)
+def obeyed(*, settings: dict[str, str], **said: str) -> Options:
+    return obey(parse_options("s3://lake/sales/", said), settings.get)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +57,7 @@ def test_records_per_file_are_the_sessions_unless_the_program_says(
     settings: dict[str, str], said: dict[str, str], limit: int
 ) -> None:
     options = parse_options("s3://lake/sales/", said)
-    assert obey(options, StructType(), settings.get).max_records_per_file == limit
+    assert obey(options, settings.get).max_records_per_file == limit
 
 
 @pytest.mark.parametrize(
@@ -100,9 +88,6 @@ def test_encryption_is_that_of_s3a_unless_the_program_says(
     assert obeyed(settings=named, encryption="aws:kms").encryption == Encryption("aws:kms")
 
 
-TIMES = (TimestampType(), ArrayType(TimestampType()), MapType(StringType(), TimestampType()))
-
-
 @pytest.mark.parametrize(
     ("name", "value", "line"),
     [
@@ -123,26 +108,6 @@ def test_what_cannot_be_obeyed_is_refused_with_what_to_do(name: str, value: str,
         obeyed(settings={other: value})
 
 
-@pytest.mark.parametrize("kind", TIMES)
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("spark.sql.parquet.outputTimestampType", "INT96"),
-        ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MILLIS"),
-        ("spark.sql.parquet.datetimeRebaseModeInWrite", "LEGACY"),
-        ("spark.sql.parquet.int96RebaseModeInWrite", "legacy"),
-    ],
-)
-def test_times_in_another_form_are_refused_where_there_are_times(
-    kind: DataType, name: str, value: str
-) -> None:
-    with pytest.raises(InvalidInputError, match=name):
-        obeyed(kind, settings={name: value})
-    obeyed(LongType(), settings={name: value})
-    harmless = "TIMESTAMP_MICROS" if "output" in name else "CORRECTED"
-    obeyed(kind, settings={name: harmless})
-
-
 # On a session.
 
 
@@ -155,8 +120,7 @@ def settings(session: SparkSession) -> Iterator[SparkSession]:
 
 def test_a_session_that_says_nothing_changes_nothing(session: SparkSession) -> None:
     said = parse_options("s3://lake/sales/", {})
-    data = StructType([StructField("c", TimestampType())])
-    assert obey(said, data, lambda name: session.conf.get(name, None)) == said
+    assert obey(said, lambda name: session.conf.get(name, None)) == said
 
 
 def test_the_function_obeys(settings: SparkSession, place: Place) -> None:

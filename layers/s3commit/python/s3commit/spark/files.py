@@ -212,9 +212,8 @@ def write_rows(
             name = f"part-{partition:05d}-{task.directory.job_id}.c{counter:03d}{suffix}"
             return task.open(directory + name)
 
-        with_metadata = data.with_metadata(schema.parquet_metadata)
         limit = options.max_records_per_file or None
-        return TaskFiles(Layout(open_output, with_metadata, options.codec, limit))
+        return TaskFiles(Layout(open_output, schema.of_files(data), options.codec, limit))
 
     try:
         for numbered in batches:

@@ -188,6 +188,11 @@ def _write(frame: DataFrame, options: Options, *, rows_needed: bool = False) -> 
 def _open(frame: DataFrame, options: Options) -> SparkJob:
     from s3commit.spark.job import open_spark_job  # noqa: PLC0415
     from s3commit.spark.options import SESSION_SCOPE  # noqa: PLC0415
+    from s3commit.spark.parquet_settings import (  # noqa: PLC0415
+        FIELD_IDS,
+        refuse_unlike,
+        settings_of,
+    )
     from s3commit.spark.schema import check_schema  # noqa: PLC0415
     from s3commit.spark.session import obey  # noqa: PLC0415
     from s3commit.writer.who import this_program  # noqa: PLC0415
@@ -198,8 +203,10 @@ def _open(frame: DataFrame, options: Options) -> SparkJob:
         return settings.get(name, None)
 
     scope = options.scope_in(setting(SESSION_SCOPE))
-    schema = check_schema(frame.schema, options.partition_by)
-    options = obey(options, schema.data, setting)
+    with_ids = str(setting(FIELD_IDS)).lower() != "false"
+    schema = check_schema(frame.schema, options.partition_by, with_field_ids=with_ids)
+    refuse_unlike(settings_of(frame), schema.data)
+    options = obey(options, setting)
     if (options.conflict, scope) == (Conflict.FAIL, Scope.DIRECTORY):
         refuse_files(options.destination)
     who = this_program(setting("spark.app.id") or "", setting("spark.app.name") or "")

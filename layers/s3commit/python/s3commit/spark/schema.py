@@ -32,6 +32,8 @@ from s3commit.core.model.errors import InvalidInputError
 # org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport.SPARK_METADATA_KEY
 ROW_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
 SPARK_VERSION = b"org.apache.spark.version"
+FIELD_ID = "parquet.field.id"  # in a column's metadata
+_ARROW_FIELD_ID = b"PARQUET:field_id"
 
 VOID_SINCE = (4, 1)  # the release of Spark that reads void columns first
 # By name, because older versions of PySpark lack some of them.
@@ -61,6 +63,7 @@ class WriteSchema:
     data: StructType
     partitions: tuple[StructField, ...]
     names: tuple[str, ...]  # of all columns, in the DataFrame's order
+    with_field_ids: bool = True
 
     @property
     def partition_positions(self) -> tuple[int, ...]:
@@ -80,8 +83,42 @@ class WriteSchema:
             SPARK_VERSION: pyspark.__version__.encode(),
         }
 
+    def of_files(self, data: pa.Schema) -> pa.Schema:
+        """The Arrow schema of a file with these columns: with Spark's metadata and field ids."""
+        fields = list(data)
+        if self.with_field_ids:
+            fields = list(map(_with_field_id, fields, self.data.fields))
+        return pa.schema(fields, self.parquet_metadata)
 
-def check_schema(schema: StructType, partition_by: tuple[str, ...]) -> WriteSchema:
+
+def _with_field_id(field: pa.Field, column: StructField) -> pa.Field:
+    """The field with the id that its column's metadata has, as those in it.
+
+    As Spark's own writer does (org.apache.spark.sql.execution.datasources.parquet.ParquetUtils).
+    """
+    field = field.with_type(_with_field_ids(field.type, column.dataType))
+    number = column.metadata.get(FIELD_ID)
+    return field if number is None else field.with_metadata({_ARROW_FIELD_ID: str(number)})
+
+
+def _with_field_ids(kind: pa.DataType, spark: DataType) -> pa.DataType:
+    if isinstance(spark, StructType) and pa.types.is_struct(kind):
+        return pa.struct(list(map(_with_field_id, kind, spark.fields)))
+    if isinstance(spark, ArrayType) and pa.types.is_list(kind):
+        element = kind.value_field
+        return pa.list_(element.with_type(_with_field_ids(element.type, spark.elementType)))
+    if isinstance(spark, MapType) and pa.types.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(
+            key.with_type(_with_field_ids(key.type, spark.keyType)),
+            item.with_type(_with_field_ids(item.type, spark.valueType)),
+        )
+    return kind
+
+
+def check_schema(
+    schema: StructType, partition_by: tuple[str, ...], *, with_field_ids: bool = True
+) -> WriteSchema:
     """The schema, split into data and partition columns.
 
     Raises `InvalidInputError` (code ``BAD_SCHEMA``) that names the column: two names that differ
@@ -102,7 +139,7 @@ def check_schema(schema: StructType, partition_by: tuple[str, ...]) -> WriteSche
     data = StructType([column for column in schema.fields if column.name not in names])
     if not data.fields:
         raise _refused("all columns are partition columns; at least one must be left for the files")
-    return WriteSchema(data, partitions, tuple(schema.names))
+    return WriteSchema(data, partitions, tuple(schema.names), with_field_ids)
 
 
 def _refused(message: str) -> InvalidInputError:

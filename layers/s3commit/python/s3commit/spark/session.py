@@ -10,12 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from pyspark.sql.types import StructType, TimestampType
-
 from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.options import Options, codec_of, limit_of
-from s3commit.spark.schema import nested_types
 
 T = TypeVar("T")
 # The value of a setting, by its name; None if it is not set.
@@ -23,11 +20,6 @@ Setting = Callable[[str], str | None]
 
 CODEC: Final = "spark.sql.parquet.compression.codec"
 RECORDS: Final = "spark.sql.files.maxRecordsPerFile"
-TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
-_REBASING: Final = (
-    "spark.sql.parquet.datetimeRebaseModeInWrite",
-    "spark.sql.parquet.int96RebaseModeInWrite",
-)
 # S3A's names (https://hadoop.apache.org/docs/stable/hadoop-aws/tools/hadoop-aws/encryption.html).
 _ALGORITHM: Final = ("encryption.algorithm", "server-side-encryption-algorithm")
 _KEY: Final = ("encryption.key", "server-side-encryption.key")
@@ -41,13 +33,12 @@ _OF_S3A: Final = {
 }
 
 
-def obey(options: Options, data: StructType, setting: Setting) -> Options:
+def obey(options: Options, setting: Setting) -> Options:
     """``options`` with what the session says where the program says nothing.
 
-    ``data`` are the columns of the files. Raises `InvalidInputError` for a setting that can't be
-    obeyed.
+    Raises `InvalidInputError` for a setting that can't be obeyed. Those of Parquet's are judged by
+    `s3commit.spark.parquet_settings`.
     """
-    _refuse_other_times(data, setting)
     _refuse_of_s3a(options, setting)
     records = setting(RECORDS)
     compression = setting(CODEC)
@@ -64,18 +55,6 @@ def _read(parse: Callable[[str, str], T], name: str, text: str) -> T:
     except InvalidInputError as error:
         advice = error.message.partition(": ")[2]
         raise _refused(name, text, f"{advice}, as an option of the write") from error
-
-
-def _refuse_other_times(data: StructType, setting: Setting) -> None:
-    if not any(isinstance(kind, TimestampType) for _, kind, _ in nested_types("", data)):
-        return
-    kind = setting(TIMESTAMPS)
-    if kind is not None and kind.upper() != "TIMESTAMP_MICROS":
-        raise _refused(TIMESTAMPS, kind, "files have TIMESTAMP_MICROS: set it so for this write")
-    for name in _REBASING:
-        mode = setting(name)
-        if mode is not None and mode.upper() == "LEGACY":
-            raise _refused(name, mode, "files have the calendar of today: set it to CORRECTED")
 
 
 def _refuse_of_s3a(options: Options, setting: Setting) -> None:

@@ -1,0 +1,187 @@
+"""Each setting of Spark's Parquet writer is obeyed, refused or named harmless, on this release."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyarrow import parquet
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.spark import write
+from s3commit.spark.parquet_settings import RULES, refuse_unlike, rule_of, settings_of
+from tests.spark.conftest import settings as set_for_a_while
+from tests.spark.tiny import Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+# Of Spark's some 800 settings those that speak of Parquet or of writing.
+WRITING = re.compile(
+    r"parquet|[wW]rit(e|ing|ers)([A-Z.]|$)|InWrite|maxRecordsPerFile|outputCommitter"
+)
+CLASSES = (
+    "hadoop.ParquetOutputFormat",
+    "hadoop.ParquetInputFormat",
+    "crypto.EncryptionPropertiesFactory",
+    "crypto.keytools.KeyToolkit",
+    "crypto.keytools.PropertiesDrivenCryptoFactory",
+)
+TIMES = (TimestampType(), ArrayType(TimestampType()), MapType(StringType(), TimestampType()))
+REFUSED = {
+    "parquet.crypto.factory.class": "org.example.CryptoFactory",
+    "parquet.encryption.footer.key": "k1",
+    "parquet.encryption.key.list": "k1:AAECAwQFBgcICQoLDA0ODw==",
+    "parquet.bloom.filter.enabled": "true",
+    "parquet.bloom.filter.enabled#id": "true",
+    "parquet.column.statistics.enabled#id": "false",
+    "spark.sql.parquet.writeLegacyFormat": "true",
+}
+
+
+def columns(kind: DataType) -> StructType:
+    return StructType([StructField("c", kind)])
+
+
+def of_sql_conf(spark: SparkSession) -> set[str]:
+    """The names that this Spark knows, internal ones too."""
+    module = spark._jvm.java.lang.Class.forName("org.apache.spark.sql.internal.SQLConf$")  # type: ignore[union-attr]
+    entries = module.getField("MODULE$").get(None).getConfigEntries().iterator()
+    found = set()
+    while entries.hasNext():
+        found.add(entries.next().key())
+    return {name for name in found if WRITING.search(name)}
+
+
+def of_parquet(spark: SparkSession) -> set[str]:
+    """The constants of Parquet's classes that are names."""
+    found = set()
+    for name in CLASSES:
+        kind: Any = spark._jvm.java.lang.Class.forName(f"org.apache.parquet.{name}")  # type: ignore[union-attr]
+        for field in kind.getDeclaredFields():
+            if field.getType().getName() == "java.lang.String":
+                field.setAccessible(True)
+                found.add(field.get(None))
+    return {name for name in found if name.startswith("parquet.")}
+
+
+def test_the_table_has_each_setting_of_this_spark_and_its_parquet(spark: SparkSession) -> None:
+    sql, hadoop = of_sql_conf(spark), of_parquet(spark)
+    assert len(sql) > 30
+    assert len(hadoop) > 40
+    assert sorted(name for name in sql | hadoop if rule_of(name) is None) == []
+
+
+def test_the_page_has_the_table() -> None:
+    page = (ROOT / "docs" / "spark.md").read_text()
+    for rule in RULES:
+        row = f"| {', '.join(f'`{name}`' for name in rule.names)} | {rule.words} |\n"
+        assert row in page, "python docs/settings.py"
+
+
+@pytest.mark.parametrize(("name", "value"), REFUSED.items())
+def test_what_files_would_not_obey_is_refused(name: str, value: str) -> None:
+    with pytest.raises(InvalidInputError, match="can't be obeyed") as caught:
+        refuse_unlike({name: value}, columns(LongType()))
+    assert caught.value.code == "BAD_SETTING"
+    refuse_unlike({name: ""}, columns(LongType()))
+
+
+@pytest.mark.parametrize("kind", [*TIMES, DateType()])
+@pytest.mark.parametrize(
+    ("name", "value", "harmless"),
+    [
+        ("spark.sql.parquet.outputTimestampType", "INT96", "TIMESTAMP_MICROS"),
+        ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MILLIS", "TIMESTAMP_MICROS"),
+        ("spark.sql.parquet.datetimeRebaseModeInWrite", "LEGACY", "CORRECTED"),
+        ("spark.sql.parquet.int96RebaseModeInWrite", "legacy", "CORRECTED"),
+    ],
+)
+def test_times_in_another_form_are_refused_where_there_are_times(
+    kind: DataType, name: str, value: str, harmless: str
+) -> None:
+    if not isinstance(kind, DateType) or "datetime" in name:
+        with pytest.raises(InvalidInputError, match=name):
+            refuse_unlike({name: value}, columns(kind))
+    refuse_unlike({name: value}, columns(LongType()))
+    refuse_unlike({name: harmless}, columns(kind))
+
+
+# On a session.
+
+
+def test_a_session_that_encrypts_is_refused_before_a_file_is_written(
+    session: SparkSession, place: Place
+) -> None:
+    with (
+        set_for_a_while(session, **{"parquet.encryption.footer.key": "k1"}),
+        pytest.raises(InvalidInputError, match=r"parquet\.encryption\.footer\.key=k1"),
+    ):
+        write(session.range(1), place.uri)
+    assert place.names == []
+
+
+def test_what_the_hadoop_configuration_says_is_seen(spark: SparkSession, place: Place) -> None:
+    conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    conf.set("parquet.encryption.footer.key", "k2")
+    try:
+        assert settings_of(spark.range(1))["parquet.encryption.footer.key"] == "k2"
+        with pytest.raises(InvalidInputError, match="k2"):
+            write(spark.range(1), place.uri)
+    finally:
+        conf.unset("parquet.encryption.footer.key")
+
+
+def field_ids(root: str) -> dict[str, Any]:
+    """Each field's id, by its path in the file."""
+    [file] = Path(root).rglob("*.parquet")
+    found: dict[str, Any] = {}
+
+    def walk(path: str, field: Any) -> None:
+        found[path + field.name] = (field.metadata or {}).get(b"PARQUET:field_id")
+        for number in range(field.type.num_fields):
+            walk(f"{path}{field.name}.", field.type.field(number))
+
+    for field in parquet.read_schema(file):
+        walk("", field)
+    return found
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_fields_have_the_ids_that_sparks_own_writer_gives_them(
+    session: SparkSession, place: Place, tmp_path: Path, enabled: str
+) -> None:
+    def column(name: str, kind: DataType, number: int | None = None) -> StructField:
+        metadata = {} if number is None else {"parquet.field.id": number}
+        return StructField(name, kind, metadata=metadata)
+
+    inner = StructType([column("x", LongType(), 3), column("y", LongType())])
+    schema = StructType(
+        [
+            column("a", LongType(), 7),
+            column("s", inner, 9),
+            column("l", ArrayType(inner), 11),
+            column("m", MapType(StringType(), inner)),
+        ]
+    )
+    frame = session.createDataFrame([(1, (1, 2), [(1, 2)], {"k": (1, 2)})], schema).coalesce(1)
+    with set_for_a_while(session, **{"spark.sql.parquet.fieldId.write.enabled": enabled}):
+        frame.write.parquet(str(tmp_path / "own"))
+        write(frame, place.uri)
+    ours = field_ids(place.download(tmp_path / "ours"))
+    assert ours == field_ids(str(tmp_path / "own"))
+    assert sum(number is not None for number in ours.values()) == (6 if enabled == "true" else 0)
