@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3commit.core.formats.layout import (
+    ALIAS_ENDS,
     JobDirectory,
     check_job_id,
     is_hidden,
@@ -135,6 +136,7 @@ def test_a_destination_is_a_bucket_and_a_prefix_that_ends_with_a_slash(
         "s3://la_ke/sales",
         "s3://lake:80/sales",
         "s3://" + "x" * 64 + "/sales",
+        *(f"s3://lake{end}/sales" for end in ALIAS_ENDS),
         f"s3://lake/__magic_job-{JOB}/",
         "s3://lake/__magic_job-/sales",
     ],

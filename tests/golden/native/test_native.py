@@ -100,8 +100,10 @@ def test_the_requests_and_the_manifest() -> None:
 
 def test_the_limits_of_both_sides() -> None:
     assert json.loads(golden("limits.json")) == {
+        "aliasEnds": list(layout.ALIAS_ENDS),
         "commitMinutes": DEFAULT_COMMIT_TIMEOUT / 60,
         "fileParts": job.MAX_PARTS,
+        "keyBytes": layout.MAX_KEY_BYTES,
         "keyCharacters": job.MAX_KEY_CHARACTERS,
         "manifestBytes": manifest.MAX_MANIFEST_BYTES,
         "manifestFiles": job.MAX_FILES,

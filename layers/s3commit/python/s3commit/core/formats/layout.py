@@ -59,6 +59,9 @@ _RESERVED = frozenset({COMMITS[:-1], SUCCESS, PIPELINE[:-1], _MAGIC})
 
 # What S3's answers, which are XML 1.0, can't carry.
 UNSPEAKABLE = re.compile("[\\x00-\\x1f\\x7f\\ud800-\\udfff\\ufffe\\uffff]")
+# Names that end so are of access points and other kinds of buckets; events name the bucket itself:
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+ALIAS_ENDS = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 _DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{JOB_ID.pattern})/")
 
@@ -98,6 +101,10 @@ def parse_destination(uri: str) -> Destination:
         wrong = "must look like s3://bucket/prefix"
     elif not _BUCKET.fullmatch(bucket):
         wrong = f"has {bucket[:80]!r}, which is no bucket name"
+    elif bucket.endswith(ALIAS_ENDS):
+        wrong = (
+            "names no general purpose bucket but an alias or another kind: give the bucket's own"
+        )
     elif not prefix:
         wrong = "has no prefix: a job owns a directory, never a whole bucket"
     elif UNSPEAKABLE.search(prefix):

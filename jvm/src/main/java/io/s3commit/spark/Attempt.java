@@ -3,6 +3,7 @@ package io.s3commit.spark;
 import java.io.File;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -65,8 +66,14 @@ final class Attempt {
   }
 
   /** Where Spark's writer is to write the file {@code relative} to the destination. */
-  String path(String relative) {
+  String path(String relative) throws CommitException {
     String key = job.directory().key(relative);
+    if (key.getBytes(StandardCharsets.UTF_8).length > Limits.KEY_BYTES) {
+      throw new CommitException(
+          "KEY_TOO_LONG",
+          "the key " + key.substring(0, 200) + "… has more than S3's " + Limits.KEY_BYTES
+              + " bytes: the values of its partition are too long. Nothing was committed.");
+    }
     wanted.add(key);
     return view.path(key);
   }

@@ -27,6 +27,11 @@ record JobDirectory(String scheme, String bucket, String prefix, String jobId)
     if (!BUCKET.matcher(bucket).matches()) {
       throw bad(destination, "has no bucket's name: '" + bucket + "'");
     }
+    if (Limits.ALIAS_ENDS.stream().anyMatch(bucket::endsWith)) {
+      throw bad(
+          destination,
+          "names no general purpose bucket but an alias or another kind: give the bucket's own name");
+    }
     String prefix = path.substring(1);
     if (prefix.getBytes(StandardCharsets.UTF_8).length > Limits.PREFIX_BYTES) {
       throw bad(destination, "has a prefix of more than " + Limits.PREFIX_BYTES + " bytes");

@@ -106,7 +106,8 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
               directory + " lies outside of the job's destination " + destination
                   + ". Nothing was committed."));
     }
-    return attempt.path(below + name(context.getTaskAttemptID().getTaskID().getId(), spec));
+    String name = name(context.getTaskAttemptID().getTaskID().getId(), spec);
+    return unchecked(() -> attempt.path(below + name));
   }
 
   /**

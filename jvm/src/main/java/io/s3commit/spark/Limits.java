@@ -1,11 +1,18 @@
 package io.s3commit.spark;
 
+import java.util.List;
+
 /** What the pipeline reads at most, and how long it may take. A test compares these with the pipeline's own. */
 final class Limits {
+  /** Names of access points and of other kinds of buckets; the pipeline hears of a bucket's own. */
+  static final List<String> ALIAS_ENDS =
+      List.of("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3");
+
   static final int MANIFEST_FILES = 20_000;
   static final int MANIFEST_BYTES = 32 << 20;
   static final int MANIFEST_VALUES = 1_000_000;
   static final int PREFIX_BYTES = 800; // of a destination
+  static final int KEY_BYTES = 1024; // S3's own limit
   static final int FILE_PARTS = 10_000; // S3's own limit
   static final int REQUEST_ATTEMPTS = 200_000;
   static final int REQUEST_BYTES = 64 << 20;

@@ -68,6 +68,17 @@ class AttemptTest {
   }
 
   @Test
+  void aKeyThatS3DoesNotTakeIsRefusedBeforeItsFirstByte() throws IOException {
+    Attempt attempt = attempt();
+    attempt.path("p=" + "ä".repeat(500) + "/part-00007");
+    String longer = "p=" + "ä".repeat(505) + "/part-00007";
+    CommitException refused =
+        assertThrows(CommitException.class, () -> attempt.path(longer));
+    assertEquals("KEY_TOO_LONG", refused.code());
+    attempt.abort();
+  }
+
+  @Test
   void i4_anAbortClearsTheDisk() throws IOException {
     Attempt attempt = attempt();
     attempt.path("part-00007.parquet");

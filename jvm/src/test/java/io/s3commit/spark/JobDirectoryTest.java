@@ -1,6 +1,8 @@
 package io.s3commit.spark;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.apache.hadoop.fs.Path;
 import org.junit.jupiter.api.Test;
@@ -25,6 +27,15 @@ class JobDirectoryTest {
   @ValueSource(strings = {"a b", "$(id)", "`id`", "a;b", "a&b", "*", "\"", "\\", "é"})
   void whatAShellWouldTakeApartIsQuoted(String name) throws CommitException {
     assertEquals("'s3://lake/" + name + "/__magic_job-" + ID + "/'", at(name).typed());
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3"})
+  void anAliasIsRefused(String end) {
+    Path path = new Path("s3a", "lake" + end, "/sales");
+    CommitException refused =
+        assertThrows(CommitException.class, () -> JobDirectory.of(path, ID));
+    assertTrue(refused.getMessage().contains("give the bucket's own name"));
   }
 
   @Test
