@@ -283,9 +283,9 @@ def versioned(backend: Backend) -> Place:
     return Place(backend.versioned_store, backend.versioned, prefix, backend.known)
 
 
-def create_table(name: str, endpoint: str) -> None:
+def create_table(name: str, endpoint: str, region: str = REGION) -> None:
     """The ledger's table, as the storage stack has it."""
-    boto3.client("dynamodb", endpoint_url=endpoint, region_name=REGION).create_table(
+    boto3.client("dynamodb", endpoint_url=endpoint, region_name=region).create_table(
         TableName=name,
         BillingMode="PAY_PER_REQUEST",
         AttributeDefinitions=[
