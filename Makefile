@@ -197,8 +197,8 @@ diff: setup ## Compare with what is deployed
 	@$(CDK) diff $(ARGS)
 
 .PHONY: destroy
-destroy: setup ## Remove the pipeline; bucket, ledger and queues stay
-	@$(CDK) destroy --exclusively S3CommitPipeline $(ARGS)
+destroy: setup ## Remove the pipeline, unless a job is decided and has not ended; bucket, ledger and queues stay
+	@export S3COMMIT_DESTROYING=1; $(CDK) destroy --exclusively S3CommitPipeline $(ARGS)
 
 ##@ Hand it to Spark
 

@@ -8,7 +8,7 @@ import sys
 import boto3.session
 
 from s3commit.aws import env
-from stacks.changes import UnknownError, refuse_changes
+from stacks.changes import DESTROYING, UnknownError, refuse_changes, refuse_to_destroy
 from stacks.config import ConfigError, DeployConfig
 from stacks.layers import LayerBuildError
 from stacks.pipeline import build
@@ -25,8 +25,11 @@ def main() -> None:
     account, region = (os.environ.get(f"CDK_DEFAULT_{name}") for name in ("ACCOUNT", "REGION"))
     if account and not os.environ.get(env.LOCAL):
         config = DeployConfig.from_context(app.node.get_all_context())
+        session = boto3.session.Session(region_name=region)
+        if os.environ.get(DESTROYING):
+            refuse_to_destroy(config, session, account)
         try:
-            refuse_changes(config, boto3.session.Session(region_name=region), account)
+            refuse_changes(config, session, account)
         except UnknownError as error:
             print(f"s3commit: not compared with what is deployed: {error}", file=sys.stderr)  # noqa: T201
     app.synth()

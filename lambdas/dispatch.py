@@ -16,7 +16,12 @@ bucket = data_bucket()
 
 
 def dispatch(one: Announced) -> None:
-    """Start an execution for a request, named by the job's ref; a repeated event starts none."""
+    """Start an execution for a request, named by the job's ref; a repeated event starts none.
+
+    None for a guess: it would abort a job there that has no request yet.
+    """
+    if one.guessed:
+        return
     try:
         directory = parse_directory(one.bucket, one.key)
     except InvalidInputError as error:

@@ -17,6 +17,7 @@ INDEX = "_s3commit/*/_index-*.json"
 PAGES = "_s3commit/*/_pages/_*.jsonl"
 RESULT = "*/__magic_job-*/_result.json"
 REQUEST = "*/__magic_job-*/_request.json"
+JOB = "*/__magic_job-*/_job.json"
 COMMITS = "*/_commits/*"
 KEYS = "_s3commit/_keys/*/_*.json"
 SUCCESS = "*/_SUCCESS"
@@ -32,10 +33,14 @@ class Access:
     ``objects`` maps a key pattern to S3 actions on the objects it matches; ``bucket`` are actions
     on the bucket itself, ``ledger`` on the table (a transaction needs the actions of its parts),
     ``index`` on its index of jobs by state.
+    ``denied`` are patterns by actions: names of the protocol that a wider pattern of ``objects``
+    has, and the role leaves alone. No data has such a name (`bad_element`), so no job can make the
+    role need it.
     What concerns a queue or the state machine is granted where they are connected.
     """
 
     objects: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    denied: dict[str, tuple[str, ...]] = field(default_factory=dict)
     bucket: tuple[str, ...] = ()
     ledger: tuple[str, ...] = ()
     index: tuple[str, ...] = ()
@@ -124,6 +129,8 @@ ACCESS: dict[str, Access] = {
     ),
     "complete": Access(
         objects={DATA: ("GetObject", "PutObject")},
+        # Not all that begins with ``_``: a partition may be ``_day=1/``.
+        denied={"PutObject": (OWN, COMMITS, SUCCESS, JOB_DIRECTORY)},
         bucket=("ListBucket",),
         ledger=("GetItem",),
     ),
@@ -143,6 +150,7 @@ ACCESS: dict[str, Access] = {
             RESULT: ("PutObject",),
             DECISION: ("PutObject",),
         },
+        denied={"DeleteObject": (COMMITS, KEYS, DECISION, JOB, REQUEST)},
         bucket=("ListBucket", "ListBucketMultipartUploads"),
         ledger=("GetItem", "PutItem", "UpdateItem", "DeleteItem"),
         index=("Query",),
@@ -153,6 +161,7 @@ ACCESS: dict[str, Access] = {
             OWN: ("GetObject", "DeleteObject"),
             REQUEST: ("PutObject",),
         },
+        denied={"DeleteObject": (KEYS,)},
         bucket=("ListBucket", "ListBucketMultipartUploads", "GetBucketNotification"),
         ledger=("DescribeTable", "GetItem", "PutItem", "UpdateItem"),
         index=("Query",),

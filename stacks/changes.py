@@ -1,19 +1,30 @@
-"""Stops a deployment that would change what a forgotten parameter changes.
+"""Stops a deployment that would change what a forgotten parameter changes, and a removal too early.
 
 Parameters are given each time. Without those of the last time CloudFormation would give the
 pipeline another bucket, take its rights to a key, drop who gets the alarms, or make a second
 deployment; and it asks nobody where nobody can answer.
+
+A state machine that is deleted ends its executions at their next step, and a decided job stays half
+visible: https://docs.aws.amazon.com/step-functions/latest/apireference/API_DeleteStateMachine.html
 """
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from s3commit.aws import env
 from stacks.config import GUARDED, PREFIX, ConfigError, DeployConfig
+
+# Set by `make destroy`.
+DESTROYING = "S3COMMIT_DESTROYING"
+# The states of decided jobs, and of those that may be decided at any moment.
+UNFINISHED = ("SEALED", "COMMITTING", "PUBLISHING", "ROLLING_BACK")
 
 
 class UnknownError(Exception):
@@ -27,9 +38,7 @@ def refuse_changes(config: DeployConfig, session: Any, account: str) -> None:
     the stacks, or leads to another account than ``account``.
     """
     try:
-        found = session.client("sts").get_caller_identity()["Account"]
-        if found != account:
-            raise UnknownError(f"the environment has credentials of {found}, not of {account}")
+        _check_account(session, account)
         client = session.client("cloudformation")
         deployed = _deployed(client, config)
         others = _others(client) if deployed is None else []
@@ -57,6 +66,42 @@ def refuse_changes(config: DeployConfig, session: Any, account: str) -> None:
             f"this would change {config.stack_name(env.STORAGE_STACK)}: {differences}. Give what"
             f" was given (cdk.json remembers it), or -c {PREFIX}change={','.join(differ)}"
         )
+
+
+def refuse_to_destroy(config: DeployConfig, session: Any, account: str) -> None:
+    """Raise `ConfigError` while a job is decided and has not ended, or if that can't be seen.
+
+    The ledger is asked by the command.
+    """
+    states = [f"--state={state}" for state in UNFINISHED]
+    command = [sys.executable, "-m", "s3commit", "status", "--output=json", *states]
+    given = {**os.environ, "AWS_REGION": session.region_name}
+    given.pop(env.TABLE, None)  # of another deployment, it may be
+    try:
+        _check_account(session, account)
+        done = subprocess.run(  # noqa: S603
+            [*command, *([f"--name={config.name}"] if config.name else [])],
+            env=given,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        jobs = json.loads(done.stdout)["jobs"]
+    except (UnknownError, BotoCoreError, ClientError, subprocess.CalledProcessError) as error:
+        why = getattr(error, "stderr", None) or error
+        raise ConfigError(f"nothing is removed, since its jobs can't be seen: {why}") from error
+    if jobs:
+        raise ConfigError(
+            f"nothing is removed: of job {jobs[0]['jobId']} ({jobs[0]['state']}), one of"
+            f" {len(jobs)}, only some files might be visible then, for good. Run `s3commit pause`,"
+            f" wait until `s3commit status` lists no job in {', '.join(UNFINISHED)}, then repeat"
+        )
+
+
+def _check_account(session: Any, account: str) -> None:
+    found = session.client("sts").get_caller_identity()["Account"]
+    if found != account:
+        raise UnknownError(f"the environment has credentials of {found}, not of {account}")
 
 
 def _deployed(client: Any, config: DeployConfig) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ import aws_cdk as cdk
 
 from s3commit.aws import env
 from stacks.functions import FUNCTIONS
-from stacks.retries import CHILD_RETRIES, MAP_RETRIES, RETRIES, THROTTLED, UNREAD, retry
+from stacks.retries import ALL, CHILD_RETRIES, FEW_RETRIES, MAP_RETRIES, RETRIES, UNREAD, retry
 
 State = dict[str, Any]
 
@@ -147,8 +147,8 @@ _ANNOUNCE: State = {
         ]
     },
     "TimeoutSeconds": 60,
-    "Retry": [retry(["States.ALL"], first=1, attempts=10, longest=60)],
-    "Catch": [_catch("States.ALL", "TidyUp")],
+    "Retry": [retry([ALL], first=1, attempts=10, longest=60)],
+    "Catch": [_catch(ALL, "TidyUp")],
     "ResultPath": None,
     "Next": "TidyUp",
 }
@@ -201,14 +201,14 @@ def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
 def _until_published(functions: Mapping[str, str]) -> dict[str, State]:
     return {
         # Of a small job, without a Map Run, which takes a second to begin and to end. Whatever
-        # fails in it, CompleteUploads does all again, and has the patience.
+        # fails in it, CompleteUploads does all again.
         "CompleteFew": _map(
             functions,
             FEW_STEP,
             {"Mode": "INLINE"},
-            [retry(THROTTLED, first=1, attempts=3, longest=4)],
+            FEW_RETRIES,
             ItemsPath="$.few",
-            Catch=[_catch("States.ALL", "CompleteUploads")],
+            Catch=[_catch(ALL, "CompleteUploads")],
         ),
         # Over the units of the plan. Its tolerance is 0 by default: one loss fails it. How many
         # children run at once the step before says in each round, by the jobs at work then:
@@ -271,7 +271,7 @@ def _until_ended(functions: Mapping[str, str]) -> dict[str, State]:
         # The job has its result by now: nothing that fails from here on fails its execution.
         "AnnounceOutcome": _ANNOUNCE,
         # What it can't do the sweep has done again.
-        "TidyUp": _step("TidyUp", functions, "AllTidy", _catch("States.ALL", "HowItEnded")),
+        "TidyUp": _step("TidyUp", functions, "AllTidy", _catch(ALL, "HowItEnded")),
         # A loser may have left more uploads than a call has time for.
         "AllTidy": _any("$.page", "TidyUp", "HowItEnded"),
         "HowItEnded": _choice("$.outcome", ends),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -159,12 +160,17 @@ class PipelineFunction(Construct):
         allow(self.role, INTERFACES, "*")
         stack = cdk.Stack.of(self)
         code = f"arn:{stack.partition}:lambda:{stack.region}:{stack.account}:function:*"
+        self._deny(INTERFACES, ["*"], {"ArnLike": {"lambda:SourceFunctionArn": code}})
+
+    def _deny(
+        self, actions: list[str], resources: list[str], conditions: dict[str, Any] | None = None
+    ) -> None:
         self.role.add_to_policy(
             iam.PolicyStatement(
                 effect=iam.Effect.DENY,
-                actions=INTERFACES,
-                resources=["*"],
-                conditions={"ArnLike": {"lambda:SourceFunctionArn": code}},
+                actions=actions,
+                resources=resources,
+                conditions=conditions,
             )
         )
 
@@ -173,6 +179,8 @@ class PipelineFunction(Construct):
         for pattern, actions in access.objects.items():
             named = [f"s3:{action}" for action in actions]
             allow(self.role, named, f"{bucket}/{pattern}", why_wide=REASONS[pattern])
+        for action, patterns in access.denied.items():
+            self._deny([f"s3:{action}"], [f"{bucket}/{pattern}" for pattern in patterns])
         for service, actions, resource in (
             ("s3", access.bucket, bucket),
             ("dynamodb", access.ledger, table),

@@ -24,6 +24,8 @@ from stacks.functions import FUNCTIONS
 CONSUMERS = {"Ingest": "ingest", "Request": "dispatch"}
 # Which queue hears of the objects whose keys end so.
 NOTIFIED = {".pendingset": "Ingest", "/_job.json": "Ingest", "/_request.json": "Request"}
+# The name of each queue's rule of EventBridge begins with its stack's, so that the alarm knows it.
+RULE = "{stack}-{inbox}"
 # After that many tries a message is put aside and the alarm rings.
 MAX_RECEIVE = 5
 # SQS keeps a message 14 days at most: a dead letter gets all of them.
@@ -96,6 +98,7 @@ class Inbox(Construct):
         rule = events.CfnRule(
             self,
             "Rule",
+            name=RULE.format(stack=cdk.Stack.of(self).stack_name, inbox=self.node.id),
             description="Objects of s3commit's protocol",
             event_pattern={
                 "source": ["aws.s3"],

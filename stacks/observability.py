@@ -18,7 +18,7 @@ from constructs import Construct
 
 from s3commit.aws import env
 from stacks.config import DeployConfig
-from stacks.inbox import Inbox
+from stacks.inbox import RULE, Inbox
 
 _PERIOD = cdk.Duration.minutes(5)
 _HOUR = cdk.Duration.hours(1)
@@ -148,15 +148,20 @@ class Observability(Construct):
             ("FunctionErrors", "metric_errors", "The functions fail more than now and then."),
             ("FunctionThrottles", "metric_throttles", "Lambda's concurrency is used up."),
         ):
-            # An alarm takes ten metrics.
             metrics = {
                 f"m{index}": getattr(function, metric_name)(period=_PERIOD)
                 for index, function in enumerate(self._functions.values())
             }
-            total = cloudwatch.MathExpression(
-                expression="SUM(METRICS())", using_metrics=metrics, period=_PERIOD, label=name
-            )
-            yield self._alarm(name, total, meaning, above=FAILED_CALLS)
+            yield self._sum_alarm(name, metrics, meaning, above=FAILED_CALLS)
+
+    def _sum_alarm(
+        self, name: str, metrics: dict[str, cloudwatch.Metric], meaning: str, *, above: float = 0
+    ) -> cloudwatch.Alarm:
+        """Of ten metrics at most, as many as an alarm takes."""
+        total = cloudwatch.MathExpression(
+            expression="SUM(METRICS())", using_metrics=metrics, period=_PERIOD, label=name
+        )
+        return self._alarm(name, total, meaning, above=above)
 
     def _alarms_of_silence(
         self, schedule: events.Rule, config: DeployConfig
@@ -171,15 +176,24 @@ class Observability(Construct):
             " pause`, or may not call it.",
             silent_periods=1,
         )
+        names = [schedule.rule_name]
+        if config.events == "eventbridge":
+            stack = config.stack_name(env.STORAGE_STACK)
+            names += [RULE.format(stack=stack, inbox=inbox) for inbox in self._inboxes]
         # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-monitoring.html
-        failed = cloudwatch.Metric(
-            namespace="AWS/Events",
-            metric_name="FailedInvocations",
-            dimensions_map={"RuleName": schedule.rule_name},
-            statistic="Sum",
-            period=_PERIOD,
+        failed = {
+            f"m{index}": cloudwatch.Metric(
+                namespace="AWS/Events",
+                metric_name="FailedInvocations",
+                dimensions_map={"RuleName": name},
+                statistic="Sum",
+                period=_PERIOD,
+            )
+            for index, name in enumerate(names)
+        }
+        yield self._sum_alarm(
+            "SweepsNotCalled", failed, "A rule could not call the sweep, or send to a queue."
         )
-        yield self._alarm("SweepsNotCalled", failed, "The sweep's rule could not call it.")
         yield self._alarm(
             "EventsLost",
             self._own(env.JOBS_RESUMED, _HOUR),

@@ -1,34 +1,35 @@
-"""What the state machine tries again, and how often."""
+"""What the state machine tries again, and how often: all but what we know to be final.
+
+AWS has more names for a call that found no function than anyone can list: a function that rested
+is woken by the call that fails, and is ready within a minute or so.
+https://docs.aws.amazon.com/lambda/latest/dg/functions-states.html
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
+An upgrade changes code, layer and environment of a function one after the other: for some seconds
+they may not fit, and it can't start. A process that died may do so again.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-THROTTLED = [
-    "TransientError",
-    "Lambda.ServiceException",
-    "Lambda.AWSLambdaException",
-    "Lambda.SdkClientException",
-    "Lambda.ClientExecutionTimeoutException",
-    "Lambda.TooManyRequestsException",
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NeedsOperatorError
+from s3commit.core.model.states import IllegalTransitionError
+from s3commit.core.ports.ledger import HeldError, LostRaceError
+
+# The next try says the same. Lambda reports an error by the name of its class, and Step Functions
+# compares whole names: a class below one of these is another one.
+FINAL = [
+    error.__name__
+    for error in (
+        *(JobRefusedError, LostRaceError, HeldError),
+        *(NeedsOperatorError, InvalidInputError, IllegalTransitionError),
+    )
 ]
-# The process died or ran out of time: the next try may well do the same, so fewer of them.
-_DIED = [
-    "Lambda.Unknown",
-    "Sandbox.Timedout",
-    "Runtime.ExitError",
-    "Runtime.OutOfMemory",
-    "States.Timeout",
-]
-# An upgrade changes a function's code, its layer and its environment one after the other: for some
-# seconds they may not fit, and the function can't start.
-_UPGRADED = [
-    "Runtime.ImportModuleError",
-    "Runtime.HandlerNotFound",
-    "ImportError",
-    "ModuleNotFoundError",
-    "SettingsError",
-]
+# Any error that can be retried, States.Timeout among them, which States.TaskFailed leaves out:
+# https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
+ALL = "States.ALL"
+# What a Map raises that can't read its dataset, whatever the reason (the same page).
+UNREAD = "States.ItemReaderFailed"
 
 
 def retry(errors: list[str], *, first: int, attempts: int, longest: int) -> dict[str, Any]:
@@ -43,22 +44,20 @@ def retry(errors: list[str], *, first: int, attempts: int, longest: int) -> dict
     }
 
 
-RETRIES = [
-    retry(THROTTLED, first=1, attempts=10, longest=60),
-    retry(_DIED, first=2, attempts=4, longest=60),
-    retry(_UPGRADED, first=4, attempts=8, longest=30),
-]
-# What a Map raises that can't read its dataset, whatever the reason:
-# https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
-UNREAD = "States.ItemReaderFailed"
+def unless_final(*, first: int, attempts: int, longest: int) -> list[dict[str, Any]]:
+    """Retries of a call of a function. The first that has the error's name counts, so in order."""
+    never = {"ErrorEquals": FINAL, "MaxAttempts": 0}
+    return [never, retry([ALL], first=first, attempts=attempts, longest=longest)]
+
+
+# Four minutes, give or take one; eight at most.
+RETRIES = unless_final(first=2, attempts=12, longest=60)
+# CompleteUploads does all again, and has the patience.
+FEW_RETRIES = unless_final(first=1, attempts=3, longest=4)
 # A child of the Map is an Express execution, which lives five minutes at most, and uses all of them
 # to wait out a crowd of jobs that want more functions than there are (docs/scale.md): a Map that
 # begins again costs more.
-CHILD_RETRIES = [
-    retry(THROTTLED, first=1, attempts=17, longest=12),
-    retry(_DIED, first=1, attempts=4, longest=15),
-    retry(_UPGRADED, first=4, attempts=8, longest=30),
-]
+CHILD_RETRIES = unless_final(first=1, attempts=17, longest=12)
 MAP_RETRIES = [
     retry(
         ["States.ExceedToleratedFailureThreshold", "States.Timeout"],

@@ -120,9 +120,9 @@ def test_a_change_that_is_under_way_is_to_be_repeated(
 
 
 def test_where_nothing_is_deployed_it_says_so(deployed: object) -> None:
-    assert (
-        "no stack S3CommitPipeline-nobody" in run("pause", "--name", "nobody", exit_code=1).output
-    )
+    told = run("pause", "--name", "nobody", exit_code=1).output
+    assert "no stack S3CommitPipeline-nobody" in told
+    assert "the embedded runtime is no deployment" in told
 
 
 def test_the_outputs_name_all_that_calls_the_functions() -> None:

@@ -227,6 +227,12 @@ def pytest_configure(config: pytest.Config) -> None:
     given(config)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What AWS alone has is no test elsewhere."""
+    if not given(config) or config.getoption("differences") != "aws":
+        items[:] = [item for item in items if not item.get_closest_marker("on_aws")]
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Each implementation in turn, or the one that is given."""
     is_given = bool(given(metafunc.config))
@@ -283,9 +289,9 @@ def versioned(backend: Backend) -> Place:
     return Place(backend.versioned_store, backend.versioned, prefix, backend.known)
 
 
-def create_table(name: str, endpoint: str) -> None:
+def create_table(name: str, endpoint: str, region: str = REGION) -> None:
     """The ledger's table, as the storage stack has it."""
-    boto3.client("dynamodb", endpoint_url=endpoint, region_name=REGION).create_table(
+    boto3.client("dynamodb", endpoint_url=endpoint, region_name=region).create_table(
         TableName=name,
         BillingMode="PAY_PER_REQUEST",
         AttributeDefinitions=[

@@ -25,7 +25,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--bucket", help="a bucket without versioning")
     group.addoption("--versioned-bucket", help="a bucket with versioning")
     group.addoption("--table", help="an empty table with the keys and the index of the ledger's")
-    group.addoption("--machine-role", help="the ARN of a role for a state machine that only waits")
+    group.addoption("--machine-role", help="the ARN of a role for state machines")
     group.addoption(
         "--differences", default="aws", help="whose known differences hold: aws (none), moto, weed"
     )

@@ -104,6 +104,17 @@ def test_i12_every_threat_has_something_that_stops_it_and_a_test() -> None:
         assert [name for name in names if name not in TESTS] == [], threat
 
 
+def test_what_was_found_and_mended_has_a_rule_and_a_test() -> None:
+    page = (ROOT / "docs" / "security.md").read_text()
+    _, table = page.split("| found | kind | rule | test |\n|---|---|---|---|\n")
+    for row in table.split("\n\n")[0].splitlines():
+        *cells, test = row.strip("|").split("|")
+        assert len([cell for cell in cells if cell.strip()]) == 3, row
+        names = [f"test_{name}" for name in re.findall(r"`(\w+)`", test)]
+        assert names, row
+        assert [name for name in names if name not in TESTS] == [], row
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_test_that_is_named_exists(page: Path) -> None:
     for path, name in re.findall(r"`(tests/[\w./-]+\.py)::(\w+)`", page.read_text()):

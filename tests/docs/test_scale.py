@@ -134,7 +134,7 @@ def test_the_simulated_pauses_are_those_of_the_state_machine(machine: dict[str, 
     completes = machine["States"]["CompleteUploads"]
     child = completes["ItemProcessor"]["States"][MAP_STEP]["Retry"]
     of_map = completes["Retry"]
-    [throttled] = [one for one in child if "Lambda.TooManyRequestsException" in one["ErrorEquals"]]
+    [throttled] = [one for one in child if one["ErrorEquals"] == ["States.ALL"]]
     [failed] = [one for one in of_map if len(one["ErrorEquals"]) == 2]
     assert "States.ExceedToleratedFailureThreshold" in failed["ErrorEquals"]
     for retry, pauses in ((throttled, crowd.CHILD_PAUSES), (failed, crowd.MAP_PAUSES)):

@@ -102,6 +102,24 @@ def test_a_manifest_is_noted_whoever_announces_it_and_whatever_its_name(
     assert len(list(world.ledger.attempts(directory.ref))) == 2
 
 
+def test_a_key_that_eventbridge_encodes_is_found_as_well(world: World, call: Call) -> None:
+    """Whether it does is not documented."""
+    directory = job_directory(prefix="a b+c/ü=1%2F/")
+    attempt = world.attempt(directory, "t0")
+    key = quote_plus(directory.prefix + attempt.manifest, safe="/")
+    assert failed(call("ingest", {"Records": [brought("m0", key)]})) == []
+    assert [one.task_id for one in world.ledger.attempts(directory.ref)] == ["t0"]
+
+
+def test_i12_no_execution_starts_for_a_key_that_is_guessed(
+    call: Call, machine: MemoryExecutions
+) -> None:
+    """Whoever may write below ``a+b/`` would have a job below ``a b/`` aborted."""
+    there = job_directory(prefix="a+b/")
+    assert failed(call("dispatch", {"Records": [brought("m0", there.request)]})) == []
+    assert machine.started == {there.ref: there}
+
+
 @pytest.mark.parametrize("announce", [message, brought])
 def test_i12_what_another_bucket_announces_is_ignored(
     world: World, call: Call, announce: Callable[[str, str], dict[str, Any]]

@@ -80,6 +80,18 @@ def test_a_function_may_do_its_own_work_and_nothing_else(assembly: Assembly, nam
     assert found == {resource: actions for resource, actions in granted.items() if actions}
 
 
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_i12_a_function_is_denied_the_names_that_it_never_writes(
+    assembly: Assembly, name: str
+) -> None:
+    """Which these are is the matter of test_rights_in_use.py."""
+    denied: dict[str, set[str]] = defaultdict(set)
+    for action, patterns in ACCESS[name].denied.items():
+        for pattern in patterns:
+            denied[f"bucket/{pattern}"].add(f"s3:{action}")
+    assert _rights(assembly.pipeline, _role(assembly, name), "Deny") == denied
+
+
 def test_the_state_machine_invokes_its_steps_and_reads_plans(assembly: Assembly) -> None:
     role = state_machine(assembly)["Properties"]["RoleArn"]["Fn::GetAtt"][0]
     assert _rights(assembly.pipeline, role) == STATE_MACHINE
@@ -192,13 +204,15 @@ def _role(assembly: Assembly, name: str) -> str:
     return role
 
 
-def _rights(template: dict[str, Any], role: str) -> dict[str, set[str]]:
+def _rights(template: dict[str, Any], role: str, effect: str = "Allow") -> dict[str, set[str]]:
     """Actions by resource, the resources by short names."""
     rights: dict[str, set[str]] = defaultdict(set)
     policies = [one["Properties"] for one in of_type(template, "AWS::IAM::Policy").values()]
     of_role = [policy for policy in policies if {"Ref": role} in policy["Roles"]]
     for statement in (one for policy in of_role for one in policy["PolicyDocument"]["Statement"]):
-        assert statement["Effect"] == "Allow"
+        if statement["Effect"] != effect:
+            continue
+        assert effect == "Allow" or "Condition" not in statement
         for resource in _many(statement["Resource"]):
             rights[_short(template, resource)] |= set(_many(statement["Action"]))
     return dict(rights)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +16,20 @@ import boto3.session
 import pytest
 
 from s3commit.aws import env
-from stacks.changes import UnknownError, refuse_changes
+from s3commit.aws.ledger import DynamoLedger
+from s3commit.core.job.record import new_record
+from s3commit.core.model.job import JobSpec
+from s3commit.core.model.states import ENDED, TRANSITIONS, JobState
+from stacks.changes import UNFINISHED, UnknownError, refuse_changes, refuse_to_destroy
 from stacks.config import GUARDED, ConfigError, DeployConfig
 from stacks.layers import ROOT
 from stacks.pipeline import cdk_json
+from tests.contract.conftest import create_table
+from tests.core.world import job_directory
 from tests.stacks.synthesized import KEY_ARN, Assembly
 
 ACCOUNT = "123456789012"
+MAKEFILE = (ROOT / "Makefile").read_text()
 DEPLOYED = {"importBucket": "lake", "kmsKeyArn": KEY_ARN, "alarmEmail": "a@b.example"}
 _REGIONS = iter(boto3.session.Session().get_available_regions("cloudformation"))
 
@@ -31,9 +41,10 @@ class Deployer:
         patch.setenv("AWS_ENDPOINT_URL", endpoint)
         self.session = boto3.session.Session(region_name=next(_REGIONS))
 
-    def deploy(self, **parameters: Any) -> None:
+    def deploy(self, *, table: str = "", **parameters: Any) -> None:
         config = self.config(**parameters)
-        outputs = {
+        outputs: dict[str, dict[str, Any]] = {
+            **({env.TABLE_OUTPUT: {"Value": table}} if table else {}),
             env.PARAMETERS_OUTPUT: {"Value": json.dumps(config.given)},
             "Arn": {"Value": "arn", "Export": {"Name": config.stack_name(env.BUCKET_EXPORT)}},
         }
@@ -87,6 +98,67 @@ def test_a_forgotten_name_makes_no_second_deployment(deployer: Deployer) -> None
         deployer.again()
     deployer.again(change="name")
     deployer.again(name="dev")
+
+
+class Dev:
+    """The deployment "dev", and a job in its ledger."""
+
+    def __init__(self, deployer: Deployer, endpoint: str, patch: pytest.MonkeyPatch) -> None:
+        self.region = deployer.session.region_name
+        table = f"ledger-{uuid.uuid4().hex}"
+        create_table(table, endpoint, self.region)
+        deployer.deploy(table=table, name="dev")
+        patch.setenv("AWS_REGION", self.region)
+        self.ledger = DynamoLedger(table)
+
+    def add(self, state: JobState) -> str:
+        directory = job_directory(str(uuid.uuid4()))
+        record = new_record(
+            JobSpec(directory.job_id, directory.destination), directory, "2026-11-25T12:00:00.000Z"
+        )
+        self.ledger.open_job(replace(record, state=state))
+        return directory.job_id
+
+
+@pytest.fixture
+def dev(deployer: Deployer, moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Dev:
+    return Dev(deployer, moto_endpoint, monkeypatch)
+
+
+@pytest.mark.parametrize("state", UNFINISHED)
+def test_i2_the_pipeline_stays_while_a_job_is_decided_or_may_be(
+    deployer: Deployer, dev: Dev, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    monkeypatch.setenv(env.TABLE, "of-another")
+    told = rf"nothing is removed: of job {dev.add(JobState(state))} \({state}\).*`s3commit pause`"
+    with pytest.raises(ConfigError, match=told):
+        refuse_to_destroy(deployer.config(name="dev"), deployer.session, ACCOUNT)
+
+
+def test_it_is_removed_while_none_is(deployer: Deployer, dev: Dev) -> None:
+    following = TRANSITIONS[JobState.COMMITTING]
+    may_be = {state for state in JobState if JobState.COMMITTING in TRANSITIONS[state]}
+    assert {JobState.COMMITTING, *following, *may_be} - ENDED == set(UNFINISHED)
+    for state in set(JobState) - set(UNFINISHED):
+        dev.add(state)
+    refuse_to_destroy(deployer.config(name="dev"), deployer.session, ACCOUNT)
+
+
+def test_make_destroy_asks_before_it_removes(deployer: Deployer, dev: Dev) -> None:
+    job_id = dev.add(JobState.COMMITTING)
+    [named] = re.findall(r"^destroy:.*\n\t@export (\w+)=1; \$\(CDK\) destroy ", MAKEFILE, re.M)
+    aws = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": dev.region}
+    done = run_app(**aws, **{named: "1", "CDK_CONTEXT_JSON": '{"s3commit:name": "dev"}'})
+    assert done.returncode == 1
+    told = f"s3commit: nothing is removed: of job {job_id} (COMMITTING)"
+    assert done.stderr.splitlines()[-1].startswith(told)
+
+
+def test_nor_is_it_removed_if_its_jobs_can_not_be_seen(deployer: Deployer) -> None:
+    with pytest.raises(ConfigError, match="no stack S3CommitStorage-nobody in"):
+        refuse_to_destroy(deployer.config(name="nobody"), deployer.session, ACCOUNT)
+    with pytest.raises(ConfigError, match=f"credentials of {ACCOUNT}, not of 111122223333"):
+        refuse_to_destroy(deployer.config(), deployer.session, "111122223333")
 
 
 def run_app(**variables: str) -> subprocess.CompletedProcess[str]:

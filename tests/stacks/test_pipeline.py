@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -132,11 +133,34 @@ def test_silence_is_told(assembly: Assembly) -> None:
     assert missing["Dimensions"][0]["Value"]["Ref"].startswith("Sweep")
     assert (missing["Period"], missing["Threshold"]) == (2 * 3600, 1)
     assert missing["ComparisonOperator"] == "LessThanThreshold"
-    assert (called["Namespace"], called["MetricName"]) == ("AWS/Events", "FailedInvocations")
-    assert called["Dimensions"][0]["Value"]["Ref"].startswith("SweepSchedule")
+    (rule,) = _rules(called)
+    assert rule["Ref"].startswith("SweepSchedule")
     (resumed,) = [one["MetricStat"] for one in lost["Metrics"]]
     assert resumed["Metric"]["MetricName"] == env.JOBS_RESUMED
     assert (lost["Threshold"], resumed["Period"], resumed["Stat"]) == (3, 3600, "Sum")
+
+
+def test_no_rule_fails_unheard(bridged: Assembly, bridged_import: Assembly) -> None:
+    for each in (bridged, bridged_import):
+        names = [
+            rule["Properties"]["Name"]
+            for rule in of_type(each.storage, "AWS::Events::Rule").values()
+        ]
+        assert len(names) == len(set(names)) == 2
+        alarms = of_type(each.pipeline, "AWS::CloudWatch::Alarm")
+        (alarm,) = [one["Properties"] for key, one in alarms.items() if "SweepsNotCalled" in key]
+        schedule, *others = _rules(alarm)
+        assert schedule["Ref"].startswith("SweepSchedule")
+        assert others == names
+
+
+def _rules(alarm: dict[str, Any]) -> list[Any]:
+    """Those whose failed invocations the alarm counts, which it does one by one."""
+    stats = [one["MetricStat"] for one in alarm["Metrics"] if "MetricStat" in one]
+    assert {one["Metric"]["MetricName"] for one in stats} == {"FailedInvocations"}
+    assert {one["Metric"]["Namespace"] for one in stats} == {"AWS/Events"}
+    assert alarm["Threshold"] == 0
+    return [one["Metric"]["Dimensions"][0]["Value"] for one in stats]
 
 
 def test_i12_refused_documents_ring_and_the_dashboard_says_whose_they_are(

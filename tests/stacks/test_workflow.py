@@ -161,8 +161,9 @@ def test_a_job_that_has_its_result_fails_for_nothing(machine: dict[str, Any]) ->
 
 def test_every_step_is_retried_with_growing_jittered_waits(machine: dict[str, Any]) -> None:
     for state in [*_tasks(machine), machine["States"]["CompleteUploads"]]:
-        assert state["Retry"]
-        for retry in state["Retry"]:
+        retries = [one for one in state["Retry"] if one["MaxAttempts"]]
+        assert retries
+        for retry in retries:
             assert retry["BackoffRate"] > 1
             assert retry["JitterStrategy"] == "FULL"
 
@@ -171,7 +172,7 @@ def test_a_unit_ends_within_an_express_execution(machine: dict[str, Any]) -> Non
     child = machine["States"]["CompleteUploads"]["ItemProcessor"]
     assert child["ProcessorConfig"] == {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"}
     unit = child["States"]["CompleteUnit"]
-    throttled = unit["Retry"][0]
+    throttled = unit["Retry"][-1]
     waits = (
         min(throttled["IntervalSeconds"] * 2**tries, throttled["MaxDelaySeconds"])
         for tries in range(throttled["MaxAttempts"])

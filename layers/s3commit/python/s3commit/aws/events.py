@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -16,12 +16,14 @@ from s3commit.core.model.errors import InvalidInputError
 class Announced:
     """An object whose creation S3 has announced; by now it may be gone, or another one.
 
-    ``size`` in bytes; 0 where the event does not say it.
+    ``size`` in bytes; 0 where the event does not say it. Nobody may have put a key that is
+    ``guessed``: only what reads the object acts on it.
     """
 
     bucket: str
     key: str
     size: int = 0
+    guessed: bool = False
 
 
 def announced_objects(body: str) -> list[Announced]:
@@ -32,7 +34,8 @@ def announced_objects(body: str) -> list[Announced]:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
     An event that came by EventBridge has one object. Its page does not say whether keys are encoded
     there; Powertools' data class decodes them, its parser does not. They are taken as they are,
-    which was seen on moto only:
+    which was seen on moto only, and decoded as well, which is a guess: the ledger hears of the job
+    in any case, and at the latest the sweep starts it.
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
     Raises `InvalidInputError` for a body of another shape.
     """
@@ -42,7 +45,9 @@ def announced_objects(body: str) -> list[Announced]:
             return []
         if message.get("source") == "aws.s3":
             detail = message["detail"]
-            return [_announced(detail, detail["object"]["key"])]
+            said = _announced(detail, detail["object"]["key"])
+            guess = replace(said, key=unquote_plus(said.key), guessed=True)
+            return [said, guess] if guess.key != said.key else [said]
         return [
             _announced(record["s3"], unquote_plus(record["s3"]["object"]["key"]))
             for record in message["Records"]

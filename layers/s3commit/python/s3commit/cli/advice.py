@@ -13,7 +13,7 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Execution
 
-PATIENCE = 3600  # seconds without a change; no step takes longer, with its retries
+PATIENCE = 3600  # seconds without a change; only a step that dies again and again takes longer
 OPEN_PATIENCE = 86400  # an OPEN job waits for its tasks, which may take their time
 REQUEST_PATIENCE = 300  # of an OPEN job's request, which an execution takes up in seconds
 _JAR = "s3commit-native"  # the client of Spark's own writers

@@ -49,7 +49,7 @@ def switch(around: Surroundings, *, on: bool) -> dict[str, Any]:
     if env.SWEEP_RULE_OUTPUT not in outputs:
         raise NotFoundError(
             f"no stack {stack} in {around.region} says what calls its functions: name another one"
-            " with --name, or deploy again"
+            " with --name, or deploy again; the embedded runtime is no deployment, and never pauses"
         )
     doing = f"{'resuming' if on else 'pausing'} {stack}"
     calls: list[tuple[str, str, str, dict[str, Any]]] = [

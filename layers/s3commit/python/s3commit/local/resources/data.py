@@ -92,8 +92,8 @@ def _check_rule(stack: Stack, properties: Properties) -> None:
 def create_rule(context: Context, place: Place, properties: Properties) -> Created:
     """The rule, of a schedule or of a pattern."""
     events = context.client("events")
-    name = place.name(64)
-    given: Mapping[str, Any] = without(properties, "Targets")
+    name = properties.get("Name") or place.name(64)
+    given: Mapping[str, Any] = without(properties, "Targets", "Name")
     if "EventPattern" in given:
         given = {**given, "EventPattern": json.dumps(given["EventPattern"])}
     arn = events.put_rule(Name=name, **given)["RuleArn"]
@@ -133,7 +133,7 @@ TYPES = {
     "AWS::Events::Rule": ResourceType(
         create_rule,
         frozenset(
-            {"Description", "ScheduleExpression", "EventPattern", "State"}
+            {"Name", "Description", "ScheduleExpression", "EventPattern", "State"}
             | {"Targets.Id", "Targets.Arn", "Targets.Input"}
         ),
         check=_check_rule,
