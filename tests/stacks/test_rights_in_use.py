@@ -89,22 +89,22 @@ NAMES = {
     "*/_job.json": DIRECTORY.job,
     "*/_request.json": DIRECTORY.request,
     "*/_result.json": DIRECTORY.result,
-    "*/tasks/*.pendingset": DIRECTORY.manifest("t0", "a0"),
+    "*/_tasks/*.pendingset": DIRECTORY.manifest("t0", "a0"),
     "_s3commit/*/_index-*.json": DIRECTORY.index("5" * 64),
-    "_s3commit/*/pages/*": DIRECTORY.page("5" * 64),
+    "_s3commit/*/_pages/*": DIRECTORY.page("5" * 64),
     "_s3commit/*/_decision.json": DIRECTORY.decision,
-    "_s3commit/keys/*": DIRECTORY.key_note("5" * 64),
+    "_s3commit/_keys/*": DIRECTORY.key_note("5" * 64),
     "*/_commits/_*.jsonl": DIRECTORY.commits,
-    "*/_commits/once/*": DIRECTORY.once("5" * 64),
+    "*/_commits/_once/*": DIRECTORY.once("5" * 64),
     "*/_SUCCESS": DIRECTORY.success,
 }
 # What no fate here needs, and a role has.
 SELDOM = {
     ("end", "DeleteObject", "*/_result.json"): "of a job whose documents went meanwhile",
     ("end", "DeleteObject", "*/_SUCCESS"): "of a table within, whose files a job replaces",
-    ("sweep", "DeleteObject", "*/tasks/*.pendingset"): "it has all below a job's directory",
+    ("sweep", "DeleteObject", "*/_tasks/*.pendingset"): "it has all below a job's directory",
     ("sweep", "DeleteObject", "_s3commit/*/_index-*.json"): "what tidying could not delete",
-    ("sweep", "DeleteObject", "_s3commit/*/pages/*"): "the same",
+    ("sweep", "DeleteObject", "_s3commit/*/_pages/*"): "the same",
 }
 
 
