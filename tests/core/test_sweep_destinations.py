@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from s3commit.core.model.job import Outcome
+from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.sweep import questions
 from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.core.swept import LIMITS, Swept, announced, ended
@@ -82,7 +83,7 @@ def test_i4_a_second_upload_of_an_ended_job_is_aborted_as_the_first_was(world: S
 def test_i5_uploads_that_are_not_provably_ours_stay(world: Swept) -> None:
     keys = [f"sales/before-{JOB}.parquet"]  # older than the job
     world.store.create_upload(BUCKET, keys[0], metadata={}, content_type="")
-    world.later(1)
+    world.later(S3_CLOCKS + 1)
     ended(world, job_directory())
     announced(world, job_directory(OTHER_JOB))
     keys += [

@@ -205,6 +205,27 @@ MUTANTS = [
         "owner_of(upload.key) != directory.job_id or is_older",
         "is_older",
     ),
+    # Clocks.
+    Mutant(
+        "all of S3's hosts have one clock",
+        "core/job/uploads.py",
+        "seconds(upload.initiated, opened_at) > S3_CLOCKS",
+        "seconds(upload.initiated, opened_at) > 0",
+    ),
+    Mutant(
+        "what has ended by another function's clock is not looked for",
+        "core/model/locks.py",
+        "_FURTHER: Final = 2 * FUNCTION_CLOCKS",
+        "_FURTHER: Final = 0",
+        by="tests/core/test_clocks.py",
+    ),
+    Mutant(
+        "an empty ledger takes the clocks of all functions for one",
+        "core/job/decision_record.py",
+        "LONGEST_CALL + FUNCTION_CLOCKS - int",
+        "LONGEST_CALL - int",
+        by="tests/core/test_clocks.py",
+    ),
     Mutant(
         "an abort is taken for a commit",
         "core/commit/seal_job.py",

@@ -23,7 +23,8 @@ from typing import Final, Generic, TypeVar
 from s3commit.core.formats.layout import JobDirectory, directories_above, owner_of
 from s3commit.core.job.documents import opened_at
 from s3commit.core.model.job import Destination
-from s3commit.core.model.limits import ABORT_ROUNDS
+from s3commit.core.model.limits import ABORT_ROUNDS, S3_CLOCKS
+from s3commit.core.model.locks import seconds
 from s3commit.core.ports.bundle import CallTime, ParallelMap, Ports, in_order
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import ListedObject, ObjectStore, OpenUpload
@@ -64,9 +65,11 @@ def is_older(upload: OpenUpload, opened_at: str) -> bool:
     """Whether the upload was begun before the job's ``_job.json``: it is another program's (I12).
 
     Whatever its name says, or a manifest: anyone who sees an open upload can open a job with the id
-    in its name. ``opened_at`` is when S3 got that document.
+    in its name. ``opened_at`` is when S3 got that document; another of its hosts says when the
+    upload was begun, by a clock that may be late (A7).
     """
-    return upload.initiated < opened_at
+    is_before = upload.initiated < opened_at  # most are not, and a million are asked about
+    return is_before and seconds(upload.initiated, opened_at) > S3_CLOCKS
 
 
 def uploads_of_job(
