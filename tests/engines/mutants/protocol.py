@@ -132,6 +132,12 @@ MUTANTS = [
         "",
     ),
     Mutant(
+        "a roll back gives its locks back before its files are undone",
+        "core/commit/roll_back.py",
+        "        if reached == len(pages) and record.locks:\n",
+        "        if record.locks:\n",
+    ),
+    Mutant(
         "a roll back does not look again",
         "core/commit/roll_back.py",
         "            pages = 2 * whole_pages(",

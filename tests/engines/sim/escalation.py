@@ -20,7 +20,7 @@ from tests.engines.sim.adversary import directory_of
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.decisions import Decisions
 from tests.engines.sim.forgeries import NEVER
-from tests.engines.sim.model import ENDED, KEEPERS, UNDER_WAY, UNDOING, Job
+from tests.engines.sim.model import ENDED, KEEPERS, UNDOING, Job
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.scheduler import Process, Scheduler, fail
 from tests.fakes.bucket import Bucket, Version
@@ -184,7 +184,7 @@ class Escalation(Observer):
     def _expect_alone(self, process: Process, key: str) -> None:
         """I6, of an intruder and others."""
         for other in self.jobs.values():
-            if not other.reset and other.record_state in UNDER_WAY and other.claims(key):
+            if not other.reset and other.under_way and other.claims(key):
                 fail("I6", f"{process.name} writes {key} while {other.name} is under way")
 
     def _check_intruder(
@@ -206,7 +206,7 @@ class Escalation(Observer):
             )
         self._removed.add(key)
         for other in self.jobs.values():
-            if not other.reset and other.record_state in UNDER_WAY and key in other.planned:
+            if not other.reset and other.under_way and key in other.planned:
                 fail("I6", f"{process.name} replaces {key} while {other.name} is under way")
 
     def _asks_to_replace(self, job: Job) -> bool:
