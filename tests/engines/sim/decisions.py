@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from s3commit.core.formats.layout import JobDirectory, is_data, owner_of
+from s3commit.core.formats.layout import JobDirectory, is_data, is_inner_marker, owner_of
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -146,7 +146,11 @@ class Decisions:
         if job.spec.conflict is Conflict.REPLACE:
             job.replaced = dict(self._list(job, record))
             strange = sorted(set(job.replaced) - set(found))
-            strange = [key for key in strange if not (job.claims(key) and is_data(key))]
+            strange = [
+                key
+                for key in strange
+                if not (job.claims(key) and (is_data(key) or is_inner_marker(job.relative(key))))
+            ]
             if strange:
                 fail("I5", f"job {job.name} is going to replace {strange}")
             if missed := sorted(set(found) - set(job.replaced) - theirs):

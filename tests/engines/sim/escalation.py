@@ -12,7 +12,14 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from s3commit.core.formats.layout import MAGIC_PREFIX, PIPELINE, JobDirectory, is_data, owner_of
+from s3commit.core.formats.layout import (
+    MAGIC_PREFIX,
+    PIPELINE,
+    JobDirectory,
+    is_data,
+    is_inner_marker,
+    owner_of,
+)
 from s3commit.core.model.job import Conflict, Destination, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -200,7 +207,9 @@ class Escalation(Observer):
             return  # a roll back of what it has completed
         destination = job.directory.destination.prefix
         replaces = job.decided and job.record_state in _PUBLIC and self._asks_to_replace(job)
-        if not (replaces and key.startswith(destination) and is_data(key[len(self.prefix) :])):
+        relative = key[len(destination) :]
+        is_its = is_data(key[len(self.prefix) :]) or is_inner_marker(relative)
+        if not (replaces and key.startswith(destination) and is_its):
             fail(
                 "I12", f"{process.name} ({job.record_state}) deleted {key}, a put right is no more"
             )
