@@ -73,6 +73,16 @@ def test_i5_a_marker_that_was_put_since_it_was_listed_stays(at: str) -> None:
     assert any(NEIGHBOUR in key for key in world.visible(INSIDE.destination.prefix))
 
 
+def test_a_job_that_replaces_no_file_removes_no_marker() -> None:
+    """Else it had a list of no file: those are passed over."""
+    world = World()
+    world.commit(INSIDE)
+    for key in world.visible(INSIDE.destination.prefix):
+        world.store.delete(BUCKET, key)
+    assert replace_above(world) == 0
+    assert stands(world)
+
+
 def test_i9_a_marker_outside_the_partitions_that_are_replaced_stays() -> None:
     world, beside = World(), job_directory(OTHER_JOB, "sales/dt=2/")
     world.commit(beside)

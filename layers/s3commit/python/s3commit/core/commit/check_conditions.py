@@ -118,7 +118,7 @@ def _planned(ports: Ports, directory: JobDirectory, page: Unit) -> list[str]:
 def _replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[ListedObject]:
     """What lies in the reach of the job and is of strangers, or of jobs that had ended (I6)."""
     appends, markers = Appends(ports, record), list[ListedObject]()
-    root = len(directory.destination.prefix)
+    root, is_any = len(directory.destination.prefix), False
     found = existing_files(
         ports, directory, record, wanted=lambda key: is_data(key) or is_inner_marker(key)
     )
@@ -129,7 +129,8 @@ def _replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> Itera
             if is_inner_marker(one.key[root:]):
                 markers.append(one)
             elif not f"{directory.bucket}/{one.key}".startswith(nodes):
+                is_any = True
                 yield one
-    if markers:
+    if markers and is_any:
         staying = chain.from_iterable(appends.to_leave().values())
         yield from markers_to_remove(ports, directory.bucket, markers, staying)
