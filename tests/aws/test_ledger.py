@@ -16,8 +16,7 @@ from s3commit.aws.ledger_items import SHELVES
 from s3commit.aws.ledger_notes import NOTE_DAYS, REMEMBERED
 from s3commit.core.model.errors import NeedsOperatorError, TransientError
 from s3commit.core.model.job import Conflict
-from s3commit.core.model.limits import APPEND_SECONDS
-from s3commit.core.model.locks import Lock, key_digest
+from s3commit.core.model.locks import ENDED_SECONDS, Lock, key_digest
 from s3commit.core.model.record import JobRecord, Waits
 from s3commit.core.model.states import JobState
 from tests.conftest import REGION
@@ -124,7 +123,7 @@ def test_only_what_has_ended_expires(ledger: DynamoLedger, items: Items) -> None
 
     assert expiry == {
         ("JOB#job-2", OTHER.removeprefix("job-2-")): EPOCH_OF_T0 + JOB_DAYS * DAY,
-        (f"ENDED#lake/table/#{T0[:15]}", f"{NODE}/{OTHER}"): EPOCH_OF_T0 + APPEND_SECONDS,
+        (f"ENDED#lake/table/#{T0[:15]}", f"{NODE}/{OTHER}"): EPOCH_OF_T0 + ENDED_SECONDS,
         (f"ATTEMPTS#{REF}#3", "task-3#attempt-0"): EPOCH_OF_T0 + NOTE_DAYS * DAY,
     }
 

@@ -17,6 +17,7 @@ from s3commit.core.model.job import (
     JobSpec,
     Outcome,
 )
+from s3commit.core.model.limits import S3_CLOCKS
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.fakes.memory import MemoryLedger
 
@@ -58,6 +59,7 @@ def test_a_job_json_that_is_not_what_it_was_refuses_the_job(
     if heard:
         world.announce(DIRECTORY, counted)
     said = digest(world.store.get(BUCKET, DIRECTORY.job, max_bytes=10**6).body)
+    world.clock.advance(S3_CLOCKS + 1)
     strike(world, body)
     # After its first manifest also for a client whose request does not say which one it means.
     ask(world, CommitRequest(JOB, (counted,), job_sha256="" if heard or body is None else said))
@@ -96,6 +98,7 @@ def test_conditions_are_those_that_were_verified(body: bytes | None, code: str) 
 def test_a_job_json_that_could_not_be_read_at_first_is_not_believed_later() -> None:
     world, counted = opened()
     body = world.store.get(BUCKET, DIRECTORY.job, max_bytes=10**6).body
+    world.clock.advance(S3_CLOCKS + 1)
     world.store.put(BUCKET, DIRECTORY.job, b"{")
     world.request(DIRECTORY, counted)
     world.plan.run_before("take_over", lambda: world.store.put(BUCKET, DIRECTORY.job, body))

@@ -21,6 +21,7 @@ from s3commit.core.model.job import (
     PendingFile,
     PendingSet,
 )
+from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.states import JobState
 from tests.core.swept import LIMITS, Swept
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
@@ -52,6 +53,7 @@ def _older_upload(world: World, evil: JobDirectory) -> tuple[str, str, PendingSe
     key = BELOW + f"part-00000-{WRITE}.parquet"
     upload = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     world.store.upload_part(BUCKET, key, upload, 1, b"theirs")
+    world.clock.advance(S3_CLOCKS + 1)
     world.open(evil)
     file = PendingFile(BUCKET, key, upload, ("etag",), 6, WRITE, "t0", "a0")
     return key, upload, PendingSet(WRITE, (file,), "t0", "a0")

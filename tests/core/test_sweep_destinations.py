@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from s3commit.core.model.job import Outcome
+from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.sweep import questions
 from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.core.swept import LIMITS, Swept, announced, ended
@@ -82,7 +83,7 @@ def test_i4_a_second_upload_of_an_ended_job_is_aborted_as_the_first_was(world: S
 def test_i5_uploads_that_are_not_provably_ours_stay(world: Swept) -> None:
     keys = [f"sales/before-{JOB}.parquet"]  # older than the job
     world.store.create_upload(BUCKET, keys[0], metadata={}, content_type="")
-    world.later(1)
+    world.later(S3_CLOCKS + 1)
     ended(world, job_directory())
     announced(world, job_directory(OTHER_JOB))
     keys += [
@@ -174,3 +175,28 @@ def test_i5_what_is_put_over_a_document_right_before_its_delete_stays(
     )
     world.sweep()
     assert world.all_keys(directory.prefix) == [key]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [("sales/a/", ""), ("sales/tenant-a/x/", "tenant-b/"), ("sales/y/", "z/dt=1/")],
+)
+def test_i4_i12_whoever_has_many_open_uploads_hides_no_others_for_long(
+    world: Swept, monkeypatch: pytest.MonkeyPatch, theirs: str, ours: str
+) -> None:
+    """A bounded listing begins elsewhere in each sweep."""
+    monkeypatch.setattr(questions, "LISTED", 20)
+    for number in range(60):
+        key = f"{theirs}{number * 4:02x}/part-{NEIGHBOUR}.parquet"
+        world.store.create_upload(BUCKET, key, metadata={}, content_type="")
+    directory = job_directory()
+    ended(world, directory)
+    world.upload(directory, f"{ours}part-late-{JOB}.parquet", b"1", task="t9", attempt="a0")
+    for _ in range(40):
+        world.later(LIMITS.stuck + 1)
+        world.plan.forget_calls()
+        if world.sweep_and_settle().started:
+            break
+    else:
+        raise AssertionError("its turn never came")
+    assert all(upload.startswith(theirs) for upload in world.open_uploads())

@@ -65,7 +65,7 @@ class World:
             opaque=self.opaque,
             clock=self.clock,
         )
-        self.ledger = MemoryLedger()
+        self.ledger = MemoryLedger(self.clock)
         self.ports = Ports(self.plan.wrap(self.store), self.plan.wrap(self.ledger), self.clock)
         self.late = MemoryExecutions(
             lambda directory, name: run_execution(self.unplanned, directory, execution=name)

@@ -16,7 +16,7 @@ from s3commit.core.job.decision_record import heal
 from s3commit.core.job.record import new_record
 from s3commit.core.model.errors import NeedsOperatorError, S3CommitError, TransientError
 from s3commit.core.model.job import Conflict, Destination, JobSpec, Outcome, Scope
-from s3commit.core.model.limits import LONGEST_CALL
+from s3commit.core.model.limits import FUNCTION_CLOCKS, LONGEST_CALL
 from s3commit.core.model.locks import seconds
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports import bundle
@@ -140,7 +140,7 @@ def test_i6_i8_a_healing_that_dies_anywhere_is_continued(
     def check(point: int) -> bool:
         world = decided(prepare)
         heal(world.ports, BUCKET)
-        world.clock.advance(LONGEST_CALL)
+        world.clock.advance(LONGEST_CALL + FUNCTION_CLOCKS)
         plan = FaultPlan()
         {"before": plan.crash_before, "answer lost": plan.lose_response}[when](nth=point)
         with contextlib.suppress(Crash, TransientError):
@@ -160,7 +160,7 @@ def test_i6_i8_of_two_that_heal_at_once_the_slower_one_changes_nothing_any_more(
     def check(point: int) -> bool:
         world = decided()
         heal(world.ports, BUCKET)
-        world.clock.advance(LONGEST_CALL)
+        world.clock.advance(LONGEST_CALL + FUNCTION_CLOCKS)
         plan = FaultPlan()
 
         def comes() -> None:
@@ -229,7 +229,7 @@ def test_i8_nothing_is_done_while_a_function_may_run_that_asked_the_lost_table()
     with pytest.raises(TransientError):
         note_job(ports, BUCKET, OTHER.job)
     assert run_execution(ports, DIRECTORY, execution="execution-2").count("SealJob") > 10
-    assert moments[0] >= LONGEST_CALL
+    assert moments[0] >= LONGEST_CALL + FUNCTION_CLOCKS
 
 
 def test_a_new_bucket_is_not_waited_for() -> None:
@@ -246,7 +246,7 @@ def test_i8_a_long_walk_is_continued_by_the_next_call(monkeypatch: pytest.Monkey
     monkeypatch.setattr(bundle, "CALL_SECONDS", 0)
     world = decided()
     heal(world.ports, BUCKET)
-    world.clock.advance(LONGEST_CALL)
+    world.clock.advance(LONGEST_CALL + FUNCTION_CLOCKS)
     listed = []
     while heal(world.ports, BUCKET):
         listed.append(world.ledger.healing(BUCKET, now="").until)
@@ -335,7 +335,7 @@ def test_i8_a_spoilt_decision_record_stops_all_executions_and_is_named() -> None
     spoilt = job_directory(prefix="elsewhere/").decision
     world.store.put(BUCKET, spoilt, b"{}")
     heal(world.ports, BUCKET)
-    world.clock.advance(LONGEST_CALL)
+    world.clock.advance(LONGEST_CALL + FUNCTION_CLOCKS)
     for stopped in (partial(world.run, OTHER), partial(note_job, world.ports, BUCKET, OTHER.job)):
         with pytest.raises(NeedsOperatorError, match=spoilt) as raised:
             stopped()

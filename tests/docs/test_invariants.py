@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "invariants.md").read_text()
 INTRODUCTION = PAGE.split("\n## ")[0]
 NUMBERS = [f"I{number}" for number in range(1, 13)]
-ASSUMPTIONS = {f"A{number}" for number in range(1, 7)}
+ASSUMPTIONS = {f"A{number}" for number in range(1, 8)}
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 
 

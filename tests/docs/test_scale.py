@@ -71,6 +71,19 @@ def test_the_pages_table_of_jobs_at_once_is_the_models() -> None:
             assert DEPLOYED.crowd(jobs, model.AT_ONCE, prefixes).failed == 0
 
 
+def test_many_jobs_cost_what_one_does_and_the_units_that_are_begun_again() -> None:
+    """All of the table is simulated by the test above; a price may change every day."""
+    rows = re.findall(r"^\| ([\d,]+) \| ([\d,]+) \| .* \| ([\d.]+) \|$", PAGE, re.MULTILINE)
+    assert [int(row[0].replace(",", "")) for row in rows] == [
+        jobs for jobs in model.JOBS for _ in {1, jobs}
+    ]
+    for jobs, prefixes, price in rows:
+        least = float(jobs.replace(",", "")) * DEPLOYED.price(model.AT_ONCE)[0]
+        if jobs == prefixes:  # none is begun again
+            assert price == f"{least:.2f}"
+        assert float(price) >= round(least, 2)
+
+
 def test_what_the_page_says_in_words_is_what_the_model_says() -> None:
     jobs = DEPLOYED.shares.workers // DEPLOYED.workers
     assert f"**Up to {jobs} jobs complete side by side at full speed**" in WORDS

@@ -10,8 +10,9 @@ from typing import Any
 
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination
-from s3commit.core.model.limits import APPEND_SECONDS, MAX_ITEMS
+from s3commit.core.model.limits import MAX_ITEMS
 from s3commit.core.model.locks import (
+    ENDED_SECONDS,
     Append,
     Item,
     KeyHolder,
@@ -21,22 +22,29 @@ from s3commit.core.model.locks import (
     destination_node,
     items,
     seconds,
+    ten_minutes,
+    where_ended,
 )
 from s3commit.core.model.record import AttemptRecord, Healing, JobRecord
 from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Clock
 from s3commit.core.ports.ledger import Expected, HeldError, Ledger
 from tests.fakes.item_limits import check_beside, check_record
 
 OPEN = JobState.OPEN
+_LONG_AGO = "2000-01-01T00:00:00.000Z"
 
 
 class MemoryLedger(Ledger):
     """Implements `s3commit.core.ports.objects.Ledger`; linearizable and thread-safe.
 
-    What DynamoDB would refuse by its size is refused: `tests.fakes.item_limits`.
+    What DynamoDB would refuse by its size is refused: `tests.fakes.item_limits`. Ended appends lie
+    in the partitions of the real one, and are found by the ``clock`` of who asks; without one, as
+    if that were asked when the last of them ended.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock
         self._jobs: dict[str, JobRecord] = {}
         self._attempts: dict[str, dict[tuple[str, str], AttemptRecord]] = {}
         self._locks: dict[str, Lock] = {}
@@ -148,7 +156,8 @@ class MemoryLedger(Ledger):
         else:
             ended = one.kind is Kind.ENDED
             append = Append(one.name, record.ref, ended)
-            self._appends[record.ref] = append, (record.finished_at or "") if ended else ""
+            at = (record.finished_at or record.updated_at) if ended else ""
+            self._appends[record.ref] = append, at
 
     def _drop(self, record: JobRecord, one: Item) -> None:
         if one.kind is Kind.LOCK:
@@ -194,13 +203,15 @@ class MemoryLedger(Ledger):
         """See `Ledger.appends`."""
         with self._lock:
             ends = [ended for _, ended in self._appends.values() if ended]
-            latest = max(ends, default="")
+            now = self._clock.now() if self._clock else max(ends, default=_LONG_AGO)
+            read = where_ended(now)
             found = [
                 one
                 for one, ended in self._appends.values()
                 if (one.node == node or (below and one.node.startswith(node)))
+                and (not one.ended or ten_minutes(ended) in read)
                 # DynamoDB may delete one as soon as its time is over.
-                and not (ended and seconds(ended, latest) > APPEND_SECONDS)
+                and not (one.ended and seconds(ended, now) > ENDED_SECONDS)
             ]
         return iter(sorted(found))
 

@@ -1,4 +1,4 @@
-"""What the protocol stands on, A4 and A5 of docs/proof.md: without each promise it falls.
+"""What the protocol stands on, A4, A5 and A7 of docs/proof.md: without each promise it falls.
 
 Each test takes one promise away and shows what breaks; beside it the same order of calls with the
 promise kept. A1 to A3 are in test_assumptions.py.
@@ -13,8 +13,10 @@ import pytest
 
 from s3commit.core.model.errors import UploadGoneError
 from s3commit.core.model.job import Outcome
+from s3commit.core.model.limits import FUNCTION_CLOCKS, S3_CLOCKS
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectFacts, OpenUpload
+from tests.core.test_clocks import left_of_an_append, on_late_hosts
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.crash.scenarios import lose_upload
 from tests.fakes.bucket import Upload
@@ -176,3 +178,18 @@ def test_without_a5_one_of_two_jobs_of_one_id_is_told_that_its_data_is_there() -
     assert world.result(directory).outcome is Outcome.COMMITTED
     assert list(world.visible().values()) == [b"one"]
     assert world.open_uploads() == []
+
+
+# A7: clocks differ by no more than the number.
+
+
+def test_without_a7_a_job_is_refused_for_its_own_upload() -> None:
+    world, directory = on_late_hosts(S3_CLOCKS + 2), job_directory()
+    world.request(directory, world.attempt(directory, "t0"))
+    world.run(directory)
+    assert world.ended(directory) == (Outcome.ABORTED, "BAD_FIELD")
+
+
+@pytest.mark.parametrize("apart", [-8, 8])
+def test_without_a7_a_replace_removes_a_part_of_an_append(apart: int) -> None:
+    assert left_of_an_append(apart * FUNCTION_CLOCKS) == 1

@@ -7,6 +7,7 @@ harm; ``make soak ARGS="--seed N"`` replays one.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,10 +21,10 @@ from tests.engines.sim.ports import LEDGER_VERBS, STORE_VERBS
 ROOT = Path(__file__).parents[2]
 
 
-def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
+def simulate(*arguments: str, engine: str = "sim") -> subprocess.CompletedProcess[str]:
     """In a process of its own: sets are walked in the order of hashes, which a replay needs."""
     return subprocess.run(
-        [sys.executable, "-m", "tests.engines.sim", *arguments],
+        [sys.executable, "-m", f"tests.engines.{engine}", *arguments],
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": "0"},
         capture_output=True,
@@ -34,7 +35,7 @@ def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("schedules", [500, pytest.param(3000, marks=pytest.mark.long)])
 def test_i1_to_i11_in_every_order_and_under_every_fault(schedules: int) -> None:
-    done = simulate("--schedules", str(schedules))
+    done = simulate("--first", "1", "--schedules", str(schedules))
     print(done.stdout[-20_000:], done.stderr)
     assert done.returncode == 0
     assert f"{schedules} schedules" in done.stdout
@@ -43,10 +44,22 @@ def test_i1_to_i11_in_every_order_and_under_every_fault(schedules: int) -> None:
 
 @pytest.mark.parametrize("schedules", [250, pytest.param(1500, marks=pytest.mark.long)])
 def test_i12_whatever_an_adversary_puts_below_its_prefix(schedules: int) -> None:
-    done = simulate("--adversary", "--schedules", str(schedules))
+    done = simulate("--adversary", "--first", "1", "--schedules", str(schedules))
     print(done.stdout[-20_000:], done.stderr)
     assert done.returncode == 0
     assert f"{schedules} schedules" in done.stdout
+
+
+@pytest.mark.parametrize("engine", ["sim", "fuzz"])
+def test_a_search_begins_elsewhere_each_time_and_says_where(engine: str) -> None:
+    short = {"sim": ("--schedules", "1"), "fuzz": ("--minutes", "0")}[engine]
+    first, second, third = (
+        simulate(*short, *given, engine=engine).stdout.splitlines()[0]
+        for given in ((), (), ("--first", "17"))
+    )
+    assert re.fullmatch(r"from seed \d+ on", first)
+    assert first != second
+    assert third == "from seed 17 on"
 
 
 def test_a_seed_replays_step_by_step() -> None:

@@ -17,6 +17,7 @@ import time
 from collections import Counter
 
 from tests.engines.chaos.world import World
+from tests.engines.seeds import first_seed
 
 JOBS_A_SECOND = 5.0  # that begin
 
@@ -24,7 +25,7 @@ JOBS_A_SECOND = 5.0  # that begin
 def main() -> int:
     """Parse, run, print; 1 if something does not hold."""
     parser = argparse.ArgumentParser(prog="make chaos ARGS=…", description=__doc__)
-    parser.add_argument("--seed", type=int, default=1, help="the first seed (1)")
+    parser.add_argument("--seed", type=int, help="the first seed; by chance if none is given")
     parser.add_argument("--jobs", type=int, default=40, help="in a run (40)")
     parser.add_argument("--minutes", type=float, default=0.0, help="for how long; else one seed")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
@@ -33,8 +34,9 @@ def main() -> int:
         return run_one(arguments.seed, arguments.jobs)
     until = time.monotonic() + 60 * arguments.minutes
     counts = {"faults": Counter[str](), "outcomes": Counter[str]()}
-    seed, failed = arguments.seed, 0
-    while seed == arguments.seed or time.monotonic() < until:
+    first = seed = first_seed(arguments.seed)
+    failed = 0
+    while seed == first or time.monotonic() < until:
         command = [sys.executable, "-m", "tests.engines.chaos", "--child"]
         command += ["--seed", str(seed), "--jobs", str(arguments.jobs)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
@@ -46,7 +48,7 @@ def main() -> int:
         seed += 1
     for what, found in counts.items():
         print(f"{found.total()} {what}: {dict(found.most_common())}")
-    print(f"{seed - arguments.seed} runs, {failed} failed")
+    print(f"{seed - first} runs, {failed} failed")
     return 1 if failed else 0
 
 

@@ -134,7 +134,11 @@ class _Judged:
             first.idempotency_key == second.idempotency_key
         )
         both = (self.at(0), self.at(1))
-        if (conflicts or once) and all(where in UNDER_WAY for where in both):
+        is_undone = any(
+            record is not None and record.state is JobState.ROLLING_BACK and not record.locks
+            for record in self.records
+        )
+        if conflicts and not is_undone and all(where in UNDER_WAY for where in both):
             self.fail("I6", f"both jobs are under way: {both}")
         if once and all(where in DECIDED for where in both):
             self.fail("I11", f"both jobs are decided under one key: {both}")

@@ -1,6 +1,7 @@
 """Fuzz until the time is up: ``make fuzz ARGS="--minutes 10"``, or from a seed on: ``--first 17``.
 
-Documents that are changed by chance are read, ``--jobs`` instead runs whole jobs of such documents.
+It begins at a seed by chance, and prints it. Documents that are changed by chance are read;
+``--jobs`` instead runs whole jobs of such documents.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 from collections import Counter
 
 from tests.engines.fuzz.targets import read_mutated, run_mutated
+from tests.engines.seeds import first_seed
 
 SLOW = 5.0  # seconds; what takes longer is a finding
 
@@ -20,12 +22,13 @@ def main() -> int:
     """1 if something was found."""
     parser = argparse.ArgumentParser("python -m tests.engines.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="for how long (1)")
-    parser.add_argument("--first", type=int, default=1, help="the first seed (1)")
+    parser.add_argument("--first", type=int, help="the first seed; by chance if none is given")
     parser.add_argument("--jobs", action="store_true", help="whole jobs")
     arguments = parser.parse_args()
     run = run_mutated if arguments.jobs else read_mutated
     until = time.monotonic() + 60 * arguments.minutes
-    seed, found, seen = arguments.first, 0, Counter[str]()
+    first = seed = first_seed(arguments.first)
+    found, seen = 0, Counter[str]()
     while time.monotonic() < until:
         begun = time.monotonic()
         try:
@@ -38,7 +41,7 @@ def main() -> int:
             print(f"seed {seed}: took {time.monotonic() - begun:.1f} s", flush=True)
         seed += 1
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(f"{seed - arguments.first} runs, peak {peak} MB: {dict(seen)}; {found} findings")
+    print(f"{seed - first} runs, peak {peak} MB: {dict(seen)}; {found} findings")
     return int(found > 0)
 
 

@@ -40,4 +40,33 @@ MUTANTS = [
         "    if False:\n",
         by="adversary",
     ),
+    # The sweep.
+    Mutant(
+        "a sweep holds all that clients have written",
+        "core/sweep/sweep.py",
+        "map(_small, _in_time(self, found, self.list_until))",
+        "_in_time(self, found, self.list_until)",
+        by="tests/core/test_sweep_bounds.py",
+    ),
+    Mutant(
+        "a listing may take all of a question's time",
+        "core/sweep/sweep.py",
+        "(number - 0.5) * share",
+        "number * share",
+        by="tests/core/test_sweep_bounds.py",
+    ),
+    Mutant(
+        "a listing that is cut short begins with the oldest each time",
+        "core/sweep/sweep.py",
+        "10 ** (7 * int(self.lot(state)[:8], 16) / 16**8)",
+        "10**7",
+        by="tests/core/test_sweep_bounds.py",
+    ),
+    Mutant(
+        "each sweep looks at the same of many open uploads",
+        "core/sweep/questions.py",
+        "        yield from islice(listing(destination.prefix, after=place), LISTED)\n",
+        "        yield from ()\n",
+        by="tests/core/test_sweep_destinations.py",
+    ),
 ]

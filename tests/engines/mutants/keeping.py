@@ -62,8 +62,8 @@ MUTANTS = [
     Mutant(
         "open uploads of ended jobs are not looked for",
         "core/sweep/questions.py",
-        "            if since:\n",
-        "            if False:\n",
+        "        if since:\n",
+        "        if False:\n",
         by=DESTINATIONS,
     ),
     Mutant(
@@ -110,8 +110,8 @@ MUTANTS = [
     Mutant(
         "one question may take all of the time",
         "core/sweep/sweep.py",
-        "CALL_SECONDS * number / len(questions)",
-        "CALL_SECONDS",
+        "shifted(sweep.now, number * share)",
+        "shifted(sweep.now, CALL_SECONDS)",
         by=SWEEP,
     ),
     Mutant(

@@ -60,7 +60,7 @@ def kill(mutant: Mutant, directory: Path, schedules: int) -> str:
             print(f"{file} does not have this once:\n{old}", file=sys.stderr)
             return ""
         target.write_text(text.replace(old, new))
-    simulated = ["-m", "tests.engines.sim", "--schedules", str(schedules)]
+    simulated = ["-m", "tests.engines.sim", "--first", "1", "--schedules", str(schedules)]
     tested = ["-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider"]
     engines = {"sim": simulated, "adversary": [*simulated, "--adversary"]}
     command = engines.get(mutant.by) or [*tested, *mutant.by.split()]

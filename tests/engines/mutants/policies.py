@@ -24,8 +24,8 @@ MUTANTS = [
     Mutant(
         "the job's own files are in its replace list",
         "core/job/replaced.py",
-        "if is_data(relative) and owner_of(listed.key) != directory.job_id:",
-        "if is_data(relative):",
+        "if wanted(relative) and owner_of(listed.key) != directory.job_id:",
+        "if wanted(relative):",
         by="tests/core/test_remove.py",
     ),
     Mutant(
@@ -37,7 +37,7 @@ MUTANTS = [
     Mutant(
         "hidden files are replaced as well",
         "core/job/replaced.py",
-        "if is_data(relative) and owner_of(",
+        "if wanted(relative) and owner_of(",
         "if owner_of(",
     ),
     Mutant(
@@ -121,9 +121,16 @@ MUTANTS = [
     Mutant(
         "files that carry the id of an append elsewhere stay",
         "core/commit/check_conditions.py",
-        '            if not f"{directory.bucket}/{one.key}".startswith(nodes):\n',
-        "            if not nodes:\n",
+        '            elif not f"{directory.bucket}/{one.key}".startswith(nodes):\n',
+        "            elif not nodes:\n",
         by=LOCKS,
+    ),
+    Mutant(
+        "a marker inside goes though an append beside it stays",
+        "core/job/replaced.py",
+        "if any(node.startswith(one) or one.startswith(node) for one in nodes):",
+        "if False:",
+        by="tests/core/test_nested_marker.py",
     ),
     Mutant(
         "appends that end while they are read are not read again",

@@ -132,6 +132,12 @@ MUTANTS = [
         "",
     ),
     Mutant(
+        "a roll back gives its locks back before its files are undone",
+        "core/commit/roll_back.py",
+        "        if reached == len(pages) and record.locks:\n",
+        "        if record.locks:\n",
+    ),
+    Mutant(
         "a roll back does not look again",
         "core/commit/roll_back.py",
         "            pages = 2 * whole_pages(",
@@ -204,6 +210,27 @@ MUTANTS = [
         "core/job/uploads.py",
         "owner_of(upload.key) != directory.job_id or is_older",
         "is_older",
+    ),
+    # Clocks.
+    Mutant(
+        "all of S3's hosts have one clock",
+        "core/job/uploads.py",
+        "seconds(upload.initiated, opened_at) > S3_CLOCKS",
+        "seconds(upload.initiated, opened_at) > 0",
+    ),
+    Mutant(
+        "what has ended by another function's clock is not looked for",
+        "core/model/locks.py",
+        "_FURTHER: Final = 2 * FUNCTION_CLOCKS",
+        "_FURTHER: Final = 0",
+        by="tests/core/test_clocks.py",
+    ),
+    Mutant(
+        "an empty ledger takes the clocks of all functions for one",
+        "core/job/decision_record.py",
+        "LONGEST_CALL + FUNCTION_CLOCKS - int",
+        "LONGEST_CALL - int",
+        by="tests/core/test_clocks.py",
     ),
     Mutant(
         "an abort is taken for a commit",

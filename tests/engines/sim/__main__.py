@@ -1,6 +1,7 @@
 """Soak: run seeds until the time is up, or one breaks an invariant; then its trace is shown.
 
-``make soak ARGS="--minutes 10"``; ``make soak ARGS="--seed 17"`` replays one.
+It begins at a seed by chance, and prints it: ``make soak ARGS="--minutes 10"``, or from one on:
+``--first 17``. ``make soak ARGS="--seed 17"`` replays one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 import time
 from collections import Counter
 
+from tests.engines.seeds import first_seed
 from tests.engines.sim.assumptions import WITHOUT
 from tests.engines.sim.attack import AttackedWorld
 from tests.engines.sim.scheduler import Violation
@@ -21,6 +23,7 @@ def main() -> int:
     """Parse, run, print; 1 if an invariant does not hold."""
     parser = argparse.ArgumentParser(prog="make soak ARGS=…", description=__doc__)
     parser.add_argument("--seed", type=int, help="replay this one, with its trace")
+    parser.add_argument("--first", type=int, help="the first seed; by chance if none is given")
     parser.add_argument("--schedules", type=int, help="how many; for ever if no time is set")
     parser.add_argument("--minutes", type=float, help="for how long")
     parser.add_argument("--without", choices=WITHOUT, help="break a promise of S3 or the ledger")
@@ -35,13 +38,14 @@ def main() -> int:
 
 
 def soak(arguments: argparse.Namespace) -> int:
-    """Run seed after seed."""
+    """Run seed after seed, from the first on."""
+    first = first_seed(arguments.first)
     started = time.monotonic()
     until = started + 60 * arguments.minutes if arguments.minutes else float("inf")
     counts = {what: Counter[str]() for what in ("faults", "jobs", "moves of adversaries")}
-    seed = steps = 0
-    while seed != arguments.schedules and time.monotonic() < until:
-        seed += 1
+    steps = done = 0
+    while done != arguments.schedules and time.monotonic() < until:
+        seed, done = first + done, done + 1
         world = make(seed, arguments)
         try:
             world.run()
@@ -53,7 +57,7 @@ def soak(arguments: argparse.Namespace) -> int:
         counts["jobs"].update(f"{job.result or '-'} {job.failure}".strip() for job in jobs)
         if isinstance(world, AttackedWorld):
             counts["moves of adversaries"].update(world.adversary.moves)
-    print(f"{seed} schedules of {steps} steps in {time.monotonic() - started:.1f} s")
+    print(f"{done} schedules of {steps} steps in {time.monotonic() - started:.1f} s")
     for what, found in counts.items():
         listed = ", ".join(f"{name} {count}" for name, count in found.most_common())
         print(f"{found.total()} {what}: {listed}")

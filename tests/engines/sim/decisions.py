@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from s3commit.core.formats.layout import JobDirectory, is_data, owner_of
+from s3commit.core.formats.layout import JobDirectory, is_data, is_inner_marker, owner_of
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from tests.engines.sim.model import DECIDED, ENDED, UNDER_WAY, Job
+from tests.engines.sim.model import DECIDED, ENDED, Job
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.order import came_before
 from tests.engines.sim.scheduler import Process, Scheduler, fail
@@ -38,6 +38,9 @@ class Decisions:
         if record.state is JobState.OPEN and job.reset and job.decided:
             return  # opened by a handler from before the loss: the healing takes its place
         before, job.record_state = job.record_state, record.state
+        job.freed = record.state is JobState.ROLLING_BACK and not record.locks
+        if job.freed and not job.appends:
+            self._check_freed(job)
         if before is record.state:
             return
         if process.job != job.name and not opened and record.state is not JobState.ABORTING:
@@ -67,6 +70,14 @@ class Decisions:
                 self._check_committed(job)
         elif record.state in {JobState.ABORTED, JobState.ROLLED_BACK}:
             self._check_undone(process, job, record)
+
+    def _check_freed(self, job: Job) -> None:
+        """It has no locks any more: so nothing of it is visible, and nothing will be."""
+        if seen := self._seen.visible_files(job):
+            fail("I6", f"job {job.name} has no locks, and {[f.key for f in seen]} are visible")
+        for file in job.planned.values():
+            if self._bucket.is_open(file.key, file.upload_id):
+                fail("I6", f"job {job.name} has no locks, and its upload of {file.key} is open")
 
     def _check_committed(self, job: Job) -> None:
         if self._bucket.current(job.directory.commits) is None:
@@ -105,8 +116,7 @@ class Decisions:
         if conditions.min_files is not None and len(planned) < conditions.min_files:
             fail("conditions", f"job {job.name} is decided with {len(planned)} files")
         for other in self._seen.jobs.values():
-            under_way = other.record_state in UNDER_WAY
-            if other is not job and under_way and job.conflicts(other):
+            if other is not job and other.under_way and job.conflicts(other):
                 fail("I6", f"job {job.name} is decided while job {other.name} is under way")
         self._check_once(job)
         self._check_policy(job, record)
@@ -136,7 +146,11 @@ class Decisions:
         if job.spec.conflict is Conflict.REPLACE:
             job.replaced = dict(self._list(job, record))
             strange = sorted(set(job.replaced) - set(found))
-            strange = [key for key in strange if not (job.claims(key) and is_data(key))]
+            strange = [
+                key
+                for key in strange
+                if not (job.claims(key) and (is_data(key) or is_inner_marker(job.relative(key))))
+            ]
             if strange:
                 fail("I5", f"job {job.name} is going to replace {strange}")
             if missed := sorted(set(found) - set(job.replaced) - theirs):

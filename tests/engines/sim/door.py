@@ -24,7 +24,7 @@ from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 _OBSERVED = frozenset(
     {"put", "delete", "delete_seen", "create_upload", "abort_upload", "complete_upload"}
 )
-_MOVES = frozenset({"open_job", "take_over", "advance", "decide", "note", "lock"})
+_MOVES = frozenset({"open_job", "take_over", "advance", "decide", "note", "lock", "release"})
 
 
 @dataclass

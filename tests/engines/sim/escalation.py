@@ -12,7 +12,14 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from s3commit.core.formats.layout import MAGIC_PREFIX, PIPELINE, JobDirectory, is_data, owner_of
+from s3commit.core.formats.layout import (
+    MAGIC_PREFIX,
+    PIPELINE,
+    JobDirectory,
+    is_data,
+    is_inner_marker,
+    owner_of,
+)
 from s3commit.core.model.job import Conflict, Destination, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -20,7 +27,7 @@ from tests.engines.sim.adversary import directory_of
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.decisions import Decisions
 from tests.engines.sim.forgeries import NEVER
-from tests.engines.sim.model import ENDED, KEEPERS, UNDER_WAY, UNDOING, Job
+from tests.engines.sim.model import ENDED, KEEPERS, UNDOING, Job
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.scheduler import Process, Scheduler, fail
 from tests.fakes.bucket import Bucket, Version
@@ -184,7 +191,7 @@ class Escalation(Observer):
     def _expect_alone(self, process: Process, key: str) -> None:
         """I6, of an intruder and others."""
         for other in self.jobs.values():
-            if not other.reset and other.record_state in UNDER_WAY and other.claims(key):
+            if not other.reset and other.under_way and other.claims(key):
                 fail("I6", f"{process.name} writes {key} while {other.name} is under way")
 
     def _check_intruder(
@@ -200,13 +207,15 @@ class Escalation(Observer):
             return  # a roll back of what it has completed
         destination = job.directory.destination.prefix
         replaces = job.decided and job.record_state in _PUBLIC and self._asks_to_replace(job)
-        if not (replaces and key.startswith(destination) and is_data(key[len(self.prefix) :])):
+        relative = key[len(destination) :]
+        is_its = is_data(key[len(self.prefix) :]) or is_inner_marker(relative)
+        if not (replaces and key.startswith(destination) and is_its):
             fail(
                 "I12", f"{process.name} ({job.record_state}) deleted {key}, a put right is no more"
             )
         self._removed.add(key)
         for other in self.jobs.values():
-            if not other.reset and other.record_state in UNDER_WAY and key in other.planned:
+            if not other.reset and other.under_way and key in other.planned:
                 fail("I6", f"{process.name} replaces {key} while {other.name} is under way")
 
     def _asks_to_replace(self, job: Job) -> bool:

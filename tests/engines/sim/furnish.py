@@ -11,6 +11,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Conditions, Conflict, Destination, JobSpec, Scope
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.model import Job
+from tests.engines.sim.scheduler import moment
 from tests.engines.sim.troubles import add_troubles
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ STRANGER = "99999999-0000-4000-8000-000000000099"
 
 
 def furnish(world: World) -> None:
-    """Files, markers and uploads of others, from before."""
+    """Files, markers and uploads of others, from before: by more than S3's clocks differ (A7)."""
     rng = world.rng
     for key in ("sales/old.parquet", "sales/dt=1/old.parquet", "sales/dt=2/old.parquet"):
         if rng.random() < 0.35:
@@ -52,6 +53,7 @@ def _look_alike(world: World, directory: JobDirectory) -> None:
 
 def _upload(world: World, key: str) -> str:
     upload_id = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+    world.bucket.uploads[upload_id].initiated = moment(-60)
     etag = world.store.upload_part(BUCKET, key, upload_id, 1, b"theirs")
     world.clients.prey.append((key, upload_id, etag))
     return upload_id

@@ -64,9 +64,15 @@ class Job:
     replaced: dict[str, str] = field(default_factory=dict)
     sabotaged: set[str] = field(default_factory=set)
     undoing_since: int | None = None
+    freed: bool = False  # it is rolled back, and has given back its locks
     result: str = ""
     failure: str = ""
     message: str = ""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it was decided, and others that replace the same may not be beside it."""
+        return self.record_state in UNDER_WAY and not self.freed
 
     @property
     def nested(self) -> bool:

@@ -7,6 +7,7 @@ can run, or when a fault lets it jump.
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -17,9 +18,14 @@ from typing import Any, NoReturn
 import greenlet
 
 from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.limits import FUNCTION_CLOCKS, S3_CLOCKS
 from s3commit.core.model.states import IllegalTransitionError
 from tests.fakes.faults import Crash
 
+# By how much the clocks of functions, and those of S3's hosts, are wrong: any two of them differ
+# by as much as A7 says, and no more.
+_SKEWS = [share * FUNCTION_CLOCKS for share in (-0.5, -0.1, 0.1, 0.5)]
+_HOSTS = [share * S3_CLOCKS for share in (-0.5, 0.0, 0.0, 0.5)]
 START = datetime(2026, 11, 21, 22, tzinfo=UTC)
 
 
@@ -63,13 +69,15 @@ def moment(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class S3Clock:
-    """The present without anybody's skew."""
+    """The present by one of S3's hosts, each time another one, in whole seconds."""
 
     scheduler: Scheduler
+    hosts: random.Random
 
     def now(self) -> str:
         """The present as RFC 3339 in UTC."""
-        return moment(self.scheduler.seconds)
+        seconds = self.scheduler.seconds + self.hosts.choice(_HOSTS)
+        return moment(math.floor(seconds))
 
 
 class Scheduler:
@@ -87,13 +95,14 @@ class Scheduler:
         self._ready: list[Process] = []
         self._asleep: list[tuple[float, Process]] = []
         self._hub = greenlet.getcurrent()
+        self._hosts = random.Random(max_steps)
         # Three ways to choose: anyone; mostly whoever runs; the highest of random priorities.
         self._by_priority = rng.random() < 0.3
         self._stay = rng.choice([0.0, 0.5, 0.8, 0.95])
 
     def spawn(self, name: str, body: Callable[[], Any], *, role: str, job: str) -> Process:
         """A new process, ready to run."""
-        skew = self.rng.choice([-3600.0, -60.0, 60.0, 3600.0]) if self.rng.random() < 0.03 else 0.0
+        skew = self.rng.choice(_SKEWS) if self.rng.random() < 0.03 else 0.0
         process = Process(name, body, role, job, skew, self.rng.random(), self.steps, self.seconds)
         process.let = greenlet.greenlet(lambda: self._run(process), parent=self._hub)
         self._ready.append(process)
@@ -154,8 +163,8 @@ class Scheduler:
 
     @property
     def s3_clock(self) -> S3Clock:
-        """The clock of S3, which goes right."""
-        return S3Clock(self)
+        """The clock of S3."""
+        return S3Clock(self, self._hosts)
 
     def _me(self) -> Process:
         assert self.current is not None

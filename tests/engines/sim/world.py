@@ -79,7 +79,7 @@ class World:
         *,
         losses: float = 0.2,
         store: Callable[..., MemoryObjectStore] = MemoryObjectStore,
-        ledger: Callable[[], MemoryLedger] = MemoryLedger,
+        ledger: Callable[..., MemoryLedger] = MemoryLedger,
     ) -> None:
         self.seed = seed
         self.rng = rng = random.Random(seed)
@@ -91,7 +91,7 @@ class World:
             clock=self.scheduler.s3_clock,
             min_part_bytes=1,
         )
-        self.ledger = ledger()
+        self.ledger = ledger(self.scheduler)
         self.bucket = self.store._buckets[BUCKET]
         self.observer, self.decisions = self._make_judges()
         self.faults = Faults(rng, rng.choice([0.0, 0.003, 0.01, 0.03, 0.08]))

@@ -42,8 +42,14 @@ from s3commit.aws.ledger_notes import DAY, DynamoNotes, new_token, refused_items
 from s3commit.aws.ledger_records import job_item, job_record, stored
 from s3commit.aws.session import make_session
 from s3commit.core.model.errors import PreconditionError
-from s3commit.core.model.limits import APPEND_SECONDS
-from s3commit.core.model.locks import Item, Kind, changed_items, destination_node, items
+from s3commit.core.model.locks import (
+    ENDED_SECONDS,
+    Item,
+    Kind,
+    changed_items,
+    destination_node,
+    items,
+)
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Clock
@@ -205,7 +211,7 @@ class DynamoLedger(DynamoNotes, Ledger):
                 ended = record.finished_at or record.updated_at
                 return self._items.append(
                     *ended_key(one.name, record.ref, ended),
-                    expires_at=seconds_after(ended, APPEND_SECONDS),
+                    expires_at=seconds_after(ended, ENDED_SECONDS),
                 )
 
     def jobs_in(

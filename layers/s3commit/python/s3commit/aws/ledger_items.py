@@ -41,13 +41,13 @@ from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
 from pynamodb.models import Model
 
 from s3commit.aws import env
+from s3commit.core.model.locks import ten_minutes
 from s3commit.core.model.record import AttemptRecord
 from s3commit.core.model.states import JobState
 
 SHARDS = 10
 SHELVES = 16  # of jobs in one state, in the index
 HEALING = "HEALING"  # the partition key of what is known of the buckets
-TEN_MINUTES = len("2026-11-21T22:0")  # of a moment, RFC 3339
 
 CONNECT_TIMEOUT = 3  # seconds
 READ_TIMEOUT = 10  # seconds
@@ -218,7 +218,7 @@ def append_key(node: str, ref: str) -> tuple[str, str]:
 
 def ended_key(node: str, ref: str, ended: str) -> tuple[str, str]:
     """The same, of an append that has ended at that moment (RFC 3339, UTC)."""
-    return f"ENDED#{_top(node)}#{ended[:TEN_MINUTES]}", f"{node}/{ref}"
+    return f"ENDED#{_top(node)}#{ten_minutes(ended)}", f"{node}/{ref}"
 
 
 def key_key(node: str, digest: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from pynamodb.exceptions import TransactWriteError
@@ -32,8 +32,7 @@ from s3commit.aws.ledger_items import (
 from s3commit.aws.ledger_records import attempt_item, record_of, stored
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.job import Destination
-from s3commit.core.model.limits import APPEND_SECONDS
-from s3commit.core.model.locks import Append, KeyHolder, Lock, destination_node
+from s3commit.core.model.locks import Append, KeyHolder, Lock, destination_node, where_ended
 from s3commit.core.model.record import AttemptRecord, Healing
 from s3commit.core.ports.bundle import Clock
 
@@ -111,10 +110,7 @@ class DynamoNotes:
         """See `Ledger.appends`."""
         under_way, own = append_key(node, "")
         under = LedgerItem.sk.startswith(node if below else own)
-        now = datetime.fromisoformat(self._clock.now())
-        # From the next ten minutes, since clocks differ, back to those of APPEND_SECONDS ago.
-        moments = [now - timedelta(minutes=ago) for ago in range(-10, APPEND_SECONDS // 60 + 1, 10)]
-        ended = [ended_key(node, "", moment.isoformat())[0] for moment in moments]
+        ended = [ended_key(node, "", each)[0] for each in where_ended(self._clock.now())]
         with translated(f"reading the appends at {node}"):
             for pk in (under_way, *ended):
                 for item in self._query(self._items.append, pk, under):

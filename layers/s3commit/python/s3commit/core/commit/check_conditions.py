@@ -8,12 +8,17 @@ from functools import partial
 from itertools import chain, islice
 from typing import Final
 
-from s3commit.core.formats.layout import JobDirectory, owner_of
+from s3commit.core.formats.layout import JobDirectory, is_data, is_inner_marker, owner_of
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.documents import read_spec_of, refusing_unreadable
 from s3commit.core.job.plan import files_of_unit, in_groups, planned_files, read_index, whole_pages
 from s3commit.core.job.record import planned_record, unless_overtaken
-from s3commit.core.job.replaced import Appends, existing_files, write_replaced
+from s3commit.core.job.replaced import (
+    Appends,
+    existing_files,
+    markers_to_remove,
+    write_replaced,
+)
 from s3commit.core.job.uploads import PAGE, list_objects
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Conflict
@@ -112,10 +117,20 @@ def _planned(ports: Ports, directory: JobDirectory, page: Unit) -> list[str]:
 
 def _replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[ListedObject]:
     """What lies in the reach of the job and is of strangers, or of jobs that had ended (I6)."""
-    appends = Appends(ports, record)
-    for some in in_groups(existing_files(ports, directory, record), LISTED_AT_ONCE):
+    appends, markers = Appends(ports, record), list[ListedObject]()
+    root, is_any = len(directory.destination.prefix), False
+    found = existing_files(
+        ports, directory, record, wanted=lambda key: is_data(key) or is_inner_marker(key)
+    )
+    for some in in_groups(found, LISTED_AT_ONCE):
         leave = appends.to_leave()
         for one in some:
             nodes = leave.get(owner_of(one.key) or "", ())
-            if not f"{directory.bucket}/{one.key}".startswith(nodes):
+            if is_inner_marker(one.key[root:]):
+                markers.append(one)
+            elif not f"{directory.bucket}/{one.key}".startswith(nodes):
+                is_any = True
                 yield one
+    if markers and is_any:
+        staying = chain.from_iterable(appends.to_leave().values())
+        yield from markers_to_remove(ports, directory.bucket, markers, staying)

@@ -38,7 +38,7 @@ def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
             pages = 2 * whole_pages(units)
             reached = _undo_pages(ports, ticket, pages, time)
         if reached == len(pages) and record.locks:
-            # All is undone: from here on the locks protect nothing, and uploads may be opened on.
+            # All is undone: the locks protect nothing, and uploads may be opened on without end.
             note_end(ports, record, JobState.ROLLED_BACK)
             record = ports.ledger.release(record)
         if reached < len(pages) or not abort_uploads(ports, ticket.directory, time):

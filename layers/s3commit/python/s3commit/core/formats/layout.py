@@ -271,6 +271,12 @@ def hides_files(directory: str) -> bool:
     return directory.startswith(".") or (directory.startswith("_") and "=" not in directory)
 
 
+def is_inner_marker(relative_key: str) -> bool:
+    """Whether a key below a destination is the ``_SUCCESS`` of a table inside it."""
+    inside, _, name = relative_key.rpartition("/")
+    return name == SUCCESS and inside != "" and is_data(inside)
+
+
 def is_data(relative_key: str) -> bool:
     """Whether a key below a destination is data: not hidden, and no marker of a directory."""
     is_marker = relative_key == "" or relative_key.endswith("/")  # the destination's, or another

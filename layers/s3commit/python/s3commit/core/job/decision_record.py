@@ -37,7 +37,7 @@ from s3commit.core.model.errors import (
     PreconditionError,
 )
 from s3commit.core.model.job import Failure, JobSpec
-from s3commit.core.model.limits import LONGEST_CALL, LONGEST_WAIT, SHORTEST_WAIT
+from s3commit.core.model.limits import FUNCTION_CLOCKS, LONGEST_CALL, LONGEST_WAIT, SHORTEST_WAIT
 from s3commit.core.model.locks import seconds
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
@@ -153,7 +153,7 @@ def heal(ports: Ports, bucket: str) -> int:
         return 0
     listing = ports.store.list(bucket, PIPELINE, after=healing.until)
     some = list(islice(listing, HEALED_AT_ONCE))
-    too_early = LONGEST_CALL - int(seconds(healing.since, now))
+    too_early = LONGEST_CALL + FUNCTION_CLOCKS - int(seconds(healing.since, now))
     if some and too_early > 0:
         return min(too_early, LONGEST_WAIT)
     time = CallTime(ports.clock)

@@ -9,16 +9,30 @@ reasons, `tests/sim/test_serial_order.py` a model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final
 
 from s3commit.core.formats.codec import Codec
-from s3commit.core.formats.layout import JobDirectory, is_data, owner_of, partition_of
+from s3commit.core.formats.documents import MAX_SUCCESS_BYTES, success_job_id
+from s3commit.core.formats.layout import (
+    SUCCESS,
+    JobDirectory,
+    is_data,
+    is_inner_marker,
+    owner_of,
+    partition_of,
+)
 from s3commit.core.job.plan import LINE, in_groups, read_list, write_list
 from s3commit.core.job.uploads import list_objects
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    JobRefusedError,
+    NotFoundError,
+)
 from s3commit.core.model.job import Scope
 from s3commit.core.model.limits import APPEND_READINGS, DELETE_AT_ONCE, MAX_APPENDS
 from s3commit.core.model.locks import Append, destination_node, nodes_above
@@ -28,6 +42,7 @@ from s3commit.core.ports.objects import ListedObject
 
 MAX_NAMES: Final = 90 * 1024 * 1024  # characters of all names together, which are held at once
 NAMES_AT_ONCE: Final = 1_000
+MOST_MARKERS: Final = 1_000  # of tables inside: each is read before the decision
 _REPLACED: Final = Codec(ListedObject, "replaced file", unwritten={"modified": ""}, **LINE)
 
 
@@ -57,31 +72,36 @@ def read_partitions(ports: Ports, directory: JobDirectory, record: JobRecord) ->
 
 
 def existing_files(
-    ports: Ports, directory: JobDirectory, record: JobRecord
+    ports: Ports,
+    directory: JobDirectory,
+    record: JobRecord,
+    *,
+    wanted: Callable[[str], bool] = is_data,
 ) -> Iterator[ListedObject]:
     """The visible files in the reach of the job's policy that are not the job's own.
 
-    Hidden names are no data. In scope partition a partition reaches down to every depth; the root
-    as a partition means the files directly in it. The order is the same for the same files.
+    ``wanted`` judges their keys, relative to the destination: hidden names are no data. In scope
+    partition a partition reaches down to every depth; the root as a partition means the files
+    directly in it. The order is the same for the same files.
     """
     root = directory.destination.prefix
     if record.scope is Scope.DIRECTORY:
-        yield from _files_below(ports, directory, [root])
+        yield from _files_below(ports, directory, [root], wanted)
         return
     names = read_partitions(ports, directory, record)
-    yield from _files_below(ports, directory, (root + name for name in _outermost(names)))
+    yield from _files_below(ports, directory, (root + name for name in _outermost(names)), wanted)
     if "" in names:
-        for listed in _files_below(ports, directory, [root]):
+        for listed in _files_below(ports, directory, [root], wanted):
             if not partition_of(listed.key[len(root) :]):
                 yield listed
 
 
 def _files_below(
-    ports: Ports, directory: JobDirectory, prefixes: Iterable[str]
+    ports: Ports, directory: JobDirectory, prefixes: Iterable[str], wanted: Callable[[str], bool]
 ) -> Iterator[ListedObject]:
     for listed in list_objects(ports, directory.bucket, prefixes):
         relative = listed.key[len(directory.destination.prefix) :]
-        if is_data(relative) and owner_of(listed.key) != directory.job_id:
+        if wanted(relative) and owner_of(listed.key) != directory.job_id:
             yield listed
 
 
@@ -97,14 +117,18 @@ def _outermost(partitions: Iterable[str]) -> Iterator[str]:
 def write_replaced(
     ports: Ports, directory: JobDirectory, files: Iterable[ListedObject]
 ) -> ReplacedFacts:
-    """Put the replace list, of which a page is one DeleteObjects call. Raises as `write_list`."""
+    """Put the replace list, of which a page is one DeleteObjects call. Raises as `write_list`.
+
+    The markers in it are no files, and count for none.
+    """
     count = size = 0
 
     def counted() -> Iterator[ListedObject]:
         nonlocal count, size
         for one in files:
-            count += 1
-            size += one.length
+            if not one.key.endswith(f"/{SUCCESS}"):
+                count += 1
+                size += one.length
             yield one
 
     pages = ([unit] for unit in in_groups(counted(), DELETE_AT_ONCE))
@@ -115,14 +139,38 @@ def write_replaced(
 def decode_replaced(line: bytes, directory: JobDirectory) -> ListedObject:
     """Read a line of the replace list. Raises `InvalidInputError` for what is no data (I7)."""
     listed = _REPLACED.decode(line)
+    relative = listed.key[len(directory.destination.prefix) :]
     is_inside = listed.key.startswith(directory.destination.prefix)
-    if not is_inside or not is_data(listed.key[len(directory.destination.prefix) :]):
+    if not is_inside or not (is_data(relative) or is_inner_marker(relative)):
         raise InvalidInputError(
             f"the replace list names {listed.key[:200]!r}, which is no data of"
             f" {directory.destination.uri}",
             code="NOT_CONTAINED",
         )
     return listed
+
+
+def markers_to_remove(
+    ports: Ports, bucket: str, markers: list[ListedObject], staying: Iterable[str]
+) -> Iterator[ListedObject]:
+    """Those that say of a job that its files are visible, when these are replaced (I9).
+
+    ``staying`` are the nodes of the appends whose files stay. One of them at a marker's directory,
+    above it or below it may have files there, or put its own marker: then the marker stays. So
+    does one that can't be read, or names no job: whose it is nobody knows.
+    """
+    nodes = tuple(staying)
+
+    def is_past(marker: ListedObject) -> tuple[ListedObject, bool]:
+        node = f"{bucket}/{marker.key.removesuffix(SUCCESS)}"
+        if any(node.startswith(one) or one.startswith(node) for one in nodes):
+            return marker, False
+        with suppress(NotFoundError, InvalidInputError, AccessError):
+            stored = ports.store.get(bucket, marker.key, max_bytes=MAX_SUCCESS_BYTES)
+            return marker, stored.facts.etag == marker.etag and success_job_id(stored.body) != ""
+        return marker, False
+
+    return (one for one, past in ports.parallel(is_past, markers[:MOST_MARKERS]) if past)
 
 
 class Appends:

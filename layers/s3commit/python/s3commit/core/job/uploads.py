@@ -14,6 +14,7 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html, k
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,8 @@ from typing import Final, Generic, TypeVar
 from s3commit.core.formats.layout import JobDirectory, directories_above, owner_of
 from s3commit.core.job.documents import opened_at
 from s3commit.core.model.job import Destination
-from s3commit.core.model.limits import ABORT_ROUNDS
+from s3commit.core.model.limits import ABORT_ROUNDS, S3_CLOCKS
+from s3commit.core.model.locks import seconds
 from s3commit.core.ports.bundle import CallTime, ParallelMap, Ports, in_order
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import ListedObject, ObjectStore, OpenUpload
@@ -32,6 +34,10 @@ PAGE: Final = 1_000  # keys of one request
 # Ranges under way at a time, as many as a step has threads; in memory is a page of each.
 RANGES: Final = 32
 
+# Of the tree of all keys, on the way to a random one; and of one fork.
+FORKS: Final = 8
+WAYS: Final = 100
+_LAST: Final = "\U0010ffff"
 _ABOVE_ALL: Final = 0x7F  # a cut ends in a character of ASCII: most keys are made of those
 
 T = TypeVar("T", ListedObject, OpenUpload)
@@ -64,9 +70,11 @@ def is_older(upload: OpenUpload, opened_at: str) -> bool:
     """Whether the upload was begun before the job's ``_job.json``: it is another program's (I12).
 
     Whatever its name says, or a manifest: anyone who sees an open upload can open a job with the id
-    in its name. ``opened_at`` is when S3 got that document.
+    in its name. ``opened_at`` is when S3 got that document; another of its hosts says when the
+    upload was begun, by a clock that may be late (A7).
     """
-    return upload.initiated < opened_at
+    is_before = upload.initiated < opened_at  # most are not, and a million are asked about
+    return is_before and seconds(upload.initiated, opened_at) > S3_CLOCKS
 
 
 def uploads_of_job(
@@ -205,3 +213,32 @@ def _between(prefix: str, low: str, high: str) -> str:
         if high and low[at] != high[at]:
             high = ""  # every key that is like `low` up to here is below it
     return ""
+
+
+def random_key(listing: Callable[..., Iterator[OpenUpload]], prefix: str, lot: int) -> str:
+    """A key below ``prefix``, of an upload or between two, that the number ``lot`` chooses.
+
+    Where keys part, each way on has the same chance, however many lie there: so whoever fills one
+    can't keep a listing that begins at the key from all others for ever (I12). Requests: ten for
+    each of `FORKS`, and one for each way.
+    """
+    place = prefix
+
+    def behind(start: str) -> str:
+        """The first key behind all that begin so; empty if there is none."""
+        return next((one.key for one in listing(place, after=start + _LAST)), "")
+
+    for _ in range(FORKS):
+        key = next((one.key for one in listing(place, after=place)), "")
+        least = min(len(place), len(key))
+        shorter = [key[:length] for length in range(least, len(key) + 1)]
+        fork = least + bisect_left(shorter, True, key=lambda start: behind(start) != "")
+        ways: list[str] = []
+        while key and len(ways) < WAYS:
+            ways.append(key[:fork])
+            key = behind(ways[-1])
+        if not ways:
+            break
+        lot, way = divmod(lot, len(ways))
+        place = ways[way]
+    return place

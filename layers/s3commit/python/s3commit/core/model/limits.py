@@ -64,6 +64,12 @@ WAITER_REFRESH_SECONDS: Final = 20
 # Jobs that a waiting job names, in its record and to its client.
 MAX_NAMED: Final = 5
 
+# Two clocks differ by so much at most (A7, in docs/proof.md): of S3's hosts, whose times stand on
+# objects and uploads in whole seconds; of the functions, and of DynamoDB's times to live. AWS's
+# hosts keep theirs within a second, and promise none of it to customers.
+S3_CLOCKS: Final = 5
+FUNCTION_CLOCKS: Final = 600
+
 # How long an append stays listed when it has ended: for two of the longest calls. A job that
 # replaces asks which ones are under way, lists what lies at its destination, and asks again, within
 # one call; and the call that ends an append may stall between the time that it notes and its write.
@@ -105,9 +111,9 @@ MAX_NODES: Final = 90
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MAX_NODE_BYTES: Final = 960
 
-# A job that holds its locks is decided within two Lambda calls of at most 15 minutes. One that
-# is SEALED and was not written for so long has lost its execution: its locks are taken from it.
-HOLDER_SECONDS: Final = 2_400
+# A job that holds its locks is decided within two of the longest calls. One that is SEALED and was
+# not written for so long has lost its execution: its locks are taken from it.
+HOLDER_SECONDS: Final = 2 * LONGEST_CALL + FUNCTION_CLOCKS
 
 # A job waits for an hour at most, and is decided soon after. One that has had its locks for so long
 # and is SEALED still fails again and again, however often it is started: they are taken as well.

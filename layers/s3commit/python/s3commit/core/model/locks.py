@@ -14,17 +14,31 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Conflict, Destination, Scope
-from s3commit.core.model.limits import MAX_ITEMS, MAX_NODE_BYTES, MAX_NODES
+from s3commit.core.model.limits import (
+    APPEND_SECONDS,
+    FUNCTION_CLOCKS,
+    MAX_ITEMS,
+    MAX_NODE_BYTES,
+    MAX_NODES,
+)
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 
 # In these states a job is not decided and never will be: its locks protect nothing.
 HARMLESS = ENDED | {JobState.ABORTING}
+
+# Ended appends are found by the ten minutes in which they ended, of the clock of who ended them.
+TEN_MINUTES: Final = 600
+# Who reads them goes so much further than its own clock says, to both sides: once for A7, and once
+# more, since another neighbour costs nothing, and an append that is not found is deleted.
+_FURTHER: Final = 2 * FUNCTION_CLOCKS
+ENDED_SECONDS: Final = APPEND_SECONDS + _FURTHER  # for which one is kept
 
 
 class Kind(StrEnum):
@@ -139,3 +153,15 @@ def key_digest(key: str) -> str:
 def seconds(earlier: str, later: str) -> float:
     """The seconds between two moments, RFC 3339."""
     return (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds()
+
+
+def ten_minutes(moment: str) -> str:
+    """The ten minutes in which a moment lies (RFC 3339, UTC)."""
+    return moment[: len("2026-11-21T22:0")]
+
+
+def where_ended(now: str) -> list[str]:
+    """The `ten_minutes` in which the appends lie that have ended within `APPEND_SECONDS`."""
+    present = datetime.fromisoformat(now)
+    ago = range(-_FURTHER, ENDED_SECONDS + 1, TEN_MINUTES)
+    return [ten_minutes((present - timedelta(seconds=one)).isoformat()) for one in ago]

@@ -16,7 +16,7 @@ from typing import Final
 
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, owner_of, parse_directory
 from s3commit.core.job.documents import opened_at, read_spec
-from s3commit.core.job.uploads import uploads_of_job
+from s3commit.core.job.uploads import random_key, uploads_of_job
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.core.model.job import Destination
@@ -61,10 +61,9 @@ class Contents:
 
 def stuck_jobs(sweep: Sweep) -> Iterator[Visit]:
     """Jobs that an execution should work on, and none does: one is started."""
-    for state in AT_WORK:
-        for record in sweep.jobs_in(state, before=sweep.ago(sweep.limits.stuck)):
-            find = partial(start, sweep, record.updated_at, record, record.state)
-            yield Visit(f"job {record.job_id}", find)
+    for record in sweep.jobs_in(*AT_WORK, before=sweep.ago(sweep.limits.stuck)):
+        find = partial(start, sweep, record.updated_at, record, record.state)
+        yield Visit(f"job {record.job_id}", find)
 
 
 def open_jobs(sweep: Sweep) -> Iterator[Visit]:
@@ -75,9 +74,8 @@ def open_jobs(sweep: Sweep) -> Iterator[Visit]:
 
 def past_jobs(sweep: Sweep) -> Iterator[Visit]:
     """Ended jobs whose documents are past their time: these go."""
-    for state in ENDED:
-        for record in sweep.jobs_in(state, before=sweep.ago(sweep.limits.retention)):
-            yield Visit(f"job {record.job_id}", partial(_retire, sweep, record))
+    for record in sweep.jobs_in(*ENDED, before=sweep.ago(sweep.limits.retention)):
+        yield Visit(f"job {record.job_id}", partial(_retire, sweep, record))
 
 
 def _start_or_abort(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
@@ -185,10 +183,8 @@ def spelled(duration: int) -> str:
 def known_destinations(sweep: Sweep) -> Iterator[Visit]:
     """The destinations of jobs that are under way or have ended within `WINDOW`."""
     known: dict[Destination, Jobs] = {}
-    for state in JobState:
-        since = sweep.ago(WINDOW) if state in ENDED else ""
-        for record in sweep.jobs_in(state, before=sweep.now, since=since):
-            known.setdefault(record.destination, {})[record.job_id] = record
+    for record in sweep.jobs_in(*JobState, before=sweep.now, ended_since=sweep.ago(WINDOW)):
+        known.setdefault(record.destination, {})[record.job_id] = record
     for destination in sorted(known, key=lambda one: sweep.lot(one.uri)):
         visit = partial(_look_around, sweep, destination, known[destination])
         yield Visit(f"destination {destination.uri}", visit)
@@ -253,17 +249,28 @@ def _ended_job(
 def _left_uploads(sweep: Sweep, destination: Destination, jobs: Jobs) -> Iterator[Action]:
     """Ended jobs of which uploads are open: a task that had not been stopped has begun them."""
     left: dict[str, list[OpenUpload]] = {}
-    listed = sweep.ports.store.list_uploads(destination.bucket, destination.prefix)
-    for upload in islice(listed, LISTED):
-        left.setdefault(owner_of(upload.key) or "", []).append(upload)
-    for job_id, uploads in left.items():
-        record = jobs.get(job_id)
+    for upload in _some_uploads(sweep, destination):
+        record = jobs.get(owner_of(upload.key) or "")
         if record is not None and record.state in ENDED:
-            directory, opened = JobDirectory.of(record), opened_at(sweep.ports.store, record)
-            own = uploads_of_job(sweep.ports, directory, opened, uploads)
-            since = max((one.initiated for one in own), default="")
-            if since:
-                yield from start(sweep, since, record, LEFT_UPLOADS)
+            left.setdefault(record.job_id, []).append(upload)
+    for job_id, uploads in left.items():
+        record = jobs[job_id]
+        directory, opened = JobDirectory.of(record), opened_at(sweep.ports.store, record)
+        own = uploads_of_job(sweep.ports, directory, opened, uploads)
+        since = max((one.initiated for one in own), default="")
+        if since:
+            yield from start(sweep, since, record, LEFT_UPLOADS)
+
+
+def _some_uploads(sweep: Sweep, destination: Destination) -> Iterator[OpenUpload]:
+    """The first `LISTED` there and, if these are not all, as many from a random place on."""
+    listing = partial(sweep.ports.store.list_uploads, destination.bucket)
+    first = list(islice(listing(destination.prefix), LISTED))
+    yield from first
+    if len(first) == LISTED:
+        lot = int(sweep.lot(destination.uri), 16)
+        place = random_key(listing, destination.prefix, lot)
+        yield from islice(listing(destination.prefix, after=place), LISTED)
 
 
 def _directories(sweep: Sweep, destination: Destination) -> Iterator[tuple[JobDirectory, Contents]]:

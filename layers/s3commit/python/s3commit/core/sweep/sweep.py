@@ -12,13 +12,15 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import nsmallest
+from itertools import chain
 from typing import Final, TypeVar
 
 from s3commit.core.model.errors import PreconditionError, S3CommitError
 from s3commit.core.model.limits import CALL_SECONDS
 from s3commit.core.model.record import JobRecord
-from s3commit.core.model.states import JobState
+from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Executions, Ports, shifted
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.sweep.actions import Action, SweepReport
@@ -63,9 +65,11 @@ class Sweep:
     limits: Limits = field(default_factory=lambda: Limits.of(DEFAULTS))
     dry_run: bool = False
     now: str = ""
+    list_until: str = field(init=False)  # of the question that is being asked
 
     def __post_init__(self) -> None:
         self.now = self.now or self.ports.clock.now()
+        self.list_until = shifted(self.now, CALL_SECONDS)
 
     def ago(self, seconds: float) -> str:
         """The moment so long before the sweep began."""
@@ -75,10 +79,34 @@ class Sweep:
         """32 hex digits for a name: others in the next sweep, and no client can choose them."""
         return hashlib.sha256(f"{self.now} {name}".encode()).hexdigest()[:32]
 
-    def jobs_in(self, state: JobState, *, before: str, since: str = "") -> list[JobRecord]:
-        """The jobs that `Ledger.jobs_in` lists, by lot; `MOST_RECORDS` at most."""
-        found = self.ports.ledger.jobs_in(state, before=before, since=since)
-        return nsmallest(MOST_RECORDS, found, key=lambda record: self.lot(record.ref))
+    def jobs_in(self, *states: JobState, before: str, ended_since: str = "") -> Iterator[JobRecord]:
+        """The jobs that `Ledger.jobs_in` lists, by lot, and of each what is small.
+
+        `MOST_RECORDS` at most, of those that half of the question's time is enough to list. Each
+        listing begins at a moment by lot: just now, some time ago, or long ago.
+        """
+
+        def listed(state: JobState) -> Iterator[JobRecord]:
+            since = ended_since if state in ENDED else ""
+            ago = 10 ** (7 * int(self.lot(state)[:8], 16) / 16**8)  # seconds, up to 115 days
+            first = max(since, shifted(before, -ago))
+            listing = partial(self.ports.ledger.jobs_in, state)
+            return chain(listing(before=before, since=first), listing(before=first, since=since))
+
+        found = chain.from_iterable(map(listed, sorted(states, key=self.lot)))
+        in_time = map(_small, _in_time(self, found, self.list_until))
+        return iter(nsmallest(MOST_RECORDS, in_time, key=lambda record: self.lot(record.ref)))
+
+
+def _small(record: JobRecord) -> JobRecord:
+    """What a sweep looks at. A client may make a record of a hundred kilobytes (I12)."""
+    return JobRecord(
+        *(record.job_id, record.destination, record.state, record.generation),
+        *(record.created_at, record.updated_at),
+        job_sha256=record.job_sha256,
+        execution=record.execution,
+        opened_at=record.opened_at,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +132,9 @@ def ask(sweep: Sweep, questions: Iterable[Question]) -> SweepReport:
     """Ask each question, and carry out what its answers say."""
     report, planned, questions = SweepReport(), set[Action](), list(questions)
     for number, question in enumerate(questions, start=1):
-        until = shifted(sweep.now, CALL_SECONDS * number / len(questions))
+        share = CALL_SECONDS / len(questions)
+        sweep.list_until = shifted(sweep.now, (number - 0.5) * share)
+        until = shifted(sweep.now, number * share)
         visits = _in_time(sweep, question(sweep), until)
         try:
             for answer in sweep.ports.parallel(lambda visit: _answer(sweep, visit), visits):
