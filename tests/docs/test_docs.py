@@ -104,6 +104,17 @@ def test_i12_every_threat_has_something_that_stops_it_and_a_test() -> None:
         assert [name for name in names if name not in TESTS] == [], threat
 
 
+def test_what_was_found_has_a_rule_and_a_test() -> None:
+    page = (ROOT / "docs" / "security.md").read_text()
+    table = page.partition("| what was found | kind | rule | test |\n|---|---|---|---|\n")[2]
+    for row in table.split("\n\n")[0].splitlines():
+        *said, tests = row.strip("|").split("|")
+        assert len(list(filter(str.strip, said))) == 3, row
+        names = [f"test_{name}" for name in re.findall(r"`(\w+)`", tests)]
+        assert names, row
+        assert [name for name in names if name not in TESTS] == [], row
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_test_that_is_named_exists(page: Path) -> None:
     for path, name in re.findall(r"`(tests/[\w./-]+\.py)::(\w+)`", page.read_text()):
