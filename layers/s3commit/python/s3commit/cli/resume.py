@@ -57,8 +57,11 @@ def report(session: Session, job: Job, line: str, **facts: Any) -> None:
         "written": False,
         "dryRun": False,
         "started": None,
+        "problems": [*job.problems.values()],
         **facts,
     }
     session.out.line(document, line)
+    for problem in job.problems.values():
+        session.out.note(problem)
     if document["written"] or document["started"]:
         session.out.note(f"follow it: s3commit show --follow {job.name}")

@@ -42,6 +42,7 @@ from s3commit.core.formats.manifest import (
 )
 from s3commit.core.formats.strict_json import parse
 from s3commit.core.model.errors import (
+    NOT_READABLE,
     InvalidInputError,
     JobRefusedError,
     PreconditionError,
@@ -222,7 +223,7 @@ def _read_all(session: Session, job: S3AJob) -> list[tuple[str, PendingFile]]:
         try:
             body = session.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
             return [(key, file) for file in _decode(session, job, key, body)]
-        except InvalidInputError as error:
+        except NOT_READABLE as error:
             job.problems.append(f"{key}: {error.message} [{error.code}]")
             return []
 
