@@ -8,6 +8,7 @@ up here.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
@@ -180,6 +181,50 @@ def test_i12_one_unreadable_document_is_a_row_and_ends_no_command(
                     judge(desk, cell, key, verb, call)
 
 
+def copied_in(desk: Desk, name: str, **said: object) -> None:
+    """A document of a committed job, as a stranger would put it to pass for one of the job's."""
+    source, target = documents(job_directory(OTHER))[name], documents(PLACE)[name]
+    first, *rest = desk.world.store.get(BUCKET, source, max_bytes=10**6).body.splitlines()
+    forged = {**json.loads(first), "jobId": JOB, **said}
+    desk.world.store.put(BUCKET, target, b"\n".join([json.dumps(forged).encode(), *rest]))
+
+
+@pytest.mark.parametrize("document", ["result", "commits"])
+def test_i12_a_job_that_a_stranger_says_is_committed_is_ended_by_command(document: str) -> None:
+    """The ledger knows better, and an abort of a decided job has no effect anyway."""
+    desk = Desk()
+    desk.committed_job(OTHER)
+    desk.open_job(JOB)
+    copied_in(desk, document)
+    shown = desk.json("show", PLACE.uri, *_TABLE)
+    assert (shown["state"], shown["result"]) == ("OPEN", None)
+    if document == "result":
+        assert "_result.json says COMMITTED, the ledger OPEN" in shown["problems"][0]
+    desk.run("abort", PLACE.uri, *_TABLE)
+    desk.world.run(PLACE)
+    assert desk.world.record(PLACE).state is JobState.ABORTED
+    shown = desk.json("show", PLACE.uri, *_TABLE)
+    assert (shown["state"], shown["result"]["outcome"]) == ("ABORTED", "ABORTED")
+
+
+@pytest.mark.parametrize("verb", ["abort", "commit"])
+def test_of_a_request_that_can_not_be_read_here_nothing_is_claimed(desk: Desk, verb: str) -> None:
+    """The pipeline may have a right to it: then it is a commit, and decides."""
+    desk.requested_job(JOB)
+    ANSWERS["403 of a foreign key"](desk, PLACE.request)
+    line = desk.fails(verb, PLACE.uri, exit_code=3)
+    assert "a request that can not be read here stands, and decides" in line
+    assert "abort was requested" not in line
+
+
+def test_a_result_that_comes_while_the_job_is_looked_at_is_the_pipelines(desk: Desk) -> None:
+    desk.requested_job(JOB)
+    desk.world.plan.run_after("job", lambda: desk.world.run(PLACE), nth=1)
+    desk.session.ledgers[TABLE] = desk.world.ports.ledger
+    shown = desk.json("show", PLACE.uri, *_TABLE)
+    assert (shown["state"], shown["problems"]) == ("COMMITTED", [])
+
+
 @pytest.mark.parametrize("document", documents(PLACE))
 @pytest.mark.parametrize("state", ["open", "requested"])
 def test_i12_a_job_whose_documents_can_not_be_read_is_ended_by_command(
@@ -195,3 +240,12 @@ def test_i12_a_job_whose_documents_can_not_be_read_is_ended_by_command(
         assert desk.world.record(PLACE).state in {JobState.ABORTED, JobState.COMMITTED}, cell
         assert asked or desk.world.record(PLACE).state is JobState.ABORTED, cell
         assert desk.world.visible("sales/").keys() >= {f"sales/part-0-{OTHER}.parquet"}
+
+
+@pytest.mark.parametrize("verb", ["log", "ls", "fsck", "show", "abort", "commit"])
+def test_who_may_not_list_learns_that_and_nothing_else(desk: Desk, verb: str) -> None:
+    """Of objects that are not listed nothing is known: a row would claim more."""
+    desk.committed_job(JOB)
+    desk.world.plan.fail("list", AccessError("no right to list"), times=None)
+    line = desk.fails(verb, SALES if verb in {"log", "ls", "fsck"} else PLACE.uri, exit_code=1)
+    assert "no right to list [ACCESS_DENIED]" in line

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from s3commit.aws.parallel import ThreadMap
 from s3commit.core.check import Report, What, check
 from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.core.model.job import Conflict, Destination, Scope
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+from tests.fakes.faults import Call
 
 SALES = Destination(BUCKET, "sales/")
 
@@ -157,6 +160,25 @@ def test_i10_a_partition_that_is_replaced_reaches_down_and_the_root_does_not(dep
         desk.world.store.delete(BUCKET, key)
     lost = {one.key for one in desk.report().findings}
     assert lost == {"sales/" + key for key in (*files, *replacing)} - gone
+
+
+def test_the_lists_of_a_destination_are_read_once_however_many_files_are_gone(
+    desk: Checked,
+) -> None:
+    files = {f"part-{number}-{OTHER_JOB}.parquet": b"x" for number in range(8)}
+    directory = job_directory(OTHER_JOB)
+    desk.world.request(directory, desk.world.attempt(directory, "t0", files=files))
+    desk.world.run(directory)
+    for name in files:
+        desk.world.store.delete(BUCKET, f"sales/{name}")
+
+    def is_list(call: Call) -> bool:
+        return call.key == "sales/_commits/"
+
+    desk.world.plan.run_before("list", lambda: time.sleep(0.05), where=is_list, times=None)
+    report = check(desk.world.plan.wrap(desk.world.store), None, ThreadMap(8), SALES)
+    assert len(report.findings) == len(files)
+    assert len(list(filter(is_list, desk.world.plan.calls))) == 1
 
 
 def test_i12_a_copied_list_makes_no_lost_file_count_as_replaced(desk: Checked) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -118,6 +119,13 @@ class Job:
             return "abort" if self.state in UNDECIDED else "commit"
         return "abort" if isinstance(self.request, AbortRequest) else "commit"
 
+    @property
+    def asked(self) -> str:
+        """In words that it was; the pipeline may have read what can't be read here."""
+        if REQUEST_FILE in self.problems and self.state in UNDECIDED:
+            return "a request that can not be read here stands"
+        return f"its {self.requested} was requested before"
+
 
 def read_job(
     session: Session,
@@ -150,12 +158,16 @@ def read_job(
 
     record = ledger.job(directory.ref) if ledger else None
     spec = read(directory.job, lambda: read_spec(ports, directory))
-    request = None
-    if with_request:
-        request = read(directory.request, lambda: read_request(ports, directory))
-    requested = request is not None or REQUEST_FILE in problems
-    requested = requested if with_request else stands(directory.request)
+    reader = partial(read_request, ports, directory)
+    request = read(directory.request, reader) if with_request else None
+    requested = request is not None or stands(directory.request)
     result = read(directory.result, lambda: read_result(ports.store, directory))
+    if result is not None and ledger is not None and record is not None:
+        # It is put after the end: asked again the ledger knows that, or a stranger has put it.
+        record = record if record.state in ENDED else ledger.job(directory.ref) or record
+        if record.state.value != result.outcome.value:
+            says = f"{RESULT_FILE} says {result.outcome}, the ledger {record.state}"
+            problems[RESULT_FILE], result = f"{says}: the pipeline has not put it", None
     # Where a request stands, an ended job that has no result yet is not done.
     is_done = not requested or RESULT_FILE in problems
     if result is None and record is not None and record.state in ENDED and is_done:
@@ -174,8 +186,8 @@ def read_job(
         header=read(directory.commits, lambda: read_commit_header(ports.store, directory)),
         problems=problems,
     )
-    listed = ports.store.list(directory.bucket, directory.prefix)
-    if not (record or found.header or problems) and next(iter(listed), None) is None:
+    known = record or found.header or problems
+    if not known and next(iter(ports.store.list(directory.bucket, directory.prefix)), None) is None:
         raise NotFoundError(
             f"no job {directory.job_id} at {directory.destination.uri}: check the id and the place",
             code="NO_JOB",
@@ -289,11 +301,10 @@ def refuse_second_request(job: Job) -> None:
     """Raise `PreconditionError` if the job has its request, or has ended."""
     if job.result is not None or job.state in ENDED:
         raise PreconditionError(f"job {job.job_id} is {job.state} already", code="JOB_ENDED")
-    if job.request_stands or job.header is not None:
-        how = ", by what can not be read" if REQUEST_FILE in job.problems else ""
+    if job.request_stands or (job.header is not None and job.state not in UNDECIDED):
         raise PreconditionError(
-            f"job {job.job_id} is {job.state}: its {job.requested} was requested before{how},"
-            f" and decides; see: s3commit show {job.name}",
+            f"job {job.job_id} is {job.state}: {job.asked}, and decides; see: s3commit show"
+            f" {job.name}",
             code="OTHER_REQUEST",
         )
 

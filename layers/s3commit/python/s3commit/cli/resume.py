@@ -22,7 +22,7 @@ def resume(session: Session, job: Job, machine: str | None, *, dry_run: bool) ->
     the state machine (``machine`` is its ARN) is not known. Empty if one was started.
     """
     last = session.describe(job.execution)
-    before = f"job {job.job_id}: its {job.requested} was requested before"
+    before = f"job {job.job_id}: {job.asked}"
     see = f"see: s3commit show {job.name}"
     if last is not None and last.is_running:
         return f"{before}, and its execution is {last.status}: it decides; {see}"

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, partial
+from threading import Lock
 from typing import Final
 
 from s3commit.core.formats.documents import CommitHeader, CommittedFile
@@ -106,7 +107,12 @@ def check(
     report, seen = Report(destination), _list(store, destination)
     missing = _compare(store, report, seen)
     versioned = bool(missing) and store.is_versioned(destination.bucket)
-    last_replaced = cache(partial(_last_replaced, store, destination.bucket))
+    known, turn = cache(partial(_last_replaced, store, destination.bucket)), Lock()
+
+    def last_replaced(directory: str) -> Replaced:
+        with turn:  # the lists of a destination are read once, one after the other
+            return known(directory)
+
     report.findings += filter(
         None, parallel(partial(_judge, store, report, last_replaced, versioned), missing)
     )
