@@ -9,6 +9,7 @@ from pynamodb.exceptions import CancellationReason, VerboseClientError
 
 from s3commit.aws.failures import answered, translate, translated
 from s3commit.core.model.errors import (
+    NOT_READABLE,
     AccessError,
     InvalidInputError,
     NotFoundError,
@@ -35,6 +36,29 @@ def a_cancellation(*codes: str | None) -> VerboseClientError:
         "TransactWriteItems",
         cancellation_reasons=[CancellationReason(code) if code else None for code in codes],
     )
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("400", 400),  # HEAD without the customer's key, as all HEADs without a body
+        ("403", 403),
+        ("405", 405),
+        ("InvalidRequest", 400),  # GET of the same
+        ("AccessDenied", 403),  # also of a key of another account, or one that is no more
+        ("KMS.DisabledException", 400),
+        ("KMS.NotFoundException", 400),
+        ("KMS.KMSInvalidStateException", 400),
+        ("InvalidObjectState", 403),
+        ("MethodNotAllowed", 405),
+        ("InvalidRange", 416),  # GET of the first bytes of an empty one
+        ("ACodeOfTomorrow", 422),
+    ],
+)
+def test_i12_what_s3_answers_of_an_object_for_good_is_said_of_that_object_alone(
+    code: str, status: int
+) -> None:
+    assert isinstance(translate(an_answer(code, status), "reading"), NOT_READABLE)
 
 
 @pytest.mark.parametrize(

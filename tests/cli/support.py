@@ -165,6 +165,10 @@ class Desk:
     def run(self, *arguments: str, exit_code: int = 0) -> Result:
         return run(*arguments, exit_code=exit_code, session=self.session)
 
+    def run_any(self, *arguments: str) -> Result:
+        """Run the command, however it ends."""
+        return CliRunner().invoke(app, arguments, obj=self.session)
+
     def json(self, *arguments: str, exit_code: int = 0) -> Any:
         return json.loads(self.run(*arguments, "--output", "json", exit_code=exit_code).stdout)
 

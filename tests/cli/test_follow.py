@@ -90,7 +90,7 @@ def test_a_job_that_takes_longer_exits_4_and_goes_on(desk: Desk) -> None:
 
 def test_a_look_that_fails_in_passing_is_taken_again(desk: Desk) -> None:
     directory = desk.requested_job()
-    desk.world.plan.fail("head", TransientError("503"), times=3)
+    desk.world.plan.fail("list", TransientError("503"), times=3)
     desk.while_it_waits(lambda: None, lambda: None, lambda: desk.world.run(directory))
     lines = desk.run("show", "--follow", JOB, "--destination", SALES).stdout.splitlines()
     assert [line.split()[2] for line in lines] == ["COMMITTED"]
@@ -98,7 +98,7 @@ def test_a_look_that_fails_in_passing_is_taken_again(desk: Desk) -> None:
 
 def test_a_store_that_stays_away_leaves_the_outcome_unknown(desk: Desk) -> None:
     desk.requested_job()
-    desk.world.plan.fail("head", TransientError("503"), times=None)
+    desk.world.plan.fail("list", TransientError("503"), times=None)
     line = desk.fails("show", "--follow", JOB, "--destination", SALES, exit_code=4)
     assert "has not ended after 15m, it is unseen (503) and continues" in line
 

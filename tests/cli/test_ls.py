@@ -66,7 +66,29 @@ def test_a_table_without_jobs_is_empty_and_not_an_error(desk: Desk) -> None:
     assert desk.json("ls", SALES) == {"destination": SALES, "jobs": []}
 
 
-def test_a_manifest_that_can_not_be_read_is_named(desk: Desk) -> None:
+def test_a_manifest_that_can_not_be_read_is_a_row_that_says_so(desk: Desk) -> None:
+    desk.committed_job(OTHER)
     desk.world.store.put(BUCKET, f"sales/_commits/_{JOB}.jsonl", b"no json")
-    line = desk.fails("ls", SALES, exit_code=1)
-    assert f"s3://lake/sales/_commits/_{JOB}.jsonl" in line
+    result = desk.run("ls", SALES)
+    _, spoilt, sound = result.stdout.splitlines()
+    assert spoilt.split()[0] == JOB
+    assert f"_commits/_{JOB}.jsonl can not be read: " in spoilt
+    assert sound.split()[-1] == OTHER
+    assert result.stderr.splitlines() == [
+        "1 committed job at s3://lake/sales/: 2 files, 8 B",
+        "1 list can not be read, or came with a copy of another table",
+    ]
+    assert [job["problem"] is None for job in desk.json("ls", SALES)["jobs"]] == [False, True]
+    line = desk.fails("ls", SALES, "--files", JOB, exit_code=1)
+    assert f"s3://lake/sales/_commits/_{JOB}.jsonl can not be read" in line
+
+
+def test_i5_the_lists_of_a_copied_table_name_no_job_of_the_copy(desk: Desk) -> None:
+    body = desk.world.store.get(BUCKET, desk.committed_job(JOB).commits, max_bytes=10**6).body
+    desk.world.store.put(BUCKET, f"copy/_commits/_{JOB}.jsonl", body)
+    (job,) = desk.json("ls", "s3://lake/copy/")["jobs"]
+    assert "[WRONG_JOB]" in job["problem"]
+    assert job["fileCount"] is None
+    assert "WRONG_JOB" in desk.fails("ls", "s3://lake/copy/", "--files", JOB, exit_code=1)
+    (row,) = desk.json("log", "s3://lake/copy/")["jobs"]
+    assert (row["jobId"], row["state"], row["files"]) == (JOB, None, None)

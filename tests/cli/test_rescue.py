@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.model.errors import AccessError
+from s3commit.core.model.errors import AccessError, InvalidInputError
 from tests.cli.left_behind import DAYS, data, dead, jobs_of, snapshot
 from tests.cli.support import JOB, OTHER, SALES, Desk, uri_of
 from tests.core.world import BUCKET, World, job_directory
-from tests.golden.s3a.replay import Recorded
+from tests.golden.s3a.replay import Recorded, read
 
 CASES = ["plain", "partitioned", "in_memory", "halfway", "task_running"]
 
@@ -148,6 +148,71 @@ def test_i5_a_manifest_does_not_reach_another_jobs_uploads(desk: Desk) -> None:
     shown = look(desk, recorded)["shown"]
     desk.run("rescue", uri_of(recorded.directory), "--abort", shown)
     assert {one.key for one in mine} <= set(desk.world.open_uploads())
+
+
+def forged(desk: Desk, root: str, job_id: str, suffix: str, key: str, upload_id: str) -> None:
+    """A document of S3A's that names an upload, put below ``root`` by a stranger."""
+    recorded = read("plain")
+    body = json.loads(next(iter(recorded.manifests.values())))
+    (file, *_) = body["commits"]
+    file |= {"destinationKey": key, "uploadId": upload_id, "jobId": job_id, "bucket": BUCKET}
+    file |= {"uri": f"s3a://{BUCKET}/{key}", "taskId": ""}
+    document = {**body, "jobId": job_id, "commits": [file]} if suffix == "pendingset" else file
+    name = f"{root}00/task_202611220000_0000_m_000000.{suffix}"
+    desk.world.store.put(BUCKET, name, json.dumps(document).encode())
+
+
+@pytest.mark.parametrize("named", ["its upload", "another of its write"])
+@pytest.mark.parametrize("suffix", ["pendingset", "pending"])
+@pytest.mark.parametrize("as_id", [JOB, OTHER])
+@pytest.mark.parametrize("form", ["__magic/job-{}/", "__magic_job-{}/"])
+@pytest.mark.parametrize("at", ["sales/", "sales/dt=1/", ""])
+def test_i5_no_document_makes_a_live_pipeline_jobs_uploads_those_of_s3a(
+    desk: Desk, at: str, form: str, as_id: str, suffix: str, named: str
+) -> None:
+    """Whatever id the document has, and wherever the live job lies: there, below or above."""
+    destination = "sales/" if at else "lake/sales/"
+    directory = job_directory(JOB, at or "lake/")
+    within = (at or destination)[len(directory.destination.prefix) :] + "dt=1/"
+    files = {f"{within}part-0-{JOB}.c000.parquet": b"live"}
+    desk.world.attempt(directory, "0", files=files)
+    desk.world.clock.advance(DAYS)
+    root = destination + form.format(as_id)
+    (upload,) = desk.world.store.list_uploads(BUCKET, "")
+    key, upload_id = upload.key, upload.upload_id
+    if named != "its upload":
+        key, upload_id = f"{destination}x-{JOB}.c000.csv", "none"
+    forged(desk, root, as_id, suffix, key, upload_id)
+    desk.world.clock.advance(DAYS)
+    for job in desk.json("rescue", f"s3://{BUCKET}/{destination}")["jobs"]:
+        assert (job["open"], job["unfinished"]) == (0, 0)
+        desk.run("rescue", job["directory"], "--abort", job["shown"])
+        desk.run_any("rescue", job["directory"], "--commit", "--partial")
+    assert desk.world.open_uploads() == [upload.key]
+    assert data(desk.world) == {}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [InvalidInputError("S3 says 400"), AccessError("S3 says 403")],
+)
+@pytest.mark.parametrize("what", ["manifest", "data"])
+def test_i12_what_can_not_be_read_forbids_the_commit_of_its_job_alone(
+    desk: Desk, what: str, error: Exception
+) -> None:
+    recorded = dead(desk)
+    key = next(iter(recorded.manifests if what == "manifest" else recorded.files))
+    desk.world.store.put(BUCKET, f"{SALES[10:]}__magic/job-{OTHER}/00/task_x.pendingset", b"{}")
+    for verb in ("head", "get"):
+        desk.world.plan.fail(verb, error, times=None, where=lambda call: call.key == key)
+    before = snapshot(desk)
+    jobs = {one["jobId"]: one for one in desk.json("rescue", SALES)["jobs"]}
+    assert jobs.keys() == {recorded.directory.job_id, OTHER}
+    (problem,) = jobs[recorded.directory.job_id]["problems"]
+    assert error.args[0] in problem if what == "manifest" else "at 1 of its keys" in problem
+    line = desk.fails("rescue", uri_of(recorded.directory), "--commit", exit_code=3)
+    assert "CANNOT_COMMIT" in line
+    assert snapshot(desk) == before
 
 
 def test_what_is_visible_is_never_overwritten(desk: Desk) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
+from s3commit.aws.parallel import ThreadMap
 from s3commit.core.check import Report, What, check
-from s3commit.core.model.job import Conflict, Destination
+from s3commit.core.model.errors import AccessError, InvalidInputError
+from s3commit.core.model.job import Conflict, Destination, Scope
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+from tests.fakes.faults import Call
 
 SALES = Destination(BUCKET, "sales/")
 
@@ -98,6 +103,116 @@ def test_i10_a_file_that_a_later_job_replaced_is_no_finding(prefix: str) -> None
     report = desk.report()
     assert report.is_sound
     assert report.replaced == 1
+
+
+def daily(world: World, job_id: str, *days: int, prefix: str = "sales/", **spec: Any) -> None:
+    """A job with a file in the partition of each day."""
+    directory = job_directory(job_id, prefix)
+    world.open(directory, **spec)
+    files = {f"dt={day}/part-{job_id}.parquet": b"x" for day in days}
+    world.request(directory, world.attempt(directory, "t0", files=files))
+    world.run(directory)
+    world.clock.advance(60)
+
+
+OVERWRITE: dict[str, Any] = {"conflict": Conflict.REPLACE, "scope": Scope.PARTITION}
+
+
+@pytest.mark.parametrize("above", ["sales/", "lake/"])
+def test_i10_a_lost_file_is_found_in_a_partition_that_no_later_job_replaced(above: str) -> None:
+    """A table with daily overwrites, of its own partitions or from above."""
+    below = "sales/" if above == "sales/" else "lake/sales/"
+    desk = Checked(World(), destination=Destination(BUCKET, below))
+    daily(desk.world, JOB, 1, 2, prefix=below)
+    if above == below:
+        daily(desk.world, OTHER_JOB, 2, prefix=above, **OVERWRITE)
+    else:
+        directory = job_directory(OTHER_JOB, above)
+        desk.world.open(directory, **OVERWRITE)
+        files = {f"sales/dt=2/part-{OTHER_JOB}.parquet": b"y"}
+        desk.world.request(directory, desk.world.attempt(directory, "t0", files=files))
+        desk.world.run(directory)
+    report = desk.report()
+    assert (report.is_sound, report.replaced) == (True, 1)
+    lost = f"{below}dt=1/part-{JOB}.parquet"
+    desk.world.store.delete(BUCKET, lost)
+    report = desk.report()
+    assert [(one.what, one.key) for one in report.findings] == [(What.GONE, lost)]
+    assert report.replaced == 1
+
+
+@pytest.mark.parametrize("depth", ["", "dt=1/", "dt=1/h=1/"])
+def test_i10_a_partition_that_is_replaced_reaches_down_and_the_root_does_not(depth: str) -> None:
+    desk = Checked(World())
+    files = {f"{one}part-{JOB}.parquet": b"x" for one in ("", "dt=1/", "dt=1/h=1/", "dt=2/")}
+    first, second = job_directory(JOB), job_directory(OTHER_JOB)
+    desk.world.request(first, desk.world.attempt(first, "t0", files=files))
+    desk.world.run(first)
+    desk.world.clock.advance(60)
+    desk.world.open(second, **OVERWRITE)
+    replacing = {f"{depth}part-{OTHER_JOB}.parquet": b"y"}
+    desk.world.request(second, desk.world.attempt(second, "t0", files=replacing))
+    desk.world.run(second)
+    gone = {"sales/" + key for key in files} - desk.world.visible().keys()
+    report = desk.report()
+    assert (report.is_sound, report.replaced) == (True, len(gone))
+    for key in desk.world.visible():
+        desk.world.store.delete(BUCKET, key)
+    lost = {one.key for one in desk.report().findings}
+    assert lost == {"sales/" + key for key in (*files, *replacing)} - gone
+
+
+def test_the_lists_of_a_destination_are_read_once_however_many_files_are_gone(
+    desk: Checked,
+) -> None:
+    files = {f"part-{number}-{OTHER_JOB}.parquet": b"x" for number in range(8)}
+    directory = job_directory(OTHER_JOB)
+    desk.world.request(directory, desk.world.attempt(directory, "t0", files=files))
+    desk.world.run(directory)
+    for name in files:
+        desk.world.store.delete(BUCKET, f"sales/{name}")
+
+    def is_list(call: Call) -> bool:
+        return call.key == "sales/_commits/"
+
+    desk.world.plan.run_before("list", lambda: time.sleep(0.05), where=is_list, times=None)
+    report = check(desk.world.plan.wrap(desk.world.store), None, ThreadMap(8), SALES)
+    assert len(report.findings) == len(files)
+    assert len(list(filter(is_list, desk.world.plan.calls))) == 1
+
+
+def test_i12_a_copied_list_makes_no_lost_file_count_as_replaced(desk: Checked) -> None:
+    """Another table's list of a job that replaced, as a copy of that table brings it along."""
+    directory = job_directory(OTHER_JOB, "other/")
+    committed(desk.world, NEIGHBOUR, "other/")
+    committed(desk.world, OTHER_JOB, "other/", conflict=Conflict.REPLACE)
+    body = desk.world.store.get(BUCKET, directory.commits, max_bytes=10**6).body
+    desk.world.store.put(BUCKET, job_directory(OTHER_JOB).commits, body)
+    desk.world.store.delete(BUCKET, file_of(JOB))
+    assert [one.what for one in desk.report().findings] == [What.GONE]
+    assert desk.report().replaced == 0
+
+
+@pytest.mark.parametrize("answer", [InvalidInputError("400"), AccessError("403")])
+@pytest.mark.parametrize("at", ["data", "list", "result"])
+def test_i12_what_a_stranger_has_put_is_a_finding_and_hides_no_other(
+    desk: Checked, at: str, answer: Exception
+) -> None:
+    """Under SSE-C, or under the key of another account: HEAD and GET are refused."""
+    committed(desk.world, OTHER_JOB)
+    committed(desk.world, NEIGHBOUR)
+    directory = job_directory()
+    key = {"data": file_of(JOB), "list": directory.commits, "result": directory.result}[at]
+    if at == "result":
+        desk.world.store.delete(BUCKET, directory.commits)
+    desk.world.store.put(BUCKET, key, b"a stranger's")
+    desk.world.store.delete(BUCKET, file_of(OTHER_JOB))
+    for verb in ("head", "get", "first_bytes"):
+        desk.world.plan.fail(verb, answer, times=None, where=lambda call: call.key == key)
+    report = desk.report()
+    found = {(one.what, one.key) for one in report.findings}
+    assert found == {(What.UNREADABLE, key), (What.GONE, file_of(OTHER_JOB))}
+    assert report.files == 1
 
 
 def test_an_earlier_job_that_replaced_explains_nothing(desk: Checked) -> None:

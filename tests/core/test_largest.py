@@ -130,7 +130,7 @@ def test_i8_i12_what_is_written_of_the_largest_decided_job_is_read_again() -> No
     assert (found.plan, found.partition_by) == (record.plan, record.partition_by)
     header = header_of(record)
     (line,) = commit_lines(header, ())
-    assert decode_commit_header(line) == header
+    assert decode_commit_header(line, DIRECTORY) == header
 
 
 def test_i12_the_counts_of_the_largest_job_are_numbers_that_every_reader_takes() -> None:

@@ -3,46 +3,89 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from s3commit.core.formats.documents import CommitHeader, commit_lines
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.job.idempotency_key import hinted_job
+from s3commit.core.model.errors import AccessError, InvalidInputError
+from s3commit.core.model.job import Destination
 from s3commit.core.model.locks import key_digest
 from s3commit.spark import write
 from s3commit.spark.frames import earlier_job
+from tests.core.world import BUCKET as LAKE
+from tests.core.world import World, job_directory
 from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 KEY = "2026-11-23"
+SALES = Destination(LAKE, "sales/")
 JOB = "11111111-1111-4111-8111-111111111111"
+OTHER = "22222222-2222-4222-8222-222222222222"
 HINT = {"version": 1, "jobId": JOB, "files": 1, "rows": 3}
+LIST = CommitHeader(JOB, "", "2026Z", 0, 0, 3, idempotency_key=key_digest(KEY))
 
 
 @pytest.mark.parametrize(
     ("hint", "listed", "found"),
     [
-        (None, True, False),
-        (HINT, True, True),
-        (HINT, False, False),  # forged, or left behind by who has deleted the list
-        ({**HINT, "jobId": "../x"}, True, False),
-        ("no json", True, False),
+        (None, LIST, False),
+        (HINT, LIST, True),
+        (HINT, None, False),  # forged, or left behind by who has deleted the list
+        (HINT, "no json", False),
+        (HINT, "", False),
+        (HINT, replace(LIST, job_id=OTHER), False),
+        (HINT, replace(LIST, destination="s3://lake/copied/from/"), False),
+        (HINT, replace(LIST, idempotency_key=key_digest("2026-11-24")), False),
+        (HINT, replace(LIST, idempotency_key=None), False),
+        ({**HINT, "jobId": "../x"}, LIST, False),
+        ({**HINT, "jobId": OTHER}, LIST, False),
+        ("no json", LIST, False),
     ],
 )
-def test_i11_a_hint_counts_if_the_job_is_listed_as_committed(
-    place: Place, hint: object, listed: bool, found: bool
+def test_i11_a_hint_counts_if_the_list_of_its_job_has_the_key(
+    place: Place, hint: object, listed: CommitHeader | str | None, found: bool
 ) -> None:
     directory, put = JobDirectory(place.destination, JOB), place.tiny.store.put
     if hint is not None:
         # The key of the hint is the digest of what _job.json has, which is the key's digest.
         body = hint.encode() if isinstance(hint, str) else json.dumps(hint).encode()
         put(BUCKET, directory.once(key_digest(key_digest(KEY))), body)
-    if listed:
-        put(BUCKET, directory.commits, b"x")
+    if isinstance(listed, CommitHeader):
+        header = replace(listed, destination=listed.destination or place.destination.uri)
+        put(BUCKET, directory.commits, b"".join(commit_lines(header, ())))
+    elif listed is not None:
+        put(BUCKET, directory.commits, listed.encode())
     assert earlier_job(place.destination, KEY) == (directory if found else None)
     assert earlier_job(place.destination, None) is None
+
+
+@pytest.mark.parametrize("unreadable", ["the hint", "the list"])
+@pytest.mark.parametrize(
+    "answer", [InvalidInputError("400 of SSE-C"), AccessError("403 of a foreign key")]
+)
+def test_i12_a_hint_that_can_not_be_read_is_none(unreadable: str, answer: Exception) -> None:
+    world, key = World(), key_digest(KEY)
+    world.commit(job_directory(), idempotency_key=key)
+    assert hinted_job(world.store, SALES, key) == job_directory()
+    verb = "get" if unreadable == "the hint" else "first_bytes"
+    world.plan.fail(verb, answer)
+    assert hinted_job(world.ports.store, SALES, key) is None
+
+
+def test_i11_i12_the_hints_of_a_copied_table_are_none() -> None:
+    """As after `aws s3 cp --recursive` of a table's `_commits/`."""
+    world, key = World(), key_digest(KEY)
+    world.commit(job_directory(), idempotency_key=key)
+    for one in list(world.store.list(LAKE, "sales/_commits/")):
+        body = world.store.get(LAKE, one.key, max_bytes=10**6).body
+        world.store.put(LAKE, one.key.replace("sales/", "copy/", 1), body)
+    assert hinted_job(world.store, Destination(LAKE, "copy/"), key) is None
 
 
 class DiedError(BaseException):

@@ -5,13 +5,14 @@ No file system for S3 comes with PySpark: the files are copied, and named where 
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.spark import read, write
-from tests.spark.tiny import Place
+from tests.spark.tiny import BUCKET, Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,6 +62,32 @@ def test_what_is_not_there_or_no_path_is_refused(session: SparkSession, place: P
         read(session, place.uri, job_id=job)
     with pytest.raises(InvalidInputError, match="must look like"):
         read(session, "/tmp/table")
+
+
+@pytest.mark.parametrize(
+    ("header", "file", "code"),
+    [
+        ({"destination": "s3://tests-spark/other/table/"}, {}, "WRONG_JOB"),
+        ({"jobId": "22222222-2222-4222-8222-222222222222"}, {}, "WRONG_JOB"),
+        ({}, {"key": "another/tenant/part-0-{job}.parquet"}, "NOT_CONTAINED"),
+        ({}, {"key": "{table}../tenant/part-0-{job}.parquet"}, "NOT_CONTAINED"),
+    ],
+)
+def test_i12_a_list_that_was_copied_or_forged_makes_a_reader_load_nothing(
+    spark: SparkSession, place: Place, header: dict[str, str], file: dict[str, str], code: str
+) -> None:
+    """A reader may have more rights than who has put the list."""
+    job = write(spark.range(0, 1, 1, 1), place.uri).job_id
+    table = place.destination.prefix
+    listed = f"{table}_commits/_{job}.jsonl"
+    body = place.tiny.store.get(BUCKET, listed, max_bytes=10**6).body
+    first, second = map(json.loads, body.splitlines())
+    forged = {name: text.format(job=job, table=table) for name, text in file.items()}
+    lines = (json.dumps(one).encode() for one in ({**first, **header}, {**second, **forged}))
+    place.tiny.store.put(BUCKET, listed, b"\n".join(lines) + b"\n")
+    with pytest.raises(InvalidInputError) as caught:
+        read(spark, place.uri, job_id=job)
+    assert caught.value.code == code
 
 
 def test_a_spark_without_s3a_is_said_in_one_line(spark: SparkSession, place: Place) -> None:

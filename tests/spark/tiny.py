@@ -19,8 +19,9 @@ from moto.server import ThreadedMotoServer
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.commit.ingest_pendingsets import note_manifest
-from s3commit.core.formats.documents import CommittedFile, decode_commit_manifest
+from s3commit.core.formats.documents import CommittedFile
 from s3commit.core.formats.layout import JobDirectory, parse_destination, parse_directory
+from s3commit.core.job.documents import read_commit_manifest
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
@@ -188,9 +189,8 @@ class Place:
     def committed(self) -> list[CommittedFile]:
         """The files that the only job's commit manifest lists."""
         (job_id,) = self.jobs
-        key = JobDirectory(self.destination, job_id).commits
-        stored = self.tiny.store.get(BUCKET, key, max_bytes=1 << 24)
-        return decode_commit_manifest(stored.body)[1]
+        directory = JobDirectory(self.destination, job_id)
+        return read_commit_manifest(self.tiny.store, directory)[1]
 
     def put(self, name: str, body: bytes) -> None:
         """Put an object that no job made."""

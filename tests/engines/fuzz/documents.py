@@ -64,6 +64,7 @@ SPEC = JobSpec(
 ATTEMPT = CountedAttempt("t0", "a0", DIRECTORY.manifest_name("t0", "a0"), "0" * 64, 1, 5)
 RESULT = JobResult(JOB, Outcome.ABORTED, Failure("A", "b"), 3, 9, None, "2026Z", "2026Z", "arn")
 HEADER = CommitHeader(JOB, DIRECTORY.destination.uri, "2026Z", 1, 5, None, ("dt",))
+FILE = CommittedFile(f"sales/x-{JOB}.csv", 5, '"e"', 1)
 
 
 def _put(key: str, body: bytes) -> World:
@@ -123,12 +124,12 @@ DOCUMENTS: dict[str, tuple[bytes, Read]] = {
     ),
     "result": (encode_result(RESULT), lambda body: decode_result(body, DIRECTORY)),
     "commit manifest": (
-        b"".join(commit_lines(HEADER, [CommittedFile("sales/x", 5, '"e"', 1)])),
-        decode_commit_manifest,
+        b"".join(commit_lines(HEADER, [FILE])),
+        lambda body: decode_commit_manifest(body, DIRECTORY),
     ),
     "start of a commit manifest": (
-        b"".join(commit_lines(HEADER, [CommittedFile("sales/x", 5, '"e"', 1)] * 3)),
-        decode_commit_header,
+        b"".join(commit_lines(HEADER, [FILE] * 3)),
+        lambda body: decode_commit_header(body, DIRECTORY),
     ),
     "decision": (
         DECISION,

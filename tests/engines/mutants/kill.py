@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.engines.mutants import escalation, keeping, policies, protocol
+from tests.engines.mutants import escalation, keeping, policies, protocol, reading
 from tests.engines.mutants.mutant import Mutant
 
 MUTANTS = [
@@ -24,6 +24,7 @@ MUTANTS = [
     *policies.MUTANTS,
     *keeping.MUTANTS,
     *escalation.MUTANTS,
+    *reading.MUTANTS,
 ]
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "layers/s3commit/python/s3commit"

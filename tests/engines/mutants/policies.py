@@ -185,7 +185,7 @@ MUTANTS = [
     Mutant(
         "a manifest may name files outside the destination",
         "core/formats/manifest.py",
-        "    if not file.key.startswith(directory.destination.prefix):\n",
+        "    if not key.startswith(directory.destination.prefix):\n",
         "    if False:\n",
         also=(
             (

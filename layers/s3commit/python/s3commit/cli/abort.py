@@ -8,7 +8,7 @@ from s3commit.cli.job import locate, read_job, refuse_second_request
 from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
 from s3commit.cli.resume import report, resume
 from s3commit.cli.session import Session
-from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.layout import REQUEST_FILE, JobDirectory
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.states import JobState
@@ -48,7 +48,8 @@ def abort(
         why_not = resume(session, found, machine, dry_run=dry_run)
         if not why_not:
             return
-    if requested or found.state in {JobState.ABORTED, JobState.ROLLED_BACK}:
+    is_known = requested and REQUEST_FILE not in found.problems
+    if is_known or found.state in {JobState.ABORTED, JobState.ROLLED_BACK}:
         line = f"nothing to do: the abort was requested before, and the job is {found.state}"
         report(session, found, why_not or line, action="abort")
         return

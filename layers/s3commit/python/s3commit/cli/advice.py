@@ -7,6 +7,7 @@ from typing import Any
 
 from s3commit.cli.job import REQUESTED, Job
 from s3commit.cli.render import epoch_of
+from s3commit.core.formats.layout import JOB_FILE, REQUEST_FILE
 from s3commit.core.model.job import ALREADY_COMMITTED, Failure
 from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.record import JobRecord
@@ -79,8 +80,9 @@ def next_step(
             f"bucket {job.directory.bucket} has no s3commit pipeline, so nothing will ever commit"
             " this job: deploy the stacks for this bucket, or write to a bucket that has them"
         ]
-    if job.problems and job.state in {JobState.OPEN, REQUESTED}:
-        return ["the pipeline will refuse the document that can not be read, and abort the job"]
+    if {JOB_FILE, REQUEST_FILE} & job.problems.keys() and job.state in {JobState.OPEN, REQUESTED}:
+        line = "the pipeline will refuse the document that can not be read, and abort the job"
+        return [line, f"to give it up now: s3commit abort {job.name}"]
     if not job.request_stands and job.state == JobState.OPEN:
         return [
             "nothing while its driver lives",

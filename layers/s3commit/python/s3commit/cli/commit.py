@@ -16,6 +16,7 @@ from s3commit.cli.job import (
     read_manifest,
     read_manifests,
     refuse_second_request,
+    unreadable,
 )
 from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
 from s3commit.cli.render import fields, some
@@ -24,7 +25,7 @@ from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JOB_FILE, JobDirectory
 from s3commit.core.job.documents import JOB_CHANGED
 from s3commit.core.model.amounts import amount, many
-from s3commit.core.model.errors import JobRefusedError, PreconditionError
+from s3commit.core.model.errors import NOT_READABLE, JobRefusedError, PreconditionError
 from s3commit.core.model.job import CommitRequest, CountedAttempt, Destination, PendingSet
 from s3commit.writer.requests import Patience, request_commit
 
@@ -207,7 +208,11 @@ def refuse_incomplete(job: Job, counted: Counted, tasks: int | None) -> None:
 
 
 def _read(session: Session, job: Job, key: str) -> tuple[CountedAttempt, PendingSet]:
-    pending, sha256 = read_manifest(session, job, key)
-    task, attempt, name = pending.task_id, pending.attempt_id, key[len(job.directory.prefix) :]
+    name = key[len(job.directory.prefix) :]
+    try:
+        pending, sha256 = read_manifest(session, job, key)
+    except NOT_READABLE as error:
+        raise refusal(job, unreadable(name, error), error.code) from error
+    task, attempt = pending.task_id, pending.attempt_id
     files = len(pending.files)
     return CountedAttempt(task, attempt, name, sha256, files, pending.bytes), pending

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -11,21 +12,27 @@ import click
 
 from s3commit.cli.render import some
 from s3commit.cli.session import Session
+from s3commit.core.formats.documents import CommitHeader
 from s3commit.core.formats.layout import (
-    JOB_FILE,
     PENDINGSET_SUFFIX,
     REQUEST_FILE,
     RESULT_FILE,
     JobDirectory,
 )
 from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, digest
-from s3commit.core.job.documents import decode_manifest, read_request, read_result, read_spec
+from s3commit.core.job.documents import (
+    decode_manifest,
+    read_commit_header,
+    read_request,
+    read_result,
+    read_spec,
+)
 from s3commit.core.job.uploads import uploads_of_job
 from s3commit.core.model.errors import (
-    InvalidInputError,
-    JobRefusedError,
+    NOT_READABLE,
     NotFoundError,
     PreconditionError,
+    S3CommitError,
 )
 from s3commit.core.model.job import (
     AbortRequest,
@@ -40,7 +47,7 @@ from s3commit.core.model.job import (
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.ledger import Ledger
-from s3commit.core.ports.objects import OpenUpload
+from s3commit.core.ports.objects import OpenUpload, listed_at
 
 REQUESTED = "REQUESTED"  # S3 alone knows no more between the request and the outcome
 UNDECIDED = {JobState.OPEN, REQUESTED, JobState.SEALED, JobState.ABORTING}
@@ -55,8 +62,8 @@ class Job:
     """One job as it stands. What is None is not there, can't be read, or only the ledger knows it.
 
     ``name`` is what to type for the job in a next command, with ``where``, which holds for others
-    of its ledger's ``table``; without one ``ledger`` is None.
-    ``problems`` say which documents can't be read, and why.
+    of its ledger's ``table``; without one ``ledger`` is None. ``header`` is that of its list of
+    committed files. ``problems`` say which documents can't be read, and why, by their names.
     """
 
     name: str
@@ -69,7 +76,7 @@ class Job:
     request: CommitRequest | AbortRequest | None
     request_stands: bool  # also one that can't be read, or was not
     result: JobResult | None
-    committed: bool
+    header: CommitHeader | None
     problems: dict[str, str]
 
     @property
@@ -84,7 +91,7 @@ class Job:
             return self.result.outcome.value
         if self.record is not None:
             return self.record.state.value
-        if self.committed:
+        if self.header is not None:
             return (JobState.PUBLISHING if self.request_stands else JobState.COMMITTED).value
         return REQUESTED if self.request_stands else JobState.OPEN.value
 
@@ -112,6 +119,13 @@ class Job:
             return "abort" if self.state in UNDECIDED else "commit"
         return "abort" if isinstance(self.request, AbortRequest) else "commit"
 
+    @property
+    def asked(self) -> str:
+        """In words that it was; the pipeline may have read what can't be read here."""
+        if REQUEST_FILE in self.problems and self.state in UNDECIDED:
+            return "a request that can not be read here stands"
+        return f"its {self.requested} was requested before"
+
 
 def read_job(
     session: Session,
@@ -126,28 +140,37 @@ def read_job(
     ``typed`` is how the caller typed the job. Raises `NotFoundError` (``NO_JOB``) if nothing is
     known of it.
     """
-    ports, bucket, problems = session.ports(table), directory.bucket, dict[str, str]()
+    ports, problems = session.ports(table), dict[str, str]()
     ledger = ports.ledger if table else None
 
-    def stands(document: str) -> bool:
-        return ports.store.head(bucket, directory.prefix + document) is not None
+    def stands(key: str) -> bool:
+        return listed_at(ports.store, directory.bucket, key) is not None
 
-    def read(document: str, decode: Callable[[], T]) -> T | None:
-        if not stands(document):
+    def read(key: str, decode: Callable[[], T]) -> T | None:
+        if not stands(key):
             return None
         try:
             return decode()
-        except (InvalidInputError, JobRefusedError) as error:
-            problems[document] = f"{document} can not be read: {error.message} [{error.code}]"
+        except NOT_READABLE as error:
+            name = key.rpartition("/")[2]
+            problems[name] = unreadable(name, error)
             return None
 
     record = ledger.job(directory.ref) if ledger else None
-    spec = read(JOB_FILE, lambda: read_spec(ports, directory))
-    request = read(REQUEST_FILE, lambda: read_request(ports, directory)) if with_request else None
-    requested = request is not None or REQUEST_FILE in problems
-    requested = requested if with_request else stands(REQUEST_FILE)
-    result = read(RESULT_FILE, lambda: read_result(ports.store, directory))
-    if result is None and record is not None and record.state in ENDED and not requested:
+    spec = read(directory.job, lambda: read_spec(ports, directory))
+    reader = partial(read_request, ports, directory)
+    request = read(directory.request, reader) if with_request else None
+    requested = request is not None or stands(directory.request)
+    result = read(directory.result, lambda: read_result(ports.store, directory))
+    if result is not None and ledger is not None and record is not None:
+        # It is put after the end: asked again the ledger knows that, or a stranger has put it.
+        record = record if record.state in ENDED else ledger.job(directory.ref) or record
+        if record.state.value != result.outcome.value:
+            says = f"{RESULT_FILE} says {result.outcome}, the ledger {record.state}"
+            problems[RESULT_FILE], result = f"{says}: the pipeline has not put it", None
+    # Where a request stands, an ended job that has no result yet is not done.
+    is_done = not requested or RESULT_FILE in problems
+    if result is None and record is not None and record.state in ENDED and is_done:
         result = _result_of(record)
     found = Job(
         name=(typed or directory.typed) + session.where,
@@ -160,16 +183,21 @@ def read_job(
         request=request,
         request_stands=requested,
         result=result,
-        committed=ports.store.head(bucket, directory.commits) is not None,
+        header=read(directory.commits, lambda: read_commit_header(ports.store, directory)),
         problems=problems,
     )
-    nothing = found.record is None and not found.committed
-    if nothing and next(iter(ports.store.list(bucket, directory.prefix)), None) is None:
+    known = record or found.header or problems
+    if not known and next(iter(ports.store.list(directory.bucket, directory.prefix)), None) is None:
         raise NotFoundError(
             f"no job {directory.job_id} at {directory.destination.uri}: check the id and the place",
             code="NO_JOB",
         )
     return found
+
+
+def unreadable(name: str, error: S3CommitError) -> str:
+    """The line that says of a document why it can't be read."""
+    return f"{name} can not be read: {error.message} [{error.code}]"
 
 
 def _result_of(record: JobRecord) -> JobResult:
@@ -273,11 +301,10 @@ def refuse_second_request(job: Job) -> None:
     """Raise `PreconditionError` if the job has its request, or has ended."""
     if job.result is not None or job.state in ENDED:
         raise PreconditionError(f"job {job.job_id} is {job.state} already", code="JOB_ENDED")
-    if job.request_stands or job.committed:
-        how = ", by what can not be read" if REQUEST_FILE in job.problems else ""
+    if job.request_stands or (job.header is not None and job.state not in UNDECIDED):
         raise PreconditionError(
-            f"job {job.job_id} is {job.state}: its {job.requested} was requested before{how},"
-            f" and decides; see: s3commit show {job.name}",
+            f"job {job.job_id} is {job.state}: {job.asked}, and decides; see: s3commit show"
+            f" {job.name}",
             code="OTHER_REQUEST",
         )
 

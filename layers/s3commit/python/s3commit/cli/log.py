@@ -19,8 +19,7 @@ from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JOB_ID, MAGIC_PREFIX, TASKS, JobDirectory
-from s3commit.core.job.documents import read_commit_header
-from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.errors import NotFoundError
 from s3commit.core.model.job import Destination, Who
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import JobState
@@ -39,6 +38,7 @@ _COLUMNS = {
     "JOB": "jobId",
     "WHO": "by",
     "WHY NOT": "why",
+    "PROBLEM": "problems",
 }
 
 
@@ -54,7 +54,9 @@ def log(session: Session, *, destination: Destination, limit: int, key: str | No
     STARTED is UTC; TOOK ends with the outcome. KEY has the first digits of the idempotency key's
     SHA-256. WHO is what the writer said of itself: its application, user and host, and its Airflow
     run. Needs S3 alone; with a table it also has the undone jobs of which S3 has nothing any more:
-    the jar deletes the documents of those. Run `s3commit show JOB` for all about one.
+    the jar deletes the documents of those. A job whose documents can't be read is a row that says
+    so under PROBLEM; STATE is empty if nothing else tells it. Run `s3commit show JOB` for all about
+    one.
     """
     wanted = key and key_digest(key)
     found = sorted(_begun(session, destination).items(), key=itemgetter(1), reverse=True)
@@ -116,32 +118,31 @@ def _document(
         job = read_job(session, directory, session.named_table(), with_request=False)
     except NotFoundError:
         return None
-    header = None
-    with suppress(InvalidInputError, NotFoundError):
-        header = read_commit_header(session.store, directory) if job.committed else None
-    said, result = job.spec or job.record, job.result
+    said, result, header = job.spec or job.record, job.result, job.header
     began = _moment(said.created_at if said else None)
     ended = result.finished_at if result else job.record and job.record.finished_at
     ended = _moment(ended or (header.decided_at if header else None))
     # Of a job whose documents are past their time the manifest in _commits/ is left.
     state = JobState.COMMITTED.value if header and said is None else job.state
+    is_known = said or result or header or job.request_stands
     keyed = said or header
     key = keyed.idempotency_key if keyed else None
     who, failure = job.spec.who if job.spec else None, job.failure
+    short = partial(shorten, width=LONGEST_WHY, placeholder="…")
     return {
         "jobId": job_id,
         "startedAt": began or listed,
         "endedAt": ended,
         "tookSeconds": max(0, int(epoch_of(ended) - epoch_of(began))) if began and ended else None,
-        "state": state,
+        "state": state if is_known else None,
         **fields(header or result, "files", "bytes", "rows"),
         "idempotencyKey": key,
         "key": key and key[:KEY_DIGITS],
         "who": who and fields(who, *Who.__slots__),
         "by": who and _by(who),
         "error": failure and fields(failure, "code", "message"),
-        "why": failure
-        and shorten(f"{failure.code}: {failure.message}", LONGEST_WHY, placeholder="…"),
+        "why": failure and short(f"{failure.code}: {failure.message}"),
+        "problems": [*map(short, job.problems.values())],
     }
 
 

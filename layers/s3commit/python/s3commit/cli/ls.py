@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from s3commit.cli.job import unreadable
 from s3commit.cli.options import DESTINATION, JOB, with_session
 from s3commit.cli.render import fields
 from s3commit.cli.session import Session
@@ -15,7 +16,7 @@ from s3commit.core.formats.documents import CommitHeader, CommittedFile
 from s3commit.core.formats.layout import COMMITS, JobDirectory, parse_commit_manifest_key
 from s3commit.core.job.documents import read_commit_header, read_commit_manifest
 from s3commit.core.model.amounts import amount, many
-from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.errors import NOT_READABLE, InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination
 
 _JOBS = {
@@ -24,6 +25,7 @@ _JOBS = {
     "SIZE": "bytes",
     "ROWS": "rows",
     "JOB": "jobId",
+    "PROBLEM": "problem",
 }
 _FILES = {"SIZE": "bytes", "ROWS": "rows", "GONE": "gone", "FILE": "path"}
 
@@ -36,8 +38,9 @@ def ls(session: Session, *, destination: Destination, job: JobDirectory | str | 
     """List the committed jobs of a destination.
 
     The oldest job comes first. Times are UTC. The list comes from _commits/, whose manifests never
-    change: readers that need a snapshot read them too. With a job, lists its files, and marks
-    those that no longer exist because a later job replaced them or someone deleted them.
+    change: readers that need a snapshot read them too. One that can't be read, or that came with a
+    copy of another table, is a row that says so. With a job, lists its files, and marks those that
+    no longer exist because a later job replaced them or someone deleted them.
     """
     if job is None:
         _list_jobs(session, destination)
@@ -47,22 +50,25 @@ def ls(session: Session, *, destination: Destination, job: JobDirectory | str | 
 
 
 def _list_jobs(session: Session, destination: Destination) -> None:
-    def read(directory: JobDirectory) -> CommitHeader:
+    def read(directory: JobDirectory) -> dict[str, Any]:
         try:
-            return read_commit_header(session.store, directory)
-        except InvalidInputError as error:
-            line = f"s3://{directory.bucket}/{directory.commits}: {error.message}"
-            raise InvalidInputError(line, code=error.code) from error
+            return _job_document(read_commit_header(session.store, directory))
+        except NOT_READABLE as error:
+            problem = unreadable(directory.commits[len(destination.prefix) :], error)
+            return {**_job_document(None, problem), "jobId": directory.job_id}
 
     found = session.parallel(
         read, [directory for directory, _ in committed_at(session, destination)]
     )
-    jobs = sorted(found, key=lambda job: (job.decided_at, job.job_id))
-    document = {"destination": destination.uri, "jobs": list(map(_job_document, jobs))}
-    session.out.table(document, "jobs", _JOBS)
-    files, total = sum(job.files for job in jobs), sum(job.bytes for job in jobs)
-    each = f": {amount(files, total, None)}" if jobs else ""
-    session.out.note(f"{many(len(jobs), 'committed job')} at {destination.uri}{each}")
+    jobs = sorted(found, key=lambda job: (job["decidedAt"] or "", job["jobId"]))
+    session.out.table({"destination": destination.uri, "jobs": jobs}, "jobs", _JOBS)
+    known = [job for job in jobs if job["problem"] is None]
+    files, total = sum(job["fileCount"] for job in known), sum(job["bytes"] for job in known)
+    each = f": {amount(files, total, None)}" if known else ""
+    session.out.note(f"{many(len(known), 'committed job')} at {destination.uri}{each}")
+    if len(known) < len(jobs):
+        lists = many(len(jobs) - len(known), "list")
+        session.out.note(f"{lists} can not be read, or came with a copy of another table")
 
 
 def _list_files(session: Session, directory: JobDirectory) -> None:
@@ -77,12 +83,14 @@ def _list_files(session: Session, directory: JobDirectory) -> None:
             f" s3://{directory.bucket}/{directory.commits}",
             code="NOT_COMMITTED",
         ) from error
+    except InvalidInputError as error:
+        line = unreadable(f"s3://{directory.bucket}/{directory.commits}", error)
+        raise InvalidInputError(line, code=error.code) from error
     gone = _gone(session, place, files)
-    prefix = header.destination.split("/", 3)[-1]
     documents = [
         {
             **fields(file, "key", "rows", "etag"),
-            "path": file.key.removeprefix(prefix),
+            "path": file.key.removeprefix(place.prefix),
             "bytes": file.length,
             "gone": file.key in gone,
         }
@@ -95,11 +103,11 @@ def _list_files(session: Session, directory: JobDirectory) -> None:
         session.out.note(f"{which} gone by now: replaced by a later job, or deleted by someone")
 
 
-def _job_document(job: CommitHeader) -> dict[str, Any]:
+def _job_document(job: CommitHeader | None, problem: str | None = None) -> dict[str, Any]:
     members = fields(
         job, "job_id", "decided_at", "bytes", "rows", "partition_by", "idempotency_key"
     )
-    return {**members, "fileCount": job.files}
+    return {**members, "fileCount": job.files if job else None, "problem": problem}
 
 
 def committed_at(session: Session, destination: Destination) -> Iterator[tuple[JobDirectory, str]]:

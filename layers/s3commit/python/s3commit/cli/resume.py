@@ -22,7 +22,7 @@ def resume(session: Session, job: Job, machine: str | None, *, dry_run: bool) ->
     the state machine (``machine`` is its ARN) is not known. Empty if one was started.
     """
     last = session.describe(job.execution)
-    before = f"job {job.job_id}: its {job.requested} was requested before"
+    before = f"job {job.job_id}: {job.asked}"
     see = f"see: s3commit show {job.name}"
     if last is not None and last.is_running:
         return f"{before}, and its execution is {last.status}: it decides; {see}"
@@ -57,8 +57,11 @@ def report(session: Session, job: Job, line: str, **facts: Any) -> None:
         "written": False,
         "dryRun": False,
         "started": None,
+        "problems": [*job.problems.values()],
         **facts,
     }
     session.out.line(document, line)
+    for problem in job.problems.values():
+        session.out.note(problem)
     if document["written"] or document["started"]:
         session.out.note(f"follow it: s3commit show --follow {job.name}")

@@ -12,9 +12,10 @@ import itertools
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from s3commit.cli.render import epoch_of
@@ -42,6 +43,7 @@ from s3commit.core.formats.manifest import (
 )
 from s3commit.core.formats.strict_json import parse
 from s3commit.core.model.errors import (
+    NOT_READABLE,
     InvalidInputError,
     JobRefusedError,
     PreconditionError,
@@ -159,7 +161,8 @@ def find_jobs(session: Session, destination: Destination, root: str = "") -> lis
 
 def _examine(session: Session, job: S3AJob) -> None:
     """Read the job's documents, list the destination's open uploads, and HEAD each file."""
-    bucket, read = job.destination.bucket, _read_all(session, job)
+    bucket, is_pipelines = job.destination.bucket, _pipelines(session, job)
+    read = _read_all(session, job, is_pipelines)
     known = {(one.key, one.upload_id) for _, one in read}
     done = (one for document, one in read if document.endswith(PENDINGSET_SUFFIX))
     files = {(one.key, one.upload_id): one for one in done}
@@ -167,14 +170,19 @@ def _examine(session: Session, job: S3AJob) -> None:
     still_open = {
         (one.key, one.upload_id): one
         for one in session.store.list_uploads(bucket, job.destination.prefix)
-        if (one.key, one.upload_id) in known or writes.intersection(_WRITE.findall(one.key))
+        if (one.key, one.upload_id) in known
+        or (writes.intersection(_WRITE.findall(one.key)) and not is_pipelines(one.key))
     }
     moments = [one.modified for one in job.documents if one.modified]
     moments += [one.initiated for one in still_open.values()]
     job.quiet = int(session.epoch() - max(map(epoch_of, moments), default=0))
 
     def look(upload: Upload) -> tuple[Upload, tuple[PendingFile, str]]:
-        file, facts = files[upload], session.store.head(bucket, upload[0])
+        file = files[upload]
+        try:
+            facts = session.store.head(bucket, upload[0])
+        except NOT_READABLE:
+            return upload, (file, TAKEN)
         if facts is None:
             return upload, (file, OPEN if upload in still_open else GONE)
         same = facts.length == file.length and (facts.opaque or facts.etag == expected_etag(file))
@@ -211,7 +219,28 @@ def abort(session: Session, job: S3AJob) -> None:
     list(session.parallel(lambda one: session.store.abort_upload(bucket, *one), job.still_open))
 
 
-def _read_all(session: Session, job: S3AJob) -> list[tuple[str, PendingFile]]:
+def _pipelines(session: Session, job: S3AJob) -> Callable[[str], bool]:
+    """Tells whether a key has the name of a file of a pipeline's job, which is not to be touched.
+
+    That has a directory with the id in the name, above the file. The S3A job's own is none of
+    them, and an id proves nothing: whoever has put a document has chosen it (I5).
+    """
+
+    @cache
+    def is_there(root: str) -> bool:
+        return any(session.store.list(job.destination.bucket, root))
+
+    def is_pipelines(key: str) -> bool:
+        owner = owner_of(key)
+        roots = {f"{above}{MAGIC_PREFIX}{owner}/" for above in directories_above(key)}
+        return owner is not None and any(map(is_there, roots - {job.root}))
+
+    return is_pipelines
+
+
+def _read_all(
+    session: Session, job: S3AJob, is_pipelines: Callable[[str], bool]
+) -> list[tuple[str, PendingFile]]:
     """What the documents name, with the document's key; one that is no good is a problem.
 
     Large ones are read one at a time.
@@ -221,8 +250,8 @@ def _read_all(session: Session, job: S3AJob) -> list[tuple[str, PendingFile]]:
         bucket, key = job.destination.bucket, document.key
         try:
             body = session.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
-            return [(key, file) for file in _decode(session, job, key, body)]
-        except InvalidInputError as error:
+            return [(key, file) for file in _decode(job, key, body, is_pipelines)]
+        except NOT_READABLE as error:
             job.problems.append(f"{key}: {error.message} [{error.code}]")
             return []
 
@@ -231,7 +260,9 @@ def _read_all(session: Session, job: S3AJob) -> list[tuple[str, PendingFile]]:
     return list(itertools.chain(*session.parallel(read, small), *map(read, large)))
 
 
-def _decode(session: Session, job: S3AJob, key: str, body: bytes) -> list[PendingFile]:
+def _decode(
+    job: S3AJob, key: str, body: bytes, is_pipelines: Callable[[str], bool]
+) -> list[PendingFile]:
     """What a document names. Raises `InvalidInputError` if it is not this job's own alone (I5)."""
     limits = {"max_bytes": MAX_MANIFEST_BYTES, "most": MAX_MANIFEST_VALUES}
     document = _plain(parse(body, what="manifest", **limits))
@@ -245,11 +276,9 @@ def _decode(session: Session, job: S3AJob, key: str, body: bytes) -> list[Pendin
         if not inside or bad_element(name) or UNSPEAKABLE.search(name) or is_hidden(name):
             line = f"{file.key[:200]!r} is no data file there"
             raise InvalidInputError(line, code="NOT_CONTAINED")
-        owner = owner_of(file.key)
-        for above in directories_above(file.key) if owner not in {None, job.job_id} else ():
-            if any(session.store.list(file.bucket, f"{above}{MAGIC_PREFIX}{owner}/")):
-                line = f"{file.key} has the name of another job's file"
-                raise InvalidInputError(line, code="NOT_CONTAINED")
+        if is_pipelines(file.key):
+            line = f"{file.key} has the name of another job's file"
+            raise InvalidInputError(line, code="NOT_CONTAINED")
     return files
 
 

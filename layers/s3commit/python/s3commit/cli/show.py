@@ -18,6 +18,7 @@ from s3commit.cli.job import (
     read_job,
     read_manifest,
     read_manifests,
+    unreadable,
 )
 from s3commit.cli.options import age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
@@ -87,7 +88,7 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
     locks = _locks(job, now)
     in_the_way = locks["inTheWay"] if locks else []
     at_work = job.result is None
-    known = record is not None or not at_work or job.committed  # by a pipeline
+    known = record is not None or not at_work or job.header is not None  # by a pipeline
     has_pipeline = None if known else session.has_pipeline(job.directory.bucket)
     arns = [job.execution] * at_work + [one["execution"] for one in in_the_way]
     executions, problems = session.read_executions(arns)
@@ -140,7 +141,9 @@ def _tasks(session: Session, job: Job, manifests: list[str]) -> dict[str, int] |
         return None
     try:
         pending, _ = read_manifest(session, job, manifests[0])
-    except S3CommitError:
+    except S3CommitError as error:
+        name = manifests[0][len(job.directory.prefix) :]
+        job.problems[name] = unreadable(name, error)
         return None
     done = {key[len(job.directory.tasks) :].partition("/")[0] for key in manifests}
     return {"done": len(done), "of": pending.task_count} if pending.task_count else None

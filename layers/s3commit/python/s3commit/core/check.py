@@ -6,14 +6,15 @@ gives the ledger's state. To run a job's steps again is the repair of what they 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, partial
+from threading import Lock
 from typing import Final
 
-from s3commit.core.formats.documents import CommittedFile
+from s3commit.core.formats.documents import CommitHeader, CommittedFile
 from s3commit.core.formats.layout import (
     COMMITS,
     MAGIC_PREFIX,
@@ -23,22 +24,23 @@ from s3commit.core.formats.layout import (
     is_data,
     parse_commit_manifest_key,
     parse_directory,
+    partition_of,
 )
 from s3commit.core.job.documents import (
     read_commit_header,
     read_commit_manifest,
     read_result,
 )
-from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
-from s3commit.core.model.job import Destination, Outcome
+from s3commit.core.model.errors import NOT_READABLE, InvalidInputError
+from s3commit.core.model.job import Destination, Outcome, Scope
 from s3commit.core.ports.bundle import ParallelMap
 from s3commit.core.ports.ledger import Ledger
-from s3commit.core.ports.objects import ObjectReader
+from s3commit.core.ports.objects import ObjectReader, listed_at
 
 EXAMPLES: Final = 10  # of foreign files
 Moment = tuple[str, str]  # when S3 got a job's commit manifest, and when the job was decided
-# What one document can bring about; the rest of the table is checked all the same (I12).
-_UNREADABLE: Final = (InvalidInputError, NotFoundError, AccessError)
+# When each partition was last replaced, by its directory below the destination; None: all of it.
+Replaced = dict[str | None, Moment]
 
 
 class What(StrEnum):
@@ -105,7 +107,12 @@ def check(
     report, seen = Report(destination), _list(store, destination)
     missing = _compare(store, report, seen)
     versioned = bool(missing) and store.is_versioned(destination.bucket)
-    last_replaced = cache(partial(_last_replaced, store, destination.bucket))
+    known, turn = cache(partial(_last_replaced, store, destination.bucket)), Lock()
+
+    def last_replaced(directory: str) -> Replaced:
+        with turn:  # the lists of a destination are read once, one after the other
+            return known(directory)
+
     report.findings += filter(
         None, parallel(partial(_judge, store, report, last_replaced, versioned), missing)
     )
@@ -177,14 +184,14 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
     for directory, put in newest_first:
         try:
             header, files = read_commit_manifest(store, directory)
-        except _UNREADABLE as error:
+        except NOT_READABLE as error:
+            if error.code == "WRONG_JOB":
+                continue  # it came with a copy of another table
             mend = f"restore a version of it that can be read ({error.message})"
             report.findings.append(
                 Finding(What.UNREADABLE, directory.commits, directory.job_id, mend)
             )
             continue
-        if (header.job_id, header.destination) != (directory.job_id, directory.destination.uri):
-            continue  # it came with a copy of another table
         report.jobs += 1
         for file in files:
             found = seen.data.get(file.key)
@@ -204,27 +211,27 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
 def _judge(
     store: ObjectReader,
     report: Report,
-    last_replaced: Callable[[str], Moment],
+    last_replaced: Callable[[str], Replaced],
     versioned: bool,
     one: _Missing,
 ) -> Finding | None:
     """What is true of a file that is not there as it was; counts it if nothing is wrong.
 
-    It was replaced if a later job has removed files where it lay, there or from above. An ended job
-    keeps no list of the files that it removed. So a file that was deleted by hand before a later
-    job replaced files in its directory counts as replaced.
+    It was replaced if a later job has removed files where it lay: all those of a destination there
+    or above, or those of the partitions that it wrote. An ended job keeps no list of the files that
+    it removed. So a file that was deleted by hand before that counts as replaced.
     """
     bucket, file = one.directory.bucket, one.file
     try:
         facts = store.head(bucket, file.key)
-    except AccessError as error:
+    except NOT_READABLE as error:
         mend = f"find out who put it ({error.message})"
         return Finding(What.UNREADABLE, file.key, one.directory.job_id, mend)
     if facts is not None and facts.matches(file.length, file.etag):
         report.files += 1
         report.bytes += file.length
         return None
-    if facts is None and any(last_replaced(at) > one.moment for at in directories_above(file.key)):
+    if facts is None and one.moment < max(_reaching(last_replaced, file.key), default=one.moment):
         report.replaced += 1
         return None
     version = _version(store, bucket, file) if versioned else ""
@@ -241,30 +248,50 @@ def _version(store: ObjectReader, bucket: str, file: CommittedFile) -> str:
     return ""
 
 
-def _last_replaced(store: ObjectReader, bucket: str, directory: str) -> Moment:
-    """When the last job of that destination that replaced files was published: by S3's times."""
-    last = "", ""
+def _reaching(last_replaced: Callable[[str], Replaced], key: str) -> Iterable[Moment]:
+    """When jobs have removed files where the key lies: of each destination above, the last ones."""
+    for at in directories_above(key):
+        replaced, relative = last_replaced(at), key[len(at) :]
+        for reach in (None, partition_of(relative), *directories_above(relative)):
+            if reach in replaced:
+                yield replaced[reach]
+
+
+def _last_replaced(store: ObjectReader, bucket: str, directory: str) -> Replaced:
+    """When the last jobs of that destination that replaced files were published: by S3's times."""
+    last: Replaced = {}
     destination = Destination(bucket, directory)
     for listed in store.list(bucket, destination.prefix + COMMITS):
         job = parse_commit_manifest_key(destination, listed.key)
-        with suppress(*_UNREADABLE):
-            if job is not None:
-                header = read_commit_header(store, job)
-                if header.replaced is not None and header.replaced.files:
-                    last = max(last, (listed.modified, header.decided_at))
+        if job is None:
+            continue
+        with suppress(*NOT_READABLE):
+            header = read_commit_header(store, job)
+            if header.replaced is not None and header.replaced.files:
+                moment = listed.modified, header.decided_at
+                for reach in _reaches(store, job, header):
+                    last[reach] = max(moment, last.get(reach, moment))
     return last
+
+
+def _reaches(store: ObjectReader, job: JobDirectory, header: CommitHeader) -> set[str | None]:
+    """What a job that replaces has replaced: all, or the partitions that its own files lie in."""
+    if header.scope is Scope.DIRECTORY:
+        return {None}
+    _, files = read_commit_manifest(store, job)
+    return {partition_of(file.key[len(job.destination.prefix) :]) for file in files}
 
 
 def _without_list(store: ObjectReader, seen: _Seen, directory: JobDirectory) -> Finding | None:
     """A committed job whose list of files is gone."""
     try:
         result = read_result(store, directory)
-    except _UNREADABLE as error:
+    except NOT_READABLE as error:
         key, mend = directory.result, f"restore a version that can be read ({error.message})"
         return Finding(What.UNREADABLE, key, directory.job_id, mend)
     if result.outcome is not Outcome.COMMITTED:
         return None
-    if store.head(directory.bucket, directory.commits) is not None:
+    if listed_at(store, directory.bucket, directory.commits) is not None:
         return None  # it was put after the listing
     mend = "restore a version of it: nothing else says which files the job has"
     return Finding(What.GONE, directory.commits, directory.job_id, mend)
@@ -274,7 +301,7 @@ def _open_job(
     store: ObjectReader, ledger: Ledger | None, seen: _Seen, directory: JobDirectory
 ) -> OpenJob | None:
     record = ledger.job(directory.ref) if ledger is not None else None
-    if store.head(directory.bucket, directory.result) is not None:
+    if listed_at(store, directory.bucket, directory.result) is not None:
         return None  # it has ended since the listing
     state = record.state.value if record else None
     return OpenJob(directory, directory in seen.requested, state)

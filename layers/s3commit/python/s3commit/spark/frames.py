@@ -74,13 +74,7 @@ def earlier_job(destination: Destination, key: str | None) -> JobDirectory | Non
     from s3commit.core.job.idempotency_key import hinted_job  # noqa: PLC0415
     from s3commit.writer.connect import shared_store  # noqa: PLC0415
 
-    if key is None:
-        return None
-    store = shared_store(None)
-    holder = hinted_job(store, destination, key_digest(key))
-    directory = JobDirectory(destination, holder)
-    found = holder and store.head(destination.bucket, directory.commits)
-    return directory if found else None
+    return hinted_job(shared_store(None), destination, key_digest(key)) if key is not None else None
 
 
 def refuse_files(destination: Destination) -> None:

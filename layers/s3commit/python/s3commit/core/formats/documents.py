@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 from s3commit.core.formats.codec import Codec, Form, read_text
 from s3commit.core.formats.layout import JobDirectory, parse_destination
-from s3commit.core.formats.manifest import digest
+from s3commit.core.formats.manifest import check_contained, digest
 from s3commit.core.formats.strict_json import dump, parse
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import SPARSE, Text
@@ -23,6 +23,7 @@ from s3commit.core.model.job import (
     JobId,
     JobResult,
     JobSpec,
+    Scope,
     decode_conditions,
     encode_conditions,
 )
@@ -164,7 +165,11 @@ def decode_result(body: bytes, directory: JobDirectory) -> JobResult:
 
 @dataclass(frozen=True, slots=True)
 class CommitHeader:
-    """The first line of a commit manifest: the job, and what its files add up to."""
+    """The first line of a commit manifest: the job, and what its files add up to.
+
+    ``replaced`` are the files that it has removed: of the whole destination or, by ``scope``, of
+    the partitions that its own files lie in.
+    """
 
     job_id: JobId
     destination: str
@@ -175,6 +180,7 @@ class CommitHeader:
     partition_by: Columns = ()
     idempotency_key: str | None = None
     replaced: Annotated[ReplacedFacts | None, SPARSE] = None
+    scope: Annotated[Scope, SPARSE] = Scope.DIRECTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +218,7 @@ def header_of(record: JobRecord) -> CommitHeader:
         partition_by=record.partition_by,
         idempotency_key=record.idempotency_key,
         replaced=record.replaced,
+        scope=record.scope,
     )
 
 
@@ -222,25 +229,41 @@ def commit_lines(header: CommitHeader, files: Iterable[CommittedFile]) -> Iterat
         yield dump(_FILE.write(file)) + b"\n"
 
 
-def decode_commit_header(start: bytes) -> CommitHeader:
-    """Read the first line of the first `MAX_LINE_BYTES` or more. Raises `InvalidInputError`."""
-    return _HEADER.decode(start.split(b"\n", 1)[0])
+def decode_commit_header(start: bytes, directory: JobDirectory) -> CommitHeader:
+    """Read the first line of the first `MAX_LINE_BYTES` or more. Raises `InvalidInputError`.
+
+    The one place where a list is believed: one of another job or destination than those where it
+    lies is refused (``WRONG_JOB``). A copy of a table brings such lists along.
+    """
+    header = _HEADER.decode(start.split(b"\n", 1)[0])
+    if (header.job_id, header.destination) != (directory.job_id, directory.destination.uri):
+        raise InvalidInputError(
+            f"commit manifest of {header.job_id!r} at {header.destination[:200]!r} lies at"
+            f" {directory.commits}",
+            code="WRONG_JOB",
+        )
+    return header
 
 
-def decode_commit_manifest(body: bytes) -> tuple[CommitHeader, list[CommittedFile]]:
+def decode_commit_manifest(
+    body: bytes, directory: JobDirectory
+) -> tuple[CommitHeader, list[CommittedFile]]:
     """Read a whole commit manifest.
 
-    Raises `InvalidInputError` with code ``TRUNCATED`` if it has fewer or more files than it says.
+    Raises `InvalidInputError` as `decode_commit_header`; ``TRUNCATED`` if it has fewer or more
+    files than it says, ``NOT_CONTAINED`` or ``NAME_NOT_UNIQUE`` if one is none of the job's.
     """
     lines = body.splitlines()
     if not lines:
         raise InvalidInputError("commit manifest is empty", code="TRUNCATED")
-    header = decode_commit_header(lines[0])
+    header = decode_commit_header(lines[0], directory)
     files = [_FILE.decode(line) for line in lines[1:]]
     if len(files) != header.files:
         raise InvalidInputError(
             f"commit manifest has {len(files)} files and says {header.files}", code="TRUNCATED"
         )
+    for file in files:
+        check_contained(file.key, directory)
     return header, files
 
 

@@ -136,7 +136,10 @@ def decode_pendingset(body: bytes, directory: JobDirectory) -> PendingSet:
     if len(tasks - {""}) > 1:
         _refuse("WRONG_JOB", "manifest names more than one task")
     for file in pending.files:
-        _check_contained(file, directory)
+        if file.bucket != directory.bucket:
+            message = f"file {file.key[:200]!r} is in bucket {file.bucket[:80]!r}"
+            _refuse("NOT_CONTAINED", message)
+        check_contained(file.key, directory)
     return pending
 
 
@@ -148,16 +151,17 @@ def _check_keys(pending: PendingSet) -> None:
         seen.add(file.key)
 
 
-def _check_contained(file: PendingFile, directory: JobDirectory) -> None:
-    """I7: the file lies in the destination, as data, under a name that only this job uses."""
-    where = f"file {file.key[:200]!r}"
-    if file.bucket != directory.bucket:
-        _refuse("NOT_CONTAINED", f"{where} is in bucket {file.bucket[:80]!r}")
-    if not file.key.startswith(directory.destination.prefix):
+def check_contained(key: str, directory: JobDirectory) -> None:
+    """I7: the file lies in the destination, as data, under a name that only this job uses.
+
+    Raises `InvalidInputError`; ``NOT_CONTAINED``, or ``NAME_NOT_UNIQUE``.
+    """
+    where = f"file {key[:200]!r}"
+    if not key.startswith(directory.destination.prefix):
         _refuse("NOT_CONTAINED", f"{where} lies outside {directory.destination.uri}")
-    if len(file.key.encode("utf-8")) > MAX_KEY_BYTES:
+    if len(key.encode("utf-8")) > MAX_KEY_BYTES:
         _refuse("NOT_CONTAINED", f"{where} is longer than S3's {MAX_KEY_BYTES} bytes")
-    relative = file.key[len(directory.destination.prefix) :]
+    relative = key[len(directory.destination.prefix) :]
     bad = bad_element(relative)
     if bad is not None:
         _refuse("NOT_CONTAINED", f"{where} has the element {bad[:200]!r}, which no file may have")
@@ -165,7 +169,7 @@ def _check_contained(file: PendingFile, directory: JobDirectory) -> None:
         _refuse("NOT_CONTAINED", f"{where} has a control character, which S3's answers can't carry")
     if is_hidden(relative):
         _refuse("NOT_CONTAINED", f"{where} has a hidden name, which is no data")
-    if owner_of(file.key) != directory.job_id:
+    if owner_of(key) != directory.job_id:
         _refuse("NAME_NOT_UNIQUE", f"{where} does not end with the job id before the first dot")
 
 

@@ -124,17 +124,16 @@ def read_commit_manifest(
 ) -> tuple[CommitHeader, list[CommittedFile]]:
     """The job's manifest in ``_commits/``, whole: a gigabyte has no room in a function.
 
-    Raises `NotFoundError`, `InvalidInputError`.
+    Raises `NotFoundError`, and `InvalidInputError` for one that is not the job's own.
     """
     stored = store.get(directory.bucket, directory.commits, max_bytes=MAX_COMMITS_BYTES)
-    return decode_commit_manifest(stored.body)
+    return decode_commit_manifest(stored.body, directory)
 
 
 def read_commit_header(store: ObjectReader, directory: JobDirectory) -> CommitHeader:
     """How the job's manifest in ``_commits/`` begins. Raises as `read_commit_manifest`."""
-    return decode_commit_header(
-        store.first_bytes(directory.bucket, directory.commits, MAX_LINE_BYTES)
-    )
+    start = store.first_bytes(directory.bucket, directory.commits, MAX_LINE_BYTES)
+    return decode_commit_header(start, directory)
 
 
 def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | AbortRequest:

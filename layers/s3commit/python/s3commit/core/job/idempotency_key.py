@@ -8,12 +8,15 @@ for clients that are about to write the same data again.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.documents import VERSION
 from s3commit.core.formats.layout import JobDirectory, check_job_id
+from s3commit.core.job.documents import read_commit_header
 from s3commit.core.model.errors import (
+    NOT_READABLE,
     PAGE_CHANGED,
     InvalidInputError,
     JobRefusedError,
@@ -106,13 +109,18 @@ def _remembered(store: ObjectReader, directory: JobDirectory, digest: str) -> Ke
         ) from error
 
 
-def hinted_job(store: ObjectReader, destination: Destination, key: str) -> str:
-    """The job that has committed the key's data, as the hint for clients says; empty if none."""
-    try:
-        note = _read(store, destination.bucket, JobDirectory(destination, "").once(key_digest(key)))
-    except InvalidInputError:  # a stranger's
-        return ""
-    return note.job_id if note else ""
+def hinted_job(store: ObjectReader, destination: Destination, key: str) -> JobDirectory | None:
+    """The job that has committed the key's data here, if the hint for clients names one.
+
+    The hint says only where to look: the header of that job's list has to have the key. What is a
+    stranger's, was copied, or can't be read is no hint; the pipeline decides.
+    """
+    name = JobDirectory(destination, "").once(key_digest(key))
+    with suppress(*NOT_READABLE):
+        note = _read(store, destination.bucket, name)
+        job = JobDirectory(destination, note.job_id) if note else None
+        return job if job and read_commit_header(store, job).idempotency_key == key else None
+    return None
 
 
 def _read(store: ObjectReader, bucket: str, key: str) -> KeyHolder | None:

@@ -98,3 +98,9 @@ class JobFailedError(S3CommitError):
     """The job has ended and is not committed: none of its files is visible."""
 
     code = "JOB_FAILED"
+
+
+# What a reader may get of one object that others can put: a listing shows it, and HEAD and GET are
+# refused (400 of SSE-C, 403 of a foreign key, an archive), or its bytes are not as they should be.
+# No repetition mends it. It is said of that object, and ends nothing else (I12).
+NOT_READABLE: Final = (InvalidInputError, JobRefusedError, NotFoundError, AccessError)
