@@ -15,6 +15,9 @@ from s3commit.core.formats.strict_json import dump, parse
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import SPARSE, Text
 from s3commit.core.model.job import (
+    MAX_OBJECT_BYTES,
+    MAX_PARTS,
+    MAX_ROWS,
     MAX_TEXT,
     AbortRequest,
     Columns,
@@ -202,6 +205,17 @@ class _Marker:
 _HEADER: Final = Codec(CommitHeader, "commit manifest", VERSION, max_bytes=MAX_LINE_BYTES)
 _FILE: Final = Codec(CommittedFile, "commit manifest", max_bytes=MAX_LINE_BYTES)
 _MARKER: Final = Codec(_Marker, "_SUCCESS", max_bytes=MAX_SUCCESS_BYTES)
+
+
+# What a line has beside its key, at most.
+_BESIDE_KEY: Final = 1 + len(
+    dump(_FILE.write(CommittedFile("", MAX_OBJECT_BYTES, f'"{"f" * 32}-{MAX_PARTS}"', MAX_ROWS)))
+)
+
+
+def listed_bytes(key: str) -> int:
+    """The bytes that a file takes in a commit manifest, at most; no key has a control character."""
+    return len(key.encode()) + key.count('"') + key.count("\\") + _BESIDE_KEY
 
 
 def header_of(record: JobRecord) -> CommitHeader:
