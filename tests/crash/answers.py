@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, cast
 
 from botocore.exceptions import ClientError
@@ -17,7 +18,8 @@ from tests.fakes.faults import Call
 
 MOMENT = 3  # times; the machine tries a step ten times
 TOO_LARGE = "too large"
-STRANGERS = b"a stranger's"
+STRANGERS = b"a stranger's"  # how each object that others put begins
+_SERIAL = count()
 
 # By S3, code and status: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 PASSES = {
@@ -125,7 +127,7 @@ def bring_about(store: ObjectStore, answer: str, call: Call) -> bool:
     is_deed = answer in {"404", "412"} and call.verb in {*READS, "put", "delete", "delete_seen"}
     for key in keys if is_deed else ():
         if answer == "412":
-            store.put(call.arguments["bucket"], key, STRANGERS)
+            store.put(call.arguments["bucket"], key, STRANGERS + str(next(_SERIAL)).encode())
         else:
             store.delete(call.arguments["bucket"], key)
     return is_deed

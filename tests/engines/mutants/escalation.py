@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.engines.mutants.mutant import Mutant
 
+ANSWERS = "tests/crash/test_any_answer.py"
 ENCRYPTED = "tests/crash/test_encrypted.py"
 LARGEST = "tests/core/test_largest.py"
 
@@ -73,7 +74,7 @@ MUTANTS = [
         "core/commit/publish_success.py",
         "    # Whoever writes over it, or removes it, all the time",
         "    raise PreconditionError(directory.success)\n    # Whoever all the time",
-        by="tests/crash/test_any_answer.py",
+        by=ANSWERS,
     ),
     # What others may have put is not taken for readable.
     Mutant(
@@ -95,7 +96,7 @@ MUTANTS = [
         "core/job/uploads.py",
         "    except (AccessError, InvalidInputError):\n",
         "    except ArithmeticError:\n",
-        by=ENCRYPTED,
+        by=ANSWERS,
     ),
     Mutant(
         "the look after a refused delete is a HEAD",

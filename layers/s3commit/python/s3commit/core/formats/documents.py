@@ -235,8 +235,11 @@ def header_of(record: JobRecord) -> CommitHeader:
 
 
 def commit_lines(header: CommitHeader, files: Iterable[CommittedFile]) -> Iterator[bytes]:
-    """The commit manifest, line by line, each with its newline; the same input, the same bytes."""
-    yield dump(_HEADER.write(header)) + b"\n"
+    """The commit manifest, line by line, each with its newline; the same input, the same bytes.
+
+    Raises `InvalidInputError` (``TOO_LARGE``) for a header that no reader would take.
+    """
+    yield _HEADER.encode(header) + b"\n"
     for file in files:
         yield dump(_FILE.write(file)) + b"\n"
 

@@ -29,7 +29,6 @@ from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     VERSION,
     commit_lines,
-    decode_commit_header,
     header_of,
 )
 from s3commit.core.formats.layout import DECISION_FILE, PIPELINE, JobDirectory, check_job_id
@@ -91,7 +90,7 @@ def refuse_unfit(record: JobRecord, now: str) -> None:
         record, state=JobState.ROLLED_BACK, decided_at=now, finished_at=now, failure=failed
     )
     _decode(_DECISION.encode(last), JobDirectory.of(record).decision)
-    decode_commit_header(next(commit_lines(header_of(last), ())))
+    next(commit_lines(header_of(last), ()))
 
 
 def put_decision(ports: Ports, record: JobRecord) -> None:
