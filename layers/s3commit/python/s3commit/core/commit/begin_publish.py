@@ -9,6 +9,7 @@ from s3commit.core.job.record import next_round, own_record
 from s3commit.core.model.errors import AccessError, NeedsOperatorError
 from s3commit.core.model.job import Failure
 from s3commit.core.model.limits import DENIED_LOOKS, DENIED_PAUSE
+from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 
@@ -38,23 +39,8 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
             code="PLAN_NOT_READ",
         )
     lost = sum(result.lost for result in ticket.completed)
-    reasons = [result.why for result in ticket.completed if result.lost]
-    is_denied = all(why.startswith(AccessError.code) for why in reasons)
-    if lost and is_denied and ticket.looks < DENIED_LOOKS:
-        again = next_round(ports, ticket, record)
-        pause = max(again.pause, DENIED_PAUSE * 2**ticket.looks)
-        return replace(again, pause=pause, looks=ticket.looks + 1)
     if lost:
-        failure = Failure(
-            UPLOADS_LOST,
-            f"{lost} of {ticket.files} files could not be completed after the decision: their"
-            " uploads were aborted by someone else or expired, may not be completed, or another"
-            f" program has put objects of their names ({reasons[0]}); write the data again",
-        )
-        record = ports.ledger.advance(
-            record, JobState.ROLLING_BACK, now=ports.clock.now(), failure=failure
-        )
-        return ticket.after(record)
+        return _miss(ports, ticket, record, lost)
     # No unit can have more files visible than it has, so the sum says it of each.
     counted = sorted(result.unit for result in ticket.completed)
     visible = sum(result.files for result in ticket.completed)
@@ -62,3 +48,23 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
         return next_round(ports, ticket, record)
     record = ports.ledger.advance(record, JobState.PUBLISHING, now=ports.clock.now())
     return ticket.after(record)
+
+
+def _miss(ports: Ports, ticket: Ticket, record: JobRecord, lost: int) -> Ticket:
+    """Files are lost: undo the job, or complete again if all of them were denied."""
+    reasons = [result.why for result in ticket.completed if result.lost]
+    is_denied = all(why.startswith(AccessError.code) for why in reasons)
+    if is_denied and ticket.looks < DENIED_LOOKS:
+        again = next_round(ports, ticket, record)
+        pause = max(again.pause, DENIED_PAUSE * 2**ticket.looks)
+        return replace(again, pause=pause, looks=ticket.looks + 1)
+    failure = Failure(
+        UPLOADS_LOST,
+        f"{lost} of {ticket.files} files could not be completed after the decision: their uploads"
+        " were aborted by someone else or expired, may not be completed, or another program has put"
+        f" objects of their names ({reasons[0]}); write the data again",
+    )
+    now = ports.clock.now()
+    return ticket.after(
+        ports.ledger.advance(record, JobState.ROLLING_BACK, now=now, failure=failure)
+    )

@@ -41,7 +41,7 @@ def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
             files = files_of_unit(ports.store, ticket.directory, unit)
     except LostRaceError:
         return UnitResult(unit.number, files=0, lost=0)
-    lost = [one for one in ports.parallel(partial(complete_file, ports), files) if one]
+    lost = list(filter(None, ports.parallel(partial(complete_file, ports), files)))
     # What will not change by another look comes first.
     lost.sort(key=lambda error: isinstance(error, AccessError))
     why = _words(lost[0], record.planned.units) if lost else ""
