@@ -85,13 +85,6 @@ MUTANTS = [
         by=ENCRYPTED,
     ),
     Mutant(
-        "a roll back in a run with an adversary takes a file for readable",
-        "core/commit/roll_back.py",
-        "    except (AccessError, InvalidInputError):  # it can't",
-        "    except ArithmeticError:  # it can't",
-        by="adversary",
-    ),
-    Mutant(
         "the parts of an upload are taken for listable",
         "core/job/uploads.py",
         "    except (AccessError, InvalidInputError):\n",
