@@ -9,7 +9,7 @@ from s3commit.aws import env
 from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_ports
 from s3commit.core.commit.complete_unit import complete_unit
-from s3commit.core.formats.ticket import decode_ticket
+from s3commit.core.formats.ticket import UNIT_RESULT, decode_ticket
 from s3commit.core.job.plan import decode_unit
 from s3commit.core.model.limits import COMPLETE_WORKERS
 
@@ -25,4 +25,4 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     result = complete_unit(ports, ticket, decode_unit(event["unit"]))
     logger.info("unit done", **asdict(result))
     count(env.FILES_COMPLETED, result.files)
-    return asdict(result)
+    return UNIT_RESULT.write(result)

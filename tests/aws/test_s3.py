@@ -10,12 +10,16 @@ from xml.sax.saxutils import escape
 
 import pytest
 
+from s3commit.aws import session
 from s3commit.aws.s3 import CONFLICT_TRIES, S3ObjectStore
 from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import (
+    AccessError,
     InvalidInputError,
     JobRefusedError,
+    NotFoundError,
     PreconditionError,
+    S3CommitError,
     TransientError,
 )
 from s3commit.core.ports.objects import OpenUpload
@@ -85,6 +89,50 @@ def test_a_conflict_is_final_for_a_conditional_completion(
     assert pauses == []
 
 
+# Of https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, what a client can cause.
+REFUSALS = (
+    *("EntityTooLarge", "EntityTooSmall", "InvalidArgument", "InvalidDigest", "InvalidPart"),
+    *("InvalidPartOrder", "InvalidRequest", "KeyTooLongError", "MalformedXML", "MethodNotAllowed"),
+    *("MaxMessageLengthExceeded", "NotImplemented", "TooManyParts", "Unheard"),
+)
+
+
+def modelled() -> list[tuple[int, str]]:
+    """The errors that botocore's model of S3 has, each with its status."""
+    model = session.make_client().meta.service_model
+    errors = [model.shape_for(name) for name in model.shape_names]
+    found = [one for one in errors if one.metadata.get("exception")]
+    return [(one.metadata.get("error", {}).get("httpStatusCode", 400), one.name) for one in found]
+
+
+def test_i2_whatever_4xx_a_completion_is_answered_the_file_is_lost(
+    store: S3ObjectStore, answers: Answers
+) -> None:
+    """Or is tried again: the class of the error says which. None fails for ever."""
+    passes = {408, 409, 429}
+    cases = [
+        *((status, "Unheard") for status in range(400, 500)),
+        *((501 if code == "NotImplemented" else 400, code) for code in REFUSALS),
+        *modelled(),
+    ]
+    assert len(cases) > 120
+    for status, code in cases:
+        answers.error(status, code)
+        with pytest.raises(S3CommitError) as caught:
+            complete(store)
+        found = caught.value
+        if status in {401, 403} and code != "InvalidObjectState":
+            assert isinstance(found, AccessError)
+        elif status == 404:
+            assert isinstance(found, NotFoundError)
+        elif status == 412:
+            assert isinstance(found, PreconditionError)
+        else:
+            expected = TransientError if status in passes else JobRefusedError
+            assert isinstance(found, expected), (status, code)
+        assert code in found.message
+
+
 def test_no_part_is_refused_without_a_request(store: S3ObjectStore, answers: Answers) -> None:
     with pytest.raises(JobRefusedError) as caught:
         store.complete_upload("lake", "k", "id", [], length=0)
@@ -120,7 +168,7 @@ def test_a_conflict_without_end_is_transient(
 
 def test_nothing_to_delete_is_success_even_as_a_412(store: S3ObjectStore, answers: Answers) -> None:
     answers.error(412, "PreconditionFailed")
-    answers.add(404)
+    answers.add(200, "<ListBucketResult></ListBucketResult>")
     store.delete("lake", "k", if_match='"e"')
 
     answers.error(404, "NoSuchKey")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.model.errors import AccessError, S3CommitError, TransientError
+from s3commit.core.model.errors import AccessError, PreconditionError, S3CommitError, TransientError
 from s3commit.core.ports.objects import ListedObject
 from tests.aws.conftest import Answers
 
@@ -23,6 +24,13 @@ def refusing(**codes: str) -> str:
         for key, code in codes.items()
     )
     return f"<DeleteResult>{errors}</DeleteResult>"
+
+
+def listing(key: str) -> str:
+    """A listing of one object, as S3 encodes its key."""
+    moment = "<LastModified>2026-11-21T22:00:00.000Z</LastModified>"
+    line = f"<Contents><Key>{key}</Key><ETag>e</ETag><Size>1</Size>{moment}</Contents>"
+    return f"<ListBucketResult><EncodingType>url</EncodingType>{line}</ListBucketResult>"
 
 
 def test_a_thousand_objects_are_one_request(store: S3ObjectStore, answers: Answers) -> None:
@@ -79,17 +87,32 @@ def test_a_key_that_xml_can_not_carry_is_deleted_by_itself(
     answers.add(200, refusing())
     answers.add(204)
     answers.error(412, "PreconditionFailed")  # the object is another one by now
-    answers.add(200, ETag='"x"', Content_Length="0", Last_Modified="Sat, 21 Nov 2026 22:00:00 GMT")
+    answers.add(200, listing("%EF%BF%BE"))
 
     store.delete_seen("lake", seen("a", "bell\x07", "cr\r", "\ufffe"))
 
-    many, bell, other, _ = answers.requests
+    many, bell, other, look = answers.requests
     body: Any = many.body
     assert body.count(b"<Object>") == 2
     assert b"<Key>cr&#xD;</Key>" in body
     assert (bell.method, bell.url.rpartition("/")[2]) == ("DELETE", "bell%07")
     assert bell.headers["If-Match"] == b'"etag of bell\x07"'
     assert other.method == "DELETE"
+    assert (look.method, "list-type=2" in look.url) == ("GET", True)  # a HEAD may be refused
+
+
+@pytest.mark.parametrize("key", ["plain", "bell\x07"])
+def test_i12_a_look_after_a_refused_delete_is_no_head(
+    store: S3ObjectStore, answers: Answers, key: str
+) -> None:
+    """Who has put another object there may have encrypted it: a HEAD is 400 then, or 403."""
+    answers.error(412, "PreconditionFailed")
+    answers.add(200, listing(quote(key)))
+
+    with pytest.raises(PreconditionError):
+        store.delete("lake", key, if_match='"e"')
+
+    assert [request.method for request in answers.requests] == ["DELETE", "GET"]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from tests.contract.given import (
     make_bucket,
     own_prefix,
 )
+from tests.fakes.bucket import CUSTOMER
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
 T = TypeVar("T")
@@ -53,6 +54,7 @@ class Differences:
     bounds_keys: bool = True  # False: a key may have more than 1,024 bytes
     bounds_keys_read: bool = True  # False: a longer key is one at which nothing is
     bounds_deletes: bool = True  # False: a request may delete more than 1,000 objects
+    asks_for_keys: bool = True  # False: what is under SSE-C is read by those who have no key
     archives: bool = True  # False: an archived object is read like any other
     # Verbs that a bucket's policy does not deny, whatever it says.
     not_denied: frozenset[str] = frozenset()
@@ -64,6 +66,7 @@ KNOWN = {
     "moto": Differences(
         bounds_keys=False,
         bounds_deletes=False,
+        asks_for_keys=False,
         not_denied=frozenset({"head", "upload"}),
     ),
     "weed": Differences(
@@ -104,6 +107,15 @@ class Backend:
             self.store.archive(self.bucket, key)
         else:
             self.client.put_object(Bucket=self.bucket, Key=key, Body=body, StorageClass="GLACIER")
+
+    def encrypt(self, key: str, body: bytes) -> None:
+        """An object under a key of its writer's own, which S3 does not keep (SSE-C)."""
+        if isinstance(self.store, MemoryObjectStore):
+            self.store.put(self.bucket, key, body)
+            self.store.encrypt(self.bucket, key, CUSTOMER)
+        else:
+            own = {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": "k" * 32}
+            self.client.put_object(Bucket=self.bucket, Key=key, Body=body, **own)
 
     @contextmanager
     def denying(self, prefix: str, *actions: str) -> Iterator[None]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from s3commit.core.model.errors import ARCHIVED, AccessError, InvalidInputError
-from s3commit.core.ports.objects import ListedObject
+from s3commit.core.model.errors import ARCHIVED, AccessError, InvalidInputError, PreconditionError
+from s3commit.core.ports.objects import ListedObject, listed_at
 from tests.contract.conftest import Backend, Place
 from tests.contract.test_objects import quoted_md5
 
@@ -76,6 +78,34 @@ def test_a_request_deletes_at_most_1000_objects(place: Place) -> None:
     assert place.body(place.key("0")) == b"x"
     place.store.delete_seen(place.bucket, seen[:DELETES])
     assert place.store.head(place.bucket, place.key("0")) is None
+
+
+@pytest.mark.parametrize("name", ["plain", "bell\x07"])
+def test_an_object_under_its_writers_own_key_is_listed_and_neither_seen_nor_read(
+    backend: Backend, place: Place, name: str
+) -> None:
+    """SSE-C: S3 answers 400 without the key. It is listed, overwritten and deleted like any other.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/ServerSideEncryptionCustomerKeys.html
+    """
+    store, bucket, key = place.store, place.bucket, place.key(name)
+    backend.encrypt(key, b"x")
+
+    found = listed_at(store, bucket, key)
+    assert found is not None and found.length == 1
+    refused = []
+    for read in (store.head, partial(store.get, max_bytes=10), partial(store.first_bytes, count=1)):
+        try:
+            read(bucket, key)
+        except InvalidInputError:
+            refused.append(read)
+    assert len(refused) == (3 if place.known.asks_for_keys else 0)
+    with pytest.raises(PreconditionError):
+        store.delete(bucket, key, if_match=quoted_md5(b"another"))
+    store.delete_seen(bucket, [replace(found, etag=quoted_md5(b"another"))])
+    assert listed_at(store, bucket, key) is not None
+    store.delete(bucket, key, if_match=found.etag)
+    assert listed_at(store, bucket, key) is None
 
 
 def test_an_archived_object_is_seen_and_not_read(backend: Backend, place: Place) -> None:

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from s3commit.core.commit import verify_manifests
+from s3commit.core.commit.complete_unit import _words
 from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
+    MAX_LINE_BYTES,
+    SUCCESS_FILES,
     commit_lines,
     decode_commit_header,
     decode_job,
+    encode_job,
     header_of,
+    listed_bytes,
 )
 from s3commit.core.formats.layout import (
     MAX_PREFIX_BYTES,
     JobDirectory,
     parse_destination,
 )
-from s3commit.core.formats.strict_json import LONGEST_LINE
+from s3commit.core.formats.strict_json import LONGEST_LINE, TOO_LARGE, dump
+from s3commit.core.formats.ticket import UNIT_RESULT, UnitResult
 from s3commit.core.job.decision_record import put_decision, read_decision
+from s3commit.core.job.documents import read_commit_manifest
 from s3commit.core.job.record import new_record
-from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.fields import Whole
 from s3commit.core.model.job import (
     MAX_COLUMN_NAME,
@@ -31,8 +40,11 @@ from s3commit.core.model.job import (
     MAX_KEY_CHARACTERS,
     MAX_ROWS,
     MAX_TEXT,
+    Conflict,
     Failure,
     JobSpec,
+    Outcome,
+    Scope,
 )
 from s3commit.core.model.limits import (
     MAX_JOB_FILES,
@@ -40,13 +52,15 @@ from s3commit.core.model.limits import (
     MAX_NODE_BYTES,
     MAX_NODES,
     MAX_TOTAL_BYTES,
+    MAX_UNITS,
 )
 from s3commit.core.model.record import PlanFacts, ReplacedFacts, Waits
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
+from tests.core.world import BUCKET as BUCKET_OF_WORLD
+from tests.core.world import JOB, World, job_directory
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
-JOB = "0b5a2c36-8f57-4b8c-9f5e-1d0d7c1f9a42"
 BUCKET = "b" * 63
 DIRECTORY = JobDirectory(parse_destination(f"s3://{BUCKET}/{'d' * MAX_PREFIX_BYTES}"), JOB)
 NOW = "2026-11-21T22:00:00.000Z"
@@ -131,6 +145,120 @@ def test_i8_i12_what_is_written_of_the_largest_decided_job_is_read_again() -> No
     header = header_of(record)
     (line,) = commit_lines(header, ())
     assert decode_commit_header(line, DIRECTORY) == header
+
+
+# Texts as long as they may be, of characters that count for more than one in some document.
+FILLERS = {"comma": ",", "bracket": "[", "brace": "{", "quote": '"', "slash": "\\", "wide": WIDE}
+PARTITION = 800  # bytes of a partition's name
+
+
+def the_fullest(filler: str, conflict: Conflict, scope: Scope) -> bytes:
+    """A ``_job.json`` of few members, with as many columns as are read, and one that fills it."""
+    directory = job_directory()
+    columns = [f"{number:03d}".ljust(MAX_COLUMN_NAME, filler) for number in range(MAX_COLUMNS)]
+
+    def document(*columns: str) -> bytes:
+        said = {
+            "version": 1,
+            "jobId": JOB,
+            "destination": directory.destination.uri,
+            "conflict": conflict,
+            "scope": scope,
+            "partitionBy": columns,
+            "idempotencyKey": filler * MAX_KEY_CHARACTERS,
+        }
+        return dump(said)
+
+    def is_read(*columns: str) -> bool:
+        with suppress(InvalidInputError):
+            return bool(decode_job(document(*columns), directory))
+        return False
+
+    most = next(n for n in range(MAX_COLUMNS, 0, -1) if is_read(*columns[:n]))
+    last = next(
+        (n for n in range(MAX_COLUMN_NAME, 0, -1) if is_read(*columns[:most], filler * n)), 0
+    )
+    return document(*columns[:most], *[filler * last][: bool(last)])
+
+
+@pytest.mark.parametrize("scope", Scope)
+@pytest.mark.parametrize("conflict", Conflict)
+@pytest.mark.parametrize("filler", FILLERS.values(), ids=FILLERS)
+@pytest.mark.parametrize("full", [False, True], ids=["its partitions", "its _job.json too"])
+def test_i2_i12_a_job_whose_texts_are_as_long_as_they_may_be_ends(
+    full: bool, filler: str, conflict: Conflict, scope: Scope
+) -> None:
+    """Behind the decision nothing that was too long could be mended, and the locks would stay."""
+    world, directory = World(), job_directory()
+    plain = JobSpec(JOB, directory.destination, conflict=conflict, scope=scope)
+    body = the_fullest(filler, conflict, scope) if full else encode_job(plain)
+    world.store.put(BUCKET_OF_WORLD, directory.job, body)
+    name = filler * (PARTITION // len(filler.encode()))
+    files = {f"{n:02d}{name}/part-t0-{JOB}.csv": b"x" for n in range(MAX_NODES)}
+    world.request(directory, world.attempt(directory, "t0", files=files))
+    world.run(directory)
+    # A header of as many signs as _job.json may have, and some more, is one that nobody reads.
+    is_refused = full and filler in ",[{"
+    ended = (Outcome.ABORTED, TOO_LARGE) if is_refused else (Outcome.COMMITTED, "")
+    assert world.ended(directory) == ended
+    assert world.ledger.holders == set()
+    if not is_refused:
+        header, listed = read_commit_manifest(world.store, directory)
+        assert (header.partition_by, len(listed)) == (
+            decode_job(body, directory).partition_by,
+            len(files),
+        )
+        decided = read_decision(world.ports, BUCKET_OF_WORLD, directory.decision)
+        assert decided is not None
+        assert len(decided.locks) in {0, 1, MAX_NODES}
+
+
+def test_i2_a_job_whose_list_would_be_too_long_to_be_read_is_refused_before_its_decision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keys = [f"{n}{filler}/part-t0-{JOB}.csv" for n, filler in enumerate('",\\a語')]
+    for more, outcome in ((0, Outcome.COMMITTED), (-1, Outcome.ABORTED)):
+        world, directory = World(), job_directory()
+        counted = world.attempt(directory, "t0", files=dict.fromkeys(keys, b"x"))
+        least = sum(listed_bytes(directory.destination.prefix + key) for key in keys)
+        monkeypatch.setattr(verify_manifests, "MAX_COMMITS_BYTES", MAX_LINE_BYTES + least + more)
+        world.request(directory, counted)
+        world.run(directory)
+        assert world.result(directory).outcome is outcome
+        if outcome is Outcome.COMMITTED:
+            body = world.store.get(BUCKET_OF_WORLD, directory.commits, max_bytes=10**6).body
+            assert len(body) <= MAX_LINE_BYTES + least
+            longest = [len(line) + 1 for line in body.splitlines()[1:]]
+            assert sum(longest) <= least <= sum(longest) + 100 * len(keys)
+        else:
+            assert world.failure(directory).code == TOO_LARGE
+
+
+def test_i2_a_marker_of_the_longest_names_is_put_again_by_a_repetition() -> None:
+    """It counts for more values than a marker is read with."""
+    world, directory = World(), job_directory()
+    name = "," * PARTITION
+    files = {f"{n:02d}{name}/part-t0-{JOB}.csv": b"x" for n in range(SUCCESS_FILES)}
+    world.request(directory, world.attempt(directory, "t0", files=files))
+    world.plan.crash_after("put", where=lambda call: call.key == directory.success)
+    world.dies(directory)
+    world.run(directory, "execution-2")
+    assert world.ended(directory) == (Outcome.COMMITTED, "")
+    assert len(world.json(directory.success)["filenames"]) == SUCCESS_FILES
+
+
+def test_i2_the_results_of_all_units_fit_into_a_state_however_many_files_are_lost() -> None:
+    """Step Functions takes 256 KiB; behind the decision a larger one would fail for ever."""
+    words = JobRefusedError("x" * 9_999, code="PARTS_MISMATCH")
+    for units in (1, 150, 1_000, MAX_UNITS):
+        results = [
+            UNIT_RESULT.write(
+                UnitResult(n, 0, MAX_JOB_FILES // MAX_UNITS, why=_words(words, units))
+            )
+            for n in range(units)
+        ]
+        assert len(dump(results)) < 250_000
+        assert all(result["why"].startswith("PARTS_MISMATCH") for result in results)
 
 
 def test_i12_the_counts_of_the_largest_job_are_numbers_that_every_reader_takes() -> None:

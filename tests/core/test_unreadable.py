@@ -8,6 +8,7 @@ import pytest
 
 from s3commit.core.model.errors import AccessError
 from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.model.limits import DENIED_LOOKS
 from s3commit.core.model.states import ENDED
 from tests.core.world import JOB, OTHER_JOB, World, job_directory
 from tests.fakes.execution import run_execution
@@ -73,6 +74,32 @@ def test_i2_i12_an_upload_that_may_not_be_completed_is_lost_and_its_job_rolled_b
     assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert set(world.visible()) == {"sales/old.csv"}
     assert world.ledger.holders == set()
+
+
+@pytest.mark.parametrize("times", range(1, DENIED_LOOKS + 2))
+def test_i2_a_completion_that_is_denied_for_a_moment_is_tried_again(times: int) -> None:
+    """By other calls of all units, after a pause; the result says what S3 said."""
+    world, directory = World(), job_directory()
+    world.ask(directory, "t0", "t1")
+    denied = reads(f"part-t1-{JOB}.parquet") | {"times": times}
+    world.plan.fail("complete_upload", DENIED, **denied)
+    entered = world.run(directory)
+    assert entered.count("CompleteUploads") == min(times, DENIED_LOOKS) + 1
+    if times <= DENIED_LOOKS:
+        assert world.ended(directory) == (Outcome.COMMITTED, "")
+    else:
+        assert world.ended(directory) == (Outcome.ROLLED_BACK, "UPLOADS_LOST")
+        assert DENIED.message in world.failure(directory).message
+
+
+def test_i2_what_is_lost_beside_what_is_denied_is_not_waited_for() -> None:
+    world, directory = World(), job_directory()
+    world.ask(directory, "t0", "t1")
+    world.lose_after_decision(f"sales/part-t0-{JOB}")
+    world.plan.fail("complete_upload", DENIED, **reads(f"part-t1-{JOB}.parquet"))
+    assert world.run(directory).count("CompleteUploads") == 1
+    assert world.ended(directory) == (Outcome.ROLLED_BACK, "UPLOADS_LOST")
+    assert "UPLOAD_GONE: " in world.failure(directory).message
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["all visible", "one lost"])

@@ -6,13 +6,18 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from s3commit.core.model.errors import AccessError, JobRefusedError
+from s3commit.core.model.errors import AccessError, InvalidInputError, JobRefusedError
 from s3commit.core.ports.objects import ListedObject, ObjectFacts
 
 # The rights that a test may take away, by the names that policies have for them:
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-with-s3-policy-actions.html
 GET = "s3:GetObject"
 DELETE = "s3:DeleteObject"
+
+
+# Under whose key an object or an upload is, if not one that the pipeline may use.
+CUSTOMER = "SSE-C"  # one that S3 does not keep: who does not send it gets 400
+FOREIGN = "SSE-KMS"  # another account's: 403
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,7 @@ class Version:
     modified: str = field(default="", compare=False)
     opaque: bool = False
     archived: bool = False
+    key_of: str = ""
 
     def facts(self, key: str) -> ObjectFacts:
         """What HEAD says of this version."""
@@ -43,6 +49,7 @@ class Upload:
     metadata: dict[str, str]
     content_type: str
     parts: dict[int, bytes] = field(default_factory=dict)
+    key_of: str = ""
 
     def chosen(self, etags: Sequence[str], length: int, *, least: int) -> tuple[bytes, ...]:
         """The parts that a completion names, all of them but the last of ``least`` bytes or more.
@@ -89,9 +96,12 @@ class Bucket:
             raise AccessError(f"{key[:200]!r}: {action} is denied")
 
     def seen(self, key: str) -> Version | None:
-        """The version that a caller may see, or None. Raises `AccessError`."""
+        """The version that a caller may see, or None. Raises `AccessError`, `InvalidInputError`."""
         self.permit(key, GET)
-        return self.current(key)
+        version = self.current(key)
+        if version is not None:
+            refuse_key(key, version.key_of)
+        return version
 
     def is_open(self, key: str, upload_id: str) -> bool:
         """The upload is open, and is one of the key."""
@@ -126,6 +136,18 @@ class Bucket:
             if version is not None and version.body is not None:
                 found.append(ListedObject(key, version.etag, len(version.body), version.modified))
         return found
+
+
+def refuse_key(key: str, key_of: str) -> None:
+    """What S3 answers to a GET or HEAD, and for an upload to ListParts and its completion.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html,
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuAndPermissions.html
+    """
+    if key_of == CUSTOMER:
+        raise InvalidInputError(f"{key[:200]!r}: its key has to be sent (400)")
+    if key_of == FOREIGN:
+        raise AccessError(f"{key[:200]!r}: it is under a key of another account (403)")
 
 
 def etag_of(body: bytes) -> str:

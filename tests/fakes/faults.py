@@ -68,6 +68,7 @@ class _Rule:
     verb: str | None
     before: Action | None = None
     after: Action | None = None
+    instead: Action | None = None
     nth: int = 1
     times: int | None = 1
     where: Predicate | None = None
@@ -123,6 +124,10 @@ class FaultPlan:
         """Run ``action`` when the call has been performed, before its caller continues."""
         return self._add(verb, when, after=lambda _: action())
 
+    def answer(self, verb: str | None, give: Action, **when: Unpack[When]) -> Self:
+        """What ``give`` returns or raises is the answer, and the call does not happen."""
+        return self._add(verb, when, instead=give)
+
     def wrap(self, target: T) -> T:
         """``target`` under this plan: the same methods, recorded and struck."""
         return cast("T", _Wrapped(self, target))
@@ -165,6 +170,9 @@ class FaultPlan:
         for rule in struck:
             if rule.before is not None:
                 rule.before(record)
+        for rule in struck:
+            if rule.instead is not None:
+                return rule.instead(record)
         result = call()
         if isinstance(result, Iterator):  # a lazy listing has not happened yet
             result = iter(list(result))
@@ -179,9 +187,10 @@ class FaultPlan:
         when: When,
         before: Action | None = None,
         after: Action | None = None,
+        instead: Action | None = None,
     ) -> Self:
         with self._lock:
-            self._rules.append(_Rule(verb, before, after, **when))
+            self._rules.append(_Rule(verb, before, after, instead, **when))
         return self
 
 

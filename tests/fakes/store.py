@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -24,7 +25,16 @@ from s3commit.core.ports.objects import (
     OpenUpload,
     StoredObject,
 )
-from tests.fakes.bucket import DELETE, Bucket, Upload, Version, composite_etag, etag_of
+from tests.fakes.bucket import (
+    DELETE,
+    FOREIGN,
+    Bucket,
+    Upload,
+    Version,
+    composite_etag,
+    etag_of,
+    refuse_key,
+)
 from tests.fakes.clock import ManualClock
 from tests.fakes.s3_limits import LEAST_PART, check_deletes, check_key, check_part
 
@@ -36,8 +46,8 @@ class MemoryObjectStore:
     ``versioned`` holds for all buckets. With ``repeats_complete`` a repeated completion is
     answered with success and what the first one made, whatever became of the object since: S3
     does so at times, at others it says that there is no such upload. A caller must bear both.
-    With ``opaque`` etags tell nothing of the bytes, as behind SSE-KMS. `archive` and `deny` lay
-    what the pipeline can't read.
+    With ``opaque`` etags tell nothing of the bytes, as behind SSE-KMS. `archive`, `encrypt` and
+    `deny` lay what the pipeline can't read.
     """
 
     def __init__(
@@ -78,13 +88,10 @@ class MemoryObjectStore:
 
     def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
         """See `ObjectReader.first_bytes`."""
-        with self._lock:
-            version = self.bucket(bucket).current(key)
-            if version is None or version.body is None:
-                raise NotFoundError(f"there is no object s3://{bucket}/{key}")
-            if not version.body:
-                raise InvalidInputError(f"s3://{bucket}/{key} is empty")
-            return version.body[:count]
+        body = self.get(bucket, key, max_bytes=sys.maxsize).body
+        if not body:
+            raise InvalidInputError(f"s3://{bucket}/{key} is empty")
+        return body[:count]
 
     def head(self, bucket: str, key: str) -> ObjectFacts | None:
         """See `ObjectReader.head`."""
@@ -125,6 +132,9 @@ class MemoryObjectStore:
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
         """See `ObjectReader.upload_is_open`."""
         with self._lock:
+            upload = self.bucket(bucket).uploads.get(upload_id)
+            if upload is not None and upload.key_of == FOREIGN:
+                refuse_key(key, FOREIGN)
             return self.bucket(bucket).is_open(key, upload_id)
 
     def put(
@@ -226,6 +236,8 @@ class MemoryObjectStore:
             if self._repeats_complete and before is not None and before.key == key:
                 return before
             upload = self._upload(bucket, key, upload_id)
+            if upload.key_of == FOREIGN:
+                refuse_key(key, FOREIGN)
             parts = upload.chosen(etags, length, least=self._least_part)
             self._check_condition(holder, bucket, key, if_absent, None)
             version = Version(
@@ -236,6 +248,7 @@ class MemoryObjectStore:
                 upload.content_type,
                 self._clock.now(),
                 self._opaque,
+                key_of=upload.key_of,
             )
             holder.add(key, version)
             del holder.uploads[upload_id]
@@ -260,6 +273,16 @@ class MemoryObjectStore:
         with self._lock:
             versions = self.bucket(bucket).objects[key]
             versions[-1] = replace(versions[-1], archived=True)
+
+    def encrypt(self, bucket: str, key: str, key_of: str) -> None:
+        """Have the object, and each open upload of it, be under such a key (`CUSTOMER`)."""
+        with self._lock:
+            holder = self.bucket(bucket)
+            if version := holder.current(key):
+                holder.objects[key][-1] = replace(version, key_of=key_of)
+            for upload in holder.uploads.values():
+                if upload.key == key:
+                    upload.key_of = key_of
 
     def deny(self, bucket: str, prefix: str, *actions: str) -> None:
         """Deny the actions (``s3:GetObject``) below the prefix, as a bucket's policy does."""

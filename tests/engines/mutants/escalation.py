@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from tests.engines.mutants.mutant import Mutant
 
+ANSWERS = "tests/crash/test_any_answer.py"
+ENCRYPTED = "tests/crash/test_encrypted.py"
+LARGEST = "tests/core/test_largest.py"
+
 MUTANTS = [
     Mutant(
         "names of ours are accepted as destinations",
@@ -68,5 +72,66 @@ MUTANTS = [
         "        yield from islice(listing(destination.prefix, after=place), LISTED)\n",
         "        yield from ()\n",
         by="tests/core/test_sweep_destinations.py",
+    ),
+    # Nothing fails for good behind the decision.
+    Mutant(
+        "commas in the names of locks count as values of a decision",
+        "core/job/decision_record.py",
+        "    most=MAX_DECISION_BYTES,\n",
+        "",
+        by=LARGEST,
+        also=(
+            ("core/commit/decide_commit.py", "    refuse_unfit(record, ports.clock.now())\n", ""),
+        ),
+    ),
+    Mutant(
+        "nobody looks whether the documents of a job fit before it is decided",
+        "core/commit/decide_commit.py",
+        "    refuse_unfit(record, ports.clock.now())\n",
+        "",
+        by=LARGEST,
+    ),
+    Mutant(
+        "a list may be longer than anybody reads",
+        "core/commit/verify_manifests.py",
+        " or listed > MAX_COMMITS_BYTES:",
+        ":",
+        by=LARGEST,
+    ),
+    Mutant(
+        "a marker that others remove keeps a job from its end",
+        "core/commit/publish_success.py",
+        "    # Whoever writes over it, or removes it, all the time",
+        "    raise PreconditionError(directory.success)\n    # Whoever all the time",
+        by=ANSWERS,
+    ),
+    # What others may have put is not taken for readable.
+    Mutant(
+        "a roll back takes a file for readable",
+        "core/commit/roll_back.py",
+        "    except (AccessError, InvalidInputError):  # it can't",
+        "    except AccessError:  # it can't",
+        by=ENCRYPTED,
+    ),
+    Mutant(
+        "the parts of an upload are taken for listable",
+        "core/job/uploads.py",
+        "    except (AccessError, InvalidInputError):\n",
+        "    except ArithmeticError:\n",
+        by=ANSWERS,
+    ),
+    Mutant(
+        "the look after a refused delete is a HEAD",
+        "aws/s3.py",
+        "            if listed_at(self, bucket, key) is not None:\n",
+        "            if self.head(bucket, key) is not None:\n",
+        by="tests/aws/test_s3_deletes.py",
+    ),
+    Mutant(
+        "a marker is taken for readable",
+        "core/commit/publish_success.py",
+        "    except (InvalidInputError, AccessError):\n",
+        "    except AccessError:\n",
+        by=ENCRYPTED,
     ),
 ]

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from tests.engines.mutants.mutant import Mutant
 
+ANSWERS = "tests/crash/test_any_answer.py"
+LARGEST = "tests/core/test_largest.py"
+
 MUTANTS = [
     # Fences.
     Mutant(
@@ -62,8 +65,47 @@ MUTANTS = [
     Mutant(
         "an upload that is gone passes for completed",
         "core/commit/complete_unit.py",
-        "        return facts is not None and facts.length == file.length\n",
-        "        return True\n",
+        "        if facts is None or facts.length != file.length:\n",
+        "        if False:\n",
+    ),
+    Mutant(
+        "what is denied for a moment is lost",
+        "core/commit/begin_publish.py",
+        "    if is_denied and ticket.looks < DENIED_LOOKS:\n",
+        "    if False:\n",
+        by="tests/core/test_unreadable.py",
+    ),
+    Mutant(
+        "what is denied is tried again for ever",
+        "core/commit/begin_publish.py",
+        "    if is_denied and ticket.looks < DENIED_LOOKS:\n",
+        "    if is_denied:\n",
+        by=ANSWERS,
+    ),
+    Mutant(
+        "what is lost for good is waited for where something is denied",
+        "core/commit/complete_unit.py",
+        "    lost.sort(key=lambda error: isinstance(error, AccessError))\n",
+        "    lost.sort(key=lambda error: not isinstance(error, AccessError))\n",
+        by="tests/core/test_unreadable.py",
+    ),
+    Mutant(
+        "a refusal of a completion that is not known fails for ever",
+        "aws/s3.py",
+        '            raise JobRefusedError(error.message, code="PARTS_MISMATCH") from error\n'
+        "        return",
+        '            if answered(error) in {"InvalidPart", "InvalidRequest"}:\n'
+        '                raise JobRefusedError(error.message, code="PARTS_MISMATCH") from error\n'
+        "            raise\n"
+        "        return",
+        by=ANSWERS,
+    ),
+    Mutant(
+        "the words of lost files are as long as they are",
+        "core/commit/complete_unit.py",
+        "min(max(WORDS_OF_A_JOB // units, SHORTEST_WORDS), LONGEST_WORDS)",
+        "LONGEST_WORDS",
+        by=LARGEST,
     ),
     Mutant(
         "units that nobody counted are not missed",

@@ -25,38 +25,22 @@ from s3commit.core.formats.layout import (
     parse_directory,
 )
 from s3commit.core.formats.manifest import digest
-from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError
+from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.job import CountedAttempt, Destination, PendingFile
 from s3commit.core.model.locks import key_digest
-from s3commit.core.ports.objects import ListedObject, ObjectStore, StoredObject
+from s3commit.core.ports.objects import ListedObject, ObjectStore
 from tests.engines.sim import forgeries
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.scheduler import Scheduler
-from tests.fakes.bucket import Bucket
+from tests.fakes.bucket import CUSTOMER, FOREIGN, Bucket
 from tests.fakes.faults import Crash
-from tests.fakes.memory import MemoryObjectStore
 
 JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-UNREADABLE = b"encrypted under a key of its own"
 OWN_ID = "0bad0bad-0000-4000-8000-00000000000"
 # Inside an honest table, beside all tables, and a table of its own in which others commit, too.
 PREFIXES = ("sales/dt=1/", "sales/dt=1/", "sales2/", "evil/")
 # Below its prefix: where it has its jobs. Some are names of ours.
 _BELOW = ("", "", "", "", "dt=5/", "h=3/", "_commits/", "_commits/_once/", "__magic/", "d/" * 40)
-
-
-class EncryptingStore(MemoryObjectStore):
-    """S3, where a put may name a KMS key to which the pipeline has no right: a GET is refused.
-
-    https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html
-    """
-
-    def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
-        """See `ObjectReader.get`. Raises `AccessError` too."""
-        found = super().get(bucket, key, max_bytes=max_bytes)
-        if found.body == UNREADABLE:
-            raise AccessError(f"s3://{bucket}/{key} is encrypted under another's key")
-        return found
 
 
 @dataclass
@@ -145,21 +129,28 @@ class Adversary:
 
     # Its calls.
 
-    def put(self, key: str, body: bytes, *, if_absent: bool = False) -> None:
+    def put(
+        self, key: str, body: bytes, *, if_absent: bool = False, encrypted: bool = False
+    ) -> None:
         """Put an object below its prefix, at once or as the last act of an upload in parts.
 
-        On AWS the Last-Modified of the latter is when the upload was begun: when it came here.
+        Now and then it is under a key that only its own client has. On AWS the Last-Modified of
+        what was uploaded in parts is when the upload was begun: when it came here.
         """
         self.store.put(BUCKET, key, body, if_absent=if_absent)
         version = self.bucket.current(key)
         if version is not None and version.body == body and self.rng.random() < 0.3:
             object.__setattr__(version, "modified", self.came)
+        if version is not None and version.body == body and (encrypted or self.rng.random() < 0.1):
+            object.__setattr__(version, "key_of", self.rng.choice([CUSTOMER, FOREIGN]))
 
     def upload(self, directory: JobDirectory, key: str, body: bytes) -> PendingFile:
         """Begin an upload of its own, of an attempt or of none."""
         self._serial += 1
         ids = (f"z{self._serial}", "a0") if self.rng.random() < 0.6 else ("", "")
         upload_id = self.store.create_upload(BUCKET, key, metadata={}, content_type="x")
+        if upload_id in self.bucket.uploads and self.rng.random() < 0.2:
+            self.bucket.uploads[upload_id].key_of = self.rng.choice([CUSTOMER, FOREIGN])
         etag = self.store.upload_part(BUCKET, key, upload_id, 1, body)
         file = PendingFile(
             BUCKET, key, upload_id, (etag,), len(body), directory.job_id, *ids, rows=len(body)
@@ -303,7 +294,11 @@ class _Scene:
             self.who.store.abort_upload(BUCKET, file.key, file.upload_id)
 
     def lock_away(self) -> None:
-        """A document of the scene's under a key of its own: listed, and not to be read."""
+        """An object of the scene's under a key of its own: listed, and not to be read.
+
+        At each name of the protocol's, or over what lies there: files of others that a job is about
+        to replace, or to undo.
+        """
         directory = self.directory
         keys = (
             directory.job,
@@ -312,12 +307,17 @@ class _Scene:
             directory.commits,
             directory.success,
         )
-        self.who.put(self.rng.choice(keys), UNREADABLE)
+        seen = [one.key for one in self._below()]
+        open_now = [one.key for one in self.who.bucket.uploads.values()]
+        planned = [key for key in open_now if key.startswith(self.who.prefix)]
+        key = self.rng.choice([*keys, *seen, *planned])
+        self.who.put(key, self._bytes(key), encrypted=True)
 
     def put_data(self) -> None:
         """A file, new or over one that is there."""
         keys = [one.key for one in self.who.seen(self.who.prefix) if MAGIC_PREFIX not in one.key]
-        key = self.rng.choice([f"{self.who.prefix}part-z-{self.directory.job_id}.parquet", *keys])
+        own = f"{self.who.prefix}part-z-{self.directory.job_id}.parquet"
+        key = self.rng.choice([own, f"{self.who.prefix}bell\x07", *keys])
         self.who.put(key, self._bytes(key))
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from s3commit.core.model.states import JobState
-from tests.engines.sim.adversary import PREFIXES, Adversary, EncryptingStore
+from tests.engines.sim.adversary import PREFIXES, Adversary
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.decisions import Decisions
 from tests.engines.sim.escalation import EscalatedDecisions, Escalation
@@ -29,7 +29,7 @@ class AttackedWorld(World):
     def __init__(self, seed: int, **options: Any) -> None:
         self.dice = random.Random(f"adversary {seed}")
         self.prefix = self.dice.choice(PREFIXES)
-        super().__init__(seed, **{"losses": 0.1, "store": EncryptingStore, **options})
+        super().__init__(seed, **{"losses": 0.1, **options})
         self.door.page = self.dice.choice([3, 1000])  # there is much to list
         self.adversary = Adversary(
             self.scheduler, as_store(self.door), self.bucket, self.dice, self.prefix

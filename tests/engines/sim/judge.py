@@ -74,6 +74,8 @@ def _undone(world: World, job: Job) -> None:
         allowed.add("JOB_ID_TAKEN")
     if job.sabotaged:
         allowed |= _LOSSES
+    if "put over" in job.sabotaged:
+        allowed.add("NAME_TAKEN")
     if job.hostile:
         allowed |= {"NOT_CONTAINED", "COUNTS_DIFFER", "NAME_NOT_UNIQUE"}
     if "manifest" in job.sabotaged:

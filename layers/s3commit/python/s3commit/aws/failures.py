@@ -72,6 +72,7 @@ _CODES: dict[str, _Kind] = {
     "SerializationException": (InvalidInputError, None),
     "IdempotentParameterMismatchException": (InvalidInputError, None),
     "ItemCollectionSizeLimitExceededException": (InvalidInputError, None),
+    "NotImplemented": (InvalidInputError, None),  # a 501, which does not pass
     # a 403 that is not about who asks: the object is in an archive, and has to be restored first
     "InvalidObjectState": (InvalidInputError, ARCHIVED),
     # 400s that are about who asks

@@ -29,6 +29,7 @@ from s3commit.core.ports.objects import (
     ObjectFacts,
     OpenUpload,
     StoredObject,
+    listed_at,
 )
 
 if TYPE_CHECKING:
@@ -40,12 +41,6 @@ PAGE = 1000  # S3's own maximum of a listing
 
 CONFLICT_TRIES = 4  # of a put or delete that met another request for its key (409)
 CONFLICT_PAUSE = 0.1  # seconds, doubled each time
-
-# S3 refuses a completion with one of these if the parts are not as the manifest says.
-# InvalidRequest is what a wrong MpuObjectSize gets, MalformedXML an empty list of parts.
-_PARTS_REFUSED = frozenset(
-    {"InvalidPart", "InvalidPartOrder", "EntityTooSmall", "InvalidRequest", "MalformedXML"}
-)
 
 
 class S3ObjectStore:
@@ -188,8 +183,9 @@ class S3ObjectStore:
             if answered(error) == "NoSuchBucket":
                 raise
         except PreconditionError:
-            # S3 answers 412 to an object that is not there as well
-            if self.head(bucket, key) is not None:
+            # S3 answers 412 to an object that is not there as well. A HEAD may be refused where a
+            # stranger has put another object meanwhile.
+            if listed_at(self, bucket, key) is not None:
                 raise
 
     def delete_seen(self, bucket: str, objects: Sequence[ListedObject]) -> None:
@@ -267,9 +263,9 @@ class S3ObjectStore:
                 raise PreconditionError(error.message, code=CONFLICT) from error
             raise
         except InvalidInputError as error:
-            if answered(error) in _PARTS_REFUSED:
-                raise JobRefusedError(error.message, code="PARTS_MISMATCH") from error
-            raise
+            # The client has chosen all that S3 may find wrong with the request: the parts, their
+            # etags and the length. So whatever it is, no repetition mends it.
+            raise JobRefusedError(error.message, code="PARTS_MISMATCH") from error
         return ObjectFacts(key, answer["ETag"], length)
 
     def _settle(self, attempt: Callable[[], T]) -> T:

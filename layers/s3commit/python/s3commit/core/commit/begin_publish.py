@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.record import next_round, own_record
-from s3commit.core.model.errors import NeedsOperatorError
+from s3commit.core.model.errors import AccessError, NeedsOperatorError
 from s3commit.core.model.job import Failure
+from s3commit.core.model.limits import DENIED_LOOKS, DENIED_PAUSE
+from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 
@@ -18,9 +20,10 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
     """COMMITTING→PUBLISHING if every unit of the plan was counted complete, exactly once.
 
     If files are lost for good, COMMITTING→ROLLING_BACK instead. If units are missing, the job
-    stays COMMITTING and the caller completes again. Raises `LostRaceError`; `NeedsOperatorError` if
-    the plan is gone, or the machine could not read it: no repetition mends that, and nothing is
-    undone for it.
+    stays COMMITTING and the caller completes again; so it does some times where all that is lost
+    was denied, since a policy may have been wrong for a moment. Raises `LostRaceError`;
+    `NeedsOperatorError` if the plan is gone, or the machine could not read it: no repetition mends
+    that, and nothing is undone for it.
     """
     ticket = replace(ticket, few=())  # a next round takes the plan itself
     record = own_record(
@@ -37,16 +40,7 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
         )
     lost = sum(result.lost for result in ticket.completed)
     if lost:
-        failure = Failure(
-            UPLOADS_LOST,
-            f"{lost} of {ticket.files} files could not be completed after the decision: their"
-            " uploads were aborted by someone else or expired, or another program has put objects"
-            " of their names; write the data again",
-        )
-        record = ports.ledger.advance(
-            record, JobState.ROLLING_BACK, now=ports.clock.now(), failure=failure
-        )
-        return ticket.after(record)
+        return _miss(ports, ticket, record, lost)
     # No unit can have more files visible than it has, so the sum says it of each.
     counted = sorted(result.unit for result in ticket.completed)
     visible = sum(result.files for result in ticket.completed)
@@ -54,3 +48,23 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
         return next_round(ports, ticket, record)
     record = ports.ledger.advance(record, JobState.PUBLISHING, now=ports.clock.now())
     return ticket.after(record)
+
+
+def _miss(ports: Ports, ticket: Ticket, record: JobRecord, lost: int) -> Ticket:
+    """Files are lost: undo the job, or complete again if all of them were denied."""
+    reasons = [result.why for result in ticket.completed if result.lost]
+    is_denied = all(why.startswith(AccessError.code) for why in reasons)
+    if is_denied and ticket.looks < DENIED_LOOKS:
+        again = next_round(ports, ticket, record)
+        pause = max(again.pause, DENIED_PAUSE * 2**ticket.looks)
+        return replace(again, pause=pause, looks=ticket.looks + 1)
+    failure = Failure(
+        UPLOADS_LOST,
+        f"{lost} of {ticket.files} files could not be completed after the decision: their uploads"
+        " were aborted by someone else or expired, may not be completed, or another program has put"
+        f" objects of their names ({reasons[0]}); write the data again",
+    )
+    now = ports.clock.now()
+    return ticket.after(
+        ports.ledger.advance(record, JobState.ROLLING_BACK, now=now, failure=failure)
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import Ticket, Unit, UnitResult
 from s3commit.core.job.plan import files_of_unit
 from s3commit.core.job.record import own_record, unless_overtaken
@@ -11,11 +12,13 @@ from s3commit.core.model.errors import (
     CONFLICT,
     AccessError,
     JobRefusedError,
+    NotFoundError,
     PreconditionError,
+    S3CommitError,
     TransientError,
-    UploadGoneError,
 )
 from s3commit.core.model.job import PendingFile
+from s3commit.core.model.limits import LONGEST_WORDS, SHORTEST_WORDS, WORDS_OF_A_JOB
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
@@ -33,31 +36,41 @@ def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
     (the page is gone: nothing was completed, and nothing is undone for it).
     """
     try:
-        own_record(ports, ticket, JobState.COMMITTING)
+        record = own_record(ports, ticket, JobState.COMMITTING)
         with unless_overtaken(ports, ticket, JobState.COMMITTING):
             files = files_of_unit(ports.store, ticket.directory, unit)
     except LostRaceError:
         return UnitResult(unit.number, files=0, lost=0)
-    visible = sum(ports.parallel(partial(complete_file, ports), files))
-    return UnitResult(unit.number, files=visible, lost=len(files) - visible)
+    lost = list(filter(None, ports.parallel(partial(complete_file, ports), files)))
+    # What will not change by another look comes first.
+    lost.sort(key=lambda error: isinstance(error, AccessError))
+    why = _words(lost[0], record.planned.units) if lost else ""
+    return UnitResult(unit.number, files=len(files) - len(lost), lost=len(lost), why=why)
 
 
-def complete_file(ports: Ports, file: PendingFile) -> bool:
-    """Complete one upload; False if the file never can be visible.
+def _words(error: S3CommitError, units: int) -> str:
+    """The error's code and what S3 said, if the results of so many units have room for it."""
+    most = min(max(WORDS_OF_A_JOB // units, SHORTEST_WORDS), LONGEST_WORDS)
+    return one_line(f"{error.code}: {error.message}", most)
+
+
+def complete_file(ports: Ports, file: PendingFile) -> S3CommitError | None:
+    """Complete one upload; what S3 said, if the file is lost.
 
     Where the upload is gone, the key tells whether it was completed before: nothing lay there at
     the decision, and who may put there could overwrite the file at any time. A listing tells, since
-    it asks for no right to the object's own key. An upload that may not be completed is lost: the
-    unit's page, the pipeline's own, was read a moment ago, so that this is no outage.
+    it asks for no right to the object's own key. An upload that may not be completed is lost too,
+    if it stays so (`begin_publish`): the unit's page, the pipeline's own, was read a moment ago.
     """
     try:
         ports.store.complete_upload(
             file.bucket, file.key, file.upload_id, file.etags, length=file.length
         )
-    except (UploadGoneError, PreconditionError, JobRefusedError, AccessError) as error:
+    except (NotFoundError, PreconditionError, JobRefusedError, AccessError) as error:
         facts = listed_at(ports.store, file.bucket, file.key)
         if facts is None and error.code == CONFLICT:
             # S3 answers 409 to one of two that complete at once, before the other one's is there.
             raise TransientError(f"another request completes the upload of {file.key}") from error
-        return facts is not None and facts.length == file.length
-    return True
+        if facts is None or facts.length != file.length:
+            return error
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.decision_record import put_decision
+from s3commit.core.job.decision_record import put_decision, refuse_unfit
 from s3commit.core.job.record import planned_record
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.states import JobState
@@ -19,7 +19,7 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     nothing is decided then. Repeated after a lost response, it finds its own decision. Before
     anything is completed the decision stands in S3 as well. Raises `NeedsOperatorError`
     (``LEDGER_RESTORED``) if the table was restored from a backup: a job that has locks there may
-    have lost them since.
+    have lost them since; and as `refuse_unfit`.
     """
     record = planned_record(ports, ticket, JobState.SEALED, JobState.COMMITTING)
     if record.state is JobState.COMMITTING:
@@ -29,6 +29,7 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     is_locked = record.conflict is Conflict.APPEND or bool(record.locks)
     if not (is_checked and is_locked):
         raise LostRaceError(f"job {ticket.job_id} has no replace list or lock", record)
+    refuse_unfit(record, ports.clock.now())
     ports.ledger.healing(ticket.bucket, now=ports.clock.now())
     decided = ports.ledger.decide(record, now=ports.clock.now())
     put_decision(ports, decided)

@@ -14,6 +14,7 @@ from s3commit.core.model.errors import InvalidInputError, NotFoundError, Transie
 from s3commit.core.model.record import AttemptRecord, JobRecord
 from s3commit.core.model.states import ENDED
 from s3commit.core.ports.bundle import Executions, Ports
+from s3commit.core.ports.objects import listed_at
 
 
 def note_job(ports: Ports, bucket: str, key: str) -> None:
@@ -22,7 +23,7 @@ def note_job(ports: Ports, bucket: str, key: str) -> None:
     Raises `InvalidInputError` for one that is not acceptable.
     """
     directory = parse_directory(bucket, key)
-    if key == directory.job and ports.store.head(bucket, key) is not None:
+    if key == directory.job and listed_at(ports.store, bucket, key) is not None:
         _record(ports, directory)
 
 

@@ -13,7 +13,7 @@ from s3commit.core.job.documents import conclude
 from s3commit.core.job.plan import files_of_unit, read_index, whole_pages
 from s3commit.core.job.record import next_round, own_record, unless_overtaken
 from s3commit.core.job.uploads import abort, abort_uploads
-from s3commit.core.model.errors import AccessError, PreconditionError
+from s3commit.core.model.errors import AccessError, InvalidInputError, PreconditionError
 from s3commit.core.model.job import PendingFile
 from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.states import JobState
@@ -68,7 +68,7 @@ def _undo(store: ObjectStore, file: PendingFile) -> bool:
         return False
     try:
         facts = store.head(file.bucket, file.key)
-    except AccessError:  # under a key that may not be used: its length alone can be seen
+    except (AccessError, InvalidInputError):  # it can't be read: its length alone can be seen
         seen = listed_at(store, file.bucket, file.key)
         facts = ObjectFacts(seen.key, seen.etag, seen.length, opaque=True) if seen else None
     if facts is not None and facts.matches(file.length, expected_etag(file)):

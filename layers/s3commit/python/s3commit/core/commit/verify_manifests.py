@@ -9,6 +9,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Final
 
+from s3commit.core.formats.documents import MAX_COMMITS_BYTES, MAX_LINE_BYTES, listed_bytes
 from s3commit.core.formats.layout import JobDirectory, partition_of
 from s3commit.core.formats.manifest import (
     MAX_MANIFEST_BYTES,
@@ -60,6 +61,7 @@ class _Verified:
     sample: list[str] = field(default_factory=list)
     partitions: set[str] = field(default_factory=set)
     names: int = 0
+    listed: int = MAX_LINE_BYTES  # bytes of the commit manifest; its header's to begin with
     bytes: int = 0
     rows: int | None = 0
 
@@ -76,6 +78,7 @@ class _Verified:
                     )
                 self.keys.add(key)
                 self.uploads.add(short_digest(file.key, file.upload_id))
+                self.listed += listed_bytes(file.key)
                 if key[0] < SAMPLED:
                     self.sample.append(file.key)
                 partition = partition_of(file.key[len(directory.destination.prefix) :])
@@ -85,7 +88,7 @@ class _Verified:
             self.bytes += pending.bytes
             rows = pending.rows
             self.rows = None if self.rows is None or rows is None else self.rows + rows
-            _refuse_more(len(self.keys), self.bytes, self.names)
+            _refuse_more(len(self.keys), self.bytes, self.names, self.listed)
             yield from pending.files
 
 
@@ -143,12 +146,14 @@ def _commit_request(ports: Ports, directory: JobDirectory, record: JobRecord) ->
     return request
 
 
-def _refuse_more(files: int, size: int = 0, names: int = 0) -> None:
-    """Nothing that a function could not hold, or a record not carry (I12)."""
-    if files > MAX_JOB_FILES or size > MAX_TOTAL_BYTES or names > MAX_NAMES:
+def _refuse_more(files: int, size: int = 0, names: int = 0, listed: int = 0) -> None:
+    """Nothing that a function could not hold, a record not carry, or a reader not read (I12)."""
+    is_too_many = files > MAX_JOB_FILES or size > MAX_TOTAL_BYTES
+    if is_too_many or names > MAX_NAMES or listed > MAX_COMMITS_BYTES:
         raise JobRefusedError(
             f"the job has more than {MAX_JOB_FILES} files, or {MAX_TOTAL_BYTES} bytes, or"
-            f" partitions with names of more than {MAX_NAMES} characters: use several jobs",
+            f" partitions with names of more than {MAX_NAMES} characters, or a list of its files of"
+            f" more than {MAX_COMMITS_BYTES} bytes: use several jobs",
             code=TOO_LARGE,
         )
 
@@ -196,7 +201,9 @@ def _refuse_missing_uploads(
         for file in files_of_unit(ports.store, directory, page):
             if short_digest(file.key, file.upload_id) not in missing:
                 continue
-            if not ports.store.upload_is_open(file.bucket, file.key, file.upload_id):
+            with refusing_unreadable(ports, directory):
+                is_open = ports.store.upload_is_open(file.bucket, file.key, file.upload_id)
+            if not is_open:
                 raise JobRefusedError(
                     f"the upload of {file.key!r} is gone: aborted by someone, or by a lifecycle"
                     " rule",

@@ -226,7 +226,7 @@ def _unwrapped(hint: Any) -> tuple[Any, dict[Any, Any]]:
     if get_origin(hint) is not Annotated:
         return hint, {}
     kind, *limits = get_args(hint)
-    return kind, {type(limit): limit for limit in limits}
+    return kind, dict(zip(map(type, limits), limits, strict=True))
 
 
 def _form(hint: Any, limits: Mapping[Any, Any], spell: Callable[[str], str]) -> Form:

@@ -15,6 +15,9 @@ from s3commit.core.formats.strict_json import dump, parse
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import SPARSE, Text
 from s3commit.core.model.job import (
+    MAX_OBJECT_BYTES,
+    MAX_PARTS,
+    MAX_ROWS,
     MAX_TEXT,
     AbortRequest,
     Columns,
@@ -205,6 +208,17 @@ _FILE: Final = Codec(CommittedFile, "commit manifest", max_bytes=MAX_LINE_BYTES)
 _MARKER: Final = Codec(_Marker, "_SUCCESS", max_bytes=MAX_SUCCESS_BYTES)
 
 
+# What a line has beside its key, at most.
+_BESIDE_KEY: Final = 1 + len(
+    dump(_FILE.write(CommittedFile("", MAX_OBJECT_BYTES, f'"{"f" * 32}-{MAX_PARTS}"', MAX_ROWS)))
+)
+
+
+def listed_bytes(key: str) -> int:
+    """The bytes that a file takes in a commit manifest, at most; no key has a control character."""
+    return len(key.encode()) + key.count('"') + key.count("\\") + _BESIDE_KEY
+
+
 def header_of(record: JobRecord) -> CommitHeader:
     """The header for a decided job."""
     plan = record.planned
@@ -223,8 +237,11 @@ def header_of(record: JobRecord) -> CommitHeader:
 
 
 def commit_lines(header: CommitHeader, files: Iterable[CommittedFile]) -> Iterator[bytes]:
-    """The commit manifest, line by line, each with its newline; the same input, the same bytes."""
-    yield dump(_HEADER.write(header)) + b"\n"
+    """The commit manifest, line by line, each with its newline; the same input, the same bytes.
+
+    Raises `InvalidInputError` (``TOO_LARGE``) for a header that no reader would take.
+    """
+    yield _HEADER.encode(header) + b"\n"
     for file in files:
         yield dump(_FILE.write(file)) + b"\n"
 

@@ -49,7 +49,8 @@ class Ticket:
     ``workers`` are as many as its Map may have: to Step Functions 0 would mean any number.
     ``plan`` is the key of the plan's index. ``page`` is where a step that hands over to another
     call resumes: RemoveReplaced with that page of the replace list, RollBack of the plan; of
-    TidyUp only whether it does. ``event`` is what AnnounceOutcome sends.
+    TidyUp only whether it does. ``looks`` counts the rounds in which completions were denied.
+    ``event`` is what AnnounceOutcome sends.
     """
 
     job_id: JobId
@@ -68,6 +69,7 @@ class Ticket:
     acquired: bool = False
     pause: int = 0
     page: int = 0
+    looks: int = 0
     outcome: str = ""
     code: str = ""
     completed: Annotated[tuple[UnitResult, ...], Several(100_000)] = ()
@@ -104,11 +106,19 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class UnitResult:
-    """What a worker says of its unit: files visible, and files that are gone for good."""
+    """What a worker says of its unit: files visible, and files that are gone for good.
+
+    ``why`` is of one that is lost: the code of the error, and what S3 said, cut where the results
+    of all units have no room for it.
+    """
 
     unit: int
     files: int
     lost: int
+    why: Annotated[str, SPARSE] = ""
+
+
+UNIT_RESULT: Final = Codec(UnitResult)
 
 
 def execution_input(directory: JobDirectory) -> dict[str, Any]:

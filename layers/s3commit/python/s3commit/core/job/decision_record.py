@@ -24,8 +24,15 @@ from itertools import islice
 from typing import Final
 
 from s3commit.core.formats.codec import Codec
-from s3commit.core.formats.documents import DESTINATION, MAX_JOB_BYTES, VERSION
+from s3commit.core.formats.documents import (
+    DESTINATION,
+    MAX_JOB_BYTES,
+    VERSION,
+    commit_lines,
+    header_of,
+)
 from s3commit.core.formats.layout import DECISION_FILE, PIPELINE, JobDirectory, check_job_id
+from s3commit.core.formats.strict_json import LONGEST_LINE
 from s3commit.core.job.documents import read_result
 from s3commit.core.job.record import first_generation, new_record
 from s3commit.core.model.errors import (
@@ -59,6 +66,8 @@ _DECISION: Final = Codec(
     "_decision.json",
     VERSION,
     max_bytes=MAX_DECISION_BYTES,
+    # No client writes it, and what is counted as a value may be a comma in the name of a partition.
+    most=MAX_DECISION_BYTES,
     forms={"destination": DESTINATION},
     unwritten=_LEDGERS_OWN,
 )
@@ -66,6 +75,22 @@ _DECISION: Final = Codec(
 DECIDED = frozenset(
     {JobState.COMMITTING, JobState.PUBLISHING, JobState.COMMITTED, JobState.ROLLED_BACK}
 )
+
+
+def refuse_unfit(record: JobRecord, now: str) -> None:
+    """Refuse a job of which a later document could not be written, or not be read again (I2).
+
+    After the decision nothing could end it. Judged are the decision record at its largest, which
+    has what the ledger's item has and fewer bytes than DynamoDB takes, and the header of the commit
+    manifest; the limits of their fields bound all other documents. Raises `InvalidInputError`
+    (``TOO_LARGE``).
+    """
+    failed = Failure("C" * 100, "\U0010ffff" * LONGEST_LINE)
+    last = replace(
+        record, state=JobState.ROLLED_BACK, decided_at=now, finished_at=now, failure=failed
+    )
+    _decode(_DECISION.encode(last), JobDirectory.of(record).decision)
+    next(commit_lines(header_of(last), ()))
 
 
 def put_decision(ports: Ports, record: JobRecord) -> None:

@@ -77,11 +77,11 @@ def write_list(
     """
 
     def put(units: Sequence[Sequence[T]]) -> tuple[str, list[int]]:
-        lines = [encode(item) + b"\n" for unit in units for item in unit]
-        body = bounded(b"".join(lines), what="a page", max_bytes=MAX_PAGE_BYTES, most=_ANY)
+        body = b"\n".join(map(encode, chain.from_iterable(units))) + b"\n"
+        bounded(body, what="a page", max_bytes=MAX_PAGE_BYTES, most=_ANY)
         sha256 = digest(body)
         ports.store.put(directory.bucket, directory.page(sha256), body, content_type=_NDJSON)
-        return sha256, [len(unit) for unit in units]
+        return sha256, list(map(len, units))
 
     written: list[Unit] = []
     for sha256, sizes in in_order(ports.parallel, put, pages):

@@ -23,6 +23,7 @@ from typing import Final, Generic, TypeVar
 
 from s3commit.core.formats.layout import JobDirectory, directories_above, owner_of
 from s3commit.core.job.documents import opened_at
+from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.limits import ABORT_ROUNDS, S3_CLOCKS
 from s3commit.core.model.locks import seconds
@@ -139,9 +140,16 @@ def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
 
 
 def abort(store: ObjectStore, bucket: str, key: str, upload_id: str) -> bool:
-    """Abort an upload; whether it is gone: S3 may keep parts that were in flight."""
+    """Abort an upload; whether it is gone: S3 may keep parts that were in flight.
+
+    A listing tells of an upload with checksums under another account's key, whose parts may not be
+    listed: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListParts.html
+    """
     store.abort_upload(bucket, key, upload_id)
-    return not store.upload_is_open(bucket, key, upload_id)
+    try:
+        return not store.upload_is_open(bucket, key, upload_id)
+    except (AccessError, InvalidInputError):
+        return all(one.upload_id != upload_id for one in store.list_uploads(bucket, key))
 
 
 def list_objects(ports: Ports, bucket: str, prefixes: Iterable[str]) -> Iterator[ListedObject]:

@@ -170,10 +170,10 @@ _ENDS: Final = {
         " `AWS_REQUEST_CHECKSUM_CALCULATION=when_required`). Run the job again",
     ),
     "UPLOADS_LOST": Advice(
-        "After the decision an upload was missing: aborted by someone else, or expired. The job"
-        " was rolled back",
-        "Find out who aborts uploads. A lifecycle rule must keep them longer than the longest"
-        " job runs. Then run the job again",
+        "After the decision an upload could not be completed: aborted by someone else, expired, or"
+        " refused by S3, as the message says. The job was rolled back",
+        "Find out who aborts uploads: a lifecycle rule must keep them longer than a job runs. If"
+        " it was denied, see policy and key. Then run the job again",
     ),
     "UPLOAD_GONE": Advice(
         "Before the decision a counted upload was missing: aborted by someone else, or expired",
@@ -216,8 +216,8 @@ _STOPS: Final = {
     "States.ExceedToleratedFailureThreshold": Advice(
         "Workers that complete uploads failed repeatedly. Completed uploads stay completed; the"
         " others can still be completed",
-        "See the Map Run in the console and the log of `complete`: usually missing rights on"
-        " the bucket or its key. Grant them",
+        "See the Map Run in the console and the log of `complete`: usually a missing right to"
+        " read what is below `_s3commit/`. Grant it",
     ),
     "States.Timeout": Advice(
         "A step, or the execution (24 hours), exceeded its time limit",

@@ -80,6 +80,17 @@ APPEND_SECONDS: Final = 1_800
 MAX_APPENDS: Final = 100_000
 APPEND_READINGS: Final = 20
 
+# A completion that is denied, by a policy that is being changed or for good, is tried again so
+# often, after a pause (seconds) that doubles, before its job is rolled back: a bit over a minute.
+DENIED_LOOKS: Final = 3
+DENIED_PAUSE: Final = 10
+
+# Characters that say why a file is lost: in the results of all units together, but so many in each
+# at least, for the code, and at most. `MAX_UNITS` results have room for it.
+WORDS_OF_A_JOB: Final = 60_000
+SHORTEST_WORDS: Final = 16
+LONGEST_WORDS: Final = 400
+
 # No execution lives longer (stacks/definition.py): a COMMITTING job that was not written for so
 # long has none, and wants no worker until one is started.
 EXECUTION_HOURS: Final = 24

@@ -85,7 +85,8 @@ class ObjectReader(Protocol):
         """The whole object.
 
         Raises `NotFoundError`; `InvalidInputError` with code ``TOO_LARGE`` past ``max_bytes``,
-        before more than that is read.
+        before more than that is read. `AccessError` and `InvalidInputError` also say that it can't
+        be read (`listed_at`).
         """
         ...
 
@@ -97,7 +98,7 @@ class ObjectReader(Protocol):
         ...
 
     def head(self, bucket: str, key: str) -> ObjectFacts | None:
-        """The facts of the object, or None if there is none."""
+        """The facts of the object, or None if there is none. Raises as `get`."""
         ...
 
     def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
@@ -123,12 +124,22 @@ class ObjectReader(Protocol):
         ...
 
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
-        """Whether S3 still holds the upload (ListParts: the word that counts after an abort)."""
+        """Whether S3 still holds the upload (ListParts: the word that counts after an abort).
+
+        Raises `AccessError`, `InvalidInputError` where its parts have checksums, and a key that may
+        not be used.
+        """
         ...
 
 
 def listed_at(store: ObjectReader, bucket: str, key: str) -> ListedObject | None:
-    """The object, or None if there is none. By listing: a HEAD takes more rights."""
+    """The object, or None if there is none. By listing, which always answers.
+
+    A HEAD takes more rights; and it is refused, as a GET is, where who has put the object encrypted
+    it so that nobody else can read it: with 403 under another account's KMS key, with 400 under a
+    key that S3 does not keep (SSE-C).
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
+    """
     first = next(iter(store.list(bucket, key)), None)
     return first if first is not None and first.key == key else None
 
@@ -210,6 +221,7 @@ class ObjectStore(ObjectReader, ObjectWriter, UploadStarter, Protocol):
 
         Raises `UploadGoneError` if the upload is not known (completed before, or aborted),
         `PreconditionError` if ``if_absent`` and the key exists (or a 409: final),
-        `JobRefusedError` (code ``PARTS_MISMATCH``) if the parts are not the ones that S3 has.
+        `JobRefusedError` (code ``PARTS_MISMATCH``) if S3 refuses it for good, as where the parts
+        are not the ones that it has.
         """
         ...
