@@ -107,7 +107,7 @@ class Watch:
 
     def ends(self) -> bool:
         """Run executions as the sweep starts them, until the job has ended; whether it has."""
-        for _ in range(MOMENT + 2):
+        for _ in range(MOMENT + 3):  # the first one may only wait for a table that heals
             name, rounds = f"execution-{self.world.clock.now()}", iter(range(ROUNDS))
 
             def pause(rounds: Iterator[int] = rounds) -> None:

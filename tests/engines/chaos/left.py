@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from s3commit.aws.ledger_items import job_key
 from s3commit.core.formats.documents import decode_request, decode_result
-from s3commit.core.formats.layout import is_data
+from s3commit.core.formats.layout import SUCCESS, directories_above, is_data
 from s3commit.core.model.job import AbortRequest, CommitRequest, Conflict, JobResult, Outcome
 from s3commit.core.model.states import JobState
 from s3commit.local import ACCOUNT, REGION
@@ -187,8 +187,11 @@ def _take(job: Job, result: JobResult, table: dict[str, bytes], beside: list[Job
         if result.replaced != len(here):
             fail("I6", f"{job.name} replaced {result.replaced} files of {len(here)}")
         job.replaced = dict.fromkeys(sorted(here), "")
-    for key in job.replaced:
+    for key in here if job.replaced else ():
         del table[key]
+        # The marker of a table inside may go with its files.
+        inside = (at for at in directories_above(key) if len(at) > len(job.prefix))
+        job.replaced |= {at + SUCCESS: "" for at in inside if at.startswith(job.prefix)}
     least = job.spec.conditions.min_files or 0
     if result.files != len(job.planned) or result.files < least:
         fail("I2", f"{job.name} committed {result.files} of {len(job.planned)} files")

@@ -6,12 +6,11 @@ gives the ledger's state. To run a job's steps again is the repair of what they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache, partial
-from threading import Lock
+from functools import partial
 from typing import Final
 
 from s3commit.core.formats.documents import CommitHeader, CommittedFile
@@ -107,14 +106,10 @@ def check(
     report, seen = Report(destination), _list(store, destination)
     missing = _compare(store, report, seen)
     versioned = bool(missing) and store.is_versioned(destination.bucket)
-    known, turn = cache(partial(_last_replaced, store, destination.bucket)), Lock()
-
-    def last_replaced(directory: str) -> Replaced:
-        with turn:  # the lists of a destination are read once, one after the other
-            return known(directory)
-
+    above = sorted({at for one in missing for at in directories_above(one.file.key)})
+    last = dict(parallel(lambda at: (at, _last_replaced(store, destination.bucket, at)), above))
     report.findings += filter(
-        None, parallel(partial(_judge, store, report, last_replaced, versioned), missing)
+        None, parallel(partial(_judge, store, report, last, versioned), missing)
     )
     report.findings += filter(None, parallel(partial(_without_list, store, seen), seen.ended))
     report.findings.sort(key=lambda one: one.key)
@@ -211,7 +206,7 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
 def _judge(
     store: ObjectReader,
     report: Report,
-    last_replaced: Callable[[str], Replaced],
+    last_replaced: Mapping[str, Replaced],
     versioned: bool,
     one: _Missing,
 ) -> Finding | None:
@@ -248,10 +243,10 @@ def _version(store: ObjectReader, bucket: str, file: CommittedFile) -> str:
     return ""
 
 
-def _reaching(last_replaced: Callable[[str], Replaced], key: str) -> Iterable[Moment]:
+def _reaching(last_replaced: Mapping[str, Replaced], key: str) -> Iterable[Moment]:
     """When jobs have removed files where the key lies: of each destination above, the last ones."""
     for at in directories_above(key):
-        replaced, relative = last_replaced(at), key[len(at) :]
+        replaced, relative = last_replaced[at], key[len(at) :]
         for reach in (None, partition_of(relative), *directories_above(relative)):
             if reach in replaced:
                 yield replaced[reach]
