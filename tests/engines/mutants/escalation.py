@@ -73,6 +73,21 @@ MUTANTS = [
         "        yield from ()\n",
         by="tests/core/test_sweep_destinations.py",
     ),
+    # A pipeline that rested wakes up.
+    Mutant(
+        "the machine tries again what is final",
+        "stacks/retries.py",
+        "return [never, retry(",
+        "return [retry(",
+        by="tests/stacks/test_retries.py",
+    ),
+    Mutant(
+        "the machine gives up before a function is awake",
+        "stacks/retries.py",
+        "RETRIES = unless_final(first=2, attempts=12, longest=60)",
+        "RETRIES = unless_final(first=2, attempts=4, longest=60)",
+        by="tests/stacks/test_retries.py",
+    ),
     # Nothing fails for good behind the decision.
     Mutant(
         "commas in the names of locks count as values of a decision",

@@ -28,6 +28,7 @@ MUTANTS = [
 ]
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "layers/s3commit/python/s3commit"
+OTHERS = ("tests", "stacks")
 LIMIT = 600.0  # seconds a mutant; one that loops is no survivor, but not caught either
 
 
@@ -55,7 +56,7 @@ def kill(mutant: Mutant, directory: Path, schedules: int) -> str:
     """What caught the mutant; empty if nothing did."""
     _copy(directory)
     for file, old, new in mutant.edits:
-        target = directory / (file if file.startswith("tests/") else f"s3commit/{file}")
+        target = directory / (file if file.split("/")[0] in OTHERS else f"s3commit/{file}")
         text = target.read_text()
         if text.count(old) != 1:
             print(f"{file} does not have this once:\n{old}", file=sys.stderr)
@@ -86,12 +87,13 @@ def kill(mutant: Mutant, directory: Path, schedules: int) -> str:
 
 
 def _copy(directory: Path) -> None:
-    """Copy what mutants change, the package and the tests; everything else is a link."""
+    """Copy what mutants change, the package, stacks and tests; everything else is a link."""
     without_caches = shutil.ignore_patterns("__pycache__")
     shutil.copytree(PACKAGE, directory / "s3commit", ignore=without_caches)
-    shutil.copytree(ROOT / "tests", directory / "tests", ignore=without_caches)
+    for name in OTHERS:
+        shutil.copytree(ROOT / name, directory / name, ignore=without_caches)
     for each in ROOT.iterdir():
-        if each.name != "tests":
+        if each.name not in OTHERS:
             (directory / each.name).symlink_to(each)
 
 
