@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One bug: in ``file``, of the package or below ``tests/`` or ``stacks/``, ``old`` becomes ``new``."""
+    """One bug: in ``file``, of the package, ``tests/`` or ``stacks/``, ``old`` becomes ``new``."""
 
     name: str
     file: str
