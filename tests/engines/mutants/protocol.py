@@ -172,6 +172,7 @@ MUTANTS = [
         " for _ in range(ABORT_ROUNDS)):\n"
         "        return False\n",
         "",
+        by="tests/crash/test_roll_back.py",
     ),
     Mutant(
         "a roll back gives its locks back before its files are undone",
