@@ -29,7 +29,8 @@ def ingest(one: Announced) -> None:
             note_job(ports, one.bucket, one.key)
     except InvalidInputError as error:
         # Redelivery would not mend it; a request that counts it is refused for it.
-        document_refused(one.key, error.code)
+        if not one.guessed:  # else nobody may have put it
+            document_refused(one.key, error.code)
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -5,7 +5,7 @@ pipeline another bucket, take its rights to a key, drop who gets the alarms, or 
 deployment; and it asks nobody where nobody can answer.
 
 A state machine that is deleted ends its executions at their next step, and a decided job stays half
-visible: https://docs.aws.amazon.com/step-functions/latest/apireference/API_DeleteStateMachine.html
+visible until another deployment resumes it: https://docs.aws.amazon.com/step-functions/latest/apireference/API_DeleteStateMachine.html
 """
 
 from __future__ import annotations
@@ -93,8 +93,9 @@ def refuse_to_destroy(config: DeployConfig, session: Any, account: str) -> None:
     if jobs:
         raise ConfigError(
             f"nothing is removed: of job {jobs[0]['jobId']} ({jobs[0]['state']}), one of"
-            f" {len(jobs)}, only some files might be visible then, for good. Run `s3commit pause`,"
-            f" wait until `s3commit status` lists no job in {', '.join(UNFINISHED)}, then repeat"
+            f" {len(jobs)}, only some files would stay visible, until it is deployed again. Run"
+            f" `s3commit pause`, wait until `s3commit status` lists no job in"
+            f" {', '.join(UNFINISHED)}, then repeat"
         )
 
 

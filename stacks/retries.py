@@ -50,7 +50,7 @@ def unless_final(*, first: int, attempts: int, longest: int) -> list[dict[str, A
     return [never, retry([ALL], first=first, attempts=attempts, longest=longest)]
 
 
-# Four minutes, give or take one; eight at most.
+# Between the tries four minutes, give or take one; eight at most.
 RETRIES = unless_final(first=2, attempts=12, longest=60)
 # CompleteUploads does all again, and has the patience.
 FEW_RETRIES = unless_final(first=1, attempts=3, longest=4)

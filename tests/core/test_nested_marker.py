@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.job import replaced
+from s3commit.core.commit import check_conditions
+from s3commit.core.formats.layout import is_inner_marker
 from s3commit.core.model.job import Conflict, Outcome, Scope
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.execution import run_execution
@@ -24,6 +25,23 @@ def replace_above(world: World, scope: Scope = Scope.DIRECTORY) -> int:
 
 def stands(world: World) -> bool:
     return world.store.head(BUCKET, INSIDE.success) is not None
+
+
+@pytest.mark.parametrize(
+    ("key", "is_one"),
+    [
+        ("dt=1/_SUCCESS", True),
+        ("_day=1/_SUCCESS", True),
+        ("x/_day=1/_SUCCESS", True),
+        ("_SUCCESS", False),
+        ("_x/_SUCCESS", False),
+        (".x=1/_SUCCESS", False),
+        ("x//_SUCCESS", False),
+        ("dt=1/x_SUCCESS", False),
+    ],
+)
+def test_i9_a_marker_is_inside_where_data_may_be(key: str, is_one: bool) -> None:
+    assert is_inner_marker(key) is is_one
 
 
 @pytest.mark.parametrize("scope", Scope)
@@ -91,7 +109,7 @@ def test_i9_a_marker_outside_the_partitions_that_are_replaced_stays() -> None:
 
 
 def test_i12_of_markers_without_number_some_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replaced, "MOST_MARKERS", 2)
+    monkeypatch.setattr(check_conditions, "MOST_MARKERS", 2)
     world = World()
     world.commit(INSIDE)
     body = world.store.get(BUCKET, INSIDE.success, max_bytes=10_000).body

@@ -186,8 +186,8 @@ def test_i4_i12_whoever_has_many_open_uploads_hides_no_others_for_long(
 ) -> None:
     """A bounded listing begins elsewhere in each sweep."""
     monkeypatch.setattr(questions, "LISTED", 20)
-    for number in range(60):
-        key = f"{theirs}{number * 4:02x}/part-{NEIGHBOUR}.parquet"
+    for number in range(1_200):
+        key = f"{theirs}{number * 4:04x}/part-{NEIGHBOUR}.parquet"
         world.store.create_upload(BUCKET, key, metadata={}, content_type="")
     directory = job_directory()
     ended(world, directory)

@@ -129,9 +129,10 @@ def test_a_session_that_encrypts_is_refused_before_a_file_is_written(
 ) -> None:
     with (
         set_for_a_while(session, **{"parquet.encryption.footer.key": "k1"}),
-        pytest.raises(InvalidInputError, match=r"parquet\.encryption\.footer\.key=k1"),
+        pytest.raises(InvalidInputError, match=r"parquet\.encryption\.footer\.key") as caught,
     ):
         write(session.range(1), place.uri)
+    assert "k1" not in caught.value.message
     assert place.names == []
 
 
@@ -140,7 +141,7 @@ def test_what_the_hadoop_configuration_says_is_seen(spark: SparkSession, place: 
     conf.set("parquet.encryption.footer.key", "k2")
     try:
         assert settings_of(spark.range(1))["parquet.encryption.footer.key"] == "k2"
-        with pytest.raises(InvalidInputError, match="k2"):
+        with pytest.raises(InvalidInputError, match="footer"):
             write(spark.range(1), place.uri)
     finally:
         conf.unset("parquet.encryption.footer.key")

@@ -69,7 +69,7 @@ MUTANTS = [
     Mutant(
         "each sweep looks at the same of many open uploads",
         "core/sweep/questions.py",
-        "        yield from islice(listing(destination.prefix, after=place), LISTED)\n",
+        "        yield from islice(chain(here, listing(destination.prefix, after=place)), LISTED)\n",
         "        yield from ()\n",
         by="tests/core/test_sweep_destinations.py",
     ),

@@ -16,8 +16,8 @@ from s3commit.core.model.errors import InvalidInputError
 class Announced:
     """An object whose creation S3 has announced; by now it may be gone, or another one.
 
-    ``size`` in bytes; 0 where the event does not say it. Nobody may have put a key that is
-    ``guessed``: only what reads the object acts on it.
+    ``size`` in bytes; 0 where the event does not say it. A ``guessed`` key may not exist: act on it
+    only after reading the object.
     """
 
     bucket: str

@@ -100,10 +100,10 @@ RULES: Final = (
             "spark.sql.parquet.compression.codec",
             "spark.sql.files.maxRecordsPerFile",
             "spark.sql.sources.partitionOverwriteMode",
-            FIELD_IDS,
         ),
         "obeyed, unless an option says otherwise",
     ),
+    Rule((FIELD_IDS,), "obeyed"),
     Rule(
         (
             "spark.sql.session.timeZone",
@@ -214,8 +214,9 @@ def refuse_unlike(settings: Mapping[str, str], data: StructType) -> None:
     for name, value in settings.items():
         rule = rule_of(name)
         if rule is not None and rule.refuses(value, data):
+            shown = "" if "crypt" in name else f"={value}"  # it may be a key
             raise InvalidInputError(
-                f"{name}={value} of the session can't be obeyed: {rule.advice}."
+                f"{name}{shown} of the session can't be obeyed: {rule.advice}."
                 " Nothing was written.",
                 code="BAD_SETTING",
             )

@@ -14,6 +14,7 @@ from s3commit.core.job.documents import read_spec_of, refusing_unreadable
 from s3commit.core.job.plan import files_of_unit, in_groups, planned_files, read_index, whole_pages
 from s3commit.core.job.record import planned_record, unless_overtaken
 from s3commit.core.job.replaced import (
+    MOST_MARKERS,
     Appends,
     existing_files,
     markers_to_remove,
@@ -127,7 +128,7 @@ def _replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> Itera
         for one in some:
             nodes = leave.get(owner_of(one.key) or "", ())
             if is_inner_marker(one.key[root:]):
-                markers.append(one)
+                markers += [one] * (len(markers) < MOST_MARKERS)
             elif not f"{directory.bucket}/{one.key}".startswith(nodes):
                 is_any = True
                 yield one

@@ -1,8 +1,8 @@
 """Every S3 key of the protocol, in one place, with its inverse.
 
 A job directory lies in its destination: ``<destination>/__magic_job-<job_id>/``. The name of each
-document itself starts with ``_``: by a glob Spark and Hadoop read whatever does not, and do not
-look at the directories in which it lies.
+document itself starts with ``_``: given a glob, Spark and Hadoop judge each match by its last name
+alone, not by the directories above it.
 """
 
 from __future__ import annotations
@@ -273,8 +273,8 @@ def hides_files(directory: str) -> bool:
 
 def is_inner_marker(relative_key: str) -> bool:
     """Whether a key below a destination is the ``_SUCCESS`` of a table inside it."""
-    inside, _, name = relative_key.rpartition("/")
-    return name == SUCCESS and inside != "" and is_data(inside)
+    *inside, name = relative_key.split("/")
+    return name == SUCCESS and inside != [] and all(inside) and not any(map(hides_files, inside))
 
 
 def is_data(relative_key: str) -> bool:

@@ -170,7 +170,7 @@ def markers_to_remove(
             return marker, stored.facts.etag == marker.etag and success_job_id(stored.body) != ""
         return marker, False
 
-    return (one for one, past in ports.parallel(is_past, markers[:MOST_MARKERS]) if past)
+    return (one for one, past in ports.parallel(is_past, markers) if past)
 
 
 class Appends:

@@ -227,8 +227,9 @@ def random_key(listing: Callable[..., Iterator[OpenUpload]], prefix: str, lot: i
     """A key below ``prefix``, of an upload or between two, that the number ``lot`` chooses.
 
     Where keys part, each way on has the same chance, however many lie there: so whoever fills one
-    can't keep a listing that begins at the key from all others for ever (I12). Requests: ten for
-    each of `FORKS`, and one for each way.
+    can't keep a listing that begins at the key, itself included, from those of the first `WAYS`
+    ways of each of the first `FORKS` forks (I12). Requests: ten for each fork, and one for each
+    way.
     """
     place = prefix
 

@@ -122,7 +122,8 @@ MAX_NODES: Final = 90
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MAX_NODE_BYTES: Final = 960
 
-# A job that holds its locks is decided within two of the longest calls. One that is SEALED and was
+# A job that holds its locks is decided within two of the longest calls, unless they die of time or
+# memory again and again. One that is SEALED and was
 # not written for so long has lost its execution: its locks are taken from it.
 HOLDER_SECONDS: Final = 2 * LONGEST_CALL + FUNCTION_CLOCKS
 

@@ -270,7 +270,8 @@ def _some_uploads(sweep: Sweep, destination: Destination) -> Iterator[OpenUpload
     if len(first) == LISTED:
         lot = int(sweep.lot(destination.uri), 16)
         place = random_key(listing, destination.prefix, lot)
-        yield from islice(listing(destination.prefix, after=place), LISTED)
+        here = takewhile(lambda one: one.key == place, listing(place))
+        yield from islice(chain(here, listing(destination.prefix, after=place)), LISTED)
 
 
 def _directories(sweep: Sweep, destination: Destination) -> Iterator[tuple[JobDirectory, Contents]]:
