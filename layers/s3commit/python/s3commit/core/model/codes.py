@@ -172,8 +172,8 @@ _ENDS: Final = {
     "UPLOADS_LOST": Advice(
         "After the decision an upload could not be completed: aborted by someone else, expired, or"
         " refused by S3, as the message says. The job was rolled back",
-        "Find out who aborts uploads: a lifecycle rule must keep them as long as a job runs. If access"
-        " was denied, check bucket and key policy. Then run the job again",
+        "Find out who aborts uploads: a lifecycle rule must keep them as long as a job runs. If"
+        " access was denied, check bucket and key policy. Then run the job again",
     ),
     "UPLOAD_GONE": Advice(
         "Before the decision a counted upload was missing: aborted by someone else, or expired",
