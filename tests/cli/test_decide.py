@@ -62,7 +62,7 @@ def test_a_request_that_can_not_be_read_is_left_alone_and_aborts_the_job(desk: D
     desk.world.store.put(BUCKET, directory.request, b"{}")
     assert "can not be read" in desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
     desk.stacks.deploy()
-    assert "which continues its abort" in desk.run("abort", JOB, "--table", TABLE).stdout
+    assert "or else aborts the job" in desk.run("abort", JOB, "--table", TABLE).stdout
     assert desk.world.store.get(BUCKET, directory.request, max_bytes=9).body == b"{}"
 
 

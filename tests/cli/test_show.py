@@ -133,7 +133,7 @@ def test_a_document_that_can_not_be_read_is_named(desk: Desk) -> None:
     document = desk.json("show", JOB, "--table", TABLE)
     assert len(document["problems"]) == 1
     assert document["problems"][0].startswith("_request.json can not be read: ")
-    assert "abort the job" in document["next"][0]
+    assert "aborts the job" in document["next"][0]
     assert "problems _request.json can not be read" in text_of(desk, "show", JOB, "--table", TABLE)
 
 

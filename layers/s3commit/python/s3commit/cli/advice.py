@@ -81,7 +81,7 @@ def next_step(
             " this job: deploy the stacks for this bucket, or write to a bucket that has them"
         ]
     if {JOB_FILE, REQUEST_FILE} & job.problems.keys() and job.state in {JobState.OPEN, REQUESTED}:
-        line = "the pipeline will refuse the document that can not be read, and abort the job"
+        line = "if the pipeline can't read the document either, it aborts the job: look again"
         return [line, f"to give it up now: s3commit abort {job.name}"]
     if not job.request_stands and job.state == JobState.OPEN:
         return [

@@ -10,9 +10,11 @@ from typing import Any
 
 from s3commit.aws import env
 from s3commit.aws.executions import machine_of
-from s3commit.cli.job import Job
+from s3commit.cli.job import REQUESTED, Job
 from s3commit.cli.session import Session
+from s3commit.core.formats.layout import REQUEST_FILE
 from s3commit.core.job.record import start_execution
+from s3commit.core.model.states import JobState
 
 
 def resume(session: Session, job: Job, machine: str | None, *, dry_run: bool) -> str:
@@ -35,7 +37,10 @@ def resume(session: Session, job: Job, machine: str | None, *, dry_run: bool) ->
     failed = last.failure if last else None
     code = f", {failed.code}" if failed else ""
     one = f"the last one is {last.status}{code}" if last else "the first that is known"
-    what = f"an execution of job {job.job_id}, which continues its {job.requested} ({one})"
+    does = f"continues its {job.requested}"
+    if REQUEST_FILE in job.problems and job.state in {JobState.OPEN, REQUESTED}:
+        does = "does what the request says, which can't be read here, or else aborts the job"
+    what = f"an execution of job {job.job_id}, which {does} ({one})"
     if dry_run:
         report(session, job, f"would start {what}", action=job.requested, dryRun=True)
         return ""
