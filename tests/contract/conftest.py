@@ -55,6 +55,7 @@ class Differences:
     bounds_keys_read: bool = True  # False: a longer key is one at which nothing is
     bounds_deletes: bool = True  # False: a request may delete more than 1,000 objects
     asks_for_keys: bool = True  # False: what is under SSE-C is read by those who have no key
+    flat: bool = True  # False: no object lies at a directory's own name
     archives: bool = True  # False: an archived object is read like any other
     # Verbs that a bucket's policy does not deny, whatever it says.
     not_denied: frozenset[str] = frozenset()
@@ -70,6 +71,7 @@ KNOWN = {
         not_denied=frozenset({"head", "upload"}),
     ),
     "weed": Differences(
+        flat=False,
         checks_length=False,
         lists_in_key_order=False,
         pages_uploads=False,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import uuid
 from functools import partial
+from typing import cast
 
 import pytest
 
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, PreconditionError
+from s3commit.writer.place import NamesReader
 from tests.contract.conftest import THREADS, Backend, Place, at_once, winners
 
 UNUSUAL = [
@@ -122,6 +124,22 @@ def test_a_listing_is_in_the_order_of_the_keys_bytes(place: Place) -> None:
     if not place.known.lists_in_key_order:
         names = ["B", "Z", "a", "b", "b/c", "b-c", "é", "語"]
     assert found == [place.key(name) for name in names]
+
+
+def test_a_directory_has_names_of_objects_and_of_directories(place: Place) -> None:
+    files = [f"t/{number:02d}" for number in range(9)]
+    inside = [f"t/dt={number:02d}/{name}" for number in range(9) for name in ("a", "b/c")]
+    beside = ["t", "t/", "t/dt=01"] if place.known.flat else []
+    for name in [*beside, *files, *inside, "t2", "t-x/y"]:
+        place.store.put(place.bucket, place.key(name), b"x")
+
+    store = cast("NamesReader", place.store)
+    found = list(store.names(place.bucket, place.key("t/")))
+
+    directories = {f"dt={number:02d}/" for number in range(9)}
+    objects = {name[2:] for name in files + beside[2:]}
+    assert sorted(found) == sorted(objects | directories)
+    assert list(store.names(place.bucket, place.key("none/"))) == []
 
 
 @pytest.mark.parametrize("name", UNUSUAL)

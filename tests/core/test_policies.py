@@ -139,6 +139,29 @@ def test_fail_by_partition_minds_the_partitions_that_it_writes_alone(
         assert data_keys(world) == {found, "sales/_SUCCESS"} | new(*names)
 
 
+@pytest.mark.parametrize(
+    ("scope", "names", "found"),
+    [
+        (Scope.DIRECTORY, [DT1], "sales"),
+        (Scope.DIRECTORY, [DT1], "sales/dt=1"),
+        (Scope.PARTITION, [DT1], "sales"),
+        (Scope.PARTITION, [AT_ROOT], "sales"),
+        (Scope.PARTITION, [DT2, DT1], "sales/dt=1"),
+        (Scope.PARTITION, [DEEP], "sales/dt=1"),
+        (Scope.PARTITION, [DEEP], "sales/dt=1/hour=7"),
+    ],
+)
+def test_fail_refuses_an_object_that_has_the_name_of_a_directory(
+    scope: Scope, names: list[str], found: str
+) -> None:
+    world = World()
+    fill(world, [found])
+    directory = start(world, Conflict.FAIL, scope, names)
+    world.run(directory)
+    told = f"conflict 'fail': {found} is there already"
+    assert world.failure(directory) == Failure("DESTINATION_NOT_EMPTY", told)
+
+
 @pytest.mark.parametrize("scope", Scope)
 def test_fail_minds_nothing_hidden_and_nothing_beside_the_destination(scope: Scope) -> None:
     world = World()

@@ -107,6 +107,11 @@ class MemoryObjectStore:
             found = self.bucket(bucket).listing(prefix)
         return (one for one in found if one.key > after)
 
+    def names(self, bucket: str, prefix: str) -> Iterator[str]:
+        """See `s3commit.writer.place.NamesReader.names`."""
+        paths = (one.key[len(prefix) :].partition("/") for one in self.list(bucket, prefix))
+        return (name for name in dict.fromkeys(head + slash for head, slash, _ in paths) if name)
+
     def list_versions(self, bucket: str, key: str) -> Iterator[ListedVersion]:
         """See `ObjectReader.list_versions`."""
         with self._lock:

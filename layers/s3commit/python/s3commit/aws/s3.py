@@ -104,6 +104,17 @@ class S3ObjectStore:
                     moment = rfc3339(found["LastModified"])
                     yield ListedObject(found["Key"], found["ETag"], found["Size"], moment)
 
+    def names(self, bucket: str, prefix: str) -> Iterator[str]:
+        """See `s3commit.writer.place.NamesReader.names`."""
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=prefix, Delimiter="/", PaginationConfig={"PageSize": self._page}
+        )
+        with translated(f"listing s3://{bucket}/{prefix}"):
+            for page in pages:
+                keys = [found["Key"] for found in page.get("Contents", ())]
+                keys += [found["Prefix"] for found in page.get("CommonPrefixes", ())]
+                yield from (key[len(prefix) :] for key in sorted(keys) if key != prefix)
+
     def list_versions(self, bucket: str, key: str) -> Iterator[ListedVersion]:
         """See `ObjectReader.list_versions`."""
         pages = self._client.get_paginator("list_object_versions").paginate(

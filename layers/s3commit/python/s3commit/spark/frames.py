@@ -23,7 +23,6 @@ _SOURCES: Final = {
 }
 
 NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"
-LOOKED_AT: Final = 5_000  # objects: five pages of a listing
 WAY_OUT: Final = "give mode='append' to add files, or mode='overwrite' to replace those"
 
 
@@ -83,6 +82,7 @@ def refuse_files(destination: Destination) -> None:
     The pipeline checks again at the decision; only that check counts.
     """
     from s3commit.writer.connect import shared_store  # noqa: PLC0415
+    from s3commit.writer.place import LOOKED_AT  # noqa: PLC0415
 
     bucket, prefix = destination.bucket, destination.prefix
     try:

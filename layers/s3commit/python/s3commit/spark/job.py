@@ -13,13 +13,14 @@ import pyarrow as pa
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.amounts import amount, many
-from s3commit.core.model.job import CountedAttempt, JobResult, Scope, Who
+from s3commit.core.model.job import Conflict, CountedAttempt, JobResult, Scope, Who
 from s3commit.spark.files import write_rows
 from s3commit.spark.options import Options
 from s3commit.spark.schema import WriteSchema
 from s3commit.writer.connect import check_pipeline, shared_client, shared_store
 from s3commit.writer.environment import say
 from s3commit.writer.job import Job, open_job
+from s3commit.writer.place import refuse_objects, refuse_other_partitions
 
 CLIENT: Final = "s3commit-spark"
 
@@ -67,20 +68,28 @@ class SparkJob:
 def open_spark_job(
     options: Options, schema: WriteSchema, scope: Scope, who: Who | None = None
 ) -> SparkJob:
-    """Start a job for the rows of a DataFrame. Raises as `check_pipeline` and `open_job`."""
+    """Start a job for the rows of a DataFrame.
+
+    Raises as `check_pipeline`, `refuse_objects`, `refuse_other_partitions` and `open_job`.
+    """
+    store, columns = shared_store(options.encryption), schema.partition_names
     check_pipeline(shared_client(), options.destination)
+    refuse_objects(store, options.destination, columns)
+    replaces_all = (options.conflict, scope) == (Conflict.REPLACE, Scope.DIRECTORY)
+    if options.check_partitions and not replaces_all:
+        refuse_other_partitions(store, options.destination, columns)
     job = open_job(
         options.destination.uri,
         conflict=options.conflict,
         scope=scope,
-        partition_by=schema.partition_names,
+        partition_by=columns,
         conditions=options.conditions,
         idempotency_key=options.idempotency_key,
         settings=options.uploads,
         encryption=options.encryption,
         client=CLIENT,
         who=who,
-        store=shared_store(options.encryption),
+        store=store,
     )
     return SparkJob(job, options, schema)
 

@@ -38,6 +38,7 @@ KNOWN: Final = (
     "compression",
     "conflict",
     "partitionOverwriteMode",
+    "checkPartitions",
     "conditions.minRows",
     "conditions.maxRows",
     "conditions.minFiles",
@@ -75,6 +76,7 @@ class Options:
     max_records_per_file: int | None = None
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT
     idempotency_key: str | None = None
+    check_partitions: bool = True
     conditions: Conditions = field(default_factory=Conditions)
     uploads: UploadSettings = field(default_factory=UploadSettings)
     encryption: Encryption | None = None
@@ -131,6 +133,7 @@ def parse_options(
         max_records_per_file=given("maxRecordsPerFile", limit_of, None),
         commit_timeout=given("commitTimeout", _seconds, DEFAULT_COMMIT_TIMEOUT),
         idempotency_key=given("idempotencyKey", _key, None),
+        check_partitions=given("checkPartitions", _truth, True),
         conditions=Conditions(
             min_rows=given("conditions.minRows", _whole, None),
             max_rows=given("conditions.maxRows", _whole, None),
@@ -143,7 +146,7 @@ def parse_options(
         encryption=_encryption(
             given("encryption", _one_of({name: name for name in ALGORITHMS}), None),
             said.get("encryptionkeyid"),
-            given("bucketKey", _one_of({"true": True, "false": False}), None),
+            given("bucketKey", _truth, None),
         ),
     )
     if (options.conflict is Conflict.REPLACE) != (mode == "overwrite"):
@@ -177,6 +180,7 @@ def _one_of(meanings: Mapping[str, _T]) -> Callable[[str, str], _T]:
 codec_of: Final = _one_of(
     {**{name: name for name in CODECS}, "uncompressed": "none", "lz4_raw": "lz4"}
 )
+_truth: Final = _one_of({"true": True, "false": False})
 _scope_of: Final = _one_of({"static": Scope.DIRECTORY, "dynamic": Scope.PARTITION})
 
 

@@ -15,16 +15,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3commit.writer.place import escape
+
 DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
-
-# org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.charToEscape
-_ESCAPED: Final = frozenset(map(chr, range(1, 0x20))) | frozenset("\"#%'*/:=?\\\x7f{[]^")
-_ESCAPES: Final = str.maketrans({char: f"%{ord(char):02X}" for char in _ESCAPED})
-
-
-def escape(name: str) -> str:
-    """``name`` with the characters that Spark and Hive escape in a path, as ``%XX``."""
-    return name.translate(_ESCAPES)
 
 
 def directory(names: Sequence[str], texts: Sequence[str]) -> str:

@@ -48,6 +48,7 @@ from s3commit.version import __version__
 from s3commit.writer.conditional_put import WriterStore, put_first
 from s3commit.writer.connect import check_pipeline, no_bucket, shared_store
 from s3commit.writer.environment import Environment, say, timestamp
+from s3commit.writer.place import refuse_objects
 from s3commit.writer.requests import (
     AbortAnswer,
     Patience,
@@ -191,7 +192,7 @@ def open_job(
     store: WriterStore | None = None,
     environment: Environment | None = None,
 ) -> Job:
-    """Start a job at ``s3://bucket/prefix/``: two requests, before anything is written.
+    """Start a job at ``s3://bucket/prefix/``: a few requests, before anything is written.
 
     ``conflict`` is ``append``, ``fail`` (refuse if files are there) or ``replace`` (remove them
     once all new ones are visible); ``scope`` says where: ``directory``, all of the destination,
@@ -204,12 +205,12 @@ def open_job(
 
     ``client`` names the library in ``_job.json``, and ``who`` the program, its user, its host and
     its Airflow run, which are looked up unless given; ``job_id`` is a new UUID unless given, and
-    never used twice. A ``store`` given by hand is trusted to have a pipeline.
+    never used twice. Of a ``store`` given by hand pipeline and place are trusted.
 
     Raises, each with one line that says what to do: `InvalidInputError` (``BAD_PATH``,
     ``BAD_ID``, ``BAD_OPTION``, ``BAD_CONDITION``, ``BAD_CONFIG``,
-    ``JOB_EXISTS``), `NotFoundError` (``NO_BUCKET``, ``NO_PIPELINE``), `AccessError`,
-    `TransientError`.
+    ``JOB_EXISTS``, ``PATH_IS_OBJECT``), `NotFoundError` (``NO_BUCKET``, ``NO_PIPELINE``),
+    `AccessError`, `TransientError`.
     """
     environment = environment or Environment()
     directory = parse_destination(destination)
@@ -231,6 +232,7 @@ def open_job(
         s3 = make_client()
         check_pipeline(s3, spec.destination)
         store = S3ObjectStore(s3, encryption=encryption)
+        refuse_objects(store, spec.destination, spec.partition_by)
     _put_job(store, spec)
     return Job(spec, settings or UploadSettings(), encryption, environment, store)
 

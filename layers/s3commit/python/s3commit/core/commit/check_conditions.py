@@ -8,7 +8,13 @@ from functools import partial
 from itertools import chain, islice
 from typing import Final
 
-from s3commit.core.formats.layout import JobDirectory, is_data, is_inner_marker, owner_of
+from s3commit.core.formats.layout import (
+    JobDirectory,
+    directories_above,
+    is_data,
+    is_inner_marker,
+    owner_of,
+)
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.documents import read_spec_of, refusing_unreadable
 from s3commit.core.job.plan import files_of_unit, in_groups, planned_files, read_index, whole_pages
@@ -18,11 +24,12 @@ from s3commit.core.job.replaced import (
     Appends,
     existing_files,
     markers_to_remove,
+    read_partitions,
     write_replaced,
 )
 from s3commit.core.job.uploads import PAGE, list_objects
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict
+from s3commit.core.model.job import Conflict, Scope
 from s3commit.core.model.limits import FILES_LOOKED_AT
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -53,15 +60,31 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
             raise JobRefusedError(failed, code="CONDITION_FAILED")
         _refuse_taken_names(ports, directory, record, units)
         if record.conflict is Conflict.FAIL:
-            found = next(existing_files(ports, directory, record), None)
+            files = (one.key for one in existing_files(ports, directory, record))
+            found = next(chain(_at_directories(ports, directory, record), files), None)
             if found is not None:
                 raise JobRefusedError(
-                    f"conflict 'fail': {found.key} is there already", code="DESTINATION_NOT_EMPTY"
+                    f"conflict 'fail': {found} is there already", code="DESTINATION_NOT_EMPTY"
                 )
         if record.conflict is Conflict.REPLACE:
             facts = write_replaced(ports, directory, _replaced(ports, directory, record))
             record = ports.ledger.note(record, now=ports.clock.now(), replaced=facts)
     return ticket.after(record)
+
+
+def _at_directories(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
+    """The keys of objects that have the names of the directories in which the files will lie.
+
+    Readers take such an object for the table or the partition. Below a whole destination the
+    listing of its files shows it as one of them. Requests: a listing for each directory.
+    """
+    root = directory.destination.prefix
+    inside = read_partitions(ports, directory, record) if record.scope is Scope.PARTITION else ()
+    names = {path for name in inside if name for path in (*directories_above(name), name)}
+    keys = [root[:-1], *sorted(root + name[:-1] for name in names)]
+    for found in ports.parallel(partial(listed_at, ports.store, directory.bucket), keys):
+        if found is not None:
+            yield found.key
 
 
 def _refuse_taken_names(

@@ -34,6 +34,7 @@ import scala.collection.JavaConverters;
  *
  * @param output the directory of the path or table
  * @param replaces by its mode: nothing, all of the table or of a partition, or what it writes
+ * @param columns the partition columns, named as in their directories' names
  * @param partition the static one, {@code dt=2026-11-21/}, or empty
  * @param options those of the command, by their names as they were given
  * @param isRepeated whether another insert of the statement is to do the same
@@ -43,6 +44,7 @@ import scala.collection.JavaConverters;
 record Insert(
     Path output,
     Job.Replaces replaces,
+    List<String> columns,
     String partition,
     Map<String, String> options,
     boolean isRepeated,
@@ -151,6 +153,7 @@ record Insert(
     return new Insert(
         command.outputPath(),
         replaces(command),
+        columns(command),
         partition(command),
         JavaConverters.mapAsJavaMap(command.options()),
         isRepeated,
@@ -162,6 +165,12 @@ record Insert(
       return Job.Replaces.NOTHING;
     }
     return command.dynamicPartitionOverwrite() ? Job.Replaces.PARTITIONS : Job.Replaces.DIRECTORY;
+  }
+
+  private static List<String> columns(InsertIntoHadoopFsRelationCommand command) {
+    return JavaConverters.seqAsJavaList(command.partitionColumns()).stream()
+        .map(column -> ExternalCatalogUtils.escapePathName(column.name()))
+        .toList();
   }
 
   private static String partition(InsertIntoHadoopFsRelationCommand command) {

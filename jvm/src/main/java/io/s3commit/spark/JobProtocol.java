@@ -49,12 +49,13 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
     unchecked(
         () -> {
           Path table = new Path(output);
-          Target target = Target.of(Insert.running(table, dynamic), deleted, Setting.all());
+          Insert insert = Insert.running(table, dynamic);
+          Target target = Target.of(insert, deleted, Setting.all());
           Job begun = new Job(jobId, target);
           FileSystem fs = Store.of(table, context.getConfiguration());
           Store.check(fs, table); // before any request that its settings could fail
           Pipeline.check(fs, begun.directory().bucket());
-          OtherLog.check(fs, table);
+          Place.check(fs, insert, target);
           job = begun; // from here on it is aborted if it fails
           job.open(context.getConfiguration(), Who.running());
           return null;

@@ -20,13 +20,16 @@ import org.apache.spark.unsafe.types.UTF8String;
  *
  * @param idempotencyKey null if the write has none
  * @param minFiles 0 if there is no such condition
+ * @param checkPartitions whether the files that stay must have the same partition columns
  * @param timeoutSeconds how long the driver waits for the outcome
  */
-record Options(String idempotencyKey, int minFiles, long timeoutSeconds) implements Serializable {
+record Options(
+    String idempotencyKey, int minFiles, boolean checkPartitions, long timeoutSeconds) implements Serializable {
   private static final String KEY = "idempotencyKey";
   private static final String MIN_FILES = "conditions.minFiles";
+  private static final String CHECK = "checkPartitions";
   private static final String TIMEOUT = "commitTimeout";
-  private static final List<String> NAMES = List.of(KEY, MIN_FILES, TIMEOUT);
+  private static final List<String> NAMES = List.of(KEY, MIN_FILES, CHECK, TIMEOUT);
   private static final List<String> OTHER_SETTINGS = List.of(Setting.PREFIXES, Setting.OTHERWISE);
 
   private static final Pattern LIKE_OURS = Pattern.compile("idempot|condition|minfiles(?!ize)");
@@ -56,9 +59,14 @@ record Options(String idempotencyKey, int minFiles, long timeoutSeconds) impleme
     if (length < 1 || length > Limits.KEY_CHARACTERS) {
       throw bad(KEY, key, "give a key of 1 to " + Limits.KEY_CHARACTERS + " characters, or none");
     }
+    String check = all.getOrDefault(CHECK, "true").trim().toLowerCase(Locale.ROOT);
+    if (!check.equals("true") && !check.equals("false")) {
+      throw bad(CHECK, check, "give true or false");
+    }
     return new Options(
         key,
         (int) number(all, MIN_FILES, "0", Integer::parseInt, 0, "a number of files"),
+        check.equals("true"),
         number(
             all, TIMEOUT, Limits.COMMIT_MINUTES + "min", JavaUtils::timeStringAsSec, 1,
             "a time such as 120s or 75min"));

@@ -50,18 +50,18 @@ class GoldenTest {
     Who who = new Who("application_1_7", "sales, é", "ops", "node-7", "dag/run/task/-1/2");
     Who tooLong = new Who("", "\ud83d\ude00".repeat(Limits.WHO_CHARACTERS + 1), "\ud83d", "", "");
     Who nobody = new Who("", "", "", "", "");
-    is("append.json", Documents.job(job(Job.Replaces.NOTHING, new Options(null, 0, 60)), now, who));
+    is("append.json", Documents.job(job(Job.Replaces.NOTHING, new Options(null, 0, true, 60)), now, who));
     is(
         "partitions.json",
-        Documents.job(job(Job.Replaces.PARTITIONS, new Options("day, é \"21\"", 3, 60)), now, tooLong));
+        Documents.job(job(Job.Replaces.PARTITIONS, new Options("day, é \"21\"", 3, true, 60)), now, tooLong));
     is(
         "directory.json",
-        Documents.job(job(Job.Replaces.DIRECTORY, new Options(null, 0, 60)), now, nobody));
+        Documents.job(job(Job.Replaces.DIRECTORY, new Options(null, 0, true, 60)), now, nobody));
   }
 
   @Test
   void manifestAndRequests() throws IOException {
-    JobDirectory at = job(Job.Replaces.NOTHING, new Options(null, 0, 60)).directory();
+    JobDirectory at = job(Job.Replaces.NOTHING, new Options(null, 0, true, 60)).directory();
     String first = "sales/day=2026-11-21/part-00007-" + ID + ".c000.snappy.parquet";
     String second = "sales/name=a, b/part-00007-" + ID + ".c001.snappy.parquet";
     List<PendingFile.Done> files =

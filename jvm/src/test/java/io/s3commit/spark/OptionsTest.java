@@ -3,6 +3,7 @@ package io.s3commit.spark;
 import static io.s3commit.spark.Asserts.refused;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -24,35 +25,37 @@ class OptionsTest {
   private static Options ofPath(Map<String, String> options, Map<String, String> settings)
       throws CommitException {
     return Options.of(
-        new Insert(Statements.PATH, Job.Replaces.NOTHING, "", options, false, null), settings);
+        new Insert(Statements.PATH, Job.Replaces.NOTHING, List.of(), "", options, false, null), settings);
   }
 
   private static Options ofTable(Insert.Table table, Map<String, String> settings)
       throws CommitException {
     return Options.of(
-        new Insert(Statements.TABLE, Job.Replaces.NOTHING, "", Map.of(), false, table), settings);
+        new Insert(Statements.TABLE, Job.Replaces.NOTHING, List.of(), "", Map.of(), false, table), settings);
   }
 
   @Test
   void aPathsOptionsAreItsOwnInAnyCase() throws CommitException {
     Map<String, String> options =
-        Map.of("IDEMPOTENCYKEY", "day", "Conditions.minfiles", "3", "committimeout", "2min", "path", "x");
-    assertEquals(new Options("day", 3, 120), ofPath(options, NO_SETTINGS));
-    assertEquals(new Options(null, 0, DEFAULT_SECONDS), ofPath(Map.of(), NO_SETTINGS));
+        Map.of(
+            "IDEMPOTENCYKEY", "day", "Conditions.minfiles", "3", "committimeout", "2min", "path", "x",
+            "checkpartitions", "False");
+    assertEquals(new Options("day", 3, false, 120), ofPath(options, NO_SETTINGS));
+    assertEquals(new Options(null, 0, true, DEFAULT_SECONDS), ofPath(Map.of(), NO_SETTINGS));
   }
 
   @Test
   void anOptionOfAPathComesBeforeTheSetting() throws CommitException {
     Map<String, String> settings =
         Map.of("idempotencyKey", "session", "commitTimeout", "5s", "prefixes", "s3://", "otherwise", "x");
-    assertEquals(new Options("session", 0, 5), ofPath(Map.of(), settings));
-    assertEquals(new Options("own", 0, 5), ofPath(Map.of("idempotencykey", "own"), settings));
+    assertEquals(new Options("session", 0, true, 5), ofPath(Map.of(), settings));
+    assertEquals(new Options("own", 0, true, 5), ofPath(Map.of("idempotencykey", "own"), settings));
   }
 
   @Test
   void aTablesOptionsAreTheSessions() throws CommitException {
     Map<String, String> settings = Map.of("idempotencyKey", "day", "conditions.minFiles", "2");
-    assertEquals(new Options("day", 2, DEFAULT_SECONDS), ofTable(PLAIN, settings));
+    assertEquals(new Options("day", 2, true, DEFAULT_SECONDS), ofTable(PLAIN, settings));
   }
 
   @ParameterizedTest
@@ -61,7 +64,9 @@ class OptionsTest {
     "condition.minFiles", "conditions.minRows", "commitTimout", "commit-timeout",
   })
   void aNameThatWasMeantToBeOursIsRefused(String name) {
-    String words = "no option " + name + ", but idempotencyKey, conditions.minFiles, commitTimeout.";
+    String words =
+        "no option " + name
+            + ", but idempotencyKey, conditions.minFiles, checkPartitions, commitTimeout.";
     refused("BAD_OPTIONS", words, () -> ofPath(Map.of(name, "1"), NO_SETTINGS));
     refused("BAD_OPTIONS", "no such setting", () -> ofPath(Map.of(), Map.of(name, "1")));
     refused("BAD_OPTIONS", words, () -> ofTable(table(Map.of(name, "1")), NO_SETTINGS));
@@ -72,7 +77,7 @@ class OptionsTest {
     "compression", "path", "mergeSchema", "timestampFormat", "columnNameOfCorruptRecord", "minFileSize",
   })
   void anotherOptionIsNoneOfOurs(String name) throws CommitException {
-    assertEquals(new Options(null, 0, DEFAULT_SECONDS), ofPath(Map.of(name, "1"), NO_SETTINGS));
+    assertEquals(new Options(null, 0, true, DEFAULT_SECONDS), ofPath(Map.of(name, "1"), NO_SETTINGS));
     refused("BAD_OPTIONS", "no such setting", () -> ofPath(Map.of(), Map.of(name, "1")));
   }
 
@@ -81,6 +86,7 @@ class OptionsTest {
     "conditions.minFiles, many",
     "conditions.minFiles, -1",
     "conditions.minFiles, 3000000000",
+    "checkPartitions, perhaps",
     "commitTimeout, soon",
     "commitTimeout, 0",
     "commitTimeout, -5s",

@@ -232,7 +232,7 @@ class TargetTest {
   void whatTheCatalogLacksOfHivesNewTable() throws CommitException {
     Insert.Table table =
         new Insert.Table("db.t", true, true, "hive", false, Map.of(), Map.of(), Map.of());
-    Insert insert = new Insert(TABLE, Job.Replaces.DIRECTORY, "", Map.of(), false, table);
+    Insert insert = new Insert(TABLE, Job.Replaces.DIRECTORY, List.of(), "", Map.of(), false, table);
     assertEnds("run the statement again.", Target.of(insert, List.of(), Map.of()));
   }
 

@@ -1,0 +1,168 @@
+package io.s3commit.spark;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.nio.file.AccessDeniedException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
+
+/**
+ * What lies where a job is going to write, looked at before its first task. Each look is bounded;
+ * who may not list the bucket finds out at the first document.
+ *
+ * <p>{@code write} looks at the same ({@code s3commit/writer/place.py}).
+ */
+final class Place {
+  private static final int LOOKED_AT = 5_000; // names: five pages of a listing
+  private static final Map<String, String> LOGS =
+      Map.of(
+          "_spark_metadata",
+          "is written by a stream of Spark's file sink, and readers see its files alone: write to"
+              + " another path, or, when that stream has ended for good, delete the log with the"
+              + " stream's checkpoint",
+          "_delta_log",
+          "is a table of Delta Lake: use format('delta')");
+
+  private final FileSystem fs;
+  private final Path table;
+  private final List<FileStatus> names;
+
+  private Place(FileSystem fs, Path table) throws IOException {
+    this.fs = fs;
+    this.table = table;
+    this.names = namesIn(table);
+  }
+
+  /**
+   * Refuse a place where readers would not find what the job writes, or where it would keep them from
+   * reading what is there.
+   */
+  static void check(FileSystem fs, Insert insert, Target target) throws IOException {
+    refuseObject(fs, insert.output());
+    if (!target.destination().equals(insert.output())) {
+      refuseObject(fs, target.destination());
+    }
+    Place place = new Place(fs, insert.output());
+    place.refuseOtherLog();
+    place.refuseObjectsAtPartitions(insert.columns());
+    boolean replacesAll = insert.replaces() == Job.Replaces.DIRECTORY;
+    // A catalog says what the partitions of its tables are.
+    if (insert.table() == null && !replacesAll && target.options().checkPartitions()) {
+      place.refuseOtherPartitions(insert.columns());
+    }
+  }
+
+  /** An object at the directory's own name: Spark would read the directory, others the object. */
+  private static void refuseObject(FileSystem fs, Path directory) throws IOException {
+    try {
+      if (fs.getFileStatus(directory).isFile()) {
+        throw object(directory);
+      }
+    } catch (FileNotFoundException | AccessDeniedException none) {
+      // It is made by the first file.
+    }
+  }
+
+  private static CommitException object(Path path) {
+    return new CommitException(
+        "PATH_IS_OBJECT",
+        "an object lies at " + path + ", where this write needs a directory, and some readers would"
+            + " read it instead: move or delete it, or write to another path. Nothing was written.");
+  }
+
+  private void refuseOtherLog() throws IOException {
+    for (FileStatus one : names) {
+      String log = LOGS.get(one.getPath().getName());
+      if (log != null && one.isDirectory() && !namesIn(one.getPath()).isEmpty()) {
+        throw new CommitException(
+            "OTHER_LOG", one.getPath() + " exists: the directory " + log + ". Nothing was written.");
+      }
+    }
+  }
+
+  private void refuseObjectsAtPartitions(List<String> columns) throws CommitException {
+    for (FileStatus one : names) {
+      boolean isPartition =
+          !columns.isEmpty() && one.getPath().getName().startsWith(columns.get(0) + "=");
+      if (one.isFile() && isPartition) {
+        throw object(one.getPath());
+      }
+    }
+  }
+
+  /** As Spark reads a path: files in no partition don't count if others lie in one. */
+  private void refuseOtherPartitions(List<String> columns) throws IOException {
+    List<String> found = partitionsOfFiles();
+    if (found != null && !lower(found).equals(lower(columns))) {
+      throw new CommitException(
+          "OTHER_PARTITIONS",
+          "the files at " + table + " are partitioned by " + listed(found) + ", and this write by "
+              + listed(columns) + ", so that no reader could read both: give the same columns, or the"
+              + " option checkPartitions=false. Nothing was written.");
+    }
+  }
+
+  /** The partition columns of the first file; null if there seems to be no file. */
+  private List<String> partitionsOfFiles() throws IOException {
+    boolean isPlain = false;
+    for (FileStatus one : names) {
+      String name = one.getPath().getName();
+      if (one.isDirectory() && isVisible(one) && name.contains("=")) {
+        List<String> found = columnsBelow(one.getPath());
+        if (found != null) {
+          return found;
+        }
+      }
+      isPlain |= one.isFile() && isVisible(one);
+    }
+    return isPlain ? List.of() : null;
+  }
+
+  private List<String> columnsBelow(Path partition) throws IOException {
+    for (FileStatus one : namesIn(partition)) {
+      List<String> found = null;
+      if (isVisible(one)) {
+        found = one.isFile() ? new ArrayList<>() : columnsBelow(one.getPath());
+      }
+      if (found != null) {
+        String name = partition.getName();
+        if (name.contains("=")) {
+          found.add(0, name.substring(0, name.indexOf('=')));
+        }
+        return found;
+      }
+    }
+    return null;
+  }
+
+  private List<FileStatus> namesIn(Path directory) throws IOException {
+    List<FileStatus> found = new ArrayList<>();
+    try {
+      RemoteIterator<FileStatus> listed = fs.listStatusIterator(directory);
+      while (found.size() < LOOKED_AT && listed.hasNext()) {
+        found.add(listed.next());
+      }
+    } catch (FileNotFoundException | AccessDeniedException none) {
+      // Then it finds out at the first document.
+    }
+    return found;
+  }
+
+  private static boolean isVisible(FileStatus one) {
+    return !Setting.isHidden(new Path("/" + one.getPath().getName()));
+  }
+
+  private static List<String> lower(List<String> columns) {
+    return columns.stream().map(one -> one.toLowerCase(Locale.ROOT)).toList();
+  }
+
+  private static String listed(List<String> columns) {
+    return columns.isEmpty() ? "no column" : String.join(", ", columns);
+  }
+}
