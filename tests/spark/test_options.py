@@ -10,7 +10,8 @@ import pytest
 from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conditions, Conflict, Scope
-from s3commit.spark.frame_write import CommitResult
+from s3commit.spark.frame_read import read
+from s3commit.spark.frame_write import CommitResult, write
 from s3commit.spark.options import KNOWN, MB, Options, parse_options
 
 PATH = "s3://bucket/prefix"
@@ -125,11 +126,43 @@ def test_conditions_are_checked_together() -> None:
         parse(**{"conditions.minRows": "5", "conditions.maxRows": "4"})
 
 
+def test_arguments_in_the_wrong_order_are_one_line() -> None:
+    class Frame:
+        mapInArrow = isStreaming = None  # noqa: N815
+
+    with pytest.raises(InvalidInputError, match=r"the DataFrame comes first: write\(frame, path\)"):
+        write(PATH, Frame())  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=r"the session comes first: read\(spark, path\)"):
+        read(PATH, Frame())  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="the path is a PosixPath"):
+        write(Frame(), Path(PATH))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("path", ["", "/tmp/x", "file:///tmp/x", "s3://bucket", "s3://B_/x"])
 def test_a_path_that_is_no_destination_is_refused(path: str) -> None:
     with pytest.raises(InvalidInputError, match="path") as caught:
         parse_options(path, {})
     assert caught.value.code == "BAD_PATH"
+
+
+@pytest.mark.parametrize("mode", ["Overwrite", "OVERWRITE", "APPEND", "ErrorIfExists", "Default"])
+def test_a_mode_is_read_as_spark_reads_it(mode: str) -> None:
+    lower = {"default": "error"}.get(mode.lower(), mode.lower())
+    assert parse_options(PATH, {}, mode=mode) == parse_options(PATH, {}, mode=lower)
+
+
+def test_columns_that_contradict_each_other_are_refused() -> None:
+    both = {"partitionBy": "dt,hour"}
+    assert parse_options(PATH, both, partition_by=("dt", "hour")).partition_by == ("dt", "hour")
+    for columns in (("hour",), ("hour", "dt"), ("dt",)):
+        with pytest.raises(InvalidInputError, match=r"partition_by is .* give one of them"):
+            parse_options(PATH, both, partition_by=columns)
+
+
+def test_an_option_in_two_spellings_has_one_value() -> None:
+    assert parse(idempotencyKey="k", idempotencykey="k").idempotency_key == "k"
+    with pytest.raises(InvalidInputError, match="idempotencykey is given twice"):
+        parse(idempotencyKey="k", idempotencykey="other")
 
 
 # What the write does about files that are there.

@@ -116,7 +116,7 @@ def test_what_is_no_dataframe_of_spark_is_refused_in_one_line(place: Place, give
 @pytest.mark.parametrize(
     ("said", "line"),
     [
-        ({"mode": "ignore"}, "mode 'ignore' is none of error, errorifexists, append, overwrite"),
+        ({"mode": "ignore"}, "mode 'ignore' is none of error, errorifexists, default, append"),
         ({"mode": "append", "conflict": "replace"}, "contradicts mode 'append'"),
         ({"idempotencykeys": "x"}, "no option 'idempotencykeys'.* idempotencyKey"),
         ({"idempotencyKey": ""}, "0 characters, not 1 to 1024"),
@@ -314,6 +314,7 @@ def test_an_error_of_ours_in_a_task_is_one_line(session: SparkSession, place: Pl
     with pytest.raises(InvalidInputError, match=r"^file path .*more than S3's 1024 bytes") as e:
         write(long, place.uri, partition_by="d")
     assert "\n" not in str(e.value)
+    assert e.value.code == "BAD_PATH"
     assert place.tidy().state is JobState.ABORTED
 
 

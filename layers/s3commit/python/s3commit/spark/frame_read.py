@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.spark.frames import refused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +35,8 @@ def read(
     Raises `InvalidInputError` for a bad path, or if Spark has no file system of that scheme;
     `NotFoundError` if the job is not committed there, or has no file.
     """
+    if isinstance(spark, str) or hasattr(path, "newSession"):
+        raise refused("the session comes first: read(spark, path)")
     destination = parse_destination(path)
     bucket = destination.bucket
     reader = spark.read.format(format).options(**options)
@@ -50,12 +53,21 @@ def read(
     except Exception as error:
         if any(text in str(error) for text in _NO_FILE_SYSTEM):
             raise InvalidInputError(
-                f"Spark has no file system for {scheme}://: add hadoop-aws of Spark's own Hadoop"
-                " release (spark.jars.packages=org.apache.hadoop:hadoop-aws:...), or give the"
+                f"Spark has no file system for {scheme}://: start the session with"
+                f" spark.jars.packages=org.apache.hadoop:hadoop-aws:{_hadoop(spark)}, or give the"
                 " scheme that the cluster has, read(spark, path, scheme='s3')",
                 code="NO_FILE_SYSTEM",
             ) from None  # its 170 lines of Java say no more
         raise
+
+
+def _hadoop(spark: SparkSession) -> str:
+    """The release of Spark's own Hadoop, which hadoop-aws must have too."""
+    try:
+        jvm: Any = spark.sparkContext._jvm
+        return str(jvm.org.apache.hadoop.util.VersionInfo.getVersion())
+    except Exception:  # Spark Connect shows no JVM
+        return "VERSION, the release of the server's own Hadoop"
 
 
 def _uri(scheme: str, bucket: str, key: str) -> str:

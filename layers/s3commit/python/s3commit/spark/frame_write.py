@@ -7,12 +7,10 @@ returns the row of exactly one attempt of each task: those are the attempts that
 from __future__ import annotations
 
 import pickle
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from s3commit.core.model import errors
 from s3commit.core.model.errors import InvalidInputError, JobFailedError, S3CommitError
 from s3commit.core.model.job import Conflict, JobResult, Scope
 from s3commit.spark.frames import (
@@ -26,6 +24,7 @@ from s3commit.spark.frames import (
     refuse_files,
     refused,
 )
+from s3commit.spark.task_errors import for_the_driver, of_a_task
 from s3commit.writer.environment import say
 
 if TYPE_CHECKING:
@@ -82,6 +81,8 @@ def write(
     `JobFailedError` if the job was not committed; `OutcomeUnknownError` after ``commitTimeout``;
     what the tasks raised if they failed for good: then the job is aborted.
     """
+    if hasattr(path, "mapInArrow"):
+        raise refused("the DataFrame comes first: write(frame, path)")
     result = _write(frame, _parsed(path, mode, partition_by, format, options))
     assert result is not None  # noqa: S101 - a job without rows is committed too
     return result
@@ -222,7 +223,7 @@ def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
             .collect()
         )
     except Exception as error:
-        ours = _own_error(error)
+        ours = of_a_task(error)
         if ours is None:
             raise
         raise ours from error
@@ -241,21 +242,10 @@ def _task(job: SparkJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
         try:
             message = job.write(batches, context.partitionId(), context.taskAttemptId())
         except S3CommitError as error:
-            # Without its traceback: Spark Connect hands on the first 2 KB of that alone.
-            raise error.with_traceback(None) from None
+            raise for_the_driver(error) from None
         yield pyarrow.record_batch({_MESSAGE: [pickle.dumps(message)]})
 
     return task
-
-
-def _own_error(error: Exception) -> S3CommitError | None:
-    """The `S3CommitError` that a task raised, which Spark shows as a line of a long traceback."""
-    found = re.findall(rf"^{re.escape(errors.__name__)}\.(\w+): (.*)$", str(error), re.MULTILINE)
-    if not found:
-        return None
-    name, message = found[-1]
-    kind: type[S3CommitError] = getattr(errors, name, S3CommitError)
-    return kind(message)
 
 
 def _result(

@@ -26,9 +26,11 @@ from s3commit.writer.transfer import (
 
 MB: Final = 1024 * 1024
 SESSION_SCOPE: Final = "spark.sql.sources.partitionOverwriteMode"
+# As org.apache.spark.sql.DataFrameWriter reads them; `ignore` has no job that could do it.
 MODES: Final = {
     "error": Conflict.FAIL,
     "errorifexists": Conflict.FAIL,
+    "default": Conflict.FAIL,
     "append": Conflict.APPEND,
     "overwrite": Conflict.REPLACE,
 }
@@ -110,24 +112,25 @@ def parse_options(
     Raises `InvalidInputError` for a mode or an option that is not known, for a value out of its
     range, for options that contradict each other or the mode (``BAD_OPTIONS``), and for a bad path.
     """
+    mode = str(mode).lower()
     if mode not in MODES:
         raise refused(f"mode {mode!r} is none of {', '.join(MODES)}")
-    said = {name.lower(): str(value).strip() for name, value in raw.items() if value is not None}
-    unknown = sorted(said.keys() - {name.lower() for name in KNOWN})
-    if unknown:
-        raise InvalidInputError(
-            f"s3commit has no option {unknown[0]!r}. Known options: {', '.join(KNOWN)}",
-            code="UNKNOWN_OPTION",
-        )
+    said = _said(raw)
 
     def given(name: str, parse: Callable[[str, str], _T], default: _D) -> _T | _D:
         text = said.get(name.lower())
         return default if text is None else parse(name, text)
 
+    columns = given("partitionBy", _columns, ())
+    if partition_by and columns not in ((), partition_by):
+        raise refused(
+            f"partition_by is {', '.join(partition_by)} and the option partitionBy"
+            f" {', '.join(columns)}: give one of them"
+        )
     options = Options(
         destination=parse_destination(path),
         compression=given("compression", codec_of, None),
-        partition_by=partition_by or given("partitionBy", _columns, ()),
+        partition_by=partition_by or columns,
         conflict=given("conflict", _one_of({str(one): one for one in Conflict}), MODES[mode]),
         scope=given("partitionOverwriteMode", _scope_of, None),
         max_records_per_file=given("maxRecordsPerFile", limit_of, None),
@@ -160,6 +163,23 @@ def parse_options(
             " partition_by, such as partition_by='dt'"
         )
     return options
+
+
+def _said(raw: Mapping[str, object]) -> dict[str, str]:
+    """The options by their names in lower case; each once, and known."""
+    said = dict[str, str]()
+    known = {name.lower() for name in KNOWN}
+    for name, value in raw.items():
+        if name.lower() not in known:
+            raise InvalidInputError(
+                f"s3commit has no option {name!r}. Known options: {', '.join(KNOWN)}",
+                code="UNKNOWN_OPTION",
+            )
+        if value is not None:
+            text = str(value).strip()
+            if said.setdefault(name.lower(), text) != text:
+                raise refused(f"option {name} is given twice, with different values")
+    return said
 
 
 # The values of single options; each raises `InvalidInputError` (``BAD_OPTION``).

@@ -25,7 +25,6 @@ from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     decode_job,
     encode_job,
-    refuse_two_attempts,
 )
 from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
 from s3commit.core.formats.manifest import digest
@@ -45,6 +44,7 @@ from s3commit.core.model.job import (
 from s3commit.core.model.limits import MAX_WAIT_SECONDS
 from s3commit.core.model.locks import key_digest
 from s3commit.version import __version__
+from s3commit.writer.attempts import chosen, refuse_left_out
 from s3commit.writer.conditional_put import WriterStore, put_first
 from s3commit.writer.connect import check_pipeline, no_bucket, shared_store
 from s3commit.writer.environment import Environment, say, timestamp
@@ -54,6 +54,7 @@ from s3commit.writer.requests import (
     Patience,
     request_abort,
     request_commit,
+    saying_that_it_goes_on,
     wait_for_result,
 )
 from s3commit.writer.task import Task
@@ -84,6 +85,7 @@ class Job:
     environment: Environment = field(default_factory=Environment)
     _store: WriterStore | None = field(default=None, repr=False, compare=False)
     _asked: bool = field(default=False, repr=False, compare=False)
+    _tasks: list[Task] = field(default_factory=list, repr=False, compare=False)  # of this process
 
     @property
     def job_id(self) -> str:
@@ -105,7 +107,7 @@ class Job:
 
         Raises `InvalidInputError` (``BAD_ID``).
         """
-        return Task(
+        task = Task(
             self.directory,
             task_id,
             self.environment.new_id() if attempt_id is None else attempt_id,
@@ -115,29 +117,42 @@ class Job:
             encryption=self.encryption,
             task_count=task_count,
         )
+        self._tasks.append(task)
+        return task
 
     def commit(
         self,
         attempts: Iterable[CountedAttempt | None],
         *,
         timeout: float = DEFAULT_COMMIT_TIMEOUT,
+        leave_out: bool = False,
     ) -> JobResult:
         """Ask for the commit of exactly these attempts and wait for the outcome.
 
-        None stands for a task without files. Returns the result if the job is committed, also if
-        it adds nothing since another job with the same idempotency key has been
-        (`JobResult.already_committed`; its error names that job). Raises
-        `JobFailedError` with the pipeline's code if it is not; `JobRefusedError`
+        None stands for a task without files. Of the tasks that this process has made, each that
+        has files must be among them, by one of its tries; with ``leave_out`` the others are
+        discarded.
+
+        Returns the result if the job is committed, also if it adds nothing since another job with
+        the same idempotency key has been (`JobResult.already_committed`; its error names that job).
+        May be called again with the same attempts. Whatever ends the wait, the commit goes on: an
+        exception of the program's own, such as `KeyboardInterrupt`, gets a note that says so, and
+        standard error a line.
+
+        Raises `InvalidInputError` (``LEFT_OUT``, ``BAD_OPTION``) before anything is asked for;
+        `JobFailedError` with the pipeline's code if the job is not committed; `JobRefusedError`
         (``ABORT_REQUESTED``) or `PreconditionError` (``OTHER_REQUEST``) if another request stands;
-        `OutcomeUnknownError` after ``timeout`` seconds: the job may be committed, also later. May
-        be called again with the same attempts.
+        `OutcomeUnknownError` after ``timeout`` seconds: the job may be committed, also later.
         """
-        job_sha256 = digest(encode_job(self.spec))
-        request = CommitRequest(self.job_id, _counted(attempts), job_sha256=job_sha256)
+        counted = chosen(attempts)
+        if not leave_out:
+            refuse_left_out(self._tasks, counted)
+        request = CommitRequest(self.job_id, counted, job_sha256=digest(encode_job(self.spec)))
         self._asked = True  # from here on: a request that was never made leaves the job to abort
         store, patience = self._connected(), Patience(self.environment, timeout)
-        request_commit(store, self.directory, request, patience)
-        return wait_for_result(store, self.directory, patience)
+        with saying_that_it_goes_on(self.directory):
+            request_commit(store, self.directory, request, patience)
+            return wait_for_result(store, self.directory, patience)
 
     def abort(self, reason: str) -> AbortAnswer:
         """Ask for the abort; changes nothing, and says so, if a commit was asked for before."""
@@ -156,9 +171,12 @@ class Job:
     ) -> None:
         if error is not None:
             try:
-                self.abort(f"{type(error).__name__}: {error}")
+                answer = self.abort(f"{type(error).__name__}: {error}")
             except S3CommitError as failed:
                 error.add_note(f"the job could not be aborted either: {failed.message}")
+            else:
+                if answer.accepted:
+                    error.add_note(f"{answer.message}: none of its files is or becomes visible")
         elif not self._asked:
             self.abort("the program ended without a commit")
             say(
@@ -168,7 +186,7 @@ class Job:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_store": None}
+        return {**vars(self), "_store": None, "_tasks": []}
 
     def _connected(self) -> WriterStore:
         if self._store is None:
@@ -260,12 +278,6 @@ def _put_job(store: WriterStore, spec: JobSpec) -> None:
             f"job id {job_id} is taken at {destination.uri}: give another, or none",
             code="JOB_EXISTS",
         )
-
-
-def _counted(attempts: Iterable[CountedAttempt | None]) -> tuple[CountedAttempt, ...]:
-    counted = [attempt for attempt in attempts if attempt is not None]
-    refuse_two_attempts(counted)
-    return tuple(sorted(counted, key=lambda one: one.task_id))
 
 
 def _choice(kind: type[Choice], value: str, what: str) -> Choice:

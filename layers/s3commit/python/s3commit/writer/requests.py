@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -90,6 +91,26 @@ def request_commit(
         f" stands and decides; see {_uri(directory)}",
         code="OTHER_REQUEST",
     )
+
+
+@contextmanager
+def saying_that_it_goes_on(directory: JobDirectory) -> Iterator[None]:
+    """Tell a program that something of its own, such as Ctrl-C, interrupts what the wait is for.
+
+    By a note on the exception, and by a line on standard error: a notebook shows one of them.
+    """
+    try:
+        yield
+    except S3CommitError:
+        raise
+    except BaseException as error:
+        line = (
+            f"the commit of job {directory.job_id} is not stopped by that: if it has been"
+            f" requested, it goes on; see: s3commit show {directory.typed}"
+        )
+        error.add_note(line)
+        say(line)
+        raise
 
 
 def request_abort(store: WriterStore, directory: JobDirectory, reason: str) -> AbortAnswer:

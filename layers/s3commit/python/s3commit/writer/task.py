@@ -34,8 +34,7 @@ _COPIED_BYTES: Final = 1024 * 1024
 class Task:
     """Writes files for a job; made by `Job.task`.
 
-    As a ``with`` block it is finished at the end, and aborted by an exception. ``counted`` is then
-    what `finish` returned: what the driver passes to `Job.commit`.
+    As a ``with`` block it is finished at the end, and aborted by an exception.
     Safe for use from several threads. Before its first file it can be pickled: the store does not
     travel, another process connects by the standard AWS configuration. Two copies are one try: the
     second of them to finish is refused.
@@ -64,7 +63,31 @@ class Task:
         self._streams: dict[str, PendingUpload | None] = {}
         self._lock = threading.Lock()
         self._ended = False
-        self.counted: CountedAttempt | None = None
+        self._finished = False
+        self._counted: CountedAttempt | None = None
+
+    @property
+    def counted(self) -> CountedAttempt | None:
+        """What `finish` returned, which the driver passes to `Job.commit`.
+
+        Raises `InvalidInputError` for a task that is not finished: ``TASK_OPEN``, or
+        ``TASK_ABORTED`` if it never will be.
+        """
+        if not self._finished:
+            raise InvalidInputError(
+                f"task {self.task_id}, attempt {self.attempt_id}, was aborted, and its files will"
+                " never be part of the job: write them again in another task, or leave it out"
+                if self._ended
+                else f"task {self.task_id} is not finished, so what it has written can't be"
+                " committed yet: take task.counted after its with block, or call task.finish()",
+                code="TASK_ABORTED" if self._ended else "TASK_OPEN",
+            )
+        return self._counted
+
+    @property
+    def has_files(self) -> bool:
+        """Whether it has opened a file here, and was not aborted."""
+        return self._counted is not None if self._ended else bool(self._streams)
 
     def open(
         self,
@@ -135,15 +158,16 @@ class Task:
         same.
         """
         with self._lock:
-            if self.counted is not None:
-                return self.counted
+            if self._finished:
+                return self._counted
             self._check_running()
             files = tuple(stream.pending for stream in self._whole_streams())
             if files:
-                self.counted = self._put_manifest(files)
-            self._ended = True
+                self._counted = self._put_manifest(files)
+            self._ended = self._finished = True
+            self._streams.clear()  # its job holds the task until the end
         self.transfer.close()
-        return self.counted
+        return self._counted
 
     def abort(self) -> list[Exception]:
         """Abort the uploads of all files, closed ones too; return what could not be done.
@@ -156,6 +180,7 @@ class Task:
                 return []
             self._ended = True
             streams = [stream for stream in self._streams.values() if stream is not None]
+            self._streams.clear()
         errors = [error for stream in streams if (error := stream.withdraw())]
         self.transfer.close()
         return errors

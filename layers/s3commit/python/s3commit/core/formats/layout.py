@@ -93,6 +93,12 @@ def parse_destination(uri: str) -> Destination:
     Raises `InvalidInputError` for another scheme, a bad bucket name, and for a prefix that is
     empty, too long, has an element as `check_elements` refuses it, or control characters.
     """
+    if not isinstance(uri, str):
+        raise InvalidInputError(
+            f"the path is a {type(uri).__name__}: give a text such as 's3://bucket/prefix' (pathlib"
+            " would make s3:/bucket/prefix of it)",
+            code="BAD_PATH",
+        )
     scheme, _, rest = uri.partition("://")
     bucket, _, prefix = rest.partition("/")
     prefix = prefix.removesuffix("/")
