@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import traceback
 from typing import Any
 
@@ -48,6 +50,13 @@ _CHANGES = {"abort", "commit", "rescue", "sweep", "pause", "resume"}
 
 class App(click.Group):
     """The verbs; an error of one is a line that says what is guaranteed and what to do next."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """See click. A name that the terminal's encoding lacks is written in escapes."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         """See click."""

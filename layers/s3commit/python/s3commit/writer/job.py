@@ -15,7 +15,7 @@ The job can be pickled and sent to other processes, which make their tasks of it
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -54,6 +54,7 @@ from s3commit.writer.requests import (
     Patience,
     request_abort,
     request_commit,
+    require_committed,
     saying_that_it_goes_on,
     wait_for_result,
 )
@@ -86,6 +87,7 @@ class Job:
     _store: WriterStore | None = field(default=None, repr=False, compare=False)
     _asked: bool = field(default=False, repr=False, compare=False)
     _tasks: list[Task] = field(default_factory=list, repr=False, compare=False)  # of this process
+    key: str | None = field(default=None, repr=False)  # as it was given: S3 sees its digest
 
     @property
     def job_id(self) -> str:
@@ -152,7 +154,8 @@ class Job:
         store, patience = self._connected(), Patience(self.environment, timeout)
         with saying_that_it_goes_on(self.directory):
             request_commit(store, self.directory, request, patience)
-            return wait_for_result(store, self.directory, patience)
+            result = wait_for_result(store, self.directory, patience)
+        return require_committed(self._naming_the_key(result))
 
     def abort(self, reason: str) -> AbortAnswer:
         """Ask for the abort; changes nothing, and says so, if a commit was asked for before."""
@@ -187,6 +190,14 @@ class Job:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_store": None, "_tasks": []}
+
+    def _naming_the_key(self, result: JobResult) -> JobResult:
+        """With the key as the program knows it."""
+        digest_of_key = self.spec.idempotency_key
+        if result.error is None or digest_of_key is None or self.key is None:
+            return result
+        message = result.error.message.replace(digest_of_key, self.key)
+        return replace(result, error=replace(result.error, message=message))
 
     def _connected(self) -> WriterStore:
         if self._store is None:
@@ -252,7 +263,8 @@ def open_job(
         store = S3ObjectStore(s3, encryption=encryption)
         refuse_objects(store, spec.destination, spec.partition_by)
     _put_job(store, spec)
-    return Job(spec, settings or UploadSettings(), encryption, environment, store)
+    given = settings or UploadSettings()
+    return Job(spec, given, encryption, environment, store, key=idempotency_key)
 
 
 def _put_job(store: WriterStore, spec: JobSpec) -> None:

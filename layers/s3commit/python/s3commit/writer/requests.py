@@ -141,13 +141,12 @@ def request_abort(store: WriterStore, directory: JobDirectory, reason: str) -> A
 
 
 def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patience) -> JobResult:
-    """Poll ``_result.json`` and return it if the job is committed, or its data was by another job.
+    """Poll ``_result.json`` and return it, whatever the outcome (`require_committed`).
 
     After a minute without a result one line says so on standard error. After five minutes, and at
     intervals that double, the request is put again as it stands: its event may have been lost.
 
-    Raises `JobFailedError` with the result's code and message if it is not,
-    `OutcomeUnknownError` when the time is over or the result can't be read.
+    Raises `OutcomeUnknownError` when the time is over or the result can't be read.
     """
     over, reminded, ask_again = False, False, ASK_AGAIN_AFTER
     while True:
@@ -163,7 +162,7 @@ def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patie
         except S3CommitError as error:
             raise _unknown(directory, error.message) from error
         else:
-            return require_committed(result)
+            return result
         # One more look when the time is over: it may have passed while the process stood still.
         over = not patience.pause()
         if not over and not reminded and patience.waited >= REMIND_AFTER:

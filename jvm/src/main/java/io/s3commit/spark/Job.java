@@ -109,7 +109,7 @@ final class Job implements Serializable {
     if (result.isUndone()) {
       deleteDocuments(fs);
     }
-    judge(result);
+    judge(result.naming(target.options().idempotencyKey()));
   }
 
   private static void refuseTooLarge(byte[] request, int attempts) throws CommitException {
