@@ -99,7 +99,8 @@ spark-%: setup java
 	PYTHONPATH=$(abspath .build/spark-$*) $(MAKE) test-jvm
 
 .PHONY: test-long
-test-long: setup java ## What the tests search for longer than one waits every day
+test-long: setup jar ## What the tests search for longer than one waits every day
+	$(BIN)/python tests/native/s3a.py
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) -m long
 
 .PHONY: quick
