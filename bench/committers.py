@@ -277,7 +277,7 @@ def _saver(frame: DataFrame, workload: Workload, how: How) -> Callable[[str], ob
     """What writes the frame to a path."""
     overwrites = workload.overwrites and how.overwrites
     mode = "overwrite" if overwrites else "append"
-    scope = {"partitionOverwriteMode": "dynamic"} if overwrites else {}
+    scope: dict[str, Any] = {"partitionOverwriteMode": "dynamic"} if overwrites else {}
     if how.settings:
         return frame.write.mode(mode).options(**scope).partitionBy(*workload.by).parquet
     return lambda path: s3commit.spark.write(

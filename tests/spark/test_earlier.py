@@ -98,7 +98,8 @@ def test_i11_a_driver_that_died_after_its_request_and_is_run_again_adds_its_rows
     def die(*_: Any) -> None:
         raise DiedError
 
-    frame, said = session.range(3), {"mode": "append", "idempotencyKey": KEY}
+    frame = session.range(3)
+    said: dict[str, Any] = {"mode": "append", "idempotencyKey": KEY}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("s3commit.writer.job.wait_for_result", die)
         with pytest.raises(DiedError):

@@ -18,7 +18,8 @@ from pyarrow import dataset
 from tests.lake import Lake
 from tests.moments import Table
 
-Reader = Callable[[str], list[int]]
+Rows = tuple[list[str], list[int]]  # the columns, and the ids
+Reader = Callable[[str], Rows]
 
 
 @pytest.fixture
@@ -36,38 +37,39 @@ def duck(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def arrow(form: str, uri: str) -> list[int]:
-    found = dataset.dataset(uri, format=form, partitioning="hive").to_table(columns=["id"])
-    return list(found["id"].to_pylist())
+def arrow(form: str, uri: str) -> Rows:
+    found = dataset.dataset(uri, format=form, partitioning="hive").to_table()
+    return found.column_names, list(found["id"].to_pylist())
 
 
-def ducks(connection: duckdb.DuckDBPyConnection, read: str, pattern: str, uri: str) -> list[int]:
-    rows = connection.execute(f"SELECT id FROM {read}('{uri}{pattern}')").fetchall()
-    return [row[0] for row in rows]
+def ducks(connection: duckdb.DuckDBPyConnection, read: str, pattern: str, uri: str) -> Rows:
+    found = connection.sql(f"SELECT * FROM {read}('{uri}{pattern}')")
+    return found.columns, [row[0] for row in found.project("id").fetchall()]
+
+
+def rows(frame: Any) -> Rows:
+    return list(frame.columns), list(frame["id"])
 
 
 def readers(form: str, duck: duckdb.DuckDBPyConnection) -> dict[str, Reader]:
     """By the patterns of the page."""
-
-    def ids(frame: Any) -> list[int]:
-        return list(frame["id"])
-
     if form == "parquet":
+        hive = partial(polars.scan_parquet, hive_partitioning=True)
         return {
             "pyarrow": partial(arrow, form),
-            "pandas": lambda uri: ids(pandas.read_parquet(uri)),
-            "polars": lambda uri: ids(polars.scan_parquet(f"{uri}**/*.parquet").collect()),
+            "pandas": lambda uri: rows(pandas.read_parquet(uri)),
+            "polars": lambda uri: rows(hive(f"{uri}**/*.parquet").collect()),
             "DuckDB": partial(ducks, duck, "read_parquet", "**/*.parquet"),
         }
     if form == "csv":
         return {
             "pyarrow": partial(arrow, form),
-            "polars": lambda uri: ids(polars.scan_csv(f"{uri}**/*.csv").collect()),
+            "polars": lambda uri: rows(polars.scan_csv(f"{uri}**/*.csv").collect()),
             "DuckDB": partial(ducks, duck, "read_csv", "**/*.csv"),
         }
     return {
         "pyarrow": partial(arrow, form),
-        "polars": lambda uri: ids(polars.scan_ndjson(f"{uri}**/part-*.json").collect()),
+        "polars": lambda uri: rows(polars.scan_ndjson(f"{uri}**/part-*.json").collect()),
         "DuckDB": partial(ducks, duck, "read_json", "**/[!_]*.json"),
     }
 
@@ -81,7 +83,11 @@ def test_readers_get_the_rows_of_the_data_at_each_moment(
     asked = readers(form, duck)
 
     def look() -> None:
-        found = {name: sorted(read(table.uri)) for name, read in asked.items()}
-        assert found == dict.fromkeys(asked, table.ids)
+        for name, read in asked.items():
+            columns, ids = read(table.uri)
+            assert sorted(ids) == table.ids, name
+            # Polars has no way to read partitions of other formats.
+            known = partitioned and (name, form) not in {("polars", "csv"), ("polars", "json")}
+            assert ("p" in columns) == (known and bool(ids)), name
 
     assert table.live(look) > 50

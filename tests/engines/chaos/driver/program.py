@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import s3commit.spark
 
@@ -91,7 +91,11 @@ def make_session(*, native: bool) -> SparkSession:
 
 def write(spark: SparkSession, task: Task, client: Client) -> None:
     """The batch write."""
-    options = {"compression": "uncompressed", "commitTimeout": "120s", **task.options}
+    options: dict[str, Any] = {
+        "compression": "uncompressed",
+        "commitTimeout": "120s",
+        **task.options,
+    }
     if client is Client.NATIVE:
         writer = rows(spark).write.mode(task.mode).partitionBy("k").options(**options)
         writer.parquet(task.uri.replace("s3://", "s3a://"))

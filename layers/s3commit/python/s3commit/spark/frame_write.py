@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.core.model.errors import InvalidInputError, JobFailedError, S3CommitError
@@ -24,6 +25,7 @@ from s3commit.spark.frames import (
     refuse_files,
     refused,
 )
+from s3commit.spark.progress import shown, tally_of
 from s3commit.spark.task_errors import for_the_driver, of_a_task
 from s3commit.writer.environment import say
 
@@ -57,6 +59,12 @@ class CommitResult:
     manifest: str
     already_committed: bool = False
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        cells = ((name, str(value)) for name, value in asdict(self).items())
+        rows = (f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in cells)
+        return f"<table>{''.join(rows)}</table>"
+
 
 def write(
     frame: DataFrame,
@@ -65,6 +73,7 @@ def write(
     mode: str = "error",
     partition_by: str | Sequence[str] | None = None,
     format: str = "parquet",
+    progress: bool | None = None,
     **options: Any,
 ) -> CommitResult:
     """Write the rows of ``frame`` to ``path`` (``s3://bucket/prefix/``); return once committed.
@@ -74,8 +83,9 @@ def write(
     ``mode`` is Spark's: ``error`` (the default) refuses if files are there, before the first task
     and once more at the decision; ``append``; ``overwrite``. ``partition_by`` names the columns
     for the directories; Spark sorts each task's rows by them. The files are parquet: ``format`` is
-    there for who gives it. ``options`` are those of docs/spark.md: ``idempotencyKey="..."``,
-    ``**{"conditions.minRows": 1}``.
+    there for who gives it. ``progress`` shows files and rows as tasks end, on standard error; by
+    default in a terminal or a notebook alone (not with Spark Connect). ``options`` are those of
+    docs/spark.md: ``idempotencyKey="..."``, ``**{"conditions.minRows": 1}``.
 
     Raises `InvalidInputError`, `NotFoundError` or `AccessError` before any row is read;
     `JobFailedError` if the job was not committed; `OutcomeUnknownError` after ``commitTimeout``;
@@ -83,7 +93,8 @@ def write(
     """
     if hasattr(path, "mapInArrow"):
         raise refused("the DataFrame comes first: write(frame, path)")
-    result = _write(frame, _parsed(path, mode, partition_by, format, options))
+    parsed = _parsed(path, mode, partition_by, format, options)
+    result = _write(frame, parsed, progress=progress)
     assert result is not None  # noqa: S101 - a job without rows is committed too
     return result
 
@@ -152,7 +163,13 @@ def _parsed(
     return parse_options(path, more, mode=mode, partition_by=columns)
 
 
-def _write(frame: DataFrame, options: Options, *, rows_needed: bool = False) -> CommitResult | None:
+def _write(
+    frame: DataFrame,
+    options: Options,
+    *,
+    rows_needed: bool = False,
+    progress: bool | None = False,
+) -> CommitResult | None:
     """Write; with ``rows_needed`` a job that would change nothing is aborted, and None returned."""
     check_frame(frame)
     earlier = earlier_job(options.destination, options.idempotency_key)
@@ -164,9 +181,11 @@ def _write(frame: DataFrame, options: Options, *, rows_needed: bool = False) -> 
         )
         refresh_cached(frame, options.destination)
         return _result(earlier)
-    job = _open(frame, options)
+    tally = tally_of(frame.sparkSession, wanted=progress)
+    job = replace(_open(frame, options), tally=tally)
     with job.job as opened:  # aborts the job in an error
-        messages = _run(frame, job)
+        with shown(tally):
+            messages = _run(frame, job)
         rows = sum(message.rows for message in messages)
         spec = opened.spec
         if rows_needed and not rows and spec.conflict is Conflict.APPEND and not spec.conditions:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -21,6 +21,11 @@ from s3commit.writer.connect import check_pipeline, shared_client, shared_store
 from s3commit.writer.environment import say
 from s3commit.writer.job import Job, open_job
 from s3commit.writer.place import refuse_objects, refuse_other_partitions
+
+if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator
+
+    from s3commit.spark.progress import Tally
 
 CLIENT: Final = "s3commit-spark"
 
@@ -40,6 +45,7 @@ class SparkJob:
     job: Job
     options: Options
     schema: WriteSchema
+    tally: Accumulator[Tally] | None = None
 
     def write(self, batches: Iterator[pa.RecordBatch], partition: int, attempt: int) -> TaskMessage:
         """Write one partition's rows; runs in an executor's Python worker.
@@ -51,17 +57,24 @@ class SparkJob:
         task = self.job.task(f"{partition:05d}", f"{attempt}-{self.job.environment.new_id()}")
         try:
             rows = write_rows(task, partition, batches, self.options, self.schema)
-            return TaskMessage(task.finish(), rows)
+            message = TaskMessage(task.finish(), rows)
         except BaseException:
             for error in task.abort():
                 say(f"an upload of task {partition} could not be aborted yet: {error}")
             raise
+        if self.tally is not None:
+            self.tally.add((message.attempt.files if message.attempt else 0, rows))
+        return message
 
     def commit(self, messages: Sequence[TaskMessage]) -> JobResult:
-        """Ask for the commit, wait for the outcome, and print it; raises as `Job.commit`."""
-        attempts = (message.attempt for message in messages)
+        """Ask for the commit, wait for the outcome, and print both; raises as `Job.commit`."""
+        attempts = [message.attempt for message in messages]
+        rows, written = sum(message.rows for message in messages), [one for one in attempts if one]
+        total = sum(one.bytes for one in written)
+        ended = amount(sum(one.files for one in written), total, rows)
+        say(f"the tasks have ended with {ended}; requesting the commit of job {self.job.job_id}")
         result = self.job.commit(attempts, timeout=self.options.commit_timeout)
-        say(summary(result, sum(message.rows for message in messages), self.job.directory))
+        say(summary(result, rows, self.job.directory))
         return result
 
 
@@ -91,6 +104,7 @@ def open_spark_job(
         who=who,
         store=store,
     )
+    say(f"job {job.job_id} begins; see: s3commit show --follow {job.directory.typed}")
     return SparkJob(job, options, schema)
 
 

@@ -177,7 +177,8 @@ _ENDS: Final = {
     ),
     "UPLOAD_GONE": Advice(
         "Before the decision a counted upload was missing: aborted by someone else, or expired",
-        "As for `UPLOADS_LOST`",
+        "Find out who aborts uploads: a lifecycle rule must keep them as long as a job runs. Then"
+        " run the job again",
     ),
     "WRONG_JOB": Advice(
         "A document names another job than its directory does",

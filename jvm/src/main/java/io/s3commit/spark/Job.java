@@ -81,6 +81,7 @@ final class Job implements Serializable {
     byte[] body = Documents.job(this, now, who);
     digest = DigestUtils.sha256Hex(body);
     Store.putOwn(fs, directory.document(JOB), body);
+    LOG.info("job {} writes to {}. {}", id, directory.destinationUri(), lookUp());
   }
 
   /**
@@ -105,6 +106,7 @@ final class Job implements Serializable {
       }
       throw other;
     }
+    LOG.info("job {}: the commit of {} tasks is requested", id, counted.size());
     Result result = await(fs, seconds, deadline);
     if (result.isUndone()) {
       deleteDocuments(fs);

@@ -1,0 +1,95 @@
+"""What a user sees of a write: how to follow it, how far it is, and what it has committed."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from s3commit.core.model.errors import JobFailedError
+from s3commit.spark import CommitResult, progress, write
+from tests.spark.tiny import BUCKET, Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [line for line in capsys.readouterr().err.splitlines() if line.startswith("s3commit: ")]
+
+
+def test_a_write_says_how_to_follow_it_before_its_tasks_and_when_it_asks_for_the_commit(
+    session: SparkSession, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = write(session.range(0, 10, 1, 2), place.uri)
+    begins, ended, committed = lines(capsys)
+    where = f"s3commit show --follow {place.destination.uri}__magic_job-{result.job_id}/"
+    assert begins == f"s3commit: job {result.job_id} begins; see: {where}"
+    assert re.search(rf"ended with 2 files, .*, 10 rows; requesting .* {result.job_id}$", ended)
+    assert committed.startswith("s3commit: committed 2 files, ")
+
+
+@pytest.mark.parametrize("where", ["is_notebook", "is_terminal", "asked"])
+def test_who_watches_sees_files_and_rows_as_tasks_end(
+    spark: SparkSession,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    where: str,
+) -> None:
+    monkeypatch.setattr(progress, "WATCHED", 0.01)
+    monkeypatch.setattr(progress, "LOGGED", 0.01)
+    if where != "asked":
+        monkeypatch.setattr(progress, where, lambda: True)
+    write(spark.range(0, 30, 1, 3), place.uri, progress=True if where == "asked" else None)
+    shown = capsys.readouterr().err
+    found = re.findall(r"s3commit: tasks have written (\d) files?, (\d+) rows *(\n?)", shown)
+    for files, rows, end in found[:-1]:
+        assert int(rows) == 10 * int(files) > 0
+        assert bool(end) == (where != "is_notebook")
+    assert found
+
+
+def test_nobody_watches_a_program_that_did_not_ask(
+    session: SparkSession, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(session.range(3), place.uri)
+    assert "tasks have written" not in capsys.readouterr().err
+
+
+def test_with_connect_no_progress_is_shown(connect: SparkSession, place: Place) -> None:
+    assert write(connect.range(3), place.uri, progress=True).rows == 3
+
+
+def test_a_notebook_is_known_by_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Shell:
+        kernel = object()
+
+        @staticmethod
+        def get_ipython() -> Any:
+            return Shell()
+
+    assert not progress.is_notebook()
+    monkeypatch.setitem(sys.modules, "IPython", Shell)
+    assert progress.is_notebook()
+
+
+def test_a_result_is_a_table_in_a_notebook() -> None:
+    result = CommitResult("id", "s3://lake/<b>/", 1, 2, 3, 0, "s3://lake/m")
+    assert "<th>destination</th><td>s3://lake/&lt;b&gt;/</td>" in result._repr_html_()
+
+
+def test_a_refusal_names_the_key_as_the_program_gave_it(
+    session: SparkSession, place: Place
+) -> None:
+    """Of two at once: the later one learns of the key when it asks for its commit."""
+    write(session.range(3), place.uri, idempotencyKey="day-1")
+    place.settle()
+    for name in place.names:
+        if "_once/" in name:  # the hint, by which the driver would have known
+            place.tiny.store.delete(BUCKET, place.destination.prefix + name)
+    with pytest.raises(JobFailedError, match="idempotencyKey 'day-1' was used by job") as caught:
+        write(session.range(4), place.uri, mode="append", idempotencyKey="day-1")
+    assert caught.value.code == "KEY_TAKEN"
