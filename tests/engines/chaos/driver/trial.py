@@ -21,7 +21,7 @@ from tests.engines.chaos.driver.deployment import sweep
 from tests.engines.chaos.driver.gate import REQUEST, Gate
 
 LOOK_SECONDS = 0.1
-WAIT_SECONDS = 120
+WAIT_SECONDS = 600  # a bound for what hangs, on a busy machine too
 KEPT = {"_job.json", REQUEST, "_result.json"}
 # Why a job may have been refused here. Another reason is a refusal that nothing speaks for.
 REASONS = {"ABANDONED", "ABORTED_BY_CLIENT", "ALREADY_COMMITTED"}
