@@ -50,6 +50,7 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
         () -> {
           Path table = new Path(output);
           Target target = Target.of(Insert.running(table, dynamic), deleted, Setting.all());
+          Committers.check(context.getConfiguration());
           Job begun = new Job(jobId, target);
           FileSystem fs = Store.of(table, context.getConfiguration());
           Store.check(fs, table); // before any request that its settings could fail
