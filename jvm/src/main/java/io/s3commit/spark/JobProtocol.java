@@ -51,6 +51,7 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
           Path table = new Path(output);
           Insert insert = Insert.running(table, dynamic);
           Target target = Target.of(insert, deleted, Setting.all());
+          Committers.check(context.getConfiguration());
           Job begun = new Job(jobId, target);
           FileSystem fs = Store.of(table, context.getConfiguration());
           Store.check(fs, table); // before any request that its settings could fail
