@@ -24,7 +24,10 @@ class CommittersTest {
 
   private static Target write(String name, String value, String format) throws CommitException {
     return Statements.with(
-        name, value, session -> session.range(1).write().format(format).save("s3a://lake/path"));
+        name,
+        value,
+        session ->
+            session.range(1).write().mode("append").format(format).save(Statements.PATH.toString()));
   }
 
   @ParameterizedTest
