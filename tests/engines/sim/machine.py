@@ -88,9 +88,14 @@ class Machine:
     def execute(self, job: Job, name: str) -> Process:
         """Start an execution."""
         self.executions.add(name)
-        return self.scheduler.spawn(
-            name, partial(self._execution, job, name), role="execution", job=job.name
-        )
+        body = partial(self._to_its_end, job, name)
+        return self.scheduler.spawn(name, body, role="execution", job=job.name)
+
+    def _to_its_end(self, job: Job, name: str) -> str:
+        try:
+            return self._execution(job, name)
+        finally:
+            job.faltered |= not job.over
 
     def _execution(self, job: Job, execution: str) -> str:
         ticket = Ticket(job.directory.job_id, BUCKET, job.directory.prefix, execution=execution)

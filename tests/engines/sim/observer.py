@@ -74,6 +74,17 @@ class Observer:
         """Whether an adversary may have put, or replaced, what was there; see `Escalation`."""
         return False
 
+    @property
+    def everyone(self) -> list[Job]:
+        """Those too that the adversary has made."""
+        return list(self.jobs.values())
+
+    def note_request(self, key: str) -> None:
+        """Whose request was put, if its is the key; the last one before it is sealed counts."""
+        for job in self.everyone:
+            if job.directory.request == key and job.sealed_at is None:
+                job.requested = self.scheduler.seconds
+
     def job_at(self, directory: str) -> Job | None:
         """The job whose own directory this is."""
         return next((job for job in self.jobs.values() if job.directory.prefix == directory), None)

@@ -47,14 +47,18 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
     if record.state is JobState.COMMITTING:
         put_decision(ports, record)  # its execution may have died right after the decision
     if record.state is JobState.OPEN:
-        refused = _why_not(ports, directory)
+        found = _judge_request(ports, directory)
+        refused = found if isinstance(found, Failure) else None
         target = JobState.ABORTING if refused else JobState.SEALED
-        record = ports.ledger.advance(record, target, now=ports.clock.now(), failure=refused)
+        requested_at = None if isinstance(found, Failure) else found
+        record = ports.ledger.advance(
+            record, target, now=ports.clock.now(), failure=refused, requested_at=requested_at
+        )
     return ticket.after(record)
 
 
-def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
-    """The reason for which the job is aborted at once, or None."""
+def _judge_request(ports: Ports, directory: JobDirectory) -> Failure | str:
+    """The reason for which the job is aborted at once, or when its commit was requested."""
     try:
         with refusing_unreadable(ports, directory):
             request, wrong = together(
@@ -75,7 +79,7 @@ def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
             f"a directory above {directory.destination.uri} has a job with id"
             f" {directory.job_id}; write the data again under a new id",
         )
-    return None
+    return str(request.put_at)
 
 
 def _wrong_spec(ports: Ports, directory: JobDirectory) -> InvalidInputError | None:

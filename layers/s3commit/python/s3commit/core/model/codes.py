@@ -133,6 +133,11 @@ _ENDS: Final = {
         "A manifest names a file outside of the job's destination. Nothing was touched there",
         "Treat it as an attack: check who may write to the job directory",
     ),
+    "OVERTAKEN": Advice(
+        "An overwrite that was requested later was committed first: the execution of this job had"
+        " been lost, or its event came late. Nothing was changed",
+        "If the later data is right, nothing. Else run the job again, so that it is the latest",
+    ),
     "REFUSED": Advice(
         "A step refused the job. The message has the reason",
         _WRITE_AGAIN,

@@ -224,11 +224,13 @@ class CommitRequest:
     """``_request.json`` with the action commit.
 
     ``job_sha256`` is the digest of the ``_job.json`` that the client means; empty: it does not say.
+    ``put_at`` does not stand in it: when S3 has got it.
     """
 
     job_id: JobId
     attempts: Annotated[tuple[CountedAttempt, ...], Several(MAX_ATTEMPTS)]
     job_sha256: Annotated[str, Text(64, pattern=_SHA256_OR_NONE), Name("jobDigest"), SPARSE] = ""
+    put_at: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
