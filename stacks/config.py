@@ -22,7 +22,6 @@ from constructs import Construct
 
 from s3commit.aws import env
 from s3commit.aws.env import DEFAULT, LEAST, MOST_WORKERS, Shares, shares
-from s3commit.core.model.limits import FORGOTTEN_DAYS
 
 PREFIX = "s3commit:"
 # What a deployment changes only if the parameter ``change`` names it (`stacks.changes`).
@@ -144,8 +143,8 @@ class DeployConfig:
     sweep_minutes: int = _number(60, 5, 720)
     stuck_minutes: int = _number(15, 5, 1440)
     abandoned_hours: int = _number(24, 1, 8760)
-    # An empty ledger learns from decision records which overwrites are done.
-    retention_days: int = _number(30, FORGOTTEN_DAYS, 3650)
+    # An empty ledger learns from decision records which overwrites are done: `FORGOTTEN_DAYS`.
+    retention_days: int = _number(30, 8, 3650)
     replace_prefixes: tuple[str, ...] = _listed(
         r"(?:(?!\.{1,2}/)[^/\x00-\x1f\x7f]+/)+", "prefixes of keys that end with '/'", ("",)
     )

@@ -12,7 +12,7 @@ from s3commit.core.model.job import Conflict, Outcome, Scope
 from s3commit.core.model.limits import S3_CLOCKS, TURN_DAYS, WHOLE_AFTER_SECONDS
 from s3commit.core.model.states import JobState
 from tests.core.world import JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
-from tests.fakes.execution import walk_execution
+from tests.fakes.execution import run_execution, walk_execution
 
 DAY = 86_400
 REPLACE: dict[str, Any] = {"conflict": Conflict.REPLACE}
@@ -107,6 +107,28 @@ def test_i6_who_lives_has_its_turn_before_a_later_one(step: str) -> None:
     assert waits.behind == (A.ref,)
     assert world.turns(A) == "COMMITTED"
     assert world.turns(B) == "COMMITTED"
+
+
+def test_i6_a_later_one_that_ends_just_before_the_locks_are_taken_is_seen() -> None:
+    world = Ordered()
+    world.asks(A)
+    world.reaches(A, "AcquireDestination", lost=True)
+    world.asks(B)
+    world.plan.run_before("lock", lambda: run_execution(world.unplanned, B))
+    assert world.turns(A) == "OVERTAKEN"
+    assert list(world.visible()) == [f"sales/part-t-{OTHER_JOB}.parquet"]
+
+
+def test_i6_a_later_one_below_is_seen_that_was_waited_for_with_the_locks() -> None:
+    world, below = Ordered(), job_directory(OTHER_JOB, "sales/x/")
+    world.asks(A)
+    world.reaches(A, "AcquireDestination", lost=True)
+    world.asks(below)
+    world.reaches(below, "CheckConditions")
+    assert world.turns(A) == "waits"
+    assert world.record(A).locks == ("lake/sales/",)
+    assert world.turns(below) == "COMMITTED"
+    assert world.turns(A) == "OVERTAKEN"
 
 
 @pytest.mark.parametrize("apart", [0, S3_CLOCKS - 1, S3_CLOCKS + 1])
