@@ -91,9 +91,10 @@ class FakeExecutions:
             execution = f"{self.machine.replace('stateMachine', 'execution')}:{execution}"
         return Execution(self.statuses.get(execution, FORGOTTEN), *self.errors.get(execution, ()))
 
-    def start(self, name: str, directory: JobDirectory) -> str:
+    def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str:
         arn = f"{self.machine.replace('stateMachine', 'execution')}:{name}"
         self.statuses[arn] = "RUNNING"
+        self.gives_up = gives_up
         self.started.append(arn)
         return arn
 

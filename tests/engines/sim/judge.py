@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.engines.sim.world import World
 
 # Why a job may be refused, and when that is no mistake.
-_ALWAYS = {"ABORTED_BY_CLIENT", "DESTINATION_BUSY", "STALLED"}
+_ALWAYS = {"ABORTED_BY_CLIENT", "ABORTED_BY_OPERATOR", "DESTINATION_BUSY", "STALLED"}
 _LOSSES = {"UPLOAD_GONE", "UPLOADS_LOST"}
 
 

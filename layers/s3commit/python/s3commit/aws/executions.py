@@ -54,9 +54,9 @@ class StateMachine:
                 return Execution(FORGOTTEN)
         return Execution(found["status"], found.get("error", ""), found.get("cause", ""))
 
-    def start(self, name: str, directory: JobDirectory) -> str | None:
+    def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str | None:
         """See `Executions.start`; a name is taken for 90 days."""
-        document = json.dumps(execution_input(directory))
+        document = json.dumps(execution_input(directory, gives_up))
         with translated(f"starting execution {name}"):
             try:
                 started = self._client.start_execution(

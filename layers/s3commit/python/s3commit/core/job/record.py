@@ -151,7 +151,9 @@ def unless_overtaken(ports: Ports, ticket: Ticket, *expected: JobState) -> Itera
         raise
 
 
-def start_execution(executions: Executions, directory: JobDirectory, due: str) -> str | None:
+def start_execution(
+    executions: Executions, directory: JobDirectory, due: str, gives_up: str = ""
+) -> str | None:
     """Start an execution for the job; its ARN, or None if one was started for the same moment.
 
     ``due`` (RFC 3339) is when it fell due, to the second. The name says so: of all who start one
@@ -159,4 +161,4 @@ def start_execution(executions: Executions, directory: JobDirectory, due: str) -
     for 90 days, is not the next one's. One too many does no harm: it takes the job over.
     """
     seconds = int(datetime.fromisoformat(due).timestamp())
-    return executions.start(f"{directory.ref}-{seconds:x}", directory)
+    return executions.start(f"{directory.ref}-{seconds:x}", directory, gives_up)
