@@ -81,6 +81,7 @@ class FakeExecutions:
         self.statuses: dict[str, str] = {}
         self.errors: dict[str, tuple[str, str]] = {}
         self.started: list[str] = []
+        self.gives_up = ""
         self.machine = ""
         self.refusal: S3CommitError | None = None
 
