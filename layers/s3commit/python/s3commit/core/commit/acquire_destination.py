@@ -20,13 +20,7 @@ from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.idempotency_key import other_holder
 from s3commit.core.job.record import planned_record, unless_overtaken
 from s3commit.core.job.replaced import read_partitions
-from s3commit.core.model.errors import (
-    InvalidInputError,
-    JobRefusedError,
-    NeedsOperatorError,
-    NotFoundError,
-    TransientError,
-)
+from s3commit.core.model.errors import JobRefusedError, NeedsOperatorError, TransientError
 from s3commit.core.model.job import Conflict, Failure, Scope
 from s3commit.core.model.limits import (
     HOLDER_SECONDS,
@@ -84,10 +78,10 @@ def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
 
 def _reach(ports: Ports, record: JobRecord) -> tuple[str, ...]:
     """The nodes that a job with a plan replaces."""
-    by_partition = record.scope is Scope.PARTITION
-    directory = JobDirectory.of(record)
-    partitions = read_partitions(ports, directory, record) if by_partition else []
-    return nodes_to_lock(record, partitions, whole=False)
+    partitions: list[str] = []
+    if record.scope is Scope.PARTITION:
+        partitions = read_partitions(ports, JobDirectory.of(record), record)
+    return nodes_to_lock(record, partitions)
 
 
 def _nodes(ports: Ports, record: JobRecord, reach: tuple[str, ...]) -> tuple[str, ...]:
@@ -145,7 +139,7 @@ def _earlier(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[Jo
 def _known_reach(ports: Ports, other: JobRecord) -> tuple[str, ...]:
     """The nodes that another job replaces; its destination as long as they are not known."""
     if other.plan is not None:
-        with suppress(InvalidInputError, NeedsOperatorError, NotFoundError):  # it has ended since
+        with suppress(NeedsOperatorError):  # it has ended since
             return _reach(ports, other)
     return (destination_node(other.destination),)
 

@@ -54,12 +54,9 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
         record = ports.ledger.advance(record, JobState.ABORTING, now=now, failure=why)
     if record.state is JobState.OPEN:
         found = _judge_request(ports, directory, record)
-        refused = found if isinstance(found, Failure) else None
-        target = JobState.ABORTING if refused else JobState.SEALED
-        requested_at = None if isinstance(found, Failure) else found
-        record = ports.ledger.advance(
-            record, target, now=ports.clock.now(), failure=refused, requested_at=requested_at
-        )
+        refused, asked = (found, None) if isinstance(found, Failure) else (None, found)
+        target, now = JobState.ABORTING if refused else JobState.SEALED, ports.clock.now()
+        record = ports.ledger.advance(record, target, now=now, failure=refused, requested_at=asked)
     return ticket.after(record)
 
 

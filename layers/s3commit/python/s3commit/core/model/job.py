@@ -224,7 +224,7 @@ class CommitRequest:
     """``_request.json`` with the action commit.
 
     ``job_sha256`` is the digest of the ``_job.json`` that the client means; empty: it does not say.
-    ``put_at`` does not stand in it: when S3 has got it.
+    ``put_at`` is when S3 has got it. It does not stand in it.
     """
 
     job_id: JobId
@@ -252,10 +252,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """``_result.json``: the outcome, for the client. Counts are of the committed files.
-
-    ``replaced`` counts the earlier files that the job's policy removed.
-    """
+    """``_result.json``: counts of the committed files; ``replaced`` of those that were removed."""
 
     job_id: JobId
     outcome: Outcome

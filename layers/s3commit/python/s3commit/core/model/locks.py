@@ -122,13 +122,13 @@ def changed_items(before: JobRecord, after: JobRecord) -> tuple[list[Item], list
     return sorted(new - old), sorted(old - new)
 
 
-def nodes_to_lock(record: JobRecord, partitions: Iterable[str], *, whole: bool) -> tuple[str, ...]:
-    """The nodes that a job which does not append has to lock before its decision, in order.
+def nodes_to_lock(record: JobRecord, partitions: Iterable[str]) -> tuple[str, ...]:
+    """The nodes that a job which does not append replaces, and locks before its decision, in order.
 
     ``partitions`` are relative to the destination and end with ``/``; the root's is empty, and
-    means the files directly in it, a node of its own. ``whole`` asks for the whole destination in
-    place of the partitions; so do too many of them. No job locks a whole bucket. Raises
-    `JobRefusedError` (``TOO_DEEP``) if the nodes above are too many for one transaction.
+    means the files directly in it, a node of its own. Too many of them are the whole destination.
+    No job locks a whole bucket. Raises `JobRefusedError` (``TOO_DEEP``) if the nodes above are too
+    many for one transaction.
     """
     node = destination_node(record.destination)
     if len(nodes_above([node])) + 2 > MAX_ITEMS:
@@ -140,7 +140,7 @@ def nodes_to_lock(record: JobRecord, partitions: Iterable[str], *, whole: bool) 
     nodes = tuple(sorted({f"{node}{name or './'}" for name in partitions}))
     too_long = any(len(name.encode()) > MAX_NODE_BYTES for name in nodes)
     too_many = len(nodes) > MAX_NODES or len(nodes) + len(nodes_above(nodes)) >= MAX_ITEMS
-    is_whole = whole or record.scope is Scope.DIRECTORY or not nodes
+    is_whole = record.scope is Scope.DIRECTORY or not nodes
     return (node,) if is_whole or too_long or too_many else nodes
 
 
