@@ -26,7 +26,7 @@ MUTANTS = [
         also=(
             (
                 "core/sweep/questions.py",
-                'record.job_sha256 != "" and record.updated_at < sweep.ago(sweep.limits.abandoned)',
+                'record.job_sha256 != "" and record.updated_at < sweep.ago(silent)',
                 'record.job_sha256 != ""',
             ),
         ),

@@ -37,8 +37,8 @@ LONGEST_WHO, LONGEST_WHY = 160, 100  # characters
 MOST_LISTED = 20_000  # objects at the destination: twenty requests
 _UNDONE = (JobState.ABORTED, JobState.ROLLED_BACK)
 _COLUMNS = {
-    "STARTED": "startedAt",
     "ENDED": "endedAt",
+    "TOOK": "tookSeconds",
     "STATE": "state",
     "FILES": "files",
     "SIZE": "bytes",
