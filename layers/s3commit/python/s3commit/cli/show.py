@@ -24,7 +24,7 @@ from s3commit.cli.options import age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.idempotency_key import committed_holder
+from s3commit.core.job.record import committed_holder
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.codes import Advice, advice_on, advice_on_execution
 from s3commit.core.model.errors import OutcomeUnknownError, S3CommitError, TransientError

@@ -14,7 +14,8 @@ from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.idempotency_key import KEY_TAKEN, committed_holder
+from s3commit.core.job.idempotency_key import KEY_TAKEN
+from s3commit.core.job.record import committed_holder
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import Destination

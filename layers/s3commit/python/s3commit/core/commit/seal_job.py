@@ -10,8 +10,8 @@ from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import heal, put_decision, read_decision, record_from_s3
 from s3commit.core.job.documents import read_request, read_spec, refusing_unreadable
-from s3commit.core.job.idempotency_key import KEY_TAKEN, committed_holder
-from s3commit.core.job.record import new_record, record_of
+from s3commit.core.job.idempotency_key import KEY_TAKEN
+from s3commit.core.job.record import committed_holder, new_record, record_of
 from s3commit.core.job.uploads import is_further_up
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import AbortRequest, Failure, JobSpec

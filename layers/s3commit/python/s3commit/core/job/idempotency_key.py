@@ -55,19 +55,6 @@ def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
     return None
 
 
-def committed_holder(ports: Ports, record: JobRecord) -> str:
-    """The id of another job that is committed with the job's key, by the ledger; empty if none is.
-
-    The job can't be committed any more.
-    """
-    key = record.idempotency_key
-    holder = ports.ledger.key_holder(record.destination, key_digest(key)) if key else None
-    if holder is None or holder.job_id == record.job_id:
-        return ""
-    other = ports.ledger.job(JobDirectory(record.destination, holder.job_id).ref)
-    return holder.job_id if other is None or other.state is JobState.COMMITTED else ""
-
-
 def _refusal(record: JobRecord, holder: KeyHolder) -> JobRefusedError:
     """A key says what the data is: where the counts differ it was used for other data."""
     ours = _holder(record)

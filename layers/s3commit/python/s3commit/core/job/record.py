@@ -23,7 +23,7 @@ from s3commit.core.model.limits import (
     SHORTEST_WAIT,
     WAITED_SHARE,
 )
-from s3commit.core.model.locks import seconds
+from s3commit.core.model.locks import key_digest, seconds
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Executions, Ports, shifted
@@ -101,6 +101,19 @@ def planned_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobReco
     if record.plan is None or ticket.directory.index(record.plan.sha256) != ticket.plan:
         raise LostRaceError(f"job {ticket.job_id} has another plan than this execution", record)
     return record
+
+
+def committed_holder(ports: Ports, record: JobRecord) -> str:
+    """The id of another job that is committed with the job's key, by the ledger; empty if none is.
+
+    The job can't be committed any more.
+    """
+    key = record.idempotency_key
+    holder = ports.ledger.key_holder(record.destination, key_digest(key)) if key else None
+    if holder is None or holder.job_id == record.job_id:
+        return ""
+    other = ports.ledger.job(JobDirectory(record.destination, holder.job_id).ref)
+    return holder.job_id if other is None or other.state is JobState.COMMITTED else ""
 
 
 def share_workers(ports: Ports, ticket: Ticket) -> Ticket:

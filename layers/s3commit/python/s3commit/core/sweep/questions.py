@@ -16,7 +16,7 @@ from typing import Final
 
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, owner_of, parse_directory
 from s3commit.core.job.documents import opened_at, read_spec
-from s3commit.core.job.idempotency_key import committed_holder
+from s3commit.core.job.record import committed_holder
 from s3commit.core.job.uploads import random_key, uploads_of_job
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import AccessError, InvalidInputError
