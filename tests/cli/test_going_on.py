@@ -174,7 +174,11 @@ def test_i11_a_job_whose_key_was_committed_by_another_says_so(desk: Desk) -> Non
     assert shown["keyCommittedBy"] == OTHER
     assert f"committed by job {OTHER}" in shown["next"][0]
     (listed,) = desk.json("status", "--table", TABLE)["jobs"]
-    assert (listed["jobId"], listed["attention"], listed["code"]) == (JOB, True, "KEY_TAKEN")
+    assert (listed["jobId"], listed["attention"], listed["code"]) == (
+        JOB,
+        True,
+        "ALREADY_COMMITTED",
+    )
 
 
 @pytest.mark.parametrize("requested", [True, False])

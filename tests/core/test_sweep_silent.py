@@ -170,6 +170,6 @@ def test_i11_a_silent_job_whose_key_another_has_committed_is_ended(
         report = world.sweep()
     assert f"its idempotencyKey was committed by job {OTHER_JOB}" in report.notes[0]
     world.run(mine)
-    assert world.failure(mine).code == "KEY_TAKEN"
+    assert world.failure(mine).code == "ALREADY_COMMITTED"
     assert counted.files == 1
     assert world.open_uploads() == []

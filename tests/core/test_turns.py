@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.layout import META_REQUESTED, JobDirectory
 from s3commit.core.model.job import Conflict, Outcome, Scope
 from s3commit.core.model.limits import S3_CLOCKS, TURN_DAYS, WHOLE_AFTER_SECONDS
 from s3commit.core.model.states import JobState
-from tests.core.world import JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+from s3commit.writer.requests import _put_again
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.execution import run_execution, walk_execution
 
 DAY = 86_400
@@ -87,12 +88,39 @@ def test_i6_an_overwrite_that_was_lost_does_not_come_back_over_a_later_one(
     assert world.ledger.holders == set()
 
 
-def test_i6_a_job_whose_event_was_lost_is_overtaken_too() -> None:
+@pytest.mark.parametrize("again", [0, 1, 2])
+def test_i6_a_job_whose_event_was_lost_is_overtaken_too(again: int) -> None:
+    """However often the client that waits for it has asked again."""
     world = Ordered()
     world.asks(A)
     world.asks(B)
     assert world.turns(B) == "COMMITTED"
+    for _ in range(again):
+        world.clock.advance(300)
+        _put_again(world.store, A)
     assert world.turns(A) == "OVERTAKEN"
+
+
+@pytest.mark.parametrize("claim", ["2000-01-01T00:00:00.000Z", "9999-01-01T00:00:00Z", "soon"])
+def test_i12_a_request_is_as_old_as_its_job_at_most_whatever_it_claims(claim: str) -> None:
+    world = Ordered()
+    world.asks(A)
+    stands = world.store.get(BUCKET, A.request, max_bytes=10**6)
+    world.store.put(BUCKET, A.request, stands.body, metadata={META_REQUESTED: claim})
+    last = world.clock.now()
+    world.reaches(A, "VerifyManifests")
+    record = world.record(A)
+    assert record.opened_at <= record.requested_at <= last
+
+
+def test_i12_a_job_that_lies_too_deep_keeps_no_other_from_its_turn() -> None:
+    world, deep = Ordered(), job_directory(JOB, "sales/" + 100 * "a/")
+    world.asks(deep)
+    world.reaches(deep, "AcquireDestination")
+    world.asks(B)
+    assert world.turns(B) == "waits"
+    assert world.turns(deep) == "TOO_DEEP"
+    assert world.turns(B) == "COMMITTED"
 
 
 @pytest.mark.parametrize("step", ["VerifyManifests", "AcquireDestination"])
@@ -221,10 +249,9 @@ def test_i6_twenty_overwrites_at_once_are_all_committed_but_for_one_that_was_los
         world.asks(job, apart=number)
         world.reaches(job, "AcquireDestination", lost=number == 3)
     left = list(reversed(jobs))
-    while left:  # whoever asks first, again and again
+    for _ in jobs:  # whoever asks first, again and again
         left = [job for job in left if job is jobs[3] or world.turns(job) == "waits"]
-        if left == [jobs[3]]:
-            break
+    assert left == [jobs[3]]
     assert world.turns(jobs[3]) == "OVERTAKEN"
     ended = [world.result(job).outcome for job in jobs]
     assert ended.count(Outcome.COMMITTED) == 19

@@ -151,6 +151,7 @@ class MemoryObjectStore:
         if_absent: bool = False,
         if_match: str | None = None,
         content_type: str = "application/json",
+        metadata: dict[str, str] | None = None,
     ) -> str:
         """See `ObjectWriter.put`."""
         with self._lock:
@@ -161,7 +162,7 @@ class MemoryObjectStore:
                 self._new_version_id(holder),
                 bytes(body),
                 self._etag(etag_of(body)),
-                {},
+                dict(metadata or {}),
                 content_type,
                 self._clock.now(),
                 self._opaque,

@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from s3commit.core.formats.documents import decode_request, encode_request, encode_result
-from s3commit.core.formats.layout import parse_destination
+from s3commit.core.formats.layout import META_REQUESTED, parse_destination
 from s3commit.core.formats.manifest import digest
 from s3commit.core.model.errors import (
     AccessError,
@@ -157,6 +157,8 @@ def test_the_request_is_put_again_as_it_stands_while_no_result_comes(
         assert len(puts) == count
         assert all(call.arguments.get("if_match") for call in puts[1:])
         assert len({bytes(call.arguments["body"]) for call in puts}) == 1
+        first = {call.arguments["metadata"][META_REQUESTED] for call in puts[1:]}
+        assert len(first) <= 1
     assert standing(store, job) == commit_of(store, job, attempt())
 
 
@@ -205,6 +207,18 @@ def test_a_commit_after_an_abort_says_which_word_stands(job: Job, store: MemoryO
         job.commit([attempt()])
     assert caught.value.code == "ABORT_REQUESTED"
     assert standing(store, job) == AbortRequest(JOB, "no sign of life")
+
+
+def test_what_the_sweep_gave_up_is_told_by_its_result(job: Job, store: MemoryObjectStore) -> None:
+    """It may say that another job has committed the data, which is no failure."""
+    body = encode_request(AbortRequest(JOB, "abandoned", abandoned=True))
+    store.put(BUCKET, job.directory.request, body)
+    end(store, job, Outcome.ABORTED, Failure("ALREADY_COMMITTED", "by another"))
+    assert job.commit([attempt()]).already_committed
+    end(store, job, Outcome.ABORTED, Failure("ABANDONED", "no task has ended"))
+    with pytest.raises(JobFailedError, match="no task has ended") as caught:
+        job.commit([attempt()])
+    assert caught.value.code == "ABANDONED"
 
 
 @pytest.mark.parametrize("other", [(attempt("0", "b"),), ()])

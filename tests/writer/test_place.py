@@ -9,6 +9,7 @@ import pytest
 
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.model.errors import AccessError, InvalidInputError
+from s3commit.core.ports.objects import ListedObject
 from s3commit.writer.place import check_place
 from tests.fakes.memory import MemoryObjectStore
 
@@ -57,6 +58,7 @@ def test_an_object_at_a_directorys_own_name_is_refused(key: str, partition_by: l
         (["p/t/", "p/t/dt=1/", "p/t/dt=1/part-0"], ["dt"]),
         (["p/t2", "p/t-1/x", "p/t.parquet", "p"], ["dt"]),
         (["p/t/dt=1"], []),  # any name is a file's where there are no partitions
+        (["p/t/dt=1_$folder$", "p/t/dt=1/part-0"], ["dt"]),  # EMRFS's marker of a directory
         (["p/t/dt2=1", "p/t/dt", "p/t/hour=1"], ["dt", "hour"]),
     ],
 )
@@ -101,6 +103,21 @@ def test_who_may_not_list_is_not_stopped() -> None:
 
     check_place(Closed("lake"), DESTINATION, ["dt"], others_stay=True)
     check_place(MemoryObjectStore("other"), DESTINATION, ["dt"], others_stay=True)
+
+
+def test_partitions_without_files_are_not_looked_through() -> None:
+    looks = []
+
+    class Counting(MemoryObjectStore):
+        def list(self, bucket: str, prefix: str, **after: str) -> Iterator[ListedObject]:
+            looks.append(prefix)
+            return super().list(bucket, prefix, **after)
+
+    store = Counting("lake")
+    for number in range(50):
+        store.put("lake", f"p/t/dt={number:02d}/_SUCCESS", b"")
+    check_place(store, DESTINATION, ["hour"], others_stay=True)
+    assert len(looks) <= 7
 
 
 def test_a_huge_directory_is_not_read_to_its_end() -> None:

@@ -81,6 +81,8 @@ def test_another_try_of_the_task_stands_for_it(job: Job, store: MemoryObjectStor
     again = written(job, "0", "second").finish()
     written(job, "1").abort()
     job.task("2").finish()
+    with pytest.raises(KeyError), job.task("4").open("dropped"):
+        raise KeyError
     job.task("3")  # travels to a process that writes its files
     end(store, job, Outcome.COMMITTED)
     assert job.commit([again, None]).outcome is Outcome.COMMITTED

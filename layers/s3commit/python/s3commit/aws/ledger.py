@@ -217,9 +217,8 @@ class DynamoLedger(DynamoNotes, Ledger):
                     expires_at=seconds_after(ended, ENDED_SECONDS),
                 )
             case Kind.ASKED | Kind.DONE:
-                turn, life = turn_of(record), None
-                if one.kind is Kind.DONE:
-                    life = seconds_after(turn.requested_at, FORGOTTEN_DAYS * DAY)
+                turn = turn_of(record)
+                life = seconds_after(turn.requested_at, FORGOTTEN_DAYS * DAY)
                 keys = turn_key(one.kind, turn)
                 return self._items.turn(*keys, node=node, expires_at=life)
 

@@ -154,6 +154,7 @@ class S3ObjectStore:
         if_absent: bool = False,
         if_match: str | None = None,
         content_type: str = "application/json",
+        metadata: dict[str, str] | None = None,
     ) -> str:
         """See `ObjectWriter.put`."""
         condition: dict[str, Any] = {} if if_match is None else {"IfMatch": if_match}
@@ -168,6 +169,7 @@ class S3ObjectStore:
                     Key=key,
                     Body=body,
                     ContentType=content_type,
+                    Metadata=metadata or {},
                     **self._encryption,
                     **condition,
                 )

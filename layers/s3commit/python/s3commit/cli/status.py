@@ -14,11 +14,10 @@ from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.idempotency_key import KEY_TAKEN
 from s3commit.core.job.record import committed_holder
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import Destination
+from s3commit.core.model.job import ALREADY_COMMITTED, Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Execution
@@ -75,8 +74,8 @@ def status(
     the time it has waited FOR the jobs that block it. REQUESTED is how long ago the end of an OPEN
     job was asked for. EXECUTION FAILED has the error code. A "!" marks a job whose execution is
     dead or has not begun in five minutes, and a job that has been silent for too long: 40 minutes
-    in SEALED, an hour in later states, a day while its tasks write; and one that can only end
-    KEY_TAKEN, since another job was committed with its key. WHY NOT is the code of a job that was
+    in SEALED, an hour in later states, a day while its tasks write; and one that can add nothing,
+    since another job was committed with its key. WHY NOT is the code of a job that was
     not committed, or can't be. Run `s3commit show JOB` for the next step, `s3commit log
     DESTINATION` for what has ended at a table.
     """
@@ -162,7 +161,7 @@ def _document(
     lost = (requested or 0) > REQUEST_PATIENCE
     silent = record.state not in ENDED and needs_attention(record, now)
     seconds = int(now - epoch_of(record.waits.since)) if record.waits and waits_for else None
-    is_taken = KEY_TAKEN if record.ref in taken else None
+    is_taken = ALREADY_COMMITTED if record.ref in taken else None
     return {
         **fields(record, "job_id", "state", "created_at", "updated_at"),
         "attention": silent or lost or failed is not None or record.ref in taken,

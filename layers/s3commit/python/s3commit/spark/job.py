@@ -89,7 +89,7 @@ def open_spark_job(
     """
     store, columns = shared_store(options.encryption), schema.partition_names
     place, stays = options.destination, options.check_partitions
-    stays &= (options.conflict, scope) != (Conflict.REPLACE, Scope.DIRECTORY)
+    stays &= options.conflict is Conflict.APPEND or scope is Scope.PARTITION
     looks: list[Callable[[], Any]] = [
         partial(check_pipeline, shared_client(), place),
         partial(check_place, store, place, columns, others_stay=stays),

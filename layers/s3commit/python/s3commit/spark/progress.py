@@ -70,8 +70,9 @@ def shown(tally: Accumulator[Tally] | None) -> Iterator[None]:
 
 def _show(tally: Accumulator[Tally], over: threading.Event) -> None:
     """In a notebook on one line; else on new ones: Spark may draw its bar of tasks on this one."""
-    one_line, last = is_notebook(), (0, 0)
-    while not over.wait(WATCHED if one_line else LOGGED):
+    one_line, last, ended = is_notebook(), (0, 0), False
+    while not ended:  # one more look at the end
+        ended = over.wait(WATCHED if one_line else LOGGED)
         if tally.value != last:
             last = tally.value
             line = f"s3commit: tasks have written {many(last[0], 'file')}, {many(last[1], 'row')}"

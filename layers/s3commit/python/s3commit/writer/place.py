@@ -18,6 +18,10 @@ from s3commit.core.model.job import Destination
 from s3commit.core.ports.objects import ObjectReader, listed_at
 
 LOOKED_AT: Final = 5_000  # names or objects: five pages of a listing
+PAGE: Final = 1_000
+PARTITIONS: Final = 5  # in which a file is looked for: in all of them may be markers alone
+# Ends of names: a directory, and the marker of one that EMRFS and s3n leave beside it.
+_DIRECTORIES: Final = ("/", "_$folder$")
 
 # org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.charToEscape
 _ESCAPED: Final = frozenset(map(chr, range(1, 0x20))) | frozenset("\"#%'*/:=?\\\x7f{[]^")
@@ -56,7 +60,7 @@ def check_place(
     partition don't count if others do, and names are compared without case.
 
     Requests: a listing of one object; with ``partition_by`` or ``others_stay`` beside it one of the
-    names in the destination, and then one of the first partition.
+    names in the destination, and then one of a few partitions, until one has a file.
     """
     bucket, prefix = destination.bucket, destination.prefix
 
@@ -86,11 +90,11 @@ def _refuse_objects(
     found = [destination.prefix[:-1]] if own else []
     if columns:
         start = columns[0] + "="
-        here = (one for one in names if one.startswith(start) and not one.endswith("/"))
+        here = (one for one in names if one.startswith(start) and not one.endswith(_DIRECTORIES))
         found += (destination.prefix + one for one in here)
     if found:
         raise InvalidInputError(
-            f"an object lies at s3://{destination.bucket}/{found[0]}, where this write needs a"
+            f"an object lies at s3://{destination.bucket}/{found[0]}, where this write may need a"
             " directory, and some readers would read it instead: move or delete it, or write to"
             " another path. Nothing was written.",
             code="PATH_IS_OBJECT",
@@ -115,14 +119,14 @@ def _columns_of_files(
 ) -> list[str] | None:
     """The partition columns of the first file, escaped; None if there seems to be no file."""
     bucket, prefix = destination.bucket, destination.prefix
-    for name in names:
-        if name.endswith("/") and "=" in name and not hides_files(name):
-            for one in islice(store.list(bucket, prefix + name), LOOKED_AT):
-                path = one.key[len(prefix) :]
-                if is_data(path):
-                    directories = partition_of(path).split("/")[:-1]
-                    return [each.partition("=")[0] for each in directories if "=" in each]
-    return [] if any(map(is_data, names)) else None
+    partitions = [one for one in names if one[-1] == "/" and "=" in one and not hides_files(one)]
+    for name in partitions[:PARTITIONS]:
+        for one in islice(store.list(bucket, prefix + name), PAGE):
+            path = one.key[len(prefix) :]
+            if is_data(path):
+                directories = partition_of(path).split("/")[:-1]
+                return [each.partition("=")[0] for each in directories if "=" in each]
+    return [] if not partitions and any(map(is_data, names)) else None
 
 
 def _listed(columns: Sequence[str]) -> str:

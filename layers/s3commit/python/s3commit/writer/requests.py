@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from s3commit.core.formats.documents import MAX_REQUEST_BYTES, decode_request, encode_request
-from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.layout import META_REQUESTED, JobDirectory
 from s3commit.core.job.documents import read_result
 from s3commit.core.model.errors import (
     AccessError,
@@ -80,6 +80,8 @@ def request_commit(
     standing = _read(stands, directory)
     if standing == request:
         return
+    if isinstance(standing, AbortRequest) and standing.abandoned:
+        return  # the sweep gave the job up: its result says why, and may say that the data is there
     if isinstance(standing, AbortRequest):
         raise JobRefusedError(
             f"job {directory.job_id} is not committed: its abort was requested first"
@@ -177,11 +179,17 @@ def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patie
 
 
 def _put_again(store: WriterStore, directory: JobDirectory) -> None:
-    """Put the standing request once more, the same bytes, unless it changes meanwhile."""
+    """Put the standing request once more, the same bytes, unless it changes meanwhile.
+
+    It keeps its place among the requests (docs/adr/0037): what it says of the first one's time.
+    """
     bucket, key = directory.bucket, directory.request
     with suppress(S3CommitError):  # the result is what counts
         stands = store.get(bucket, key, max_bytes=MAX_REQUEST_BYTES)
-        store.put(bucket, key, stands.body, if_match=stands.facts.etag)
+        facts = stands.facts
+        first = facts.metadata.get(META_REQUESTED, facts.modified)
+        metadata = {META_REQUESTED: first}
+        store.put(bucket, key, stands.body, if_match=facts.etag, metadata=metadata)
 
 
 def _put_commit(

@@ -87,7 +87,9 @@ class Task:
     @property
     def has_files(self) -> bool:
         """Whether it has opened a file here, and was not aborted."""
-        return self._counted is not None if self._ended else bool(self._streams)
+        if self._ended:
+            return self._counted is not None
+        return any(stream is not None and not stream.aborted for stream in self._streams.values())
 
     def open(
         self,

@@ -127,10 +127,9 @@ def _earlier(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[Jo
         if meet([own], [turn.node])
         if not (is_long and turn.node.startswith(own) and turn.node != own)
     )
-    for turn in islice(turns, TURNS_LOOKED_AT):
-        other = ports.ledger.job(turn.ref)
-        if other is None or other.state is not JobState.SEALED:
-            continue
+    others = (ports.ledger.job(turn.ref) for turn in turns)
+    sealed = (other for other in others if other and other.state is JobState.SEALED)
+    for other in islice(sealed, TURNS_LOOKED_AT):
         if meet(nodes, _known_reach(ports, other)) and ports.runs(other.execution):
             return [other]
     return []
@@ -139,7 +138,8 @@ def _earlier(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[Jo
 def _known_reach(ports: Ports, other: JobRecord) -> tuple[str, ...]:
     """The nodes that another job replaces; its destination as long as they are not known."""
     if other.plan is not None:
-        with suppress(NeedsOperatorError):  # it has ended since
+        # It has ended since, or will be refused itself.
+        with suppress(NeedsOperatorError, JobRefusedError):
             return _reach(ports, other)
     return (destination_node(other.destination),)
 
@@ -163,8 +163,8 @@ def _refuse_overtaken(ports: Ports, record: JobRecord, reach: tuple[str, ...]) -
             is_inside = turn.node.startswith(own)  # a result must not reveal others
             who = f"job {turn.ref.rpartition('-')[0]}" if is_inside else "a job of a table above"
             raise JobRefusedError(
-                f"{who} was requested later, and is committed where this job would replace files;"
-                " this job changes nothing, write its data again if it is to stand",
+                f"{who} was requested later, and is committed at a place that it shares with this"
+                " job; this job changes nothing, write its data again if it is to stand",
                 code=OVERTAKEN,
             )
 
@@ -221,7 +221,7 @@ def _wait(ports: Ports, ticket: Ticket, record: JobRecord, others: list[JobRecor
     now, waited = ports.clock.now(), _waited(ports, record)
     if waited >= MAX_WAIT_SECONDS:
         raise JobRefusedError(
-            f"the destination has been held by {_names(record, others)} for too long;"
+            f"the job has waited too long for {_names(record, others)};"
             " see s3commit status, and write again later",
             code=BUSY,
         )

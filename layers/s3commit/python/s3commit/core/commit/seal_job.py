@@ -10,11 +10,10 @@ from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import heal, put_decision, read_decision, record_from_s3
 from s3commit.core.job.documents import read_request, read_spec, refusing_unreadable
-from s3commit.core.job.idempotency_key import KEY_TAKEN
 from s3commit.core.job.record import committed_holder, new_record, record_of
 from s3commit.core.job.uploads import is_further_up
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
-from s3commit.core.model.job import AbortRequest, Failure, JobSpec
+from s3commit.core.model.job import ALREADY_COMMITTED, AbortRequest, Failure, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports, together
@@ -72,7 +71,7 @@ def _judge_request(ports: Ports, directory: JobDirectory, record: JobRecord) -> 
         if isinstance(request, AbortRequest):
             code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
             if request.abandoned and committed_holder(ports, record):
-                code = KEY_TAKEN
+                code = ALREADY_COMMITTED
             return Failure(code, one_line(request.reason or "the client asked for it"))
         if wrong is not None:
             raise wrong
@@ -84,7 +83,7 @@ def _judge_request(ports: Ports, directory: JobDirectory, record: JobRecord) -> 
             f"a directory above {directory.destination.uri} has a job with id"
             f" {directory.job_id}; write the data again under a new id",
         )
-    return str(request.put_at)
+    return max(request.put_at, record.opened_at) if request.put_at else ""
 
 
 def _wrong_spec(ports: Ports, directory: JobDirectory) -> InvalidInputError | None:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -26,7 +27,7 @@ from s3commit.core.formats.documents import (
     decode_result,
     encode_result,
 )
-from s3commit.core.formats.layout import JobDirectory, parse_manifest_key
+from s3commit.core.formats.layout import META_REQUESTED, JobDirectory, parse_manifest_key
 from s3commit.core.formats.manifest import decode_pendingset
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import Ticket
@@ -50,11 +51,12 @@ from s3commit.core.model.job import (
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import ObjectReader, listed_at
+from s3commit.core.ports.objects import ObjectFacts, ObjectReader, listed_at
 
 JOB_CHANGED = "JOB_CHANGED"
 UNREADABLE = "UNREADABLE"
 _OWN = b"{}\n"  # a page of no list
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
 
 
 @contextmanager
@@ -150,8 +152,14 @@ def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | Abort
         ) from None
     request = decode_request(stored.body, directory)
     if isinstance(request, CommitRequest):
-        return replace(request, put_at=stored.facts.modified)
+        return replace(request, put_at=_first_put(stored.facts))
     return request
+
+
+def _first_put(facts: ObjectFacts) -> str:
+    """When S3 got the request first: a client that still waits puts it again, and says so."""
+    claimed = facts.metadata.get(META_REQUESTED, "")
+    return min(claimed, facts.modified) if _MOMENT.fullmatch(claimed) else facts.modified
 
 
 def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:

@@ -114,8 +114,8 @@ _ENDS: Final = {
         "Use a new id for each job, or none",
     ),
     "KEY_TAKEN": Advice(
-        "Another job with the same idempotency key was committed with other data, or before this"
-        " job's driver asked for its commit. Nothing was added",
+        "Another job with the same idempotency key was committed with other counts, so with other"
+        " data. Nothing was added",
         "Write again under another key. If the other job is not yours, find out who may read"
         " your keys",
     ),
@@ -139,8 +139,9 @@ _ENDS: Final = {
         "Treat it as an attack: check who may write to the job directory",
     ),
     "OVERTAKEN": Advice(
-        "An overwrite that was requested later was committed first: the execution of this job had"
-        " been lost, or its event came late. Nothing was changed",
+        "A job that was requested later was committed first where this one writes: the execution"
+        " of this job had been lost, or its event came late. Or it was requested more than seven"
+        " days ago. Nothing was changed",
         "If the later data is right, nothing. Else run the job again, so that it is the latest",
     ),
     "REFUSED": Advice(

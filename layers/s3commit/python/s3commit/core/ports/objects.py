@@ -156,6 +156,7 @@ class ObjectWriter(Protocol):
         if_absent: bool = False,
         if_match: str | None = None,
         content_type: str = "application/json",
+        metadata: dict[str, str] | None = None,
     ) -> str:
         """Put the object and return its etag.
 

@@ -128,7 +128,7 @@ def abort_if_silent(
 ) -> Iterator[Action]:
     """Give a job up if nothing was put into its directory for `Limits.abandoned`.
 
-    For `Limits.stuck`, if ``holder`` is committed with its key: it can only end in one way.
+    For `Limits.stuck`, if ``holder`` is committed with its key: it can add nothing.
 
     ``last_known`` is when the ledger last noted something of it. A directory of more than `LISTED`
     objects may have got one that was not seen.

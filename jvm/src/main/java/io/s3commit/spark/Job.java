@@ -99,7 +99,7 @@ final class Job implements Serializable {
     Path path = directory.document(REQUEST);
     byte[] found =
         repeat(() -> Store.putFirst(fs, path, request), "its request is not put", seconds, deadline);
-    if (!Arrays.equals(found, request)) {
+    if (!Arrays.equals(found, request) && !isGivenUp(found)) {
       CommitException other = otherRequest(found);
       if (other.code().equals(ABORT_REQUESTED)) {
         deleteWhenUndone(fs);
@@ -123,6 +123,15 @@ final class Job implements Serializable {
       throw new CommitException(
           "TOO_MANY_TASKS",
           "the job's request has " + excess + ": write with fewer tasks. Nothing was committed.");
+    }
+  }
+
+  /** Whether the sweep gave the job up: its result says why, and may say that the data is there. */
+  private static boolean isGivenUp(byte[] found) {
+    try {
+      return Documents.read(found).path("abandoned").asBoolean();
+    } catch (IOException unreadable) {
+      return false;
     }
   }
 

@@ -24,6 +24,8 @@ import org.apache.spark.util.ThreadUtils;
  */
 final class Place {
   private static final int LOOKS = 3; // at once
+  private static final int PARTITIONS = 5; // at each level: in all of them may be markers alone
+  private static final String MARKER = "_$folder$"; // of a directory, by EMRFS and s3n
   private static final int LOOKED_AT = 5_000; // names: five pages of a listing
   private static final Map<String, String> LOGS =
       Map.of(
@@ -95,16 +97,19 @@ final class Place {
   private static CommitException object(Path path) {
     return new CommitException(
         "PATH_IS_OBJECT",
-        "an object lies at " + path + ", where this write needs a directory, and some readers would"
+        "an object lies at " + path + ", where this write may need a directory, and some readers would"
             + " read it instead: move or delete it, or write to another path. Nothing was written.");
   }
 
   private void refuseOtherLog() throws IOException {
-    for (FileStatus one : names) {
-      String log = LOGS.get(one.getPath().getName());
-      if (log != null && one.isDirectory() && !namesIn(fs, one.getPath()).isEmpty()) {
+    boolean isCut = names.size() == LOOKED_AT; // then it may be behind those that were seen
+    for (Map.Entry<String, String> log : LOGS.entrySet()) {
+      Path path = new Path(table, log.getKey());
+      boolean isSeen = names.stream().anyMatch(one -> one.getPath().getName().equals(log.getKey()));
+      if ((isSeen || isCut) && !namesIn(fs, path).isEmpty()) {
         throw new CommitException(
-            "OTHER_LOG", one.getPath() + " exists: the directory " + log + ". Nothing was written.");
+            "OTHER_LOG",
+            path + " exists: the directory " + log.getValue() + ". Nothing was written.");
       }
     }
   }
@@ -113,7 +118,7 @@ final class Place {
     for (FileStatus one : names) {
       boolean isPartition =
           !columns.isEmpty() && one.getPath().getName().startsWith(columns.get(0) + "=");
-      if (one.isFile() && isPartition) {
+      if (one.isFile() && isPartition && !one.getPath().getName().endsWith(MARKER)) {
         throw object(one.getPath());
       }
     }
@@ -134,22 +139,27 @@ final class Place {
   /** The partition columns of the first file; null if there seems to be no file. */
   private List<String> partitionsOfFiles() throws IOException {
     boolean isPlain = false;
+    int partitions = 0;
     for (FileStatus one : names) {
       String name = one.getPath().getName();
       if (one.isDirectory() && isVisible(one) && name.contains("=")) {
-        List<String> found = columnsBelow(one.getPath());
+        List<String> found = partitions++ < PARTITIONS ? columnsBelow(one.getPath()) : null;
         if (found != null) {
           return found;
         }
       }
       isPlain |= one.isFile() && isVisible(one);
     }
-    return isPlain ? List.of() : null;
+    return isPlain && partitions == 0 ? List.of() : null;
   }
 
   private List<String> columnsBelow(Path partition) throws IOException {
+    int looked = 0;
     for (FileStatus one : namesIn(fs, partition)) {
       List<String> found = null;
+      if (one.isDirectory() && looked++ == PARTITIONS) {
+        break;
+      }
       if (isVisible(one)) {
         found = one.isFile() ? new ArrayList<>() : columnsBelow(one.getPath());
       }
