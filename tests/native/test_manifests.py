@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from s3commit.core.formats.documents import decode_job, decode_request
 from s3commit.core.formats.layout import JobDirectory
@@ -14,9 +15,6 @@ from s3commit.core.model.job import CommitRequest
 from tests.native.conftest import FAILURES, uri
 from tests.native.s3a import hadoop
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def test_documents_as_the_pipeline_and_hadoop_read_them(
