@@ -25,7 +25,6 @@ class ManualClock:
         return present.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def sleep(self, seconds: float) -> None:
-        """See `Clock.sleep`."""
         self.advance(seconds)
 
     def advance(self, seconds: float) -> None:

@@ -20,7 +20,6 @@ class MemoryExecutions:
         self.started: dict[str, JobDirectory] = {}
 
     def describe(self, execution: str) -> Execution:
-        """See `Executions.describe`."""
         return Execution("RUNNING" if execution in self.running else FORGOTTEN)
 
     def start(self, name: str, directory: JobDirectory) -> str | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.servers import ran
 
 # What every program begins with; its argument is the assembly.
 RUNTIME = """
@@ -43,12 +44,6 @@ def environment() -> dict[str, str]:
 
 def run(program: str, assembly: Path) -> str:
     """What the program prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", RUNTIME + program, str(assembly)],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(sys.executable, "-c", RUNTIME + program, assembly, env=environment())
     assert done.returncode == 0, done.stderr
     return done.stdout
