@@ -15,7 +15,7 @@ from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.core.world import OTHER_JOB, World, job_directory
 from tests.fakes.executions import MemoryExecutions
 from tests.lambdas.conftest import Context
-from tests.writer.notifications import FakeS3, notifying
+from tests.writer.support import FakeS3, notifying
 
 LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
 
