@@ -160,24 +160,6 @@ def test_i10_what_is_replaced_goes_after_what_is_new_is_there(
     assert all(old <= names or new <= names for names in seen)
 
 
-def test_i1_the_driver_dies_after_its_request(
-    spark: SparkSession, tiny: TinyPipeline, place: Place
-) -> None:
-    """It stops to wait, by a time limit in the test: the pipeline commits all the same."""
-    with (
-        tiny.held(),
-        pytest.raises(FAILURES, match="OUTCOME_UNKNOWN") as e,
-    ):
-        save(spark.range(0, 1000, 1, 2), place, commitTimeout="1s")
-    assert "may still be committed" in str(e.value)
-    (job_id,) = place.jobs
-    request = JobDirectory(place.destination, job_id).request
-    body = tiny.store.get(BUCKET, request, max_bytes=1 << 20).body
-    assert b'"commit"' in body, "the abort that Spark asks for comes second"
-    assert place.tidy().state is JobState.COMMITTED
-    assert ids(spark, place) == WHOLE
-
-
 def test_an_abort_that_was_requested_first_stands(
     spark: SparkSession, tiny: TinyPipeline, place: Place
 ) -> None:

@@ -12,8 +12,8 @@ import pytest
 from s3commit.core.model.job import Conflict, Scope
 from s3commit.core.model.states import JobState
 from s3commit.spark import read, write
+from tests.moments import TABLES, fill
 from tests.native.conftest import settings, uri
-from tests.readers import TABLES, fill
 from tests.spark.test_spark_guide import run_page
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
