@@ -3,8 +3,6 @@
 A reader is asked at each moment (`Table.live`), and has to find the rows of the visible files.
 """
 
-from __future__ import annotations
-
 import io
 import uuid
 from collections.abc import Callable, Iterator

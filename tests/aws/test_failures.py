@@ -1,7 +1,5 @@
 """The table from AWS's answers to our errors."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """What the S3 adapter sends, and what it makes of answers that no emulator gives."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Credentials of a machine's role, from a metadata service that throttles; and the clock."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator

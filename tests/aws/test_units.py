@@ -4,8 +4,6 @@ A partition takes 1,000 write and 3,000 read units a second:
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from math import ceil

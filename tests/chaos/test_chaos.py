@@ -1,7 +1,5 @@
 """One seed of the chaos on the real wiring, every day; ``make chaos`` runs as many as one wants."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter

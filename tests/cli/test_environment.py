@@ -1,7 +1,5 @@
 """What `s3commit --help` says of the environment holds for every verb, driver, task and worker."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """How the command ends when it can not do what was asked: one line, and the exit code."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

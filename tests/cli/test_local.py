@@ -1,7 +1,5 @@
 """``s3commit local up``: what it hands on, and what it says if something is missing."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """``s3commit ls`` and ``fsck``: the committed jobs of a table, their files, and what lacks."""
 
-from __future__ import annotations
-
 from s3commit.core.model.job import Conflict, Scope
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
 from tests.core.world import BUCKET

@@ -1,7 +1,5 @@
 """``s3commit rescue``: S3A jobs whose driver died, from what was recorded (tests/golden/s3a)."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

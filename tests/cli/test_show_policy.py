@@ -1,7 +1,5 @@
 """``s3commit show``: what a job may do to others, what others do to it, how it goes and ends."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

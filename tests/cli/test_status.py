@@ -1,7 +1,5 @@
 """``s3commit status``: what is under way, and what needs someone."""
 
-from __future__ import annotations
-
 import pytest
 
 from s3commit.core.model.errors import AccessError

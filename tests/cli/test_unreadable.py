@@ -5,8 +5,6 @@ verb that is new is in the table of the verbs, a document that is new in `JobDir
 up here.
 """
 
-from __future__ import annotations
-
 import inspect
 import io
 import json

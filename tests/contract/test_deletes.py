@@ -1,7 +1,5 @@
 """Deleting what was seen, and what every store refuses: its limits, and what can't be read."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 from dataclasses import replace

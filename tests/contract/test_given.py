@@ -1,7 +1,5 @@
 """The suite on buckets and a table that are given: it cleans up, and touches nothing else."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The ledger: what every implementation of it does, and refuses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The ledger: facts, decisions, attempts, listings, and what the table knows of S3."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Whole objects and their listings: what every object store does with them."""
 
-from __future__ import annotations
-
 import hashlib
 import uuid
 from functools import partial

@@ -1,7 +1,5 @@
 """Multipart uploads: what every object store does with them."""
 
-from __future__ import annotations
-
 import hashlib
 import uuid
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The check of a table: each fact, and what mends it."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Each code that ends or stops a job has a line of advice, of which the page is made."""
 
-from __future__ import annotations
-
 import ast
 import re
 import runpy

@@ -4,8 +4,6 @@ Another exception would fail a Lambda for ever instead of ending the job with a 
 changes the documents by chance.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import pkgutil

@@ -1,7 +1,5 @@
 """A job from its first manifest to its end, over the fakes."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import partial
 

@@ -1,7 +1,5 @@
 """``_job.json`` is what it was, or the job is refused; its conditions are met, or it is aborted."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

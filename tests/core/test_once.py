@@ -1,7 +1,5 @@
 """Of the jobs with one idempotency key at one destination at most one is ever committed (I11)."""
 
-from __future__ import annotations
-
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -4,8 +4,6 @@ A call has 15 minutes, and a hundred thousand requests take half an hour, one af
 step that can't end in one call is begun anew for ever.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Append, fail and replace, by directory and by partition: what is visible, and when."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

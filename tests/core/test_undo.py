@@ -1,7 +1,5 @@
 """AbortJob, RollBack and TidyUp of many files: in calls that end in time, as in one call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime

@@ -7,8 +7,6 @@ job ends, and every invariant holds on the way. Beside a crash: S3 or the ledger
 done nothing, or has done it and the answer is lost.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

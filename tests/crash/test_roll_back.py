@@ -1,7 +1,5 @@
 """Roll back against what a bucket and its other users do meanwhile (I2, I4, I5)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace

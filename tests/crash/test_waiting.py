@@ -1,7 +1,6 @@
 """Jobs beside each other, each moment chosen: who holds, who died, who comes back (I6, I11)."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -130,21 +129,26 @@ def dies_at_its_end(world: World, target: JobState) -> None:
     world.dies(FIRST, "first")
 
 
-def test_i6_a_committed_job_that_comes_back_gives_up_no_lock_of_the_next_one() -> None:
-    world = three(conflict=Conflict.REPLACE)
-    dies_at_its_end(world, JobState.COMMITTED)
-    world.plan.crash_before("complete_upload", nth=2, where=lambda call: OTHER_JOB in call.key)
+def comes_back(world: World, nth: int = 1) -> None:
+    """The second job dies as it completes its files, the ledger is lost, the first runs again."""
+    world.plan.crash_before("complete_upload", nth=nth, where=lambda call: OTHER_JOB in call.key)
     world.dies(SECOND, "second")
     world.ledger.lose()
     world.heal()
     world.run(FIRST, "first again")
+
+
+def goes_on(world: World) -> Callable[[], object]:
+    return lambda: run_execution(world.unplanned, SECOND, execution="again")
+
+
+def test_i6_a_committed_job_that_comes_back_gives_up_no_lock_of_the_next_one() -> None:
+    world = three(conflict=Conflict.REPLACE)
+    dies_at_its_end(world, JobState.COMMITTED)
+    comes_back(world, nth=2)
     assert world.ledger.holders == {SECOND.ref}
-    world.plan.run_after("lock", lambda: run_execution(world.unplanned, SECOND, execution="again"))
-
-    def pause() -> None:
-        run_execution(world.unplanned, SECOND, execution="again")
-
-    run_execution(world.ports, THIRD, execution="third", pause=pause)
+    world.plan.run_after("lock", goes_on(world))
+    run_execution(world.ports, THIRD, execution="third", pause=goes_on(world))
     for directory in (SECOND, THIRD):
         assert world.result(directory).outcome is Outcome.COMMITTED
     assert {key.rpartition("-000000000")[2][:3] for key in world.visible()} == {NEIGHBOUR[-3:]}
@@ -154,16 +158,8 @@ def test_i11_a_rolled_back_job_that_comes_back_gives_up_no_key_of_the_next_one()
     world = three(idempotency_key="k")
     world.lose_after_decision(f"sales/part-t1-{JOB}")
     dies_at_its_end(world, JobState.ROLLED_BACK)
-    world.plan.crash_before("complete_upload", where=lambda call: OTHER_JOB in call.key)
-    world.dies(SECOND, "second")
-    world.ledger.lose()
-    world.heal()
-    world.run(FIRST, "first again")
-
-    def pause() -> None:
-        run_execution(world.unplanned, SECOND, execution="again")
-
-    run_execution(world.unplanned, THIRD, execution="third", pause=pause)
+    comes_back(world)
+    run_execution(world.unplanned, THIRD, execution="third", pause=goes_on(world))
     outcomes = [world.result(one).outcome for one in (FIRST, SECOND, THIRD)]
     assert outcomes == [Outcome.ROLLED_BACK, Outcome.COMMITTED, Outcome.ABORTED]
     assert all(OTHER_JOB in key for key in world.visible())
@@ -175,11 +171,7 @@ def test_i6_a_rollback_that_has_given_back_its_locks_takes_none_when_it_comes_ba
     world.lose_after_decision(f"sales/part-t1-{JOB}")
     world.plan.crash_after("release")
     world.dies(FIRST, "first")
-    world.plan.crash_before("complete_upload", nth=2, where=lambda call: OTHER_JOB in call.key)
-    world.dies(SECOND, "second")
-    world.ledger.lose()
-    world.heal()
-    world.run(FIRST, "first again")
+    comes_back(world, nth=2)
     told = "its client is told why, as before the loss"
     assert world.ended(FIRST) == (Outcome.ROLLED_BACK, "UPLOADS_LOST"), told
     assert world.ledger.holders == {SECOND.ref}

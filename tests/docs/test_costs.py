@@ -1,7 +1,5 @@
 """The costs in docs/deploy.md are the script's, and the script's counts are the code's."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import deque

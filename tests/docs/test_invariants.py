@@ -1,7 +1,5 @@
 """docs/invariants.md names what holds each invariant, docs/proof.md each comparison of times."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

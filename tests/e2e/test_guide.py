@@ -1,7 +1,5 @@
 """The guide's Python page against the deployed pipeline."""
 
-from __future__ import annotations
-
 import re
 import uuid
 from collections.abc import Iterator

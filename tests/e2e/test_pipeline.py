@@ -1,7 +1,5 @@
 """The deployed wiring: garbage in its queues, the events that it sends, a dead execution."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterator
@@ -75,7 +73,7 @@ def test_the_outcome_is_announced_and_the_execution_reads_well(environment: Depl
 
 def test_a_message_that_is_garbage_ends_in_the_dead_letter_queue(environment: Deployed) -> None:
     sqs = environment.client("sqs")
-    inbox, dead = queue_of(environment, "Ingest"), queue(environment, "Ingest", dead=True)
+    inbox, dead = queue_of(environment, "Ingest"), queue_of(environment, "Ingest", dead=True)
     timeout = sqs.get_queue_attributes(QueueUrl=inbox, AttributeNames=["VisibilityTimeout"])
     sqs.set_queue_attributes(QueueUrl=inbox, Attributes={"VisibilityTimeout": "1"})
     try:

@@ -1,7 +1,5 @@
 """A job played by an ordinary S3 client, by the formats alone: no line of ours on this side."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import uuid

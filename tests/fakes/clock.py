@@ -1,7 +1,5 @@
 """A clock that stands still until a test moves it."""
 
-from __future__ import annotations
-
 import threading
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Executions that a test may run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from s3commit.core.formats.layout import JobDirectory

@@ -1,7 +1,5 @@
 """An object store in memory that keeps S3's promises, and none that S3 does not make."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 import threading

@@ -4,8 +4,6 @@ The packages are links into this environment's own, with their metadata; the int
 without this environment (`-S`), so whatever was not declared is not there.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What each extra brings is enough for its role, and no more; the wheel alone is a trial."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What a function does when it starts: it imports what it calls, and makes its clients."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

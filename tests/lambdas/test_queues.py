@@ -1,7 +1,5 @@
 """The functions behind the queues: recorded S3 notifications in, partial batch responses out."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

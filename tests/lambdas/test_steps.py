@@ -1,7 +1,5 @@
 """The functions of the state machine: the ticket goes round, and what the outcome event says."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Programs in processes of their own: moto's state is the process's, and so is its runtime."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

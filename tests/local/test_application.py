@@ -3,8 +3,6 @@
 tests/e2e run jobs on one deployment, as a program of its own.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What is read of a cloud assembly, what the loader creates, and what it refuses before."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

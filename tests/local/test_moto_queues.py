@@ -1,7 +1,5 @@
 """The patches of SQS, of its mappings and of EventBridge, and the ticker."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

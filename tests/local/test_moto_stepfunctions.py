@@ -1,7 +1,5 @@
 """The patches of Step Functions, and the Map that is deployed."""
 
-from __future__ import annotations
-
 import json
 import threading
 import uuid

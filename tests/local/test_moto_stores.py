@@ -4,8 +4,6 @@ That a cancelled transaction leaves everything as it was, test_locks.py has ther
 are in tests/aws/test_ledger.py.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

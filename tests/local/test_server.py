@@ -1,7 +1,5 @@
 """The runtime as a program that leaves nothing behind, and its functions in workers."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

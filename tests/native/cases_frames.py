@@ -1,7 +1,5 @@
 """What the writers of a DataFrame, of an RDD and of a stream write."""
 
-from __future__ import annotations
-
 import tempfile
 from functools import partial
 from typing import Any

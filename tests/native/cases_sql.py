@@ -1,7 +1,5 @@
 """What SQL and catalogs write."""
 
-from __future__ import annotations
-
 from tests.native.case import Case, Same
 from tests.native.conftest import VERSION
 

@@ -1,7 +1,5 @@
 """One Spark session with the jar, and one small pipeline, for all tests of the native protocol."""
 
-from __future__ import annotations
-
 import sys
 import uuid
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ With speculation the first attempt of one task is slow, so that Spark starts ano
 Each attempt leaves an empty file in the directory.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

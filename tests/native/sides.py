@@ -1,7 +1,5 @@
 """One program at two places of one session: at ours, and where Spark's own protocol commits."""
 
-from __future__ import annotations
-
 import re
 import uuid
 from collections import Counter

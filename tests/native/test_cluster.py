@@ -1,7 +1,5 @@
 """Drivers of their own: with a cluster of two workers, and with another serializer."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

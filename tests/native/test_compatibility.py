@@ -1,7 +1,5 @@
 """What Spark writes is as by its own protocol, differs as the guide says, or is refused."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

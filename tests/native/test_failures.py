@@ -1,7 +1,5 @@
 """Tasks and drivers that fail, die or run twice: a job appears whole, or not at all."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What the native protocol writes is what Hadoop and the pipeline read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

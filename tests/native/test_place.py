@@ -1,7 +1,5 @@
 """What lies at the destination refuses a write before its first task, of the jar and of `write`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Spark's and Hadoop's readers get the rows of the data, whatever jobs have put beside it."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterator
 from functools import reduce

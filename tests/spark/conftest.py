@@ -1,7 +1,5 @@
 """One Spark session and one small pipeline for all tests of `write` and `read`."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

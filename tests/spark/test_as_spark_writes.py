@@ -1,7 +1,5 @@
 """`write` leaves what Spark's own writer leaves: values, names of files and of directories."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from pathlib import Path

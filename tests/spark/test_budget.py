@@ -1,7 +1,5 @@
 """The memory of a task, as the kernel counts it."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

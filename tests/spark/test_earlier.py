@@ -1,7 +1,5 @@
 """What an earlier run has committed under a key is found before a task runs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

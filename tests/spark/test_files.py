@@ -1,7 +1,5 @@
 """The files of one task: limits, row groups, one open file, and the directories of its rows."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import threading

@@ -3,8 +3,6 @@
 tests/spark/test_driver.py has drivers that are killed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -3,8 +3,6 @@
 No file system for S3 comes with PySpark: the files are copied, and named where the copies are.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

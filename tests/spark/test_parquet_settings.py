@@ -1,7 +1,5 @@
 """Each setting of Spark's Parquet writer is obeyed, refused or named harmless, on this release."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

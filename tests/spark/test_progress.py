@@ -1,7 +1,5 @@
 """What a user sees of a write: how to follow it, how far it is, what came of it; its errors."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re

@@ -1,7 +1,5 @@
 """Settings that Spark's own writer obeys are obeyed, or refused with what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The guide's pages for Spark do what they say."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable

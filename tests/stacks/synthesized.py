@@ -1,7 +1,5 @@
 """Synthesize, and look at what was written as plain JSON."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

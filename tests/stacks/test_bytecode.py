@@ -1,7 +1,5 @@
 """The layers: their byte code is of the functions' own Python or none, and the same each time."""
 
-from __future__ import annotations
-
 import marshal
 import os
 import re

@@ -1,7 +1,5 @@
 """What a forgotten parameter would change stops a deployment, unless it is named."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What cdk-nag, cfn-lint and reviewers ask of each variant of a deployment."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

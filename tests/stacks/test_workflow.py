@@ -1,7 +1,5 @@
 """The state machine is valid, is the one the protocol describes, and calls what exists."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What the writer's tests share: an environment that is told what to do, and small parts."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Callable

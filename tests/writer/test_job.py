@@ -1,7 +1,5 @@
 """How a job is opened, and whether its bucket has a pipeline."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from pathlib import Path
 from typing import Any

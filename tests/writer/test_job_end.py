@@ -1,7 +1,5 @@
 """How a client ends its job: commit, abort, or without an answer."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import pickle

@@ -1,7 +1,5 @@
 """What libraries without Spark read while jobs write (docs/guide/readers.md), and write."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterator
 from functools import partial

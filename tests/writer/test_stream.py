@@ -1,7 +1,5 @@
 """The stream as a file among files: sizes, threads, the io protocol."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os

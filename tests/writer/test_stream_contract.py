@@ -6,8 +6,6 @@ them; a test of this page says that each has one.
 S2 and S3 are of methods that a Python file does not have: `os.fsync` is refused instead.
 """
 
-from __future__ import annotations
-
 import io
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -5,8 +5,6 @@ request of a function meets the same fate in each run of a seed. Which request t
 threads, processes and the machine: a run is not replayed, only its pressure is.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

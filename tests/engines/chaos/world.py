@@ -1,7 +1,5 @@
 """A run: the embedded runtime with everything that is deployed, the clients, and the adversary."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`s3commit local up` in a process of its own, its sweep without any patience, and who kills."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """PySpark drivers that die, and what becomes of their jobs."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

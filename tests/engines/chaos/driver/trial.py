@@ -1,7 +1,5 @@
 """One destination at which clients die, and the verdict at the end."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping
