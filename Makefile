@@ -84,6 +84,10 @@ test-jvm: setup jar ## Test the jar, with the S3A that fits PySpark's Hadoop
 	$(BIN)/python tests/native/s3a.py
 	$(BIN)/python -m pytest $(ARGS) tests/native
 
+.PHONY: spark-suites
+spark-suites: setup jar ## Spark's own test suites by the jar, or with ARGS="--own" by Spark's own protocol
+	$(BIN)/python -m tests.engines.suites $(ARGS)
+
 .PHONY: matrix
 matrix: $(addprefix spark-,$(SPARKS)) ## The tests of Spark on each release that is supported, or on SPARKS="3.5.7 4.0.1"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from s3commit.aws.settings import replace_below, workers
@@ -29,4 +30,11 @@ STEPS = {
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Run the step that the state machine names."""
-    return run_step(ports, STEPS, event)
+    runs = partial(_runs_beside, event["execution"])
+    return run_step(replace(ports, runs=runs), STEPS, event)
+
+
+def _runs_beside(own: str, execution: str) -> bool:
+    from s3commit.aws.executions import runs_beside  # noqa: PLC0415 - seldom asked
+
+    return runs_beside(own, execution)

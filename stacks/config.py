@@ -143,7 +143,8 @@ class DeployConfig:
     sweep_minutes: int = _number(60, 5, 720)
     stuck_minutes: int = _number(15, 5, 1440)
     abandoned_hours: int = _number(24, 1, 8760)
-    retention_days: int = _number(30, 1, 3650)
+    # An empty ledger learns from decision records which overwrites are done: `FORGOTTEN_DAYS`.
+    retention_days: int = _number(30, 8, 3650)
     replace_prefixes: tuple[str, ...] = _listed(
         r"(?:(?!\.{1,2}/)[^/\x00-\x1f\x7f]+/)+", "prefixes of keys that end with '/'", ("",)
     )

@@ -38,7 +38,7 @@ from stacks.layers import (
 )
 from stacks.observability import Observability
 from stacks.storage import S3CommitStorage
-from stacks.workflow import Workflow
+from stacks.workflow import WHY_EXECUTIONS, Workflow
 
 # What the sweep is given.
 LIMITS = ("stuck_minutes", "abandoned_hours", "retention_days")
@@ -104,9 +104,9 @@ class S3CommitPipeline(cdk.Stack):
             sweep.role,
             ["states:DescribeExecution"],
             f"{workflow.executions}:*",
-            why_wide="The executions of this machine alone; each is named by its job, at run time. "
-            "Their status tells whether anyone works.",
+            why_wide=WHY_EXECUTIONS,
         )
+        workflow.allow_to_ask(functions["decide"].role)
         self._feed(functions, workflow, storage, config)
         Observability(
             self,

@@ -16,6 +16,11 @@ from stacks.config import DeployConfig
 from stacks.definition import definition
 from stacks.functions import allow
 
+WHY_EXECUTIONS = (
+    "The executions of this machine alone; each is named by its job, at run time. Their status"
+    " tells whether anyone works."
+)
+
 
 class Workflow(Construct):
     """The state machine, its log and its role: it invokes our functions and reads plans."""
@@ -96,6 +101,16 @@ class Workflow(Construct):
             # What states are given and give has keys, hence names of customers and partitions.
             include_execution_data=config.execution_logs == "data",
         )
+
+    def allow_to_ask(self, role: iam.IRole) -> None:
+        """Let a function that the machine calls ask which of its executions are at work.
+
+        A policy of its own: the machine waits for its functions, and these for their roles'.
+        """
+        runs = f"{self.executions}:*"
+        asks = iam.PolicyStatement(actions=["states:DescribeExecution"], resources=[runs])
+        policy = iam.Policy(self, "Asks", statements=[asks], roles=[role])
+        acknowledge_wildcard(policy, runs, WHY_EXECUTIONS)
 
     def _allow_map_runs(self) -> iam.Policy:
         """A distributed Map starts children of its own machine; the policy can't be the role's.

@@ -79,6 +79,7 @@ class FakeExecutions:
         self.statuses: dict[str, str] = {}
         self.errors: dict[str, tuple[str, str]] = {}
         self.started: list[str] = []
+        self.gives_up = ""
         self.machine = ""
         self.refusal: S3CommitError | None = None
 
@@ -89,9 +90,10 @@ class FakeExecutions:
             execution = f"{self.machine.replace('stateMachine', 'execution')}:{execution}"
         return Execution(self.statuses.get(execution, FORGOTTEN), *self.errors.get(execution, ()))
 
-    def start(self, name: str, directory: JobDirectory) -> str:
+    def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str:
         arn = f"{self.machine.replace('stateMachine', 'execution')}:{name}"
         self.statuses[arn] = "RUNNING"
+        self.gives_up = gives_up
         self.started.append(arn)
         return arn
 

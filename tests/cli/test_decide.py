@@ -20,7 +20,7 @@ def test_i4_an_aborted_job_ends_with_no_upload_open(desk: Desk) -> None:
     assert desk.world.open_uploads() == []
 
 
-def test_the_first_word_stands_an_abort_after_a_commit_is_refused(desk: Desk) -> None:
+def test_a_first_word_stands_where_no_execution_can_be_started(desk: Desk) -> None:
     directory = desk.requested_job()
     line = desk.fails("abort", JOB, "--table", TABLE, exit_code=3)
     assert f"its commit was requested before, and decides; see: s3commit show {JOB}" in line

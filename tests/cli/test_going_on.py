@@ -10,6 +10,7 @@ from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, MACHINE, OTHER, REF, TABLE, Desk, arn_of
 from tests.core.world import BUCKET, job_directory
+from tests.fakes.execution import run_execution
 
 
 def the_started(desk: Desk) -> str:
@@ -125,6 +126,62 @@ def test_i4_an_abort_whose_execution_died_is_gone_on_with(desk: Desk) -> None:
     the_started(desk)
     assert desk.world.result(directory).outcome is Outcome.ABORTED
     assert desk.world.open_uploads() == []
+
+
+@pytest.mark.parametrize("step", ["", "SealJob", "AcquireDestination", "CheckConditions"])
+@pytest.mark.parametrize("status", ["RUNNING", "FAILED"])
+def test_i1_i4_a_requested_job_is_given_up_until_it_is_decided(
+    desk: Desk, step: str, status: str
+) -> None:
+    """Whether its execution works on it or not; that one is fenced off."""
+    directory = desk.job_at(step, conflict=Conflict.REPLACE) if step else desk.requested_job()
+    desk.executions.statuses[arn_of(JOB)] = status
+    where = ["--table", TABLE, "--state-machine", MACHINE]
+    (*_, line) = desk.json("show", JOB, "--table", TABLE)["next"]
+    is_offered = status == "FAILED" or not step
+    assert (line == f"to give it up: s3commit abort {JOB} --table {TABLE}") == is_offered
+    assert "would start an execution" in desk.run("abort", JOB, *where, "--dry-run").stdout
+    told = desk.run("abort", JOB, *where, "--reason", "wrong date").stdout
+    assert f"of job {JOB}, which gives it up, unless it is decided by then" in told
+    (arn,) = desk.executions.started
+    run_execution(desk.world.ports, directory, execution=arn, gives_up=desk.executions.gives_up)
+    failure = desk.world.failure(directory)
+    assert failure.code == "ABORTED_BY_OPERATOR"
+    assert failure.message.endswith(": wrong date")
+    assert "@" in failure.message
+    assert desk.world.open_uploads() == []
+    assert desk.world.visible() == {}
+    assert desk.world.ledger.holders == set()
+
+
+def test_i2_a_decided_job_is_given_up_by_nobody(desk: Desk) -> None:
+    directory = desk.job_at("DecideCommit")
+    where = ["--table", TABLE, "--state-machine", MACHINE]
+    assert "decides; see" in desk.fails("abort", JOB, *where, exit_code=3)
+    assert desk.executions.started == []
+    run_execution(desk.world.ports, directory, execution="late", gives_up="decided meanwhile")
+    assert desk.world.result(directory).outcome is Outcome.COMMITTED
+
+
+def test_i11_a_job_whose_key_was_committed_by_another_says_so(desk: Desk) -> None:
+    directory = job_directory(JOB)
+    desk.world.open(directory, idempotency_key="k")
+    desk.world.announce(directory, desk.world.attempt(directory, "0"))
+    shown = desk.json("show", JOB, "--table", TABLE)
+    assert (shown["keyCommittedBy"], shown["next"][0]) == (None, "nothing while its driver lives")
+    desk.committed_job(OTHER, idempotency_key="k")
+    shown = desk.json("show", JOB, "--table", TABLE)
+    assert shown["keyCommittedBy"] == OTHER
+    assert f"committed by job {OTHER}" in shown["next"][0]
+    (listed,) = desk.json("status", "--table", TABLE)["jobs"]
+    assert (listed["jobId"], listed["attention"], listed["code"]) == (JOB, True, "KEY_TAKEN")
+
+
+@pytest.mark.parametrize("requested", [True, False])
+def test_what_is_true_of_an_open_job_is_one_of_two_things(desk: Desk, requested: bool) -> None:
+    desk.requested_job() if requested else desk.open_job()
+    means = desk.json("show", JOB, "--table", TABLE)["means"]
+    assert ("tasks are writing" in means, "no execution" in means) == (not requested, requested)
 
 
 def test_a_dry_run_starts_nothing(desk: Desk) -> None:

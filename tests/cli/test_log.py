@@ -7,8 +7,9 @@ from functools import partial
 
 import pytest
 
+from s3commit.cli import log
 from s3commit.core.formats.layout import MAGIC_PREFIX
-from s3commit.core.model.job import Who
+from s3commit.core.model.job import Conflict, Who
 from s3commit.core.model.locks import key_digest
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
 from tests.core.world import BUCKET, job_directory
@@ -17,26 +18,28 @@ KEY = key_digest("2026-11-21")  # as _job.json has it
 WHO = Who("application_1_7", "sales", "ops", "node-7", "daily/run/write/-1/2")
 
 
-def test_the_latest_job_comes_first_with_who_and_why_however_it_ended(desk: Desk) -> None:
+def test_what_happened_last_comes_last_with_who_and_why_however_it_ended(desk: Desk) -> None:
     began = desk.world.clock.now()
+    desk.requested_job(THIRD, who=Who(user="ops"))
+    desk.world.clock.advance(60)
     desk.committed_job(JOB, who=WHO, idempotency_key=KEY, created_at=began)
     desk.world.clock.advance(60)
     desk.committed_job(OTHER, idempotency_key=KEY)
-    desk.world.clock.advance(60)
-    desk.requested_job(THIRD, who=Who(user="ops"))
     header, *rows = desk.run("log", SALES).stdout.splitlines()
-    assert header.split()[:4] == ["STARTED", "TOOK", "STATE", "FILES"]
-    assert header.split()[4:] == ["SIZE", "ROWS", "KEY", "JOB", "WHO", "WHY", "NOT"]
-    third, other, first = rows
-    assert third.split()[2:] == ["REQUESTED", THIRD, "ops"]
+    assert header.split()[:4] == ["ENDED", "TOOK", "STATE", "FILES"]
+    assert header.split()[4:] == [
+        *("SIZE", "ROWS", "REPLACED", "GONE", "KEY", "JOB", "WHO", "WHY", "NOT"),
+    ]
+    first, other, third = rows
+    assert third.split() == ["REQUESTED", THIRD, "ops"]
     assert other.split()[2] == "ABORTED"
     assert "ALREADY_COMMITTED: the data of idempotencyKey" in other
     shown = f"{JOB}  sales (application_1_7), ops@node-7, daily/run/write/-1/2"
-    assert first.startswith("2026-11-21 22:00:00Z    0s  COMMITTED      2   8 B     8  ")
+    assert first.startswith("2026-11-21 22:01:00Z    1m  COMMITTED      2   8 B")
     assert first.endswith(shown)
     document = desk.json("log", SALES)
     assert document["complete"] is True
-    assert document["jobs"][2]["who"] == {
+    assert document["jobs"][0]["who"] == {
         "applicationId": "application_1_7",
         "application": "sales",
         "user": "ops",
@@ -124,3 +127,28 @@ def test_a_job_that_is_deleted_meanwhile_hides_no_other(desk: Desk) -> None:
 def test_nothing_is_said_of_another_table(desk: Desk) -> None:
     desk.committed_job(JOB)
     assert desk.run("log", "s3://lake/sale/").stderr == "no jobs at s3://lake/sale/\n"
+
+
+def test_an_overwrite_that_came_late_stands_where_its_effect_does(desk: Desk) -> None:
+    """Begun first, and committed last: by then it has replaced the other's files."""
+    late, other = desk.requested_job(JOB, conflict=Conflict.REPLACE), job_directory(OTHER)
+    desk.world.commit(other)
+    desk.world.clock.advance(60)
+    desk.world.run(late)
+    rows = desk.json("log", SALES)["jobs"]
+    assert [(row["jobId"], row["replaced"], row["gone"]) for row in rows] == [
+        (OTHER, 0, 1),
+        (JOB, 1, 0),
+    ]
+    assert [row["jobId"] for row in desk.json("ls", SALES)["jobs"]] == [OTHER, JOB]
+    (row,) = desk.json("log", SALES, "--limit", "1")["jobs"]
+    assert row["jobId"] == JOB
+
+
+def test_of_a_table_with_very_many_files_it_does_not_say_what_is_gone(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.committed_job(JOB)
+    monkeypatch.setattr(log, "MOST_LISTED", 2)
+    assert desk.json("log", SALES)["jobs"][0]["gone"] is None
+    assert "GONE is not known: there are more than 2 objects" in desk.run("log", SALES).stderr

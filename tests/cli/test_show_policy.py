@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from s3commit.cli import render
-from s3commit.cli.advice import MEANING
+from s3commit.cli.advice import MEANING, meaning_of
 from s3commit.cli.show import COUNT_EVERY
 from s3commit.core.formats.documents import encode_result
 from s3commit.core.formats.layout import JobDirectory
@@ -208,8 +208,9 @@ def test_the_progress_of_an_open_job_is_counted_twice_a_minute(desk: Desk) -> No
     )
     output = desk.run("show", "--follow", JOB, "--table", TABLE, "--output", "json").stdout
     changes = [json.loads(line) for line in output.splitlines()]
-    assert [change["state"] for change in changes] == ["OPEN", "OPEN", "COMMITTED"]
-    assert [change["noted"] and change["noted"]["tasks"] for change in changes] == [1, 2, None]
+    assert [change["state"] for change in changes] == ["OPEN", "OPEN", "OPEN", "COMMITTED"]
+    assert [change["noted"] and change["noted"]["tasks"] for change in changes] == [1, 2, 2, None]
+    assert "its end was requested" in changes[2]["means"]
 
 
 def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
@@ -231,7 +232,7 @@ def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
     )
     lines = desk.run("show", "--follow", JOB, "--table", TABLE).stdout.splitlines()
     assert [line[21:].split(maxsplit=1) for line in lines] == [
-        ["OPEN", f"{MEANING['OPEN']}: 2 tasks done, 2 files, 8 B"],
+        ["OPEN", f"{meaning_of('OPEN', None, requested=True)}: 2 tasks done, 2 files, 8 B"],
         ["SEALED", MEANING["SEALED"]],
         ["SEALED", f"waits for {OTHER}"],
         ["SEALED", MEANING["SEALED"]],

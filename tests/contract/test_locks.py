@@ -8,7 +8,7 @@ import pytest
 
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Conflict, Destination
-from s3commit.core.model.locks import Append, KeyHolder, Lock, key_digest
+from s3commit.core.model.locks import Append, KeyHolder, Lock, Turn, key_digest
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import HeldError, Ledger
@@ -209,7 +209,7 @@ def test_i6_i11_what_stands_beside_a_job_follows_from_its_state(
     """Whether it came there step by step, or was brought back from S3 by a ledger that heals."""
     replaces = conflict is Conflict.REPLACE
     nodes = (f"{NODE}dt=1/", f"{NODE}dt=2/") if replaces else ()
-    how = {"conflict": conflict, "idempotency_key": KEY, "nodes": nodes}
+    how = {"conflict": conflict, "idempotency_key": KEY, "nodes": nodes, "requested_at": T0}
     if way == "advanced":
         record = to_aborted(ledger, state, **how)
     else:
@@ -224,6 +224,54 @@ def test_i6_i11_what_stands_beside_a_job_follows_from_its_state(
     assert holder == (KeyHolder("job-1", PLAN.files, PLAN.rows) if has_key else None)
     appends = [] if replaces or ended is None else [Append(NODE, record.ref, ended)]
     assert list(ledger.appends(NODE, below=True)) == appends
+    turn = [Turn(T0, record.ref, NODE)] if replaces else []
+    asked, done = turns(ledger)
+    assert asked == (turn if state is JobState.SEALED else [])
+    assert done == (turn if state is JobState.COMMITTED else [])
+
+
+# Turns
+
+
+def turns(
+    ledger: Ledger, node: str = NODE, *, before: str = T1, since: str = "2026-11-20T00:00:00.000Z"
+) -> tuple[list[Turn], list[Turn]]:
+    asked = list(ledger.turns_asked(node, before=before))
+    return asked, list(ledger.turns_done(node, since=since))
+
+
+@pytest.mark.parametrize("state", [JobState.SEALED, JobState.COMMITTED])
+def test_i6_turns_are_read_in_the_order_of_the_requests_on_whatever_days(
+    ledger: Ledger, state: JobState
+) -> None:
+    """Of all that may meet a node; not those of the same moment, and none of appends."""
+    days = [f"2026-11-{day:02d}T{hour:02d}:00:00.000Z" for day in (19, 20, 21) for hour in (0, 9)]
+    where = ["t/", "t/x/y/", "t/x/"] * 2
+    expected = []
+    for number, (at, prefix) in enumerate(zip(days, where, strict=True)):
+        record = a_job(
+            f"job-{9 - number}",
+            destination=Destination("lake", prefix),
+            requested_at=at,
+            conflict=Conflict.REPLACE,
+            state=state,
+        )
+        ledger.open_job(record)
+        expected.append(Turn(at, record.ref, f"lake/{prefix}"))
+    for other in (Destination("lake", "t0/"), Destination("pond", "t/")):
+        ledger.open_job(
+            a_job(state=state, conflict=Conflict.FAIL, requested_at=days[1], destination=other)
+        )
+    found = turns(ledger, "lake/t/x/", before=days[-1], since=days[0])
+    want = expected[:-1] if state is JobState.SEALED else expected[1:]
+    assert found == ((want, []) if state is JobState.SEALED else ([], want))
+
+
+def test_pages_of_turns(ledger: Ledger) -> None:
+    jobs = [f"{number:08d}-0000-4000-8000-000000000000" for number in range(MANY)]
+    for job_id in jobs:
+        bring_to(ledger, JobState.SEALED, job_id, conflict=Conflict.REPLACE, requested_at=T0)
+    assert turns(ledger)[0] == [Turn(T0, ref_of(job_id), NODE) for job_id in jobs]
 
 
 # Idempotency keys

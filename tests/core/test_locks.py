@@ -44,9 +44,9 @@ def record_of(prefix: str, job_id: str = JOB, **fields: Any) -> JobRecord:
     return replace(found, **{"conflict": Conflict.REPLACE, **fields})
 
 
-def locked(prefix: str, *partitions: str, whole: bool = False, **fields: Any) -> tuple[str, ...]:
+def locked(prefix: str, *partitions: str, **fields: Any) -> tuple[str, ...]:
     scope = Scope.PARTITION if partitions else Scope.DIRECTORY
-    return nodes_to_lock(record_of(prefix, scope=scope, **fields), partitions, whole=whole)
+    return nodes_to_lock(record_of(prefix, scope=scope, **fields), partitions)
 
 
 # What a job locks
@@ -125,7 +125,7 @@ class Write:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return nodes_to_lock(record_of(self.prefix, scope=self.scope), self.partitions, whole=False)
+        return nodes_to_lock(record_of(self.prefix, scope=self.scope), self.partitions)
 
     def replaces(self, key: str) -> bool:
         """Whether the job may replace or mind the file: the policy's own words."""

@@ -12,7 +12,7 @@ from s3commit.core.model.job import AbortRequest, Conflict, Outcome
 from s3commit.core.sweep import questions
 from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.core.swept import LIMITS, Swept, abandoned_at, announced, sealed
-from tests.core.world import BUCKET, JOB, job_directory
+from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
 
 
 @pytest.fixture
@@ -147,3 +147,29 @@ def test_a_job_json_that_is_gone_makes_no_record(world: Swept) -> None:
     delete()
     note_job(world.ports, BUCKET, job_directory().job)
     assert world.ledger._jobs == {}
+
+
+@pytest.mark.parametrize("alive", [False, True])
+def test_i11_a_silent_job_whose_key_another_has_committed_is_ended(
+    world: Swept, alive: bool
+) -> None:
+    """It can end in no other way; one whose tasks still end is left for now."""
+    mine, other = job_directory(), job_directory(OTHER_JOB)
+    world.open(mine, idempotency_key="k")
+    counted = world.attempt(mine, "t0")
+    note_job(world.ports, BUCKET, mine.job)
+    world.later(LIMITS.stuck + 1)
+    assert world.sweep().aborted == 0
+    world.commit(other, idempotency_key="k")
+    if alive:
+        world.attempt(mine, "t1")
+    report = world.sweep_and_settle()
+    assert report.aborted == (not alive)
+    if alive:
+        world.later(LIMITS.stuck + 1)
+        report = world.sweep()
+    assert f"its idempotencyKey was committed by job {OTHER_JOB}" in report.notes[0]
+    world.run(mine)
+    assert world.failure(mine).code == "KEY_TAKEN"
+    assert counted.files == 1
+    assert world.open_uploads() == []

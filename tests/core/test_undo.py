@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from s3commit.core.formats.layout import is_data
 from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket
 from s3commit.core.job import plan
 from s3commit.core.model.job import Conflict, Outcome
@@ -15,6 +17,7 @@ from s3commit.core.model.limits import CALL_SECONDS, DELETE_AT_ONCE
 from s3commit.core.ports.bundle import Ports
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.fakes.execution import STEPS
+from tests.moments import Table
 
 TASKS = [f"t{number}" for number in range(12)]
 SLOW = CALL_SECONDS / 5  # seconds of a request: five in a call, and what it has begun
@@ -164,3 +167,27 @@ def test_i4_more_uploads_than_a_call_has_time_for_are_left_to_the_next_one() -> 
     assert world.run(directory).count("TidyUp") == 4
     assert world.open_uploads() == []
     assert world.all_keys(directory.tasks) == []
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_what_vanishes_when_no_job_waits_for_its_answer_has_a_name_with_an_underscore(
+    partitioned: bool,
+) -> None:
+    """As docs/guide/readers.md says. A job that replaces files is answered when they are gone."""
+    world = World()
+    table = Table(world.ports, BUCKET, "json", partitioned)
+    seen: list[set[str]] = []
+
+    def look() -> None:
+        keys = world.store.list(BUCKET, table.prefix)
+        seen.append({one.key.removeprefix(table.prefix) for one in keys})
+
+    table.live(look, tuple(STEPS))
+    vanished: dict[bool, set[str]] = {True: set(), False: set()}
+    for before, after in pairwise(seen):
+        asked = sum(name.endswith("_request.json") for name in after)
+        answered = sum(name.endswith("_result.json") for name in after)
+        vanished[asked == answered] |= before - after
+    assert len([name for name in vanished[False] if is_data(name)]) == 4
+    assert vanished[True]
+    assert [name for name in vanished[True] if is_data(name)] == []

@@ -21,7 +21,7 @@ from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.tidy_up import tidy_up
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import Ticket, Unit, UnitResult
+from s3commit.core.formats.ticket import Ticket, Unit, UnitResult, decode_ticket, execution_input
 from s3commit.core.job.plan import MAX_INDEX_BYTES, decode_unit
 from s3commit.core.job.record import beside_twins
 from s3commit.core.model.errors import (
@@ -110,6 +110,7 @@ def run_execution(
     execution: str = "execution-1",
     pause: Callable[[], object] | None = None,
     complete: CompleteUnits = one_by_one,
+    gives_up: str = "",
 ) -> list[str]:
     """Run the machine for the job until it ends; return the names of the states it entered.
 
@@ -117,9 +118,8 @@ def run_execution(
     ``complete`` is the machine's Map. `TransientError` is retried as the machine does; `Crash` and
     what the machine would fail on come out of here.
     """
-    return list(
-        walk_execution(ports, directory, execution=execution, pause=pause, complete=complete)
-    )
+    how = {"execution": execution, "pause": pause, "complete": complete, "gives_up": gives_up}
+    return list(walk_execution(ports, directory, **how))  # type: ignore[arg-type]
 
 
 def walk_execution(
@@ -129,9 +129,11 @@ def walk_execution(
     execution: str = "execution-1",
     pause: Callable[[], object] | None = None,
     complete: CompleteUnits = one_by_one,
+    gives_up: str = "",
 ) -> Iterator[str]:
     """As `run_execution`, state by state: each is given before it runs."""
-    ticket = Ticket(directory.job_id, directory.bucket, directory.prefix, execution=execution)
+    begun = execution_input(directory, gives_up)
+    ticket = decode_ticket(begun, execution=execution)
     name = "SealJob"
     while name:
         yield name

@@ -20,7 +20,7 @@ class MemoryExecutions:
     def describe(self, execution: str) -> Execution:
         return Execution("RUNNING" if execution in self.running else FORGOTTEN)
 
-    def start(self, name: str, directory: JobDirectory) -> str | None:
+    def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str | None:
         """See `Executions.start`; the name is the ARN."""
         if name in self.started:
             return None

@@ -41,6 +41,8 @@ def beside_key(record: JobRecord, one: Item) -> str:
     """Its sort key."""
     if one.kind in {Kind.APPEND, Kind.ENDED}:
         return f"{destination_node(record.destination)}/{record.ref}"
+    if one.kind in {Kind.ASKED, Kind.DONE}:
+        return f"{record.requested_at}#{record.ref}"
     return one.name
 
 

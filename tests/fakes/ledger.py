@@ -6,11 +6,11 @@ import threading
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Destination
-from s3commit.core.model.limits import MAX_ITEMS
+from s3commit.core.model.limits import FORGOTTEN_DAYS, MAX_ITEMS
 from s3commit.core.model.locks import (
     ENDED_SECONDS,
     Append,
@@ -18,11 +18,14 @@ from s3commit.core.model.locks import (
     KeyHolder,
     Kind,
     Lock,
+    Turn,
     changed_items,
+    days_of_turns,
     destination_node,
     items,
     seconds,
     ten_minutes,
+    turn_of,
     where_ended,
 )
 from s3commit.core.model.record import AttemptRecord, Healing, JobRecord
@@ -50,6 +53,7 @@ class MemoryLedger(Ledger):
         self._locks: dict[str, Lock] = {}
         self._keys: dict[tuple[str, str], KeyHolder] = {}
         self._appends: dict[str, tuple[Append, str]] = {}  # by ref; and when it has ended
+        self._turns: dict[tuple[Kind, Turn], None] = {}
         self._unlisted: set[str] = set()
         self._healing: dict[str, Healing] = {}
         self._tables = count(1)
@@ -79,7 +83,8 @@ class MemoryLedger(Ledger):
                 mine.update(theirs)
 
     def _parts(self) -> list[dict[Any, Any]]:
-        return [self._jobs, self._locks, self._keys, self._appends, self._healing]
+        parts = [self._jobs, self._locks, self._keys, self._appends, self._turns, self._healing]
+        return cast("list[dict[Any, Any]]", parts)
 
     def job(self, ref: str) -> JobRecord | None:
         with self._lock:
@@ -147,6 +152,8 @@ class MemoryLedger(Ledger):
             plan = record.plan
             holder = KeyHolder(record.job_id, *((plan.files, plan.rows) if plan else (0, None)))
             self._keys[destination_node(record.destination), one.name] = holder
+        elif one.kind in {Kind.ASKED, Kind.DONE}:
+            self._turns[one.kind, turn_of(record)] = None
         else:
             ended = one.kind is Kind.ENDED
             append = Append(one.name, record.ref, ended)
@@ -158,6 +165,37 @@ class MemoryLedger(Ledger):
             self._locks.pop(one.name, None)
         elif one.kind is Kind.KEY:
             self._keys.pop((destination_node(record.destination), one.name), None)
+        elif one.kind in {Kind.ASKED, Kind.DONE}:
+            self._turns.pop((one.kind, turn_of(record)), None)
+
+    def turns_asked(self, node: str, *, before: str) -> Iterator[Turn]:
+        """See `Ledger.turns_asked`."""
+        return self._turns_of(Kind.ASKED, node, "", before)
+
+    def turns_done(self, node: str, *, since: str) -> Iterator[Turn]:
+        """See `Ledger.turns_done`."""
+        with self._lock:
+            last = max((one.requested_at for _, one in self._turns), default=since)
+            now = self._clock.now() if self._clock else last
+            days = days_of_turns(since, now)
+            found = self._turns_of(Kind.DONE, node, since, "9")
+        life = FORGOTTEN_DAYS * 86_400  # DynamoDB may delete one as soon as its time is over
+        return (
+            one
+            for one in found
+            if one.requested_at[:10] in days and seconds(one.requested_at, now) <= life
+        )
+
+    def _turns_of(self, kind: Kind, node: str, after: str, before: str) -> Iterator[Turn]:
+        """By name alone, as in the keys: more than what meets the node."""
+        top = "/".join(node.split("/", 2)[:2]) + "/"
+        with self._lock:
+            found = [
+                turn
+                for its, turn in self._turns
+                if its is kind and turn.node.startswith(top) and after < turn.requested_at < before
+            ]
+        return iter(sorted(found))
 
     def record_attempt(self, attempt: AttemptRecord) -> None:
         check_record(attempt)

@@ -161,10 +161,10 @@ FRAMES = [
     Case(
         "settings of Spark's and S3A's committers that s3commit ignores",
         all_modes,
-        Same(says="have no effect"),
+        Same(says="no effect: the pipeline commits"),
         settings={
             "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-            "parquet.summary.metadata.level": "ALL",
+            "parquet.summary.metadata.level": "NONE",
             "spark.sql.parquet.output.committer.class": (
                 "org.apache.parquet.hadoop.ParquetOutputCommitter"
             ),

@@ -1,5 +1,7 @@
 """Keys, conditions and settings: who may give them, and what is refused."""
 
+from functools import partial
+
 from tests.native.case import Case, Differs, Program, Refused, Same
 from tests.native.cases_frames import KEY, days, save
 from tests.native.cases_sql import S, T
@@ -13,6 +15,7 @@ VIEW = (
     " USING parquet OPTIONS (path '{{path}}'{});\n"
 )
 SETTINGS_ALONE = "takes the settings alone"
+OF_ALL_FORMATS = "spark.sql.sources.outputCommitterClass"
 STORED = Refused("BAD_OPTIONS", "", says="The line says how to remove a stored one")
 
 
@@ -163,4 +166,47 @@ OF_PREFIXES = [
     ),
 ]
 
-OPTIONS = [*OF_TABLES, *OF_PATHS, *OF_PREFIXES]
+NONE_IS_WRITTEN = "Parquet's summary files (`parquet.summary.metadata.level`)"
+OTHER = dict.fromkeys(
+    ("spark.sql.parquet.output.committer.class", OF_ALL_FORMATS),
+    "org.apache.hadoop.mapreduce.lib.output.PartialFileOutputCommitter",
+)
+
+OF_COMMITTERS = [
+    Case(
+        "summary files of Parquet's",
+        twice(),
+        Refused("BAD_SETTING", "summary.metadata.level=NONE", says=NONE_IS_WRITTEN),
+        settings={"parquet.summary.metadata.level": "COMMON_ONLY"},
+    ),
+    Case(
+        "summary files of Parquet's, asked for by an option",
+        twice(**{"parquet.enable.summary-metadata": "true"}),
+        Refused("BAD_SETTING", "summary.metadata.level=NONE", says=NONE_IS_WRITTEN),
+    ),
+    *(
+        Case(
+            f"another output committer: {form}",
+            partial(save, form=form),
+            Refused(
+                "BAD_SETTING",
+                f"{OTHER[OF_ALL_FORMATS]} would not be called",
+                says="another committer of the program's",
+            ),
+            form=form,
+            settings=OTHER,
+        )
+        for form in ("parquet", "json")
+    ),
+    Case(
+        "settings of Parquet's committer for a file of another format",
+        partial(save, form="json"),
+        form="json",
+        settings={
+            "parquet.summary.metadata.level": "ALL",
+            OF_ALL_FORMATS: "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter",
+        },
+    ),
+]
+
+OPTIONS = [*OF_TABLES, *OF_PATHS, *OF_PREFIXES, *OF_COMMITTERS]

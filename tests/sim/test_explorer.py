@@ -33,7 +33,7 @@ def test_the_explorer_sees_what_is_broken(
     world: str, found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Locks that nobody takes, and appends that are not left alone."""
-    monkeypatch.setattr(acquire_destination, "nodes_to_lock", lambda *_args, **_whole: ())
+    monkeypatch.setattr(acquire_destination, "nodes_to_lock", lambda *_args: ())
     monkeypatch.setattr(decide_commit, "bool", lambda _: True, raising=False)
     monkeypatch.setattr(Appends, "to_leave", lambda _self: {})
     with pytest.raises(Violation, match=found):

@@ -4,26 +4,38 @@ Each move is one request of one job, so every interleaving is searched to the en
 for ever between two moves is part of every order, and a repeated step reads again from its start.
 The model has what the other searches are too large for: four jobs, several partitions, and readings
 of the ledger that take several requests.
+
+Where jobs have an order of their requests, that is the order of those that replace the same. Each
+may then lose its execution at any move before its decision, and be resumed at any later one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import combinations, permutations
 
 import pytest
 
 Files = frozenset[tuple[str, str]]  # directory, job
+SEAL, LOCK, BELOW, OVERTAKEN, LOOK, LIST, LEAVE, DECIDED = range(8)  # moves of one that replaces
+END = 99
 
 
 @dataclass(frozen=True)
 class Job:
-    """It writes a file to each of ``files``; one that replaces locks ``nodes``, and lists them."""
+    """It writes a file to each of ``files``; one that replaces locks ``nodes``, and lists them.
+
+    ``asked`` is the place of its request, 0 if there is no order. It may lock ``wider`` in place of
+    the nodes, as one does that has waited for long. Its execution may be lost if it ``dies``.
+    """
 
     name: str
     files: tuple[str, ...]
     nodes: tuple[str, ...] = ()
+    asked: int = 0
+    wider: tuple[str, ...] = ()
+    dies: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,9 @@ class Rules:
     leaves_appends: bool = True
     reads_until_two_agree: bool = True
     asks_after_listing: bool = True
+    waits_for_its_turn: bool = True
+    refuses_overtaken: bool = True
+    looks_with_its_locks: bool = True
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,10 @@ class State:
     ended: frozenset[str] = frozenset()
     locks: Files = frozenset()  # node, job
     read: tuple[Read, ...] = ()
+    lost: frozenset[str] = frozenset()  # no execution works on them now
+    excused: frozenset[str] = frozenset()  # lost once, or taken up after a later one had locked
+    done: frozenset[tuple[int, str]] = frozenset()  # request, node: of those that are committed
+    refused: frozenset[str] = frozenset()
 
 
 def meets(node: str, other: str) -> bool:
@@ -96,31 +115,86 @@ class World:
     def _replace(self, state: State, number: int, job: Job) -> Iterator[State]:
         at, read = state.at[number], state.read[number]
         others = [node for node, holder in state.locks if holder != job.name]
-        if at == 0:  # one transaction: all locks, unless one stands at a node or above
-            if not any(node.startswith(lock) for node in job.nodes for lock in others):
-                locks = state.locks | {(node, job.name) for node in job.nodes}
-                yield _on(state, number, locks=locks)
-        elif at == 1:
-            below = any(lock.startswith(node) for node in job.nodes for lock in others)
+        if job.name in state.lost:
+            again = replace(state, lost=state.lost - {job.name})
+            yield _to(again, number, LOCK, read=Read())  # from the start, with its locks
+            return
+        if job.dies and SEAL < at < DECIDED and job.name not in state.excused:
+            excused = state.excused | {job.name}
+            yield replace(state, lost=state.lost | {job.name}, excused=excused)
+        if at == SEAL:
+            asked = {one.name: one.asked for one in self.jobs}
+            taken = {(asked[name], node) for node, name in state.locks} | state.done
+            late = self._is_met(job, taken)
+            excused = state.excused | ({job.name} if late else set())
+            yield _on(state, number, excused=excused)
+        elif at == LOCK:
+            yield from self._lock(state, number, job, others)
+        elif at == BELOW:
+            mine = [node for node, holder in state.locks if holder == job.name]
+            below = any(lock.startswith(tuple(mine)) for lock in others)
             if not (below and self.rules.looks_below):
                 yield _on(state, number)
-        elif at == 2:
+        elif at == OVERTAKEN:
+            if self._is_overtaken(state, job) and self.rules.looks_with_its_locks:
+                yield self._refuse(state, number, job)
+            else:
+                yield _on(state, number)
+        elif at == LOOK:
             yield from self._look(state, number, read)
-        elif at == 3:
+        elif at == LIST:
             seen = {one for one in state.visible if one[0].startswith(job.nodes)}
             yield _on(state, number, read=replace(read, seen=frozenset(seen)))
-        elif at == 4:  # asked after the listing: who has been decided, and had not ended then
+        elif at == LEAVE:  # asked after the listing: who has been decided, and had not ended then
             known = state.decided if self.rules.asks_after_listing else frozenset[str]()
             leave = known - read.readings[-1] if self.rules.leaves_appends else frozenset[str]()
             removes = frozenset(one for one in read.seen if one[1] not in leave)
             yield _on(state, number, read=replace(read, removes=removes))
-        elif at < 5 + len(job.files):
-            yield _on(state, number, visible=state.visible | {(job.files[at - 5], job.name)})
-        elif at == 5 + len(job.files):
+        elif at < DECIDED + len(job.files):
+            shown = state.visible | {(job.files[at - DECIDED], job.name)}
+            yield _on(state, number, visible=shown)
+        elif at == DECIDED + len(job.files):
             yield _on(state, number, visible=state.visible - read.removes)
-        elif at == 6 + len(job.files):
+        elif at == DECIDED + len(job.files) + 1:
+            done = {(job.asked, node) for node, holder in state.locks if holder == job.name}
             locks = frozenset(one for one in state.locks if one[1] != job.name)
-            yield _on(state, number, ended=state.ended | {job.name}, locks=locks)
+            ended = state.ended | {job.name}
+            yield _on(state, number, ended=ended, locks=locks, done=state.done | done)
+
+    def _lock(self, state: State, number: int, job: Job, others: list[str]) -> Iterator[State]:
+        """One transaction: all locks, unless one stands at a node or above; those it has stay."""
+        if any(holder == job.name for _, holder in state.locks):
+            yield _on(state, number)
+            return
+        if self._is_overtaken(state, job) and not self.rules.looks_with_its_locks:
+            yield self._refuse(state, number, job)
+            return
+        for nodes in filter(None, (job.nodes, job.wider)):
+            waits = self.rules.waits_for_its_turn and any(
+                SEAL < state.at[other] < DECIDED and theirs.name not in {*state.lost, *state.ended}
+                for other, theirs in self._earlier(job, nodes)
+            )
+            if not waits and not any(node.startswith(lock) for node in nodes for lock in others):
+                yield _on(state, number, locks=state.locks | {(node, job.name) for node in nodes})
+
+    def _earlier(self, job: Job, nodes: tuple[str, ...]) -> Iterator[tuple[int, Job]]:
+        """The jobs that replace the same and were requested earlier."""
+        for number, other in enumerate(self.jobs):
+            is_earlier = 0 < other.asked < job.asked
+            if is_earlier and any(meets(a, b) for a in nodes for b in other.nodes):
+                yield number, other
+
+    def _is_overtaken(self, state: State, job: Job) -> bool:
+        return self._is_met(job, state.done) and self.rules.refuses_overtaken
+
+    def _is_met(self, job: Job, taken: Iterable[tuple[int, str]]) -> bool:
+        later = [node for asked, node in taken if asked > job.asked > 0]
+        return any(meets(node, own) for node in later for own in job.nodes)
+
+    def _refuse(self, state: State, number: int, job: Job) -> State:
+        locks = frozenset(one for one in state.locks if one[1] != job.name)
+        ended, refused = state.ended | {job.name}, state.refused | {job.name}
+        return _to(state, number, END, locks=locks, ended=ended, refused=refused)
 
     def _look(self, state: State, number: int, read: Read) -> Iterator[State]:
         """One request of a reading: the appends of one half, each as it is then."""
@@ -141,7 +215,13 @@ class World:
 
 
 def _on(state: State, number: int, *, read: Read | None = None, **changes: object) -> State:
-    at = (*state.at[:number], state.at[number] + 1, *state.at[number + 1 :])
+    return _to(state, number, state.at[number] + 1, read=read, **changes)
+
+
+def _to(
+    state: State, number: int, place: int, *, read: Read | None = None, **changes: object
+) -> State:
+    at = (*state.at[:number], place, *state.at[number + 1 :])
     if read is not None:
         changes["read"] = (*state.read[:number], read, *state.read[number + 1 :])
     return replace(state, at=at, **changes)  # type: ignore[arg-type]
@@ -151,9 +231,18 @@ def _stay(state: State, number: int, read: Read) -> State:
     return replace(state, read=(*state.read[:number], read, *state.read[number + 1 :]))
 
 
+def in_order(jobs: tuple[Job, ...]) -> bool:
+    """Whether those that replace the same stand as they were requested."""
+    return all(
+        earlier.asked <= later.asked or not later.asked
+        for earlier, later in combinations(jobs, 2)
+        if any(meets(a, b) for a in earlier.nodes for b in later.nodes)
+    )
+
+
 def serial(jobs: list[Job], visible: Files) -> bool:
     """Whether some order of the jobs, one after the other, leaves these files."""
-    for order in permutations(jobs):
+    for order in filter(in_order, permutations(jobs)):
         files: set[tuple[str, str]] = set()
         for job in order:
             files = {one for one in files if not (job.nodes and one[0].startswith(job.nodes))}
@@ -170,7 +259,7 @@ def verdict(jobs: list[Job], rules: Rules = Rules()) -> set[str]:
         past = [
             job
             for job, at in zip(jobs, state.at, strict=True)
-            if job.nodes and 2 <= at < 7 + len(job.files)
+            if job.nodes and OVERTAKEN <= at < DECIDED + len(job.files) + 2
         ]
         if any(
             one is not other and any(meets(a, b) for a in one.nodes for b in other.nodes)
@@ -178,10 +267,13 @@ def verdict(jobs: list[Job], rules: Rules = Rules()) -> set[str]:
             for other in past
         ):
             wrong.add("two that replace the same are under way")
+        if state.refused - state.excused:
+            wrong.add("one that lived was overtaken")
         if not any(True for number in range(len(jobs)) for _ in world.moves(state, number)):
+            committed = [job for job in jobs if job.name not in state.refused]
             if len(state.ended) < len(jobs):
                 wrong.add("nobody moves")
-            elif not serial(jobs, state.visible):
+            elif not serial(committed, state.visible):
                 wrong.add("no serial order")
     return wrong
 
@@ -218,6 +310,21 @@ WORLDS = {
         Job("x", ("a/b/", "a/c/")),
         Job("y", ("a/b/", "a/c/")),
     ],
+    "an old one comes back, one appends": [
+        Job("r1", ("a/b/",), ("a/",), asked=1, dies=True),
+        Job("r2", ("a/b/",), ("a/b/",), asked=2),
+        Job("x", ("a/b/",)),
+    ],
+    "three in order, one inside the other, any may die": [
+        Job("r1", ("a/b/",), ("a/b/",), asked=1, dies=True),
+        Job("r2", ("a/b/",), ("a/",), asked=2, dies=True),
+        Job("r3", ("a/b/c/",), ("a/b/c/",), asked=3, dies=True),
+    ],
+    "partitions in order, one locks all of them": [
+        Job("r1", ("a/b/",), ("a/b/",), asked=1, dies=True),
+        Job("r2", ("a/c/",), ("a/c/",), asked=2, wider=("a/",)),
+        Job("r3", ("a/b/", "a/c/"), ("a/b/", "a/c/"), asked=3),
+    ],
 }
 
 
@@ -242,6 +349,17 @@ def test_i6_whatever_the_order_of_the_requests_the_files_are_those_of_one_order_
             Rules(reads_until_two_agree=False),
             "two replace a part each, two append to both",
             "no serial order",
+        ),
+        (Rules(refuses_overtaken=False), "an old one comes back, one appends", "no serial order"),
+        (
+            Rules(looks_with_its_locks=False),
+            "three in order, one inside the other, any may die",
+            "no serial order",
+        ),
+        (
+            Rules(waits_for_its_turn=False),
+            "partitions in order, one locks all of them",
+            "one that lived was overtaken",
         ),
     ],
 )

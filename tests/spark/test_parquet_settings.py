@@ -21,7 +21,13 @@ from pyspark.sql.types import (
 
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import write
-from s3commit.spark.parquet_settings import RULES, refuse_unlike, rule_of, settings_of
+from s3commit.spark.parquet_settings import (
+    COMMIT_ONLY,
+    RULES,
+    refuse_unlike,
+    rule_of,
+    settings_of,
+)
 from tests.spark.conftest import settings as set_for_a_while
 from tests.spark.tiny import Place
 
@@ -46,6 +52,9 @@ REFUSED = {
     "parquet.bloom.filter.enabled#id": "true",
     "parquet.column.statistics.enabled#id": "false",
     "spark.sql.parquet.writeLegacyFormat": "true",
+    "parquet.summary.metadata.level": "ALL",
+    "parquet.enable.summary-metadata": "true",
+    "spark.sql.parquet.output.committer.class": "org.example.Committer",
 }
 
 
@@ -95,6 +104,15 @@ def test_what_files_would_not_obey_is_refused(name: str, value: str) -> None:
         refuse_unlike({name: value}, columns(LongType()))
     assert caught.value.code == "BAD_SETTING"
     refuse_unlike({name: ""}, columns(LongType()))
+
+
+def test_a_committer_that_only_commits_is_one_for_the_jar_and_for_write() -> None:
+    name = "spark.sql.parquet.output.committer.class"
+    source = ROOT / "jvm/src/main/java/io/s3commit/spark/Committers.java"
+    classes = re.findall(r'"((?:org|com)\.[\w.]+Committer)"', source.read_text())
+    assert sorted(map(str.lower, classes)) == sorted(COMMIT_ONLY)
+    for value in classes:
+        refuse_unlike({name: value}, columns(LongType()))
 
 
 @pytest.mark.parametrize("kind", [*TIMES, DateType()])

@@ -211,7 +211,7 @@ def test_i10_an_overwrite_replaces_the_earlier_data_files_and_says_how_many(
     assert not earlier & set(place.data)
     assert "_hidden/x.parquet" in place.names
     said = capsys.readouterr().err
-    assert said.startswith("s3commit: replaced 2 files with 1 file, ")
+    assert "\ns3commit: replaced 2 files with 1 file, " in said
     assert f"7 rows; see: s3commit show {place.uri}/__magic_job-{result.job_id}/" in said
 
 

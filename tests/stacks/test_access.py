@@ -10,6 +10,7 @@ from s3commit.aws import env
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Destination
 from stacks.access import ACCESS, DATA, REQUEST, RESULT, protected, protection
+from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.functions import FUNCTIONS
 from tests.stacks.synthesized import (
     JOB_KEYS,
@@ -26,6 +27,7 @@ RECEIVES = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 CONNECTED = {
     "ingest": {"IngestQueue": RECEIVES, "CommitJobMachine": {"states:StartExecution"}},
     "dispatch": {"RequestQueue": RECEIVES, "CommitJobMachine": {"states:StartExecution"}},
+    "decide": {"execution:*": {"states:DescribeExecution"}},
     "sweep": {
         "CommitJobMachine": {"states:StartExecution"},
         "execution:*": {"states:DescribeExecution"},
@@ -52,7 +54,7 @@ LOGGED_AND_TRACED = {
     },
 }
 STATE_MACHINE = {
-    **{name: {"lambda:InvokeFunction"} for name in ACCESS if name not in CONNECTED},
+    **{name: {"lambda:InvokeFunction"} for name in {*STEPS.values(), MAP_FUNCTION}},
     "bucket/_s3commit/*/_index-*.json": {"s3:GetObject"},
     "event-bus/default": {"events:PutEvents"},
     "CommitJobMachine": {"states:StartExecution"},

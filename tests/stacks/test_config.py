@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from s3commit.aws.env import LEAST, STEPS, Shares, shares
+from s3commit.core.model.limits import FORGOTTEN_DAYS
 from stacks.config import LOG_PERIODS, ConfigError, DeployConfig, parameter_name
 from stacks.layers import ROOT
 from tests.stacks.synthesized import KEY_ARN, OPERATOR
@@ -157,6 +158,12 @@ def test_what_goes_together_is_given_together(given: dict[str, Any], told: str) 
 
 def test_the_ledger_outlives_the_documents() -> None:
     assert _read(retentionDays=8, ledgerTtlDays=10).retention_days == 8
+
+
+def test_i6_decision_records_outlast_the_order_of_overwrites() -> None:
+    assert _read(retentionDays=FORGOTTEN_DAYS).retention_days == FORGOTTEN_DAYS
+    with pytest.raises(ConfigError):
+        _read(retentionDays=FORGOTTEN_DAYS - 1)
 
 
 @pytest.mark.parametrize(

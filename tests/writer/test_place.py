@@ -9,7 +9,7 @@ import pytest
 
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.model.errors import AccessError, InvalidInputError
-from s3commit.writer.place import refuse_objects, refuse_other_partitions
+from s3commit.writer.place import check_place
 from tests.fakes.memory import MemoryObjectStore
 
 DESTINATION = parse_destination("s3://lake/p/t/")
@@ -24,10 +24,9 @@ def holding(*keys: str) -> MemoryObjectStore:
 
 
 def refusal(keys: Sequence[str], partition_by: Sequence[str], *, objects: bool) -> str | None:
-    """The message of the look for objects, or for other partitions."""
-    look = refuse_objects if objects else refuse_other_partitions
+    """The message, of what stands for directories or of files that stay."""
     try:
-        look(holding(*keys), DESTINATION, partition_by)
+        check_place(holding(*keys), DESTINATION, partition_by, others_stay=not objects)
     except InvalidInputError as error:
         assert error.code == ("PATH_IS_OBJECT" if objects else "OTHER_PARTITIONS")
         assert error.message.endswith(" Nothing was written.")
@@ -100,9 +99,8 @@ def test_who_may_not_list_is_not_stopped() -> None:
         def list(self, *_: object, **__: object) -> NoReturn:
             raise AccessError("no")
 
-    refuse_objects(Closed("lake"), DESTINATION, ["dt"])
-    refuse_other_partitions(Closed("lake"), DESTINATION, ["dt"])
-    refuse_objects(MemoryObjectStore("other"), DESTINATION, ["dt"])
+    check_place(Closed("lake"), DESTINATION, ["dt"], others_stay=True)
+    check_place(MemoryObjectStore("other"), DESTINATION, ["dt"], others_stay=True)
 
 
 def test_a_huge_directory_is_not_read_to_its_end() -> None:
@@ -114,6 +112,5 @@ def test_a_huge_directory_is_not_read_to_its_end() -> None:
                 asked.append(number)
                 yield f"_{number}"
 
-    refuse_objects(Counting("lake"), DESTINATION, ["dt"])
-    refuse_other_partitions(Counting("lake"), DESTINATION, ["dt"])
-    assert len(asked) <= 10_002
+    check_place(Counting("lake"), DESTINATION, ["dt"], others_stay=True)
+    assert len(asked) <= 5_001

@@ -113,6 +113,7 @@ class Explorer:
                 self._write(index, task, ZOMBIE, finish=False)
             request = encode_request(CommitRequest(directory.job_id, tuple(counted)))
             self.store.put(BUCKET, directory.request, request)
+            self.clock.advance(self.rules.apart)
         executions = tuple(
             Execution(
                 index,
@@ -277,7 +278,8 @@ class Explorer:
             mine.update(then)
 
     def _beside(self) -> tuple[dict[Any, Any], ...]:
-        return self.ledger._locks, self.ledger._keys, self.ledger._appends
+        ledger = self.ledger
+        return ledger._locks, ledger._keys, ledger._appends, ledger._turns
 
     def _digest(self, state: State) -> bytes:
         text = repr(

@@ -32,7 +32,7 @@ def judge(explorer: Explorer, state: State, *, at_an_end: bool = False) -> None:
     judged.together()
     if at_an_end:
         judged.order()
-        locks, _, appends = state.beside
+        locks, _, appends, _ = state.beside
         if locks or not all(one.ended for one, _ in appends.values()):
             judged.fail("I6", f"{sorted(locks)} are locked at the end, or appends under way")
 
@@ -156,7 +156,8 @@ class _Judged:
             for directory in self.directories
         ]
         found = []
-        for order in permutations(committed):
+        orders = [tuple(committed)] if self.rules.apart else permutations(committed)
+        for order in orders:
             files = {OLD} if self.rules.old else set()
             for index in order:
                 conflict = self.rules.jobs[index].conflict

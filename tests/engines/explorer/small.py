@@ -22,6 +22,7 @@ class Rules:
     losses: int = 0  # uploads of the first job that may be lost
     by_call: bool = False
     old: bool = True  # whether there is a file of before
+    apart: float = 0  # seconds between the requests; nobody is known to be alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class State:
     uploads: dict[str, Any]
     completed: dict[str, Any]
     records: dict[str, Any]
-    beside: tuple[dict[Any, Any], ...]  # locks, keys and appends
+    beside: tuple[dict[Any, Any], ...]  # locks, keys, appends and turns
     executions: tuple[Execution, ...]
     to_finish: frozenset[tuple[int, str]]
     losses: int

@@ -19,6 +19,9 @@ EVERYDAY: dict[str, Rules] = {
     "one job, two executions, an upload lost": Rules((spec(1),), (2,), losses=1),
     "one job that replaces, two executions": Rules((spec(1, REPLACE),), (2,)),
     "replace beside replace": Rules((spec(1, REPLACE), spec(2, REPLACE)), (1, 1)),
+    "replace, and a later replace": Rules(
+        (spec(1, REPLACE), spec(2, REPLACE)), (2, 1), zombies=False, apart=60
+    ),
     "fail beside append": Rules((spec(1, FAIL), spec(2)), (1, 1), old=False),
     "one key, two jobs": Rules(
         (spec(1, idempotency_key="k"), spec(2, idempotency_key="k")), (1, 1)

@@ -21,12 +21,12 @@ MUTANTS = [
     Mutant(
         "the sweep gives up whoever has not spoken yet",
         "core/sweep/questions.py",
-        "    if not found.is_all or last >= sweep.ago(sweep.limits.abandoned):\n",
+        "    if not found.is_all or last >= sweep.ago(limit):\n",
         "    if not found.is_all:\n",
         also=(
             (
                 "core/sweep/questions.py",
-                'record.job_sha256 != "" and record.updated_at < sweep.ago(sweep.limits.abandoned)',
+                'record.job_sha256 != "" and record.updated_at < sweep.ago(silent)',
                 'record.job_sha256 != ""',
             ),
         ),
@@ -34,8 +34,8 @@ MUTANTS = [
     Mutant(
         "a directory that is not listed to its end passes for silent",
         "core/sweep/questions.py",
-        "    if not found.is_all or last >= sweep.ago(sweep.limits.abandoned):\n",
-        "    if last >= sweep.ago(sweep.limits.abandoned):\n",
+        "    if not found.is_all or last >= sweep.ago(limit):\n",
+        "    if last >= sweep.ago(limit):\n",
         by=SILENT,
     ),
     Mutant(

@@ -74,6 +74,43 @@ MUTANTS = [
         "    return []\n",
     ),
     Mutant(
+        "an overwrite that came too late is not refused",
+        "core/commit/acquire_destination.py",
+        "        if meet(reach, other.locks if other else [turn.node]):\n",
+        "        if False:\n",
+    ),
+    Mutant(
+        "an overwrite looks whether it came too late before it has its locks",
+        "core/commit/acquire_destination.py",
+        "        in_the_way = _lock(ports, record, _nodes(ports, record, reach))\n"
+        "        if not in_the_way and record.requested_at:\n"
+        "            _refuse_overtaken(ports, record, reach)\n",
+        "        _refuse_overtaken(ports, record, reach)\n"
+        "        in_the_way = _lock(ports, record, _nodes(ports, record, reach))\n",
+        by="tests/core/test_turns.py",
+    ),
+    Mutant(
+        "an overwrite does not wait for its turn",
+        "core/commit/acquire_destination.py",
+        "list(_holders(ports, record, standing)) or _earlier(ports, record, nodes)\n",
+        "list(_holders(ports, record, standing))\n",
+        by="tests/core/test_turns.py",
+    ),
+    Mutant(
+        "one whose execution is lost keeps its turn",
+        "core/commit/acquire_destination.py",
+        " and ports.runs(other.execution):\n",
+        ":\n",
+        by="tests/core/test_turns.py",
+    ),
+    Mutant(
+        "the order of overwrites is forgotten with the ledger",
+        "core/job/decision_record.py",
+        '    **{"waits": None, "locked_at": ""},\n',
+        '    **{"waits": None, "locked_at": "", "requested_at": ""},\n',
+        by="tests/core/test_turns.py",
+    ),
+    Mutant(
         "a node that another job has locked is locked",
         "tests/fakes/ledger.py",
         "one.name not in self._locks or self._locks[one.name].ref == record.ref",

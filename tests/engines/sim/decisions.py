@@ -30,6 +30,13 @@ class Decisions:
         self._seen = observer
         self._bucket = observer.bucket
 
+    def looks(self) -> None:
+        """The running process looks whose turn it is, for its job."""
+        process = self._scheduler.current
+        for job in self._seen.everyone:
+            if process is not None and job.name == process.job:
+                job.looked_at = self._scheduler.steps
+
     def moved(self, process: Process, record: JobRecord, *, opened: bool) -> None:
         """The ledger has ``record`` stored; ``opened``: it was made, or was found there."""
         job = self._seen.job_at(JobDirectory.of(record).prefix)

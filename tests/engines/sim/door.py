@@ -134,6 +134,7 @@ class Door:
         if verb in _OBSERVED:
             result = getattr(self.observer, verb)(process, call, args)
             if verb == "put":
+                self.observer.note_request(args[1])
                 self.announce(process, args[1])
             return result
         result = call()

@@ -89,6 +89,11 @@ class Escalation(Observer):
         return version is not None and id(version) in self._versions
 
     @property
+    def everyone(self) -> list[Job]:
+        """See `Observer.everyone`."""
+        return [*self.jobs.values(), *self.intruders.values()]
+
+    @property
     def known_uploads(self) -> set[str]:
         """See `Observer.known_uploads`: those of the adversary, too."""
         return super().known_uploads | self._uploads

@@ -8,7 +8,7 @@ from collections import Counter
 READS = frozenset(
     {"get", "head", "list", "list_uploads", "is_versioned", "upload_is_open", "job", "locks",
      "attempts", "jobs_with_id", "key_holder", "appends", "locks_below", "describe",
-     "is_running", "jobs_in",
+     "is_running", "jobs_in", "turns_asked", "turns_done",
      "first_bytes", "list_versions"}
 )  # fmt: skip
 # What botocore may send again by itself after a lost answer, so that the caller sees the second.

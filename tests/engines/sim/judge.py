@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.states import JobState
 from tests.engines.sim.model import Job
-from tests.engines.sim.order import judge_order
+from tests.engines.sim.order import judge_order, overtook
 from tests.engines.sim.recovery import holds, leaks
 from tests.engines.sim.scheduler import fail
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.engines.sim.world import World
 
 # Why a job may be refused, and when that is no mistake.
-_ALWAYS = {"ABORTED_BY_CLIENT", "DESTINATION_BUSY", "STALLED"}
+_ALWAYS = {"ABORTED_BY_CLIENT", "ABORTED_BY_OPERATOR", "DESTINATION_BUSY", "STALLED"}
 _LOSSES = {"UPLOAD_GONE", "UPLOADS_LOST"}
 
 
@@ -86,6 +86,8 @@ def _undone(world: World, job: Job) -> None:
         allowed |= {"ALREADY_COMMITTED", "KEY_TAKEN"}
     if job.spec.conditions:
         allowed.add("CONDITION_FAILED")
+    if any(overtook(job, other) for other in world.observer.everyone):
+        allowed.add("OVERTAKEN")
     if job.failure not in allowed:
         fail("refusal", f"job {job.name} ended {job.failure} ({job.message}), for no reason")
 

@@ -18,8 +18,13 @@ def may_speak(
     before: Version | None,
     body: bytes,
     signs: list[str],
+    *,
+    taken: bool,
 ) -> None:
-    """A sweep puts one word, the abort of a job of ours that shows no sign of life (ADR 14)."""
+    """A sweep puts one word, the abort of a job of ours that shows no sign of life (ADR 14).
+
+    Sooner, if its key is ``taken``.
+    """
     sweep: Sweep = process.about
     if job is None or key != job.directory.request or process.role != "sweep":
         fail("I7", f"{process.name} wrote {key}")
@@ -27,7 +32,7 @@ def may_speak(
         fail("I2", f"{process.name} spoke over the driver of job {job.name}")
     # What was put as it began may have an earlier time: S3's are whole seconds of another clock.
     began = moment(process.scheduled - S3_CLOCKS - 1)
-    since = sweep.ago(sweep.limits.abandoned)
+    since = sweep.ago(sweep.limits.stuck if taken else sweep.limits.abandoned)
     alive = [sign for sign in signs if since <= sign < began]
     job.given_up = True
     if alive:

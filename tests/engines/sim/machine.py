@@ -72,7 +72,7 @@ class Machine:
         running = any(one.name == execution for one in self.scheduler.living)
         return Execution("RUNNING" if running else FORGOTTEN)
 
-    def start(self, name: str, directory: JobDirectory) -> str | None:
+    def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str | None:
         """See `Executions.start`."""
         job = self.observer.job_at(directory.prefix)
         if job is None:
@@ -85,15 +85,21 @@ class Machine:
         self.execute(job, name)
         return True
 
-    def execute(self, job: Job, name: str) -> Process:
+    def execute(self, job: Job, name: str, gives_up: str = "") -> Process:
         """Start an execution."""
         self.executions.add(name)
-        return self.scheduler.spawn(
-            name, partial(self._execution, job, name), role="execution", job=job.name
-        )
+        body = partial(self._to_its_end, job, name, gives_up)
+        return self.scheduler.spawn(name, body, role="execution", job=job.name)
 
-    def _execution(self, job: Job, execution: str) -> str:
-        ticket = Ticket(job.directory.job_id, BUCKET, job.directory.prefix, execution=execution)
+    def _to_its_end(self, job: Job, name: str, gives_up: str) -> str:
+        try:
+            return self._execution(job, name, gives_up)
+        finally:
+            job.faltered |= not job.over
+
+    def _execution(self, job: Job, execution: str, gives_up: str) -> str:
+        where = (job.directory.job_id, BUCKET, job.directory.prefix)
+        ticket = Ticket(*where, execution=execution, gives_up=gives_up)
         name = "SealJob"
         while name:
             try:

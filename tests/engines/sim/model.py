@@ -54,7 +54,10 @@ class Job:
     )
     expired: bool = False  # its record has reached its time to live
     record_state: JobState | None = None
-    sealed_at: int | None = None  # steps of the run
+    requested: float = 0.0  # seconds of the run
+    looked_at: int | None = None  # steps of the run: at whose turn it is
+    faltered: bool = False  # an execution of it has ended before it had
+    sealed_at: int | None = None
     decided_at: int | None = None
     ended_at: int | None = None
     decided: bool = False

@@ -74,6 +74,17 @@ class Observer:
         """Whether an adversary may have put, or replaced, what was there; see `Escalation`."""
         return False
 
+    @property
+    def everyone(self) -> list[Job]:
+        """Those too that the adversary has made."""
+        return list(self.jobs.values())
+
+    def note_request(self, key: str) -> None:
+        """Whose request was put, if its is the key; the last one before it is sealed counts."""
+        for job in self.everyone:
+            if job.directory.request == key and job.sealed_at is None:
+                job.requested = self.scheduler.seconds
+
     def job_at(self, directory: str) -> Job | None:
         """The job whose own directory this is."""
         return next((job for job in self.jobs.values() if job.directory.prefix == directory), None)
@@ -178,10 +189,21 @@ class Observer:
         process.effects["put"] += 1
         if process.role in KEEPERS:
             job = self.job_of(process, key)
-            may_speak(process, job, key, before, self.body(key), self.signs(job) if job else [])
+            signs, taken = (self.signs(job), self._is_taken(job)) if job else ([], False)
+            may_speak(process, job, key, before, self.body(key), signs, taken=taken)
         elif process.role not in {"driver", "task", "foreign", "saboteur"}:
             check_own_object(self, process, key, before)
         return result
+
+    def _is_taken(self, job: Job) -> bool:
+        """Whether another job is committed with its key."""
+        key = job.spec.idempotency_key
+        others = (one for one in self.jobs.values() if one is not job and one.prefix == job.prefix)
+        return key is not None and any(
+            one.spec.idempotency_key == key
+            and JobState.COMMITTED in {one.record_state, one.lost_as}
+            for one in others
+        )
 
     def _is_outers(self, job: Job) -> bool:
         """Whether what carries the job's id belongs to a job further up, which has ended."""

@@ -12,9 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 
 from s3commit.core.formats.layout import is_data
+from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.states import JobState
 from tests.engines.sim.model import Job
 from tests.engines.sim.scheduler import fail
+
+# Requests that were made so close to each other (seconds) have any order: A7, and whole seconds.
+TOGETHER = 2 * S3_CLOCKS + 1
 
 
 def came_before(append: Job, job: Job) -> bool:
@@ -59,7 +63,32 @@ def _pairs(jobs: list[Job], excuses: Callable[[str], bool]) -> Iterator[tuple[Jo
                 if reached:
                     yield (other, job) if removed else (job, other)
             elif other.decided_at < job.decided_at and job.conflicts(other):
+                if other.requested > job.requested + TOGETHER and not _have_one_key(job, other):
+                    fail("I6", f"job {job.name} comes after {other.name}, requested later")
                 yield other, job
+
+
+def overtook(job: Job, other: Job) -> bool:
+    """Whether the other one may be why the job came too late.
+
+    It is committed and was requested later, at, above or below; and nobody was waited for that
+    lived: the job had lost an execution, or was taken up behind the other's look, or lies below one
+    that has waited for long (`WHOLE_AFTER_SECONDS`, which is little here).
+    """
+    where = (job.prefix, other.prefix)
+    may_meet = where[0].startswith(where[1]) or where[1].startswith(where[0])
+    replaces = other.intruder or not other.appends
+    is_later = other.requested > job.requested and other.ended and replaces
+    is_late = (job.sealed_at or 0) >= (other.looked_at or 0)
+    is_below = where[0] != where[1] and where[0].startswith(where[1])
+    return may_meet and is_later and (job.faltered or is_late or is_below or bool(job.reset))
+
+
+def _have_one_key(job: Job, other: Job) -> bool:
+    """Then they may not be under way together whatever they replace."""
+    return job.spec.idempotency_key is not None and job.spec.idempotency_key == (
+        other.spec.idempotency_key
+    )
 
 
 def _removed_before(jobs: list[Job], job: Job) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
 
-from s3commit.core.model.locks import Append, Lock
+from s3commit.core.model.locks import Append, Lock, Turn
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Executions
@@ -82,6 +82,10 @@ class _Store(_Verbs):
         return self._pages(f"list_uploads {prefix}", read, _mark, ("", "", ""))
 
 
+def _place(one: Turn) -> str:
+    return f"{one.requested_at}#{one.ref}"
+
+
 def _mark(one: OpenUpload) -> tuple[str, str, str]:
     return one.key, one.initiated, one.upload_id
 
@@ -115,6 +119,25 @@ class _Ledger(_Verbs):
             return [one for one in self._door.ledger.locks_below(node) if one.node > after]
 
         return self._pages(f"locks_below {node}", read, lambda one: one.node, "")
+
+    def turns_asked(self, node: str, *, before: str) -> Iterator[Turn]:
+        """Page by page, and consistently."""
+
+        def read(after: str) -> list[Turn]:
+            found = self._door.ledger.turns_asked(node, before=before)
+            return [one for one in found if _place(one) > after]
+
+        self._door.decisions.looks()
+        return self._pages(f"turns_asked {node}", read, _place, "")
+
+    def turns_done(self, node: str, *, since: str) -> Iterator[Turn]:
+        """Page by page, and consistently."""
+
+        def read(after: str) -> list[Turn]:
+            found = self._door.ledger.turns_done(node, since=since)
+            return [one for one in found if _place(one) > after]
+
+        return self._pages(f"turns_done {node}", read, _place, "")
 
     def appends(self, node: str, *, below: bool) -> Iterator[Append]:
         """Page by page, and consistently."""

@@ -65,7 +65,8 @@ def _at_decision(world: World, job: Job, begin: Callable[[], object]) -> None:
 def _execute_again(world: World, job: Job, name: str) -> None:
     if world.bucket.current(job.directory.request) is not None:
         world.faults.strike("duplicate execution")
-        world.machine.execute(job, name)
+        gives_up = "a person gave it up" if world.rng.random() < 0.2 else ""
+        world.machine.execute(job, name, gives_up)
 
 
 def _forget(world: World, job: Job) -> None:

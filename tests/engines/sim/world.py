@@ -112,9 +112,11 @@ class World:
             as_ledger(self.door),
             self.scheduler,
             self._shuffled_map if rng.random() < 0.3 else map,
+            runs=lambda execution: self.executions.describe(execution).is_running,
         )
         self.clients = Clients(self.scheduler, self.ports.store, rng)
         self.machine = Machine(self.scheduler, self.faults, self.ports, self.observer)
+        self.executions = as_executions(self.door, self.machine)
         self.keepers = self._make_keepers()
         self.loses = self.faults.rate > 0 and rng.random() < losses
         self.foreign: dict[str, bytes] = {}
@@ -129,7 +131,7 @@ class World:
         return Keepers(
             self.scheduler,
             self.door,
-            as_executions(self.door, self.machine),
+            self.executions,
             self.machine,
             self.ports,
             limits,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from botocore.config import Config
@@ -53,9 +54,9 @@ class StateMachine:
                 return Execution(FORGOTTEN)
         return Execution(found["status"], found.get("error", ""), found.get("cause", ""))
 
-    def start(self, name: str, directory: JobDirectory) -> str | None:
+    def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str | None:
         """See `Executions.start`; a name is taken for 90 days."""
-        document = json.dumps(execution_input(directory))
+        document = json.dumps(execution_input(directory, gives_up))
         with translated(f"starting execution {name}"):
             try:
                 started = self._client.start_execution(
@@ -67,3 +68,19 @@ class StateMachine:
 
     def _execution(self, name: str) -> str:
         return f"{self._arn.replace(':stateMachine:', ':execution:', 1)}:{name}"
+
+
+def runs_beside(own: str, execution: str) -> bool:
+    """Whether another execution of the same state machine is at work; ``own`` is who asks, an ARN.
+
+    A function that the machine calls can't be told the machine's ARN when both are deployed. What
+    has just begun, or ended, may not be known yet:
+    https://docs.aws.amazon.com/step-functions/latest/apireference/API_DescribeExecution.html
+    """
+    machine = machine_of(own)
+    return machine is not None and _machine(machine).describe(execution).is_running
+
+
+@lru_cache(maxsize=1)
+def _machine(arn: str) -> StateMachine:
+    return StateMachine(arn)

@@ -37,11 +37,13 @@ from s3commit.aws.ledger_items import (
     lock_key,
     shelf,
     shelf_of,
+    turn_key,
 )
 from s3commit.aws.ledger_notes import DAY, DynamoNotes, new_token, refused_items, seconds_after
 from s3commit.aws.ledger_records import job_item, job_record, stored
 from s3commit.aws.session import make_session
 from s3commit.core.model.errors import PreconditionError
+from s3commit.core.model.limits import FORGOTTEN_DAYS
 from s3commit.core.model.locks import (
     ENDED_SECONDS,
     Item,
@@ -49,6 +51,7 @@ from s3commit.core.model.locks import (
     changed_items,
     destination_node,
     items,
+    turn_of,
 )
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
@@ -213,6 +216,12 @@ class DynamoLedger(DynamoNotes, Ledger):
                     *ended_key(one.name, record.ref, ended),
                     expires_at=seconds_after(ended, ENDED_SECONDS),
                 )
+            case Kind.ASKED | Kind.DONE:
+                turn, life = turn_of(record), None
+                if one.kind is Kind.DONE:
+                    life = seconds_after(turn.requested_at, FORGOTTEN_DAYS * DAY)
+                keys = turn_key(one.kind, turn)
+                return self._items.turn(*keys, node=node, expires_at=life)
 
     def jobs_in(
         self, state: JobState, *, before: str, since: str = "", latest_first: bool = False

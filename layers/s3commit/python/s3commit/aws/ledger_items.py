@@ -1,4 +1,4 @@
-"""The ledger's items in DynamoDB: one table, seven kinds of item.
+"""The ledger's items in DynamoDB: one table, nine kinds of item.
 
 | item | pk | sk |
 |---|---|---|
@@ -9,6 +9,8 @@
 | append under way | ``APPENDS#<bucket>/<first element>/`` | ``<node>/<ref>`` |
 | ended append | ``ENDED#<bucket>/<first element>/#<ten minutes>`` | ``<node>/<ref>`` |
 | key | ``KEYS#<bucket>/<prefix>`` | ``<digest of the key>`` |
+| turn asked for | ``ASKED#<bucket>/<first element>/`` | ``<requested at>#<ref>`` |
+| turn done | ``DONE#<bucket>/<first element>/#<day of the request>`` | ``<requested at>#<ref>`` |
 
 Attempts are spread over shards, by task, because a partition takes about
 1,000 writes a second; the index ``by-state`` (``shelf``, ``updated_at``) is, by job, for the same
@@ -41,7 +43,7 @@ from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
 from pynamodb.models import Model
 
 from s3commit.aws import env
-from s3commit.core.model.locks import ten_minutes
+from s3commit.core.model.locks import Kind, Turn, ten_minutes
 from s3commit.core.model.record import AttemptRecord
 from s3commit.core.model.states import JobState
 
@@ -106,6 +108,7 @@ class JobItem(LedgerItem):
     finished_at = UnicodeAttribute(null=True)
     execution = UnicodeAttribute()
     opened_at = UnicodeAttribute()
+    requested_at = UnicodeAttribute()
     token = UnicodeAttribute()
 
 
@@ -136,6 +139,12 @@ class KeyItem(LedgerItem):
     rows = NumberAttribute(null=True)
 
 
+class TurnItem(LedgerItem):
+    """`Turn`."""
+
+    node = UnicodeAttribute()
+
+
 class HealingItem(LedgerItem):
     """`Healing`; the sort key is the bucket."""
 
@@ -154,6 +163,7 @@ class Items:
     lock: type[LockItem]
     append: type[LedgerItem]  # `Append`; its keys say all of it
     key: type[KeyItem]
+    turn: type[TurnItem]
     healing: type[HealingItem]
 
 
@@ -181,6 +191,7 @@ def bind(table: str) -> Items:
         bound(LockItem, shared),
         bound(LedgerItem, shared),
         bound(KeyItem, shared),
+        bound(TurnItem, shared),
         bound(HealingItem, shared),
     )
 
@@ -224,6 +235,12 @@ def ended_key(node: str, ref: str, ended: str) -> tuple[str, str]:
 def key_key(node: str, digest: str) -> tuple[str, str]:
     """The keys of an idempotency key at a destination."""
     return f"KEYS#{node}", digest
+
+
+def turn_key(kind: Kind, turn: Turn) -> tuple[str, str]:
+    """The keys of a turn."""
+    day = f"#{turn.requested_at[:10]}" if kind is Kind.DONE else ""
+    return f"{kind}#{_top(turn.node)}{day}", f"{turn.requested_at}#{turn.ref}"
 
 
 def _top(node: str) -> str:

@@ -23,16 +23,27 @@ from s3commit.aws.ledger_items import (
     Items,
     LedgerItem,
     LockItem,
+    TurnItem,
     append_key,
     ended_key,
     key_key,
     lock_key,
     shard_key,
+    turn_key,
 )
 from s3commit.aws.ledger_records import attempt_item, record_of, stored
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.job import Destination
-from s3commit.core.model.locks import Append, KeyHolder, Lock, destination_node, where_ended
+from s3commit.core.model.locks import (
+    Append,
+    KeyHolder,
+    Kind,
+    Lock,
+    Turn,
+    days_of_turns,
+    destination_node,
+    where_ended,
+)
 from s3commit.core.model.record import AttemptRecord, Healing
 from s3commit.core.ports.bundle import Clock
 
@@ -116,6 +127,24 @@ class DynamoNotes:
                 for item in self._query(self._items.append, pk, under):
                     at, _, ref = item.sk.rpartition("/")
                     yield Append(at, ref, ended=pk != under_way)
+
+    def turns_asked(self, node: str, *, before: str) -> Iterator[Turn]:
+        """See `Ledger.turns_asked`."""
+        keys = turn_key(Kind.ASKED, Turn(before, "", node))
+        with translated(f"reading the turns at {node}"):
+            yield from self._turns(keys[0], TurnItem.sk < before)
+
+    def turns_done(self, node: str, *, since: str) -> Iterator[Turn]:
+        """See `Ledger.turns_done`."""
+        with translated(f"reading the turns at {node}"):
+            for day in days_of_turns(since, self._clock.now()):
+                keys = turn_key(Kind.DONE, Turn(day, "", node))
+                yield from self._turns(keys[0], TurnItem.sk > f"{since}$")  # behind "#"
+
+    def _turns(self, pk: str, condition: Condition) -> Iterator[Turn]:
+        for item in self._query(self._items.turn, pk, condition):
+            requested_at, _, ref = item.sk.partition("#")
+            yield Turn(requested_at, ref, item.node)
 
     def record_attempt(self, attempt: AttemptRecord) -> None:
         """See `Ledger.record_attempt`."""

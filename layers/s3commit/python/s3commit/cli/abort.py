@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from s3commit.cli.job import locate, read_job, refuse_second_request
+from s3commit.cli.job import REQUESTED, locate, read_job, refuse_second_request
 from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
 from s3commit.cli.resume import report, resume
 from s3commit.cli.session import Session
@@ -13,6 +13,9 @@ from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.states import JobState
 from s3commit.writer.requests import request_abort
+from s3commit.writer.who import this_program
+
+_GIVEN_UP = {JobState.OPEN, REQUESTED, JobState.SEALED}  # requested and not decided
 
 
 @click.command()
@@ -35,9 +38,11 @@ def abort(
     """Abort a job: none of its files becomes visible.
 
     Writes the abort request in place of the job's driver. A request is written once and never
-    changes, so a driver that is still alive cannot commit any more. Refused (exit 3) if a commit
-    was requested before. JOB is a job id or the s3:// URI of a job directory.
+    changes, so a driver that is still alive cannot commit any more. JOB is a job id or the s3://
+    URI of a job directory.
 
+    If the commit was requested before, starts an execution that gives the job up, unless it is
+    decided by then; its result has your name and the reason. Refused (exit 3) once it is decided.
     If the abort was requested before and its execution failed (the ledger has its name), starts
     another execution, which continues the abort.
     """
@@ -52,6 +57,14 @@ def abort(
     if is_known or found.state in {JobState.ABORTED, JobState.ROLLED_BACK}:
         line = f"nothing to do: the abort was requested before, and the job is {found.state}"
         report(session, found, why_not or line, action="abort")
+        return
+    if found.request_stands and found.state in _GIVEN_UP:
+        who = this_program()
+        why_not = resume(
+            session, found, machine, dry_run=dry_run, gives_up=f"{who.user}@{who.host}: {reason}"
+        )
+        if why_not:
+            raise PreconditionError(why_not, code="OTHER_REQUEST")
         return
     refuse_second_request(found)
     if not dry_run:

@@ -20,7 +20,7 @@ REQUEST_PATIENCE = 300  # of an OPEN job's request, which an execution takes up 
 _JAR = "s3commit-native"  # the client of Spark's own writers
 
 MEANING: dict[str, str] = {
-    JobState.OPEN: "tasks are writing, or no execution has taken up its request yet",
+    JobState.OPEN: "tasks are writing; its commit is not requested yet",
     REQUESTED: "commit or abort was requested; the pipeline works on it",
     JobState.SEALED: "requested; being verified, nothing decided yet; waits an hour at most",
     JobState.COMMITTING: "decided: the files are being made visible; no abort any more",
@@ -33,8 +33,10 @@ MEANING: dict[str, str] = {
 }
 
 
-def meaning_of(state: str, failure: Failure | None) -> str:
-    """What is true of a job in the state."""
+def meaning_of(state: str, failure: Failure | None, *, requested: bool) -> str:
+    """What is true of a job in the state; ``requested`` says whether its request is there."""
+    if state == JobState.OPEN and requested:
+        return "its end was requested; no execution has taken that up yet"
     if failure is not None and failure.code == ALREADY_COMMITTED:
         return "nothing was added: another job has this idempotency key, and its data is there"
     return MEANING[state]
@@ -66,13 +68,17 @@ def next_step(
     in_the_way: list[dict[str, Any]],
     now: float,
     has_pipeline: bool | None,
+    *,
+    key_holder: str,
 ) -> list[str]:
     """What to do, a line each; the first one says so if that is nothing.
 
     ``in_the_way`` are the jobs that this one waits for, as `show` prints them; ``has_pipeline`` is
-    None where that is certain, or not known.
+    None where that is certain, or not known; ``key_holder`` is committed with the job's key.
     """
     again = f"s3commit {job.requested} {job.name}"
+    undecided = job.requested == "commit" and job.state in {JobState.OPEN, JobState.SEALED}
+    give_up = [f"to give it up: s3commit abort {job.name}"] if undecided else []
     if job.result is not None or (job.state in ENDED and not job.request_stands):
         return _after_the_end(job)
     if has_pipeline is False:
@@ -84,6 +90,12 @@ def next_step(
         line = "if the pipeline can't read the document either, it aborts the job: look again"
         return [line, f"to give it up now: s3commit abort {job.name}"]
     if not job.request_stands and job.state == JobState.OPEN:
+        if key_holder:
+            return [
+                f"it can add nothing, its idempotency key was committed by job {key_holder}: the"
+                " sweep ends it when it is silent",
+                f"to end it now: s3commit abort {job.name}",
+            ]
         return [
             "nothing while its driver lives",
             f"if the driver died and every task is done: s3commit commit {job.name} --dry-run",
@@ -96,11 +108,15 @@ def next_step(
             "nothing, for some seconds; then look at RequestQueue (s3commit doctor says whether"
             " the bucket has a pipeline)",
             f"to start it: {again}",
+            *give_up,
         ]
     if is_orphan(job.record):
         return [f"no execution works on it: {again} ends it"]
     if execution is not None and not execution.is_running:
-        return [f"its execution is {execution.status}: {again} starts another, which continues"]
+        return [
+            f"its execution is {execution.status}: {again} starts another, which continues",
+            *give_up,
+        ]
     if in_the_way:
         lines = ["nothing while these jobs run, which go first"]
         for other in in_the_way:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from textwrap import shorten
 from typing import Any
@@ -18,7 +19,14 @@ from s3commit.cli.ls import committed_at
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
-from s3commit.core.formats.layout import JOB_ID, MAGIC_PREFIX, TASKS, JobDirectory
+from s3commit.core.formats.layout import (
+    JOB_ID,
+    MAGIC_PREFIX,
+    TASKS,
+    JobDirectory,
+    is_data,
+    owner_of,
+)
 from s3commit.core.model.errors import NotFoundError
 from s3commit.core.model.job import Destination, Who
 from s3commit.core.model.locks import key_digest
@@ -26,14 +34,17 @@ from s3commit.core.model.states import JobState
 
 KEY_DIGITS = 8
 LONGEST_WHO, LONGEST_WHY = 160, 100  # characters
+MOST_LISTED = 20_000  # objects at the destination: twenty requests
 _UNDONE = (JobState.ABORTED, JobState.ROLLED_BACK)
 _COLUMNS = {
-    "STARTED": "startedAt",
+    "ENDED": "endedAt",
     "TOOK": "tookSeconds",
     "STATE": "state",
     "FILES": "files",
     "SIZE": "bytes",
     "ROWS": "rows",
+    "REPLACED": "replaced",
+    "GONE": "gone",
     "KEY": "key",
     "JOB": "jobId",
     "WHO": "by",
@@ -49,34 +60,52 @@ _COLUMNS = {
 @table_option
 @with_session
 def log(session: Session, *, destination: Destination, limit: int, key: str | None) -> None:
-    """Say what happened at a table: its jobs, the latest first, however they ended.
+    """Say what happened at a table: its jobs, however they ended, by the time of their effect.
 
-    STARTED is UTC; TOOK ends with the outcome. KEY has the first digits of the idempotency key's
-    SHA-256. WHO is what the writer said of itself: its application, user and host, and its Airflow
-    run. Needs S3 alone; with a table it also has the undone jobs of which S3 has nothing any more:
-    the jar deletes the documents of those. A job whose documents can't be read is a row that says
-    so under PROBLEM; STATE is empty if nothing else tells it. Run `s3commit show JOB` for all about
-    one.
+    What happened last comes last, and behind that the jobs that have not ended. Times are UTC.
+    REPLACED are the earlier files that the job has removed, GONE those of its own that are not
+    there any more: a later job has replaced them, or somebody deleted them. KEY has the first
+    digits of the idempotency key's SHA-256. WHO is what the writer said of itself: its application,
+    user and host, and its Airflow run. Needs S3 alone; with a table it also has the undone jobs of
+    which S3 has nothing any more: the jar deletes the documents of those. A job whose documents
+    can't be read is a row that says so under PROBLEM; STATE is empty if nothing else tells it. Run
+    `s3commit show JOB` for all about one.
     """
     wanted = key and key_digest(key)
     found = sorted(_begun(session, destination).items(), key=itemgetter(1), reverse=True)
-    read, rest = partial(_document, session, destination), iter(found)
+    left = _left(session, destination)
+    read, rest = partial(_document, session, destination, left), iter(found)
     jobs: list[dict[str, Any]] = []
     while len(jobs) < limit and (some := list(islice(rest, limit))):
         documents = session.parallel(read, some)
         jobs += [one for one in documents if one and wanted in {None, one["idempotencyKey"]}]
-    jobs.sort(key=lambda job: job["startedAt"], reverse=True)
+    jobs.sort(key=lambda job: (job["endedAt"] or "9", job["startedAt"]))
     more = len(jobs) > limit or next(rest, None) is not None
-    document = {"destination": destination.uri, "complete": not more, "jobs": jobs[:limit]}
+    document = {"destination": destination.uri, "complete": not more, "jobs": jobs[-limit:]}
     session.out.table(document, "jobs", _COLUMNS)
     if not jobs:
         session.out.note(f"no jobs at {destination.uri}")
     if more:
         session.out.note("there are earlier ones: raise --limit")
+    if left is None:
+        session.out.note(f"GONE is not known: there are more than {MOST_LISTED} objects")
+
+
+def _left(session: Session, destination: Destination) -> Counter[str] | None:
+    """How many files of each job are there, by the ids in their names; None if it is too much.
+
+    One request for each 1,000 objects.
+    """
+    listing = session.store.list(destination.bucket, destination.prefix)
+    some = [one.key for one in islice(listing, MOST_LISTED + 1)]
+    if len(some) > MOST_LISTED:
+        return None
+    root = len(destination.prefix)
+    return Counter(owner_of(key) or "" for key in some if is_data(key[root:]))
 
 
 def _begun(session: Session, destination: Destination) -> dict[str, str]:
-    """About when each job at the destination has begun, by its id.
+    """About when something happened to each job at the destination for the last time, by its id.
 
     One request for some hundred jobs, and with a table those of `jobs_at`.
     """
@@ -87,19 +116,21 @@ def _begun(session: Session, destination: Destination) -> dict[str, str]:
             now = session.clock.now()
             latest, _ = jobs_at(ledger, state, now, destination, LOOKED_AT, latest_first=True)
             here = (record for record in latest if record.destination == destination)
-            found |= {record.job_id: record.created_at for record in here}
-    found |= {directory.job_id: put for directory, put in committed_at(session, destination)}
-    return found | dict(_job_documents(session, destination))
+            found |= {record.job_id: record.updated_at for record in here}
+    put = [(one.job_id, at) for one, at in committed_at(session, destination)]
+    for job_id, moment in chain(put, _job_documents(session, destination)):
+        found[job_id] = max(moment, found.get(job_id, ""))
+    return found
 
 
 def _job_documents(session: Session, destination: Destination) -> Iterator[tuple[str, str]]:
-    """Each job with a ``_job.json``, and when that was put; manifests of tasks are skipped."""
+    """Each job with a ``_job.json``, and when its documents were put; tasks' are skipped."""
     bucket, prefix, after = destination.bucket, destination.prefix + MAGIC_PREFIX, ""
     while True:
         for one in session.store.list(bucket, prefix, after=after):
             job_id, _, document = one.key[len(prefix) :].partition("/")
             directory = JobDirectory(destination, job_id)
-            if one.key == directory.job and JOB_ID.fullmatch(job_id):
+            if JOB_ID.fullmatch(job_id) and one.key in {directory.job, directory.result}:
                 yield job_id, one.modified
             elif document.startswith(TASKS):
                 after = directory.tasks[:-1] + "0"  # the character after "/"
@@ -109,7 +140,7 @@ def _job_documents(session: Session, destination: Destination) -> Iterator[tuple
 
 
 def _document(
-    session: Session, destination: Destination, begun: tuple[str, str]
+    session: Session, destination: Destination, left: Counter[str] | None, begun: tuple[str, str]
 ) -> dict[str, Any] | None:
     """What is said of a job; None if it was deleted since it was listed, as by the jar."""
     job_id, listed = begun
@@ -136,6 +167,10 @@ def _document(
         "tookSeconds": max(0, int(epoch_of(ended) - epoch_of(began))) if began and ended else None,
         "state": state if is_known else None,
         **fields(header or result, "files", "bytes", "rows"),
+        "replaced": result.replaced
+        if result
+        else header and header.replaced and header.replaced.files,
+        "gone": max(0, header.files - left[job_id]) if header and left is not None else None,
         "idempotencyKey": key,
         "key": key and key[:KEY_DIGITS],
         "who": who and fields(who, *Who.__slots__),

@@ -17,16 +17,20 @@ from s3commit.core.job.record import start_execution
 from s3commit.core.model.states import JobState
 
 
-def resume(session: Session, job: Job, machine: str | None, *, dry_run: bool) -> str:
+def resume(
+    session: Session, job: Job, machine: str | None, *, dry_run: bool, gives_up: str = ""
+) -> str:
     """Start another execution of a job that was requested and has no result, and print it.
 
-    Returns why none was started, in a line: an execution runs, or was started a moment ago, or
-    the state machine (``machine`` is its ARN) is not known. Empty if one was started.
+    One that ``gives_up`` aborts the job for that reason, unless it is decided; also one on which an
+    execution works. Returns why none was started, in a line: an execution runs, or was started a
+    moment ago, or the state machine (``machine`` is its ARN) is not known. Empty if one was
+    started.
     """
     last = session.describe(job.execution)
     before = f"job {job.job_id}: {job.asked}"
     see = f"see: s3commit show {job.name}"
-    if last is not None and last.is_running:
+    if last is not None and last.is_running and not gives_up:
         return f"{before}, and its execution is {last.status}: it decides; {see}"
     machine = machine or machine_of(job.execution) or session.machine(job.table)
     if machine is None:
@@ -40,15 +44,19 @@ def resume(session: Session, job: Job, machine: str | None, *, dry_run: bool) ->
     does = f"continues its {job.requested}"
     if REQUEST_FILE in job.problems and job.state in {JobState.OPEN, REQUESTED}:
         does = "does what the request says, which can't be read here, or else aborts the job"
+    if gives_up:
+        does = "gives it up, unless it is decided by then"
+    action = "abort" if gives_up else job.requested
     what = f"an execution of job {job.job_id}, which {does} ({one})"
     if dry_run:
-        report(session, job, f"would start {what}", action=job.requested, dryRun=True)
+        report(session, job, f"would start {what}", action=action, dryRun=True)
         return ""
-    started = start_execution(session.executions(machine), job.directory, session.clock.now())
+    now, executions = session.clock.now(), session.executions(machine)
+    started = start_execution(executions, job.directory, now, gives_up)
     if started is None:
         return f"{before}, and an execution was started for it a moment ago; {see}"
-    report(session, job, f"started {what}: {started}", action=job.requested, started=started)
-    if failed:
+    report(session, job, f"started {what}: {started}", action=action, started=started)
+    if failed and not gives_up:
         session.out.note(f"unless the cause was removed it fails again; {see}")
     return ""
 

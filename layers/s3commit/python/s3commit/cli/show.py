@@ -24,6 +24,7 @@ from s3commit.cli.options import age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.job.record import committed_holder
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.codes import Advice, advice_on, advice_on_execution
 from s3commit.core.model.errors import OutcomeUnknownError, S3CommitError, TransientError
@@ -97,12 +98,15 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         one["executionStatus"] = other.status if other else None
         one["executionRuns"] = other.is_running if other else None
     execution = executions.get(job.execution)
+    is_open = record is not None and record.state is JobState.OPEN
+    holder = committed_holder(session.ports(job.table), record) if record and is_open else ""
     return {
         "jobId": job.job_id,
         "destination": job.directory.destination.uri,
         "directory": job.directory.uri,
         "state": job.state,
-        "means": meaning_of(job.state, failure),
+        "means": meaning_of(job.state, failure, requested=job.request_stands),
+        "keyCommittedBy": holder or None,
         "createdAt": spec.created_at if spec else record.created_at if record else None,
         "updatedAt": record.updated_at if record else None,
         "unchangedSeconds": int(now - epoch_of(record.updated_at)) if record else None,
@@ -128,7 +132,7 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         "executionError": _error(execution.failure if execution else None, advice_on_execution),
         "console": console_url(job.execution) if job.execution and session.has_console() else None,
         "problems": [*job.problems.values(), *problems, *(() if complete else (_UNCOUNTED,))],
-        "next": next_step(job, execution, in_the_way, now, has_pipeline),
+        "next": next_step(job, execution, in_the_way, now, has_pipeline, key_holder=holder),
     }
 
 
@@ -241,7 +245,7 @@ def _change(session: Session, job: Job) -> dict[str, Any]:
     return {
         "jobId": job.job_id,
         "state": job.state,
-        "means": meaning_of(job.state, job.failure),
+        "means": meaning_of(job.state, job.failure, requested=job.request_stands),
         "waitsFor": [one.job_id for one in others],
         "error": job.failure and fields(job.failure, "code", "message"),
         **fields(job.result, "outcome", *_COUNTS),

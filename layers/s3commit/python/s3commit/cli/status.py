@@ -14,6 +14,8 @@ from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.job.idempotency_key import KEY_TAKEN
+from s3commit.core.job.record import committed_holder
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import Destination
@@ -73,9 +75,10 @@ def status(
     the time it has waited FOR the jobs that block it. REQUESTED is how long ago the end of an OPEN
     job was asked for. EXECUTION FAILED has the error code. A "!" marks a job whose execution is
     dead or has not begun in five minutes, and a job that has been silent for too long: 40 minutes
-    in SEALED, an hour in later states, a day while its tasks write. WHY NOT is the code of a job
-    that was not committed. Run `s3commit show JOB` for the next step, `s3commit log DESTINATION`
-    for what has ended at a table.
+    in SEALED, an hour in later states, a day while its tasks write; and one that can only end
+    KEY_TAKEN, since another job was committed with its key. WHY NOT is the code of a job that was
+    not committed, or can't be. Run `s3commit show JOB` for the next step, `s3commit log
+    DESTINATION` for what has ended at a table.
     """
     table, now = session.table(), session.clock.now()
     ledger = session.ledger(table)
@@ -91,9 +94,14 @@ def status(
     blocking = [other for others in waits.values() for other in others]
     at_work = _oldest(record for record in records if record.state not in {*ENDED, JobState.OPEN})
     executions, problems = session.read_executions(one.execution for one in blocking + at_work)
+    ports = session.ports(table)
+    still_open = [one for one in records if one.state is JobState.OPEN and one.idempotency_key]
+    taken = {one.ref for one in _oldest(still_open) if committed_holder(ports, one)}
     requests, unseen = _read_requests(session, records)
     problems += unseen
-    jobs = [_document(one, waits, executions, requests, epoch_of(now)) for one in records]
+    jobs = [
+        _document(one, waits, executions, requests, epoch_of(now), taken=taken) for one in records
+    ]
     jobs.sort(key=lambda job: (job["attention"], job["updatedAt"]), reverse=True)
     counts = Counter(job["state"] for job in jobs)
     document = {
@@ -142,6 +150,8 @@ def _document(
     executions: dict[str, Execution],
     requests: dict[str, str | None],
     now: float,
+    *,
+    taken: set[str],
 ) -> dict[str, Any]:
     waits_for, execution = waits[record.ref], executions.get(record.execution)
     requested_at = requests.get(record.ref)
@@ -152,9 +162,10 @@ def _document(
     lost = (requested or 0) > REQUEST_PATIENCE
     silent = record.state not in ENDED and needs_attention(record, now)
     seconds = int(now - epoch_of(record.waits.since)) if record.waits and waits_for else None
+    is_taken = KEY_TAKEN if record.ref in taken else None
     return {
         **fields(record, "job_id", "state", "created_at", "updated_at"),
-        "attention": silent or lost or failed is not None,
+        "attention": silent or lost or failed is not None or record.ref in taken,
         "ageSeconds": int(now - epoch_of(record.updated_at)),
         "requestedSeconds": requested,
         "waitsSeconds": seconds,
@@ -163,7 +174,7 @@ def _document(
         "execution": record.execution or None,
         "executionStatus": execution.status if execution else None,
         "executionFailed": failed,
-        "code": record.failure.code if record.failure else None,
+        "code": record.failure.code if record.failure else is_taken,
     }
 
 

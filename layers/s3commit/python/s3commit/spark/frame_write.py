@@ -13,7 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.core.model.errors import InvalidInputError, JobFailedError, S3CommitError
-from s3commit.core.model.job import Conflict, JobResult, Scope
+from s3commit.core.model.job import Conflict, JobResult
 from s3commit.spark.frames import (
     NOT_EMPTY,
     WAY_OUT,
@@ -22,7 +22,6 @@ from s3commit.spark.frames import (
     check_versions,
     earlier_job,
     refresh_cached,
-    refuse_files,
     refused,
 )
 from s3commit.spark.progress import shown, tally_of
@@ -227,8 +226,6 @@ def _open(frame: DataFrame, options: Options) -> SparkJob:
     schema = check_schema(frame.schema, options.partition_by, with_field_ids=with_ids)
     refuse_unlike(settings_of(frame), schema.data)
     options = obey(options, setting)
-    if (options.conflict, scope) == (Conflict.FAIL, Scope.DIRECTORY):
-        refuse_files(options.destination)
     who = this_program(setting("spark.app.id") or "", setting("spark.app.name") or "")
     return open_spark_job(options, schema, scope, who)
 

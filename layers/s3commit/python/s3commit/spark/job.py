@@ -5,9 +5,10 @@ It is picklable and goes to the tasks; what they return is a `TaskMessage`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -15,12 +16,13 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.job import Conflict, CountedAttempt, JobResult, Scope, Who
 from s3commit.spark.files import write_rows
+from s3commit.spark.frames import refuse_files
 from s3commit.spark.options import Options
 from s3commit.spark.schema import WriteSchema
 from s3commit.writer.connect import check_pipeline, shared_client, shared_store
 from s3commit.writer.environment import say
 from s3commit.writer.job import Job, open_job
-from s3commit.writer.place import refuse_objects, refuse_other_partitions
+from s3commit.writer.place import check_place, side_by_side
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
@@ -83,14 +85,18 @@ def open_spark_job(
 ) -> SparkJob:
     """Start a job for the rows of a DataFrame.
 
-    Raises as `check_pipeline`, `refuse_objects`, `refuse_other_partitions` and `open_job`.
+    Raises as `check_pipeline`, `check_place`, `refuse_files` and `open_job`.
     """
     store, columns = shared_store(options.encryption), schema.partition_names
-    check_pipeline(shared_client(), options.destination)
-    refuse_objects(store, options.destination, columns)
-    replaces_all = (options.conflict, scope) == (Conflict.REPLACE, Scope.DIRECTORY)
-    if options.check_partitions and not replaces_all:
-        refuse_other_partitions(store, options.destination, columns)
+    place, stays = options.destination, options.check_partitions
+    stays &= (options.conflict, scope) != (Conflict.REPLACE, Scope.DIRECTORY)
+    looks: list[Callable[[], Any]] = [
+        partial(check_pipeline, shared_client(), place),
+        partial(check_place, store, place, columns, others_stay=stays),
+    ]
+    if (options.conflict, scope) == (Conflict.FAIL, Scope.DIRECTORY):
+        looks.append(partial(refuse_files, place))
+    side_by_side(*looks)
     job = open_job(
         options.destination.uri,
         conflict=options.conflict,

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
 FIELD_IDS: Final = "spark.sql.parquet.fieldId.write.enabled"
 _JAR: Final = "write with the jar (docs/guide/native.md), or unset it for this write"
+_UNSET: Final = "unset it for this write"
+# As Committers.java has them, in small letters.
+COMMIT_ONLY: Final = (
+    "org.apache.parquet.hadoop.parquetoutputcommitter",
+    "org.apache.hadoop.mapreduce.lib.output.fileoutputcommitter",
+    "org.apache.spark.internal.io.cloud.bindingparquetoutputcommitter",
+    "com.amazon.emr.committer.emroptimizedsparksqlparquetoutputcommitter",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,25 @@ RULES: Final = (
         "files have the calendar of today: set it to CORRECTED",
     ),
     Rule(
+        ("parquet.summary.metadata.level",),
+        "a value other than `NONE` is refused: no summary files are written",
+        ("none",),
+        advice=_UNSET,
+    ),
+    Rule(
+        ("parquet.enable.summary-metadata",),
+        "`true` is refused: no summary files are written",
+        ("false",),
+        advice=_UNSET,
+    ),
+    Rule(
+        ("spark.sql.parquet.output.committer.class",),
+        "harmless if the class only commits, as Parquet's, Hadoop's, Spark's and EMR's own do;"
+        " another is refused: it would not be called",
+        COMMIT_ONLY,
+        advice=_UNSET,
+    ),
+    Rule(
         (
             "spark.sql.parquet.compression.codec",
             "spark.sql.files.maxRecordsPerFile",
@@ -139,14 +166,10 @@ RULES: Final = (
             "parquet.compression*",
             "parquet.write.support.class",
             "parquet.validation",
-            "parquet.enable.summary-metadata",
-            "parquet.summary.metadata.level",
-            "spark.sql.parquet.output.committer.class",
             "spark.sql.sources.commitProtocolClass",
             "spark.sql.sources.outputCommitterClass",
         ),
-        "harmless: Spark sets them itself, or they are of committers; `write` has its own, which"
-        " writes no summary files",
+        "harmless: Spark sets them itself, or they are of commits, which `write` does itself",
     ),
     Rule(
         (

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -48,7 +49,7 @@ from s3commit.writer.attempts import chosen, refuse_left_out
 from s3commit.writer.conditional_put import WriterStore, put_first
 from s3commit.writer.connect import check_pipeline, no_bucket, shared_store
 from s3commit.writer.environment import Environment, say, timestamp
-from s3commit.writer.place import refuse_objects
+from s3commit.writer.place import check_place, side_by_side
 from s3commit.writer.requests import (
     AbortAnswer,
     Patience,
@@ -259,9 +260,11 @@ def open_job(
     )
     if store is None:
         s3 = make_client()
-        check_pipeline(s3, spec.destination)
-        store = S3ObjectStore(s3, encryption=encryption)
-        refuse_objects(store, spec.destination, spec.partition_by)
+        store = found = S3ObjectStore(s3, encryption=encryption)
+        side_by_side(
+            partial(check_pipeline, s3, spec.destination),
+            partial(check_place, found, spec.destination, spec.partition_by),
+        )
     _put_job(store, spec)
     given = settings or UploadSettings()
     return Job(spec, given, encryption, environment, store, key=idempotency_key)

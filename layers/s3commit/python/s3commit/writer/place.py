@@ -1,15 +1,16 @@
 """What lies where a job is going to write, looked at before its first task.
 
-Each look is bounded, and takes the right to list the bucket; without it nothing is looked at. The
-jar looks at the same (``Place.java``).
+All looks are bounded. Without the right to list the bucket nothing is looked at. The jar looks at
+the same (``Place.java``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from s3commit.core.formats.layout import hides_files, is_data, partition_of
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
@@ -39,75 +40,90 @@ def escape(name: str) -> str:
     return name.translate(_ESCAPES)
 
 
-def refuse_objects(
-    store: NamesReader, destination: Destination, partition_by: Sequence[str]
+def check_place(
+    store: NamesReader,
+    destination: Destination,
+    partition_by: Sequence[str],
+    *,
+    others_stay: bool = False,
 ) -> None:
-    """Raise `InvalidInputError` (``PATH_IS_OBJECT``) for an object at a directory's own name.
+    """Refuse a place where readers would not find all rows. Raises `InvalidInputError`.
 
-    At the destination's, ``t`` beside ``t/``, or at that of a partition of the first column. Spark
-    would read the directory, other readers the object. Requests: a listing of one object; with
-    ``partition_by`` one of the names in the destination.
+    ``PATH_IS_OBJECT``: an object lies at a directory's own name, the destination's (``t`` beside
+    ``t/``), or that of a partition of the first column. Spark reads the directory, other readers
+    the object. ``OTHER_PARTITIONS``, where the files that are there stay: they have other partition
+    columns, so that no reader could read both. As Spark reads a table, files that lie in no
+    partition don't count if others do, and names are compared without case.
+
+    Requests: a listing of one object; with ``partition_by`` or ``others_stay`` beside it one of the
+    names in the destination, and then one of the first partition.
     """
     bucket, prefix = destination.bucket, destination.prefix
-    with _if_allowed():
-        found = [prefix[:-1]] if listed_at(store, bucket, prefix[:-1]) else []
-        if partition_by:
-            start = escape(partition_by[0]) + "="
-            names = islice(store.names(bucket, prefix), LOOKED_AT)
-            found += [prefix + one for one in names if one.startswith(start) and one[-1] != "/"]
-        if found:
-            raise InvalidInputError(
-                f"an object lies at s3://{bucket}/{found[0]}, where this write needs a directory,"
-                " and some readers would read it instead: move or delete it, or write to another"
-                " path. Nothing was written.",
-                code="PATH_IS_OBJECT",
-            )
+
+    def names() -> list[str]:
+        wanted = others_stay or bool(partition_by)
+        return list(islice(store.names(bucket, prefix), LOOKED_AT)) if wanted else []
+
+    columns = [*map(escape, partition_by)]
+    try:
+        own, found = side_by_side(partial(listed_at, store, bucket, prefix[:-1]), names)
+        _refuse_objects(destination, own is not None, found, columns)
+        if others_stay:
+            _refuse_other_columns(store, destination, found, columns)
+    except (AccessError, NotFoundError):
+        return  # whoever may not list finds out at the first document, as who has no bucket
 
 
-def refuse_other_partitions(
-    store: NamesReader, destination: Destination, partition_by: Sequence[str]
+def side_by_side(*calls: Callable[[], Any]) -> list[Any]:
+    """The answers of calls that wait for a server. Raises the first one's error of those raised."""
+    with ThreadPoolExecutor(len(calls), thread_name_prefix="s3commit-look") as threads:
+        return [answer.result() for answer in [threads.submit(call) for call in calls]]
+
+
+def _refuse_objects(
+    destination: Destination, own: bool, names: Sequence[str], columns: Sequence[str]
 ) -> None:
-    """Raise `InvalidInputError` (``OTHER_PARTITIONS``) if files there have other columns.
-
-    No reader could read both. As Spark reads a table: files that lie in no partition don't count
-    if others do, and names are compared without case. Requests: two listings at most, of names and
-    of the first partition.
-    """
-    with _if_allowed():
-        found = _partitions_of_files(store, destination)
-        ours = [escape(name) for name in partition_by]
-        if found is not None and [*map(str.lower, found)] != [*map(str.lower, ours)]:
-            raise InvalidInputError(
-                f"the files at {destination.uri} are partitioned by {_listed(found)}, and this"
-                f" write by {_listed(ours)}, so that no reader could read both: give the same"
-                " columns, or checkPartitions=false. Nothing was written.",
-                code="OTHER_PARTITIONS",
-            )
+    found = [destination.prefix[:-1]] if own else []
+    if columns:
+        start = columns[0] + "="
+        here = (one for one in names if one.startswith(start) and not one.endswith("/"))
+        found += (destination.prefix + one for one in here)
+    if found:
+        raise InvalidInputError(
+            f"an object lies at s3://{destination.bucket}/{found[0]}, where this write needs a"
+            " directory, and some readers would read it instead: move or delete it, or write to"
+            " another path. Nothing was written.",
+            code="PATH_IS_OBJECT",
+        )
 
 
-def _partitions_of_files(store: NamesReader, destination: Destination) -> list[str] | None:
+def _refuse_other_columns(
+    store: NamesReader, destination: Destination, names: Sequence[str], columns: Sequence[str]
+) -> None:
+    found = _columns_of_files(store, destination, names)
+    if found is not None and [*map(str.lower, found)] != [*map(str.lower, columns)]:
+        raise InvalidInputError(
+            f"the files at {destination.uri} are partitioned by {_listed(found)}, and this"
+            f" write by {_listed(columns)}, so that no reader could read both: give the same"
+            " columns, or checkPartitions=false. Nothing was written.",
+            code="OTHER_PARTITIONS",
+        )
+
+
+def _columns_of_files(
+    store: NamesReader, destination: Destination, names: Sequence[str]
+) -> list[str] | None:
     """The partition columns of the first file, escaped; None if there seems to be no file."""
     bucket, prefix = destination.bucket, destination.prefix
-    plain = False
-    for name in islice(store.names(bucket, prefix), LOOKED_AT):
+    for name in names:
         if name.endswith("/") and "=" in name and not hides_files(name):
             for one in islice(store.list(bucket, prefix + name), LOOKED_AT):
                 path = one.key[len(prefix) :]
                 if is_data(path):
                     directories = partition_of(path).split("/")[:-1]
                     return [each.partition("=")[0] for each in directories if "=" in each]
-        plain = plain or is_data(name)
-    return [] if plain else None
+    return [] if any(map(is_data, names)) else None
 
 
 def _listed(columns: Sequence[str]) -> str:
     return ", ".join(columns) or "no column"
-
-
-@contextmanager
-def _if_allowed() -> Iterator[None]:
-    """Whoever may not list finds out at the first document, and so does who has no bucket."""
-    try:
-        yield
-    except (AccessError, NotFoundError):
-        return

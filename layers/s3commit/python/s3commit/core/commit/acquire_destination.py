@@ -3,19 +3,24 @@
 All nodes are locked in one transaction, which fails if another job holds one of them or a node
 above. Who has its locks then waits for those below that were there before: no new one can come, and
 those jobs wait for none that came later. So no two jobs wait for each other.
+
+Before it locks, a job waits for those that were requested earlier, as long as they live; with its
+locks it looks whether a later one is committed: then it came too late (docs/adr/0037).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.idempotency_key import other_holder
 from s3commit.core.job.record import planned_record, unless_overtaken
 from s3commit.core.job.replaced import read_partitions
-from s3commit.core.model.errors import JobRefusedError, TransientError
+from s3commit.core.model.errors import JobRefusedError, NeedsOperatorError, TransientError
 from s3commit.core.model.job import Conflict, Failure, Scope
 from s3commit.core.model.limits import (
     HOLDER_SECONDS,
@@ -23,7 +28,10 @@ from s3commit.core.model.limits import (
     LONGEST_WAIT,
     MAX_NAMED,
     MAX_WAIT_SECONDS,
+    S3_CLOCKS,
     SHORTEST_WAIT,
+    TURN_DAYS,
+    TURNS_LOOKED_AT,
     WAITER_REFRESH_SECONDS,
     WHOLE_AFTER_SECONDS,
 )
@@ -32,16 +40,18 @@ from s3commit.core.model.locks import (
     Lock,
     covers,
     destination_node,
+    meet,
     nodes_above,
     nodes_to_lock,
     seconds,
 )
 from s3commit.core.model.record import JobRecord, Waits
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, shifted
 from s3commit.core.ports.ledger import HeldError, LostRaceError
 
 BUSY = "DESTINATION_BUSY"
+OVERTAKEN = "OVERTAKEN"
 
 
 def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
@@ -49,26 +59,35 @@ def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
 
     The job holds its locks, not its execution: a later execution finds them. They are kept until
     the job has ended. Raises `JobRefusedError`: ``DESTINATION_BUSY`` for a job that has waited too
-    long, and as `other_holder`.
+    long, ``OVERTAKEN`` for one that came too late, and as `other_holder`.
     """
     record = planned_record(ports, ticket, JobState.SEALED)
     key = record.idempotency_key
     holder = other_holder(ports, record, key) if key is not None else None
     in_the_way = [holder] if holder else []
     if not in_the_way and record.conflict is not Conflict.APPEND:
-        in_the_way = _lock(ports, record, _nodes(ports, ticket, record))
+        with unless_overtaken(ports, ticket, JobState.SEALED):
+            reach = _reach(ports, record)
+        in_the_way = _lock(ports, record, _nodes(ports, record, reach))
+        if not in_the_way and record.requested_at:
+            _refuse_overtaken(ports, record, reach)
     if in_the_way:
         return _wait(ports, ticket, record, in_the_way)
     return replace(ticket, acquired=True, pause=0)
 
 
-def _nodes(ports: Ports, ticket: Ticket, record: JobRecord) -> tuple[str, ...]:
+def _reach(ports: Ports, record: JobRecord) -> tuple[str, ...]:
+    """The nodes that a job with a plan replaces."""
     partitions: list[str] = []
     if record.scope is Scope.PARTITION:
-        with unless_overtaken(ports, ticket, JobState.SEALED):
-            partitions = read_partitions(ports, ticket.directory, record)
+        partitions = read_partitions(ports, JobDirectory.of(record), record)
+    return nodes_to_lock(record, partitions)
+
+
+def _nodes(ports: Ports, record: JobRecord, reach: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that it locks: after a long wait its whole destination."""
     whole = not record.locks and _waited(ports, record) >= WHOLE_AFTER_SECONDS
-    return nodes_to_lock(record, partitions, whole=whole)
+    return (destination_node(record.destination),) if whole else reach
 
 
 def _lock(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRecord]:
@@ -80,7 +99,7 @@ def _lock(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRe
         )
     if not record.locks:
         standing = ports.ledger.locks([*nodes, *nodes_above(nodes)])
-        in_the_way = list(_holders(ports, record, standing))
+        in_the_way = list(_holders(ports, record, standing)) or _earlier(ports, record, nodes)
         if in_the_way:
             return in_the_way
         try:
@@ -90,6 +109,64 @@ def _lock(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRe
     below = ports.ledger.locks_below(destination_node(record.destination))
     meet = (lock for lock in below if covers(record.locks, [lock.node]))
     return list(islice(_holders(ports, record, meet), MAX_NAMED + 1))
+
+
+def _earlier(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRecord]:
+    """A job whose turn it is: requested earlier, alive, not decided. None if it is this one's turn.
+
+    Who has waited for long goes before those that lie below its own destination: else whoever may
+    write there could keep it waiting (I12).
+    """
+    if not record.requested_at:
+        return []
+    own = destination_node(record.destination)
+    is_long = _waited(ports, record) >= WHOLE_AFTER_SECONDS
+    turns = (
+        turn
+        for turn in ports.ledger.turns_asked(own, before=shifted(record.requested_at, -S3_CLOCKS))
+        if meet([own], [turn.node])
+        if not (is_long and turn.node.startswith(own) and turn.node != own)
+    )
+    for turn in islice(turns, TURNS_LOOKED_AT):
+        other = ports.ledger.job(turn.ref)
+        if other is None or other.state is not JobState.SEALED:
+            continue
+        if meet(nodes, _known_reach(ports, other)) and ports.runs(other.execution):
+            return [other]
+    return []
+
+
+def _known_reach(ports: Ports, other: JobRecord) -> tuple[str, ...]:
+    """The nodes that another job replaces; its destination as long as they are not known."""
+    if other.plan is not None:
+        with suppress(NeedsOperatorError):  # it has ended since
+            return _reach(ports, other)
+    return (destination_node(other.destination),)
+
+
+def _refuse_overtaken(ports: Ports, record: JobRecord, reach: tuple[str, ...]) -> None:
+    """Nobody who was requested later is committed where this job replaces (I6).
+
+    Asked with the job's locks, so nobody can be from here on. Raises `JobRefusedError`
+    (``OVERTAKEN``).
+    """
+    own, since = destination_node(record.destination), shifted(record.requested_at, S3_CLOCKS)
+    if seconds(record.requested_at, ports.clock.now()) > TURN_DAYS * 86_400:
+        raise JobRefusedError(
+            f"its commit was requested more than {TURN_DAYS} days ago, and what was committed here"
+            " since is not known any more; write the data again",
+            code=OVERTAKEN,
+        )
+    for turn in ports.ledger.turns_done(own, since=since):
+        other = ports.ledger.job(turn.ref) if meet(reach, [turn.node]) else None
+        if meet(reach, other.locks if other else [turn.node]):
+            is_inside = turn.node.startswith(own)  # a result must not reveal others
+            who = f"job {turn.ref.rpartition('-')[0]}" if is_inside else "a job of a table above"
+            raise JobRefusedError(
+                f"{who} was requested later, and is committed where this job would replace files;"
+                " this job changes nothing, write its data again if it is to stand",
+                code=OVERTAKEN,
+            )
 
 
 def _holders(ports: Ports, record: JobRecord, locks: Iterable[Lock]) -> Iterator[JobRecord]:

@@ -10,7 +10,8 @@ from s3commit.core.formats.strict_json import one_line
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import heal, put_decision, read_decision, record_from_s3
 from s3commit.core.job.documents import read_request, read_spec, refusing_unreadable
-from s3commit.core.job.record import new_record, record_of
+from s3commit.core.job.idempotency_key import KEY_TAKEN
+from s3commit.core.job.record import committed_holder, new_record, record_of
 from s3commit.core.job.uploads import is_further_up
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.job import AbortRequest, Failure, JobSpec
@@ -20,6 +21,7 @@ from s3commit.core.ports.bundle import Ports, together
 from s3commit.core.ports.objects import listed_at
 
 ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
+ABORTED_BY_OPERATOR = "ABORTED_BY_OPERATOR"
 ABANDONED = "ABANDONED"
 JOB_ID_TAKEN = "JOB_ID_TAKEN"
 
@@ -27,7 +29,8 @@ JOB_ID_TAKEN = "JOB_ID_TAKEN"
 def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
     """Take the job over and, if it is OPEN, fix what its request says: SEALED or ABORTING.
 
-    A job in a later state stays in it; the caller resumes from there. Taking over raises the
+    A job in a later state stays in it; the caller resumes from there. A person may give up one that
+    is SEALED, too: after the decision the ledger's condition refuses that. Taking over raises the
     generation, so the ledger refuses what an earlier execution still tries. An execution takes over
     once: a repeated or late call of its own must not fence it off. While an empty ledger is healed
     nothing is done, and the ticket has the pause before the step comes again. Raises
@@ -46,15 +49,19 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
         record = ports.ledger.take_over(record, execution=ticket.execution, now=ports.clock.now())
     if record.state is JobState.COMMITTING:
         put_decision(ports, record)  # its execution may have died right after the decision
+    if ticket.gives_up and record.state in {JobState.OPEN, JobState.SEALED}:
+        why, now = Failure(ABORTED_BY_OPERATOR, one_line(ticket.gives_up)), ports.clock.now()
+        record = ports.ledger.advance(record, JobState.ABORTING, now=now, failure=why)
     if record.state is JobState.OPEN:
-        refused = _why_not(ports, directory)
-        target = JobState.ABORTING if refused else JobState.SEALED
-        record = ports.ledger.advance(record, target, now=ports.clock.now(), failure=refused)
+        found = _judge_request(ports, directory, record)
+        refused, asked = (found, None) if isinstance(found, Failure) else (None, found)
+        target, now = JobState.ABORTING if refused else JobState.SEALED, ports.clock.now()
+        record = ports.ledger.advance(record, target, now=now, failure=refused, requested_at=asked)
     return ticket.after(record)
 
 
-def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
-    """The reason for which the job is aborted at once, or None."""
+def _judge_request(ports: Ports, directory: JobDirectory, record: JobRecord) -> Failure | str:
+    """The reason for which the job is aborted at once, or when its commit was requested."""
     try:
         with refusing_unreadable(ports, directory):
             request, wrong = together(
@@ -64,6 +71,8 @@ def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
             )
         if isinstance(request, AbortRequest):
             code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
+            if request.abandoned and committed_holder(ports, record):
+                code = KEY_TAKEN
             return Failure(code, one_line(request.reason or "the client asked for it"))
         if wrong is not None:
             raise wrong
@@ -75,7 +84,7 @@ def _why_not(ports: Ports, directory: JobDirectory) -> Failure | None:
             f"a directory above {directory.destination.uri} has a job with id"
             f" {directory.job_id}; write the data again under a new id",
         )
-    return None
+    return str(request.put_at)
 
 
 def _wrong_spec(ports: Ports, directory: JobDirectory) -> InvalidInputError | None:

@@ -76,7 +76,11 @@ _REQUEST: Final[Any] = {
 }
 _HEAD: Final = Codec(_Head, version=VERSION, **_REQUEST)
 _COMMIT: Final = Codec(
-    CommitRequest, version=VERSION, constants={"action": _Action.COMMIT}, **_REQUEST
+    CommitRequest,
+    version=VERSION,
+    constants={"action": _Action.COMMIT},
+    unwritten={"put_at": ""},
+    **_REQUEST,
 )
 _ABORT: Final = Codec(
     AbortRequest, version=VERSION, constants={"action": _Action.ABORT}, **_REQUEST

@@ -50,7 +50,8 @@ class Ticket:
     ``plan`` is the key of the plan's index. ``page`` is where a step that hands over to another
     call resumes: RemoveReplaced with that page of the replace list, RollBack of the plan; of
     TidyUp only whether it does. ``looks`` counts the rounds in which completions were denied.
-    ``event`` is what AnnounceOutcome sends.
+    ``event`` is what AnnounceOutcome sends. ``gives_up``: a person gives the job up, unless it is
+    decided, and says why.
     """
 
     job_id: JobId
@@ -75,6 +76,7 @@ class Ticket:
     completed: Annotated[tuple[UnitResult, ...], Several(100_000)] = ()
     refusal: Annotated[Failure | None, SPARSE] = None
     event: Annotated[Mapping[str, Any] | None, SPARSE] = None
+    gives_up: Annotated[str, SPARSE] = ""
 
     @property
     def directory(self) -> JobDirectory:
@@ -121,9 +123,10 @@ class UnitResult:
 UNIT_RESULT: Final = Codec(UnitResult)
 
 
-def execution_input(directory: JobDirectory) -> dict[str, Any]:
+def execution_input(directory: JobDirectory, gives_up: str = "") -> dict[str, Any]:
     """What an execution is started with."""
-    return {"jobId": directory.job_id, "bucket": directory.bucket, "directory": directory.prefix}
+    found = {"jobId": directory.job_id, "bucket": directory.bucket, "directory": directory.prefix}
+    return found | ({"givesUp": gives_up} if gives_up else {})
 
 
 def encode_ticket(ticket: Ticket) -> dict[str, Any]:

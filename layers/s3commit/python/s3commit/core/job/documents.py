@@ -148,7 +148,10 @@ def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | Abort
         raise JobRefusedError(
             "_request.json is not there any more", code="REQUEST_MISSING"
         ) from None
-    return decode_request(stored.body, directory)
+    request = decode_request(stored.body, directory)
+    if isinstance(request, CommitRequest):
+        return replace(request, put_at=stored.facts.modified)
+    return request
 
 
 def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:

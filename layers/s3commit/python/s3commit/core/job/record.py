@@ -23,7 +23,7 @@ from s3commit.core.model.limits import (
     SHORTEST_WAIT,
     WAITED_SHARE,
 )
-from s3commit.core.model.locks import seconds
+from s3commit.core.model.locks import key_digest, seconds
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Executions, Ports, shifted
@@ -103,6 +103,19 @@ def planned_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobReco
     return record
 
 
+def committed_holder(ports: Ports, record: JobRecord) -> str:
+    """The id of another job that is committed with the job's key, by the ledger; empty if none is.
+
+    The job can't be committed any more.
+    """
+    key = record.idempotency_key
+    holder = ports.ledger.key_holder(record.destination, key_digest(key)) if key else None
+    if holder is None or holder.job_id == record.job_id:
+        return ""
+    other = ports.ledger.job(JobDirectory(record.destination, holder.job_id).ref)
+    return holder.job_id if other is None or other.state is JobState.COMMITTED else ""
+
+
 def share_workers(ports: Ports, ticket: Ticket) -> Ticket:
     """The ticket with its ``workers``, if the Map is what comes next, in this round.
 
@@ -151,7 +164,9 @@ def unless_overtaken(ports: Ports, ticket: Ticket, *expected: JobState) -> Itera
         raise
 
 
-def start_execution(executions: Executions, directory: JobDirectory, due: str) -> str | None:
+def start_execution(
+    executions: Executions, directory: JobDirectory, due: str, gives_up: str = ""
+) -> str | None:
     """Start an execution for the job; its ARN, or None if one was started for the same moment.
 
     ``due`` (RFC 3339) is when it fell due, to the second. The name says so: of all who start one
@@ -159,4 +174,4 @@ def start_execution(executions: Executions, directory: JobDirectory, due: str) -
     for 90 days, is not the next one's. One too many does no harm: it takes the job over.
     """
     seconds = int(datetime.fromisoformat(due).timestamp())
-    return executions.start(f"{directory.ref}-{seconds:x}", directory)
+    return executions.start(f"{directory.ref}-{seconds:x}", directory, gives_up)

@@ -53,6 +53,11 @@ _ENDS: Final = {
         " (`s3commit abort`)",
         "Read the program's log and fix the cause, then run the job again",
     ),
+    "ABORTED_BY_OPERATOR": Advice(
+        "A person gave the job up after its commit was requested (`s3commit abort`). The message"
+        " says who and why",
+        "Ask that person. If the data is to stand, run the job again",
+    ),
     ALREADY_COMMITTED: Advice(
         "Another job with the same idempotency key was committed. This one adds nothing",
         "Nothing, if both wrote the same data (the program counts this as success); else use"
@@ -109,8 +114,8 @@ _ENDS: Final = {
         "Use a new id for each job, or none",
     ),
     "KEY_TAKEN": Advice(
-        "Another job with the same idempotency key was committed with other counts, so with"
-        " other data. Nothing was added",
+        "Another job with the same idempotency key was committed with other data, or before this"
+        " job's driver asked for its commit. Nothing was added",
         "Write again under another key. If the other job is not yours, find out who may read"
         " your keys",
     ),
@@ -132,6 +137,11 @@ _ENDS: Final = {
     "NOT_CONTAINED": Advice(
         "A manifest names a file outside of the job's destination. Nothing was touched there",
         "Treat it as an attack: check who may write to the job directory",
+    ),
+    "OVERTAKEN": Advice(
+        "An overwrite that was requested later was committed first: the execution of this job had"
+        " been lost, or its event came late. Nothing was changed",
+        "If the later data is right, nothing. Else run the job again, so that it is the latest",
     ),
     "REFUSED": Advice(
         "A step refused the job. The message has the reason",

@@ -224,11 +224,13 @@ class CommitRequest:
     """``_request.json`` with the action commit.
 
     ``job_sha256`` is the digest of the ``_job.json`` that the client means; empty: it does not say.
+    ``put_at`` is when S3 has got it. It does not stand in it.
     """
 
     job_id: JobId
     attempts: Annotated[tuple[CountedAttempt, ...], Several(MAX_ATTEMPTS)]
     job_sha256: Annotated[str, Text(64, pattern=_SHA256_OR_NONE), Name("jobDigest"), SPARSE] = ""
+    put_at: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +252,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """``_result.json``: the outcome, for the client. Counts are of the committed files.
-
-    ``replaced`` counts the earlier files that the job's policy removed.
-    """
+    """``_result.json``: counts of the committed files; ``replaced`` of those that were removed."""
 
     job_id: JobId
     outcome: Outcome

@@ -64,6 +64,16 @@ WAITER_REFRESH_SECONDS: Final = 20
 # Jobs that a waiting job names, in its record and to its client.
 MAX_NAMED: Final = 5
 
+# An overwrite that was requested before so many days, and is not decided, is given up: the ledger
+# forgets by then what was committed since. Decision records, by which an empty one learns it again,
+# stay longer (`retentionDays`, stacks/config.py).
+TURN_DAYS: Final = 7
+FORGOTTEN_DAYS: Final = TURN_DAYS + 1
+
+# Earlier overwrites that a job looks at before it locks. More than so many that meet it and are not
+# decided are no misfortune, but somebody who keeps others waiting.
+TURNS_LOOKED_AT: Final = 50
+
 # Two clocks differ by so much at most (A7, in docs/proof.md): of S3's hosts, whose times stand on
 # objects and uploads in whole seconds; of the functions, and of DynamoDB's times to live. AWS's
 # hosts keep theirs within a second, and promise none of it to customers.

@@ -3,7 +3,8 @@
 A node is ``bucket/prefix/``. A job that replaces, or must find nothing, locks its nodes: no other
 job may lock one of them, a node above or a node below until it has ended. A job that appends locks
 nothing. From its decision on it is listed as under way, so that a job that replaces leaves its
-files where they are, as if it had come later (I6).
+files where they are, as if it had come later (I6). Jobs that lock take turns, in the order of their
+requests (docs/adr/0037).
 
 What the ledger keeps for a job beside its record follows from the record (`items`), and is written
 in the same transaction. So a lock, a key or an append is never there without its job.
@@ -48,6 +49,8 @@ class Kind(StrEnum):
     KEY = "KEY"  # an idempotency key at a destination; one job
     APPEND = "APPEND"  # the job is adding files below its destination
     ENDED = "ENDED"  # it did so a while ago
+    ASKED = "ASKED"  # the turn of a job that locks, and is not decided yet
+    DONE = "DONE"  # the turn of one that is committed
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -75,6 +78,18 @@ class Append:
     ended: bool
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Turn:
+    """The place of a job that locks in the order of the requests; ``node`` is its destination's.
+
+    Two of them have an order if they were requested more than `S3_CLOCKS` apart.
+    """
+
+    requested_at: str
+    ref: str
+    node: str
+
+
 @dataclass(frozen=True, slots=True)
 class KeyHolder:
     """The job that has an idempotency key, by its id, and the counts of its data."""
@@ -95,6 +110,9 @@ def items(record: JobRecord) -> frozenset[Item]:
         if record.conflict is Conflict.APPEND:
             node = destination_node(record.destination)
             found.add(Item(Kind.ENDED if record.state in ENDED else Kind.APPEND, node))
+    turn = {JobState.SEALED: Kind.ASKED, JobState.COMMITTED: Kind.DONE}.get(record.state)
+    if turn and record.requested_at and record.conflict is not Conflict.APPEND:
+        found.add(Item(turn, destination_node(record.destination)))
     return frozenset(found)
 
 
@@ -104,13 +122,13 @@ def changed_items(before: JobRecord, after: JobRecord) -> tuple[list[Item], list
     return sorted(new - old), sorted(old - new)
 
 
-def nodes_to_lock(record: JobRecord, partitions: Iterable[str], *, whole: bool) -> tuple[str, ...]:
-    """The nodes that a job which does not append has to lock before its decision, in order.
+def nodes_to_lock(record: JobRecord, partitions: Iterable[str]) -> tuple[str, ...]:
+    """The nodes that a job which does not append replaces, and locks before its decision, in order.
 
     ``partitions`` are relative to the destination and end with ``/``; the root's is empty, and
-    means the files directly in it, a node of its own. ``whole`` asks for the whole destination in
-    place of the partitions; so do too many of them. No job locks a whole bucket. Raises
-    `JobRefusedError` (``TOO_DEEP``) if the nodes above are too many for one transaction.
+    means the files directly in it, a node of its own. Too many of them are the whole destination.
+    No job locks a whole bucket. Raises `JobRefusedError` (``TOO_DEEP``) if the nodes above are too
+    many for one transaction.
     """
     node = destination_node(record.destination)
     if len(nodes_above([node])) + 2 > MAX_ITEMS:
@@ -122,7 +140,7 @@ def nodes_to_lock(record: JobRecord, partitions: Iterable[str], *, whole: bool) 
     nodes = tuple(sorted({f"{node}{name or './'}" for name in partitions}))
     too_long = any(len(name.encode()) > MAX_NODE_BYTES for name in nodes)
     too_many = len(nodes) > MAX_NODES or len(nodes) + len(nodes_above(nodes)) >= MAX_ITEMS
-    is_whole = whole or record.scope is Scope.DIRECTORY or not nodes
+    is_whole = record.scope is Scope.DIRECTORY or not nodes
     return (node,) if is_whole or too_long or too_many else nodes
 
 
@@ -138,6 +156,11 @@ def nodes_above(nodes: Collection[str]) -> list[str]:
 def covers(locked: Collection[str], nodes: Iterable[str]) -> bool:
     """Whether each of the nodes is locked, or lies below one that is."""
     return all(node.startswith(tuple(locked)) for node in nodes)
+
+
+def meet(one: Iterable[str], other: Collection[str]) -> bool:
+    """Whether a node of the one is a node of the other, or lies above or below it."""
+    return any(mine.startswith(its) or its.startswith(mine) for mine in one for its in other)
 
 
 def destination_node(destination: Destination) -> str:
@@ -158,6 +181,18 @@ def seconds(earlier: str, later: str) -> float:
 def ten_minutes(moment: str) -> str:
     """The ten minutes in which a moment lies (RFC 3339, UTC)."""
     return moment[: len("2026-11-21T22:0")]
+
+
+def turn_of(record: JobRecord) -> Turn:
+    """The job's turn."""
+    return Turn(record.requested_at, record.ref, destination_node(record.destination))
+
+
+def days_of_turns(since: str, now: str) -> list[str]:
+    """The days on which jobs were requested since then, by the clock of whoever."""
+    first = datetime.fromisoformat(since).date()
+    last = (datetime.fromisoformat(now) + timedelta(seconds=FUNCTION_CLOCKS)).date()
+    return [str(first + timedelta(days=day)) for day in range((last - first).days + 1)]
 
 
 def where_ended(now: str) -> list[str]:

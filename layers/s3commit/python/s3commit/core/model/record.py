@@ -103,7 +103,8 @@ class JobRecord:
     ended, since ``locked_at``; ``waits`` says for whom it waits, until it is decided.
     ``job_sha256`` is the digest of the first ``_job.json`` that the pipeline read; empty if none
     could be read, None if none was noted. ``opened_at`` is when S3 got that ``_job.json``: no older
-    object is the job's. Times are RFC 3339, UTC.
+    object is the job's. ``requested_at`` is when S3 got the request to commit it; empty until that
+    was taken up. Times are RFC 3339, UTC.
     """
 
     job_id: str
@@ -127,6 +128,7 @@ class JobRecord:
     finished_at: str | None = None
     execution: str = ""
     opened_at: str = ""
+    requested_at: str = ""
 
     @property
     def ref(self) -> str:

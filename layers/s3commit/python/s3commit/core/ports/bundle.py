@@ -111,8 +111,11 @@ class Executions(Protocol):
         """What is known of an execution, by its ARN or its name."""
         ...
 
-    def start(self, name: str, directory: JobDirectory) -> str | None:
-        """Start one for the job. Returns its ARN; None if one of that name was started before."""
+    def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str | None:
+        """Start one for the job. Returns its ARN; None if one of that name was started before.
+
+        One that ``gives_up`` aborts the job for that reason, unless it is decided.
+        """
         ...
 
 
@@ -155,6 +158,7 @@ def together(parallel: ParallelMap, *calls: Callable[[], Any]) -> list[Any]:
 class Ports:
     """The ports that the steps work on. ``parallel`` is sequential unless an adapter says else.
 
+    ``runs`` says of an execution, by its ARN or its name, whether it is at work.
     ``replace_below`` are the prefixes below which jobs may replace what is there, each with its
     ``/`` at the end; the empty one allows it everywhere, none at all nowhere. ``workers`` are the
     deployment's.
@@ -164,5 +168,6 @@ class Ports:
     ledger: Ledger
     clock: Clock
     parallel: ParallelMap = field(default=map)
+    runs: Callable[[str], bool] = field(default=lambda _execution: False)
     replace_below: tuple[str, ...] = ("",)
     workers: Workers = Workers()

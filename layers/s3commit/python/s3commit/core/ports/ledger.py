@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from s3commit.core.model.errors import UnchangedError
 from s3commit.core.model.job import Destination, Failure
-from s3commit.core.model.locks import Append, KeyHolder, Lock, nodes_above
+from s3commit.core.model.locks import Append, KeyHolder, Lock, Turn, nodes_above
 from s3commit.core.model.record import (
     AttemptRecord,
     Healing,
@@ -142,18 +142,25 @@ class Ledger(Protocol):
         return self.update(record.ref, Expected(record.generation), changes)
 
     def advance(
-        self, record: JobRecord, target: JobState, *, now: str, failure: Failure | None = None
+        self,
+        record: JobRecord,
+        target: JobState,
+        *,
+        now: str,
+        failure: Failure | None = None,
+        requested_at: str | None = None,
     ) -> JobRecord:
         """One transition of the table, conditional on state and generation.
 
-        ``failure`` is stored if given. A transition into an ended state stores ``now`` as
-        ``finished_at`` and sets the record's time to live. Raises `LostRaceError`,
-        `IllegalTransitionError`. Entering COMMITTING is `decide`'s alone.
+        ``failure`` and ``requested_at`` are stored if given. A transition into an ended state
+        stores ``now`` as ``finished_at`` and sets the record's time to live. Raises
+        `LostRaceError`, `IllegalTransitionError`. Entering COMMITTING is `decide`'s alone.
         """
         check_transition(record.state, target)
         if target is JobState.COMMITTING:
             raise IllegalTransitionError("a job enters COMMITTING by decide() alone")
-        found = given(failure=failure, finished_at=now if target in ENDED else None)
+        ended = now if target in ENDED else None
+        found = given(failure=failure, requested_at=requested_at, finished_at=ended)
         changes = {"state": target, **found, "updated_at": now}
         return self.update(record.ref, Expected(record.generation, record.state), changes)
 
@@ -221,6 +228,17 @@ class Ledger(Protocol):
         Read consistently: first all that are under way, then those that have ended less than
         `APPEND_SECONDS` ago, or a little longer. One that ends in between is there twice.
         """
+        ...
+
+    def turns_asked(self, node: str, *, before: str) -> Iterator[Turn]:
+        """The turns that were asked for before then, of jobs that are not decided, in their order.
+
+        Of all jobs that may meet the node, and of others; read consistently.
+        """
+        ...
+
+    def turns_done(self, node: str, *, since: str) -> Iterator[Turn]:
+        """The same, of the committed jobs that were requested since then, `FORGOTTEN_DAYS` ago."""
         ...
 
     def record_attempt(self, attempt: AttemptRecord) -> None:

@@ -133,7 +133,7 @@ class ObjectReader(Protocol):
 
 
 def listed_at(store: ObjectReader, bucket: str, key: str) -> ListedObject | None:
-    """The object, or None if there is none. By listing, which always answers.
+    """The object, or None if there is none. By listing, which who may list is never refused.
 
     A HEAD takes more rights; and it is refused, as a GET is, where who has put the object encrypted
     it so that nobody else can read it: with 403 under another account's KMS key, with 400 under a

@@ -118,7 +118,8 @@ def aborting(directory: JobDirectory, last: str, reason: str) -> Action:
         ports.store.put(directory.bucket, directory.request, body, if_absent=True)
         return True
 
-    line = f"{_job(directory)}: abandoned, no sign of life since {last}; its abort is asked for"
+    why = reason.partition(",")[0].partition(":")[0]
+    line = f"{_job(directory)}: {why}, no sign of life since {last}; its abort is asked for"
     return Action("abort", directory, line, SweepReport(aborted=1), carry_out)
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, owner_of, parse_directory
 from s3commit.core.job.documents import opened_at, read_spec
+from s3commit.core.job.record import committed_holder
 from s3commit.core.job.uploads import random_key, uploads_of_job
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import AccessError, InvalidInputError
@@ -84,9 +85,12 @@ def _start_or_abort(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
     if request is not None:
         since = max(request.modified, record.updated_at)
         yield from start(sweep, since, record, "its request was not answered")
-    elif record.job_sha256 != "" and record.updated_at < sweep.ago(sweep.limits.abandoned):
+        return
+    holder = committed_holder(sweep.ports, record)
+    silent = sweep.limits.stuck if holder else sweep.limits.abandoned
+    if record.job_sha256 != "" and record.updated_at < sweep.ago(silent):
         found = contents(directory, sweep.ports.store.list(directory.bucket, directory.prefix))
-        yield from abort_if_silent(sweep, directory, found, record.updated_at)
+        yield from abort_if_silent(sweep, directory, found, record.updated_at, holder)
 
 
 def _retire(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
@@ -120,15 +124,22 @@ def try_due(since: str, now: str, pause: int) -> str:
 
 
 def abort_if_silent(
-    sweep: Sweep, directory: JobDirectory, found: Contents, last_known: str
+    sweep: Sweep, directory: JobDirectory, found: Contents, last_known: str, holder: str = ""
 ) -> Iterator[Action]:
     """Give a job up if nothing was put into its directory for `Limits.abandoned`.
+
+    For `Limits.stuck`, if ``holder`` is committed with its key: it can only end in one way.
 
     ``last_known`` is when the ledger last noted something of it. A directory of more than `LISTED`
     objects may have got one that was not seen.
     """
     last = max(found.newest, last_known)
-    if not found.is_all or last >= sweep.ago(sweep.limits.abandoned):
+    limit = sweep.limits.stuck if holder else sweep.limits.abandoned
+    if not found.is_all or last >= sweep.ago(limit):
+        return
+    if holder:
+        why = f"its idempotencyKey was committed by job {holder}, so this job can add nothing"
+        yield aborting(directory, last, f"{why}, and the sweep gave it up")
         return
     silent = spelled(int(seconds(last, sweep.now)))
     reason = (

@@ -103,6 +103,7 @@ def _small(record: JobRecord) -> JobRecord:
     return JobRecord(
         *(record.job_id, record.destination, record.state, record.generation),
         *(record.created_at, record.updated_at),
+        idempotency_key=record.idempotency_key,
         job_sha256=record.job_sha256,
         execution=record.execution,
         opened_at=record.opened_at,

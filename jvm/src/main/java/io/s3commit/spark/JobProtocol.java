@@ -51,10 +51,10 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
           Path table = new Path(output);
           Insert insert = Insert.running(table, dynamic);
           Target target = Target.of(insert, deleted, Setting.all());
+          Committers.check(context.getConfiguration());
           Job begun = new Job(jobId, target);
           FileSystem fs = Store.of(table, context.getConfiguration());
           Store.check(fs, table); // before any request that its settings could fail
-          Pipeline.check(fs, begun.directory().bucket());
           Place.check(fs, insert, target);
           job = begun; // from here on it is aborted if it fails
           job.open(context.getConfiguration(), Who.running());

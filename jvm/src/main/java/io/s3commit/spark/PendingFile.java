@@ -87,6 +87,7 @@ final class PendingFile extends OutputStream {
 
   private OutputStream part() throws IOException {
     if (out == null) {
+      upload.begin(); // while the first part fills
       File body = localFile.get();
       bodies.add(body);
       out = new BufferedOutputStream(new FileOutputStream(body), BUFFER);

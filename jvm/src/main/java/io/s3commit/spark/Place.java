@@ -7,10 +7,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Future;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.hadoop.util.functional.FutureIO;
+import org.apache.spark.util.ThreadUtils;
 
 /**
  * What lies where a job is going to write, looked at before its first task. Each look is bounded;
@@ -19,6 +23,7 @@ import org.apache.hadoop.fs.RemoteIterator;
  * <p>{@code write} looks at the same ({@code s3commit/writer/place.py}).
  */
 final class Place {
+  private static final int LOOKS = 3; // at once
   private static final int LOOKED_AT = 5_000; // names: five pages of a listing
   private static final Map<String, String> LOGS =
       Map.of(
@@ -33,39 +38,57 @@ final class Place {
   private final Path table;
   private final List<FileStatus> names;
 
-  private Place(FileSystem fs, Path table) throws IOException {
+  private Place(FileSystem fs, Path table, List<FileStatus> names) {
     this.fs = fs;
     this.table = table;
-    this.names = namesIn(table);
+    this.names = names;
   }
 
   /**
-   * Refuse a place where readers would not find what the job writes, or where it would keep them from
-   * reading what is there.
+   * Refuse a bucket without a pipeline, and a place where readers would not find what the job writes,
+   * or where it would keep them from reading what is there. The requests are side by side.
    */
   static void check(FileSystem fs, Insert insert, Target target) throws IOException {
-    refuseObject(fs, insert.output());
-    if (!target.destination().equals(insert.output())) {
-      refuseObject(fs, target.destination());
-    }
-    Place place = new Place(fs, insert.output());
-    place.refuseOtherLog();
-    place.refuseObjectsAtPartitions(insert.columns());
-    boolean replacesAll = insert.replaces() == Job.Replaces.DIRECTORY;
-    // A catalog says what the partitions of its tables are.
-    if (insert.table() == null && !replacesAll && target.options().checkPartitions()) {
-      place.refuseOtherPartitions(insert.columns());
+    Path table = insert.output();
+    ExecutorService threads = ThreadUtils.newDaemonFixedThreadPool(LOOKS, "s3commit-look");
+    try {
+      Future<?> pipeline = threads.submit(() -> checkPipeline(fs, table));
+      Future<Boolean> isObject = threads.submit(() -> isObject(fs, table));
+      Future<List<FileStatus>> names = threads.submit(() -> namesIn(fs, table));
+      FutureIO.awaitFuture(pipeline);
+      if (FutureIO.awaitFuture(isObject)) {
+        throw object(table);
+      }
+      new Place(fs, table, FutureIO.awaitFuture(names)).check(insert, target);
+    } finally {
+      threads.shutdownNow();
     }
   }
 
-  /** An object at the directory's own name: Spark would read the directory, others the object. */
-  private static void refuseObject(FileSystem fs, Path directory) throws IOException {
+  private static Void checkPipeline(FileSystem fs, Path table) throws CommitException {
+    Pipeline.check(fs, table.toUri().getAuthority());
+    return null;
+  }
+
+  private void check(Insert insert, Target target) throws IOException {
+    if (!target.destination().equals(table) && isObject(fs, target.destination())) {
+      throw object(target.destination());
+    }
+    refuseOtherLog();
+    refuseObjectsAtPartitions(insert.columns());
+    boolean replacesAll = insert.replaces() == Job.Replaces.DIRECTORY;
+    // A catalog says what the partitions of its tables are.
+    if (insert.table() == null && !replacesAll && target.options().checkPartitions()) {
+      refuseOtherPartitions(insert.columns());
+    }
+  }
+
+  /** Whether an object has the directory's own name: Spark would read the directory, others it. */
+  private static boolean isObject(FileSystem fs, Path directory) throws IOException {
     try {
-      if (fs.getFileStatus(directory).isFile()) {
-        throw object(directory);
-      }
+      return fs.getFileStatus(directory).isFile();
     } catch (FileNotFoundException | AccessDeniedException none) {
-      // It is made by the first file.
+      return false;
     }
   }
 
@@ -79,7 +102,7 @@ final class Place {
   private void refuseOtherLog() throws IOException {
     for (FileStatus one : names) {
       String log = LOGS.get(one.getPath().getName());
-      if (log != null && one.isDirectory() && !namesIn(one.getPath()).isEmpty()) {
+      if (log != null && one.isDirectory() && !namesIn(fs, one.getPath()).isEmpty()) {
         throw new CommitException(
             "OTHER_LOG", one.getPath() + " exists: the directory " + log + ". Nothing was written.");
       }
@@ -125,7 +148,7 @@ final class Place {
   }
 
   private List<String> columnsBelow(Path partition) throws IOException {
-    for (FileStatus one : namesIn(partition)) {
+    for (FileStatus one : namesIn(fs, partition)) {
       List<String> found = null;
       if (isVisible(one)) {
         found = one.isFile() ? new ArrayList<>() : columnsBelow(one.getPath());
@@ -141,7 +164,7 @@ final class Place {
     return null;
   }
 
-  private List<FileStatus> namesIn(Path directory) throws IOException {
+  private static List<FileStatus> namesIn(FileSystem fs, Path directory) throws IOException {
     List<FileStatus> found = new ArrayList<>();
     try {
       RemoteIterator<FileStatus> listed = fs.listStatusIterator(directory);

@@ -27,6 +27,7 @@ final class Upload {
 
   private final MultipartUploader uploader;
   private final Path target;
+  private CompletableFuture<UploadHandle> started;
   private UploadHandle handle;
 
   Upload(MultipartUploader uploader, Path target) {
@@ -34,10 +35,18 @@ final class Upload {
     this.target = target;
   }
 
-  /** Start the upload, if it was not yet, and return S3's id of it. */
+  /** Begin the upload, if nobody has, and don't wait for S3's answer. */
+  synchronized void begin() throws IOException {
+    if (started == null) {
+      started = uploader.startUpload(target);
+    }
+  }
+
+  /** Begin the upload, if nobody has, and return S3's id of it. */
   synchronized String start() throws IOException {
+    begin();
     if (handle == null) {
-      handle = FutureIO.awaitFuture(uploader.startUpload(target));
+      handle = FutureIO.awaitFuture(started);
     }
     return new String(handle.toByteArray(), StandardCharsets.UTF_8);
   }
@@ -60,13 +69,14 @@ final class Upload {
     return etag(FutureIO.awaitFuture(answer).toByteArray());
   }
 
-  /** Abort the upload, if it was started and the pipeline has not aborted it. */
+  /** Abort the upload, if it was begun and the pipeline has not aborted it. */
   synchronized void abort() throws IOException {
-    if (handle != null) {
+    if (started != null && !started.isCompletedExceptionally()) {
+      start();
       try {
         FutureIO.awaitFuture(uploader.abort(handle, target));
       } catch (FileNotFoundException gone) {
-        // The handle stays: a thread that still puts a part must not begin another upload.
+        // It stays begun: a thread that still puts a part must not begin another upload.
       }
     }
   }

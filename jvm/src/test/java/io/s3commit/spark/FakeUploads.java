@@ -28,6 +28,7 @@ final class FakeUploads {
   private volatile boolean aborted;
   private volatile boolean gone;
   private volatile boolean stalls;
+  private volatile boolean closed;
   private volatile CountDownLatch meeting = new CountDownLatch(0);
   private volatile int started;
   private volatile int refused;
@@ -35,6 +36,11 @@ final class FakeUploads {
   /** Answer the part of this number with an error. */
   void refuse(int number) {
     refused = number;
+  }
+
+  /** Answer the beginning of the upload with an error. */
+  void refuseToStart() {
+    closed = true;
   }
 
   /** Have the upload ended by somebody else. */
@@ -86,6 +92,9 @@ final class FakeUploads {
     switch (name) {
       case "startUpload":
         started++;
+        if (closed) {
+          return CompletableFuture.failedFuture(new IOException("403 Forbidden"));
+        }
         UploadHandle handle = () -> ByteBuffer.wrap(ID.getBytes());
         return CompletableFuture.completedFuture(handle);
       case "putPart":

@@ -190,6 +190,31 @@ class PendingFileTest {
   }
 
   @Test
+  void anUploadIsBegunByTheFirstByteOnceAndAbortedIfNoPartFollows() throws IOException {
+    PendingFile file = file();
+    assertEquals(0, s3.timesStarted());
+    file.write(1);
+    assertEquals(1, s3.timesStarted());
+    file.write(new byte[PART]);
+    file.giveUp();
+    file.abort();
+    assertEquals(1, s3.timesStarted());
+    assertTrue(s3.isAborted());
+  }
+
+  @Test
+  void anUploadThatS3RefusedIsTheFilesErrorAndNothingToAbort() throws IOException {
+    s3.refuseToStart();
+    PendingFile file = file();
+    file.write(1);
+    file.close();
+    IOException refused = assertThrows(IOException.class, file::await);
+    assertTrue(refused.getMessage().contains("403"), refused.getMessage());
+    file.abort();
+    assertFalse(s3.isAborted());
+  }
+
+  @Test
   void anAbortOfAFileThatWasNeverBegunAsksS3Nothing() throws IOException {
     file().abort();
     assertFalse(s3.isAborted());

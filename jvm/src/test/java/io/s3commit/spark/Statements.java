@@ -158,6 +158,7 @@ final class Statements {
     public void setupJob(JobContext context) {
       try {
         target = Target.of(Insert.running(output, dynamic), deleted, Setting.all());
+        Committers.check(context.getConfiguration());
       } catch (CommitException | RuntimeException refused) {
         failure = refused;
       }

@@ -1,0 +1,46 @@
+package io.s3commit.spark;
+
+import java.util.Set;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.hadoop.ParquetOutputFormat;
+import org.apache.parquet.hadoop.ParquetOutputFormat.JobSummaryLevel;
+
+/** Hadoop's output committers, which Spark's own protocol calls and a job does not. */
+final class Committers {
+  private static final String SPARKS_OWN = "org.apache.parquet.hadoop.ParquetOutputCommitter";
+
+  // These only commit, which the pipeline does instead. EMR sets its own one by default:
+  // https://docs.aws.amazon.com/emr/latest/ReleaseGuide/emr-spark-committer-reqs.html
+  private static final Set<String> COMMIT_ONLY =
+      Set.of(
+          SPARKS_OWN,
+          "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter",
+          "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter",
+          "com.amazon.emr.committer.EmrOptimizedSparkSqlParquetOutputCommitter");
+
+  private static final String LEVEL = ParquetOutputFormat.JOB_SUMMARY_LEVEL;
+  private static final String ADVICE =
+      ", or leave the destination out of " + Setting.OURS + Setting.PREFIXES
+          + ". Nothing was written.";
+
+  private Committers() {}
+
+  /** Refuse what the committer of the write would do besides: {@code conf} is the write's own. */
+  static void check(Configuration conf) throws CommitException {
+    // For Parquet, Spark has put the value of the other setting here.
+    String committer = conf.getTrimmed("spark.sql.sources.outputCommitterClass", "");
+    if (!committer.isEmpty() && !COMMIT_ONLY.contains(committer)) {
+      throw new CommitException(
+          "BAD_SETTING",
+          "the output committer " + committer + " would not be called: unset"
+              + " spark.sql.parquet.output.committer.class and"
+              + " spark.sql.sources.outputCommitterClass" + ADVICE);
+    }
+    if (committer.equals(SPARKS_OWN)
+        && ParquetOutputFormat.getJobSummaryLevel(conf) != JobSummaryLevel.NONE) {
+      throw new CommitException(
+          "BAD_SETTING",
+          "Parquet's summary files would not be written: set " + LEVEL + "=NONE" + ADVICE);
+    }
+  }
+}

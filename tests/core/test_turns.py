@@ -1,0 +1,233 @@
+"""Overwrites take effect in the order of their requests (I6); docs/adr/0037 has the reasons."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.job import Conflict, Outcome, Scope
+from s3commit.core.model.limits import S3_CLOCKS, TURN_DAYS, WHOLE_AFTER_SECONDS
+from s3commit.core.model.states import JobState
+from tests.core.world import JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+from tests.fakes.execution import run_execution, walk_execution
+
+DAY = 86_400
+REPLACE: dict[str, Any] = {"conflict": Conflict.REPLACE}
+BY_PARTITION: dict[str, Any] = {**REPLACE, "scope": Scope.PARTITION, "partition_by": ("dt",)}
+
+
+class Ordered(World):
+    """A world in which executions live until they are left; requests are a minute apart."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.living: set[str] = set()
+        self.ports = replace(self.ports, runs=self.living.__contains__)
+
+    def asks(self, directory: JobDirectory, *days: str, apart: float = 60, **spec: Any) -> None:
+        self.open(directory, **(spec or REPLACE))
+        names = [f"dt={day}/part-{directory.job_id}.csv" for day in days]
+        files = {name or "part.csv": directory.job_id.encode() for name in names}
+        attempts = [self.attempt(directory, "t", files=files or None)]
+        self.request(directory, *attempts)
+        self.clock.advance(apart)
+
+    def reaches(self, directory: JobDirectory, step: str, *, lost: bool = False) -> None:
+        """An execution comes up to the step; it lives on there, or is lost."""
+        name = f"of {directory.job_id}"
+        self.living.add(name)
+        for state in walk_execution(self.ports, directory, execution=name):
+            if state == step:
+                break
+        if lost:
+            self.living.discard(name)
+
+    def turns(self, directory: JobDirectory) -> str:
+        """What becomes of the job in one look at whose turn it is."""
+        name = f"of {directory.job_id}"
+        looks = 0
+        for state in walk_execution(self.ports, directory, execution=name, pause=lambda: None):
+            looks += state == "AcquireDestination"
+            if looks == 2:
+                return "waits"
+        outcome, code = self.ended(directory)
+        return code or outcome.value
+
+
+A, B, C = job_directory(JOB), job_directory(OTHER_JOB), job_directory(NEIGHBOUR)
+
+
+@pytest.mark.parametrize("conflict", [Conflict.REPLACE, Conflict.FAIL])
+@pytest.mark.parametrize("step", ["VerifyManifests", "AcquireDestination", "CheckConditions"])
+@pytest.mark.parametrize("later", ["sales/", "sales/dt=1/", ""])
+def test_i6_an_overwrite_that_was_lost_does_not_come_back_over_a_later_one(
+    step: str, later: str, conflict: Conflict
+) -> None:
+    """Wherever its execution was lost, and at whichever table above or below the later one is."""
+    world, base = Ordered(), "x/sales/"
+    old = job_directory(JOB, base)
+    new = job_directory(OTHER_JOB, f"x/{later}" if later else "x/")
+    world.asks(old, conflict=conflict)
+    world.reaches(old, step, lost=True)
+    world.asks(new)
+    if step == "CheckConditions":  # it has its locks: they are taken from it after a while
+        world.clock.advance(DAY)
+    assert world.turns(new) == "COMMITTED"
+    seen = world.visible("x/")
+
+    expected = "STALLED" if step == "CheckConditions" else "OVERTAKEN"
+    assert world.turns(old) == expected
+
+    assert world.visible("x/") == seen
+    told = world.failure(old).message
+    assert (OTHER_JOB in told) == (expected == "OVERTAKEN" and later != "")
+    assert world.ledger.holders == set()
+
+
+def test_i6_a_job_whose_event_was_lost_is_overtaken_too() -> None:
+    world = Ordered()
+    world.asks(A)
+    world.asks(B)
+    assert world.turns(B) == "COMMITTED"
+    assert world.turns(A) == "OVERTAKEN"
+
+
+@pytest.mark.parametrize("step", ["VerifyManifests", "AcquireDestination"])
+def test_i6_who_lives_has_its_turn_before_a_later_one(step: str) -> None:
+    world = Ordered()
+    world.asks(A)
+    world.reaches(A, step)
+    world.asks(B)
+    assert world.turns(B) == "waits"
+    waits = world.record(B).waits
+    assert waits is not None
+    assert waits.behind == (A.ref,)
+    assert world.turns(A) == "COMMITTED"
+    assert world.turns(B) == "COMMITTED"
+
+
+def test_i6_a_later_one_that_ends_just_before_the_locks_are_taken_is_seen() -> None:
+    world = Ordered()
+    world.asks(A)
+    world.reaches(A, "AcquireDestination", lost=True)
+    world.asks(B)
+    world.plan.run_before("lock", lambda: run_execution(world.unplanned, B))
+    assert world.turns(A) == "OVERTAKEN"
+    assert list(world.visible()) == [f"sales/part-t-{OTHER_JOB}.parquet"]
+
+
+def test_i6_a_later_one_below_is_seen_that_was_waited_for_with_the_locks() -> None:
+    world, below = Ordered(), job_directory(OTHER_JOB, "sales/x/")
+    world.asks(A)
+    world.reaches(A, "AcquireDestination", lost=True)
+    world.asks(below)
+    world.reaches(below, "CheckConditions")
+    assert world.turns(A) == "waits"
+    assert world.record(A).locks == ("lake/sales/",)
+    assert world.turns(below) == "COMMITTED"
+    assert world.turns(A) == "OVERTAKEN"
+
+
+@pytest.mark.parametrize("apart", [0, S3_CLOCKS - 1, S3_CLOCKS + 1])
+def test_i6_requests_within_the_difference_of_s3s_clocks_have_no_order(apart: int) -> None:
+    world = Ordered()
+    world.asks(A, apart=apart)
+    world.reaches(A, "AcquireDestination", lost=True)
+    world.asks(B)
+    assert world.turns(B) == "COMMITTED"
+    assert world.turns(A) == ("OVERTAKEN" if apart > S3_CLOCKS else "COMMITTED")
+
+
+@pytest.mark.parametrize("step", ["VerifyManifests", "AcquireDestination"])
+def test_i6_other_partitions_have_no_order_once_they_are_known(step: str) -> None:
+    world = Ordered()
+    world.asks(A, "1", "2", **BY_PARTITION)
+    world.reaches(A, step)
+    world.asks(B, "3", **BY_PARTITION)
+    world.asks(C, "2", **BY_PARTITION)
+    known = step == "AcquireDestination"
+    assert world.turns(B) == ("COMMITTED" if known else "waits")
+    assert world.turns(C) == "waits"
+    assert world.turns(A) == "COMMITTED"
+
+
+def test_i6_appends_have_no_turn() -> None:
+    world = Ordered()
+    world.asks(A, conflict=Conflict.APPEND)
+    world.asks(B)
+    assert world.turns(B) == "COMMITTED"
+    assert world.turns(A) == "COMMITTED"
+    assert {turn.ref for _, turn in world.ledger._turns} == {B.ref}
+
+
+def test_i6_a_job_that_is_refused_or_rolled_back_overtakes_nobody() -> None:
+    world = Ordered()
+    world.asks(A)
+    world.asks(B)
+    world.lose_after_decision(f"sales/part-t-{OTHER_JOB}")
+    assert world.turns(B) == "UPLOADS_LOST"
+    world.asks(C)
+    world.lose_uploads(f"sales/part-t-{NEIGHBOUR}")
+    assert world.turns(C) == "UPLOAD_GONE"
+    assert world.turns(A) == "COMMITTED"
+    assert [kind for kind, _ in world.ledger._turns] == ["DONE"]
+
+
+def test_i6_i8_an_empty_ledger_knows_the_order() -> None:
+    world = Ordered()
+    world.asks(A)
+    world.reaches(A, "AcquireDestination", lost=True)
+    world.asks(B)
+    assert world.turns(B) == "COMMITTED"
+    world.ledger.lose()
+    world.heal()
+    assert world.turns(A) == "OVERTAKEN"
+
+
+@pytest.mark.parametrize("days", [TURN_DAYS - 1, TURN_DAYS + 1, 3 * TURN_DAYS])
+def test_i6_what_was_committed_since_is_known_for_some_days_and_later_the_job_is_refused(
+    days: int,
+) -> None:
+    world = Ordered()
+    world.asks(A)
+    world.asks(B)
+    assert world.turns(B) == "COMMITTED"
+    world.clock.advance(days * DAY)
+    world.asks(C)
+    assert world.turns(A) == "OVERTAKEN"
+    assert (f"{TURN_DAYS} days ago" in world.failure(A).message) == (days > TURN_DAYS)
+    assert world.turns(C) == "COMMITTED"
+
+
+def test_i12_who_waits_long_goes_before_those_below_its_destination() -> None:
+    world, below, above = Ordered(), job_directory(JOB, "sales/x/"), job_directory(OTHER_JOB)
+    world.asks(below)
+    world.reaches(below, "VerifyManifests")
+    world.asks(above)
+    assert world.turns(above) == "waits"
+    world.clock.advance(WHOLE_AFTER_SECONDS)
+    assert world.turns(above) == "COMMITTED"
+    assert world.turns(below) == "OVERTAKEN"
+    assert OTHER_JOB not in world.failure(below).message
+
+
+def test_i6_twenty_overwrites_at_once_are_all_committed_but_for_one_that_was_lost() -> None:
+    world = Ordered()
+    jobs = [job_directory(f"{number:08d}-0000-4000-8000-000000000000") for number in range(20)]
+    for number, job in enumerate(jobs):
+        world.asks(job, apart=number)
+        world.reaches(job, "AcquireDestination", lost=number == 3)
+    left = list(reversed(jobs))
+    while left:  # whoever asks first, again and again
+        left = [job for job in left if job is jobs[3] or world.turns(job) == "waits"]
+        if left == [jobs[3]]:
+            break
+    assert world.turns(jobs[3]) == "OVERTAKEN"
+    ended = [world.result(job).outcome for job in jobs]
+    assert ended.count(Outcome.COMMITTED) == 19
+    assert set(world.visible().values()) == {b"t a0"}
+    assert list(world.visible()) == [f"sales/part-t-{jobs[-1].job_id}.parquet"]
+    assert {world.record(job).state for job in jobs} == {JobState.COMMITTED, JobState.ABORTED}
