@@ -270,13 +270,13 @@ def test_a_look_that_fails_is_no_outcome(
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"), [(None, r"\$ must be an object"), ({"job_id": fake_id(99)}, "another job")]
+    ("job_id", "told"), [(None, r"\$ must be an object"), (fake_id(99), "another job")]
 )
 def test_i2_a_result_that_can_not_be_read_or_is_of_another_job_is_no_outcome(
-    job: Job, store: MemoryObjectStore, changes: dict[str, str] | None, told: str
+    job: Job, store: MemoryObjectStore, job_id: str | None, told: str
 ) -> None:
     """Somebody has put it, or copied it here: whether this job is committed it does not say."""
-    body = b"[]" if changes is None else encode_result(result_of(job, **changes))
+    body = b"[]" if job_id is None else encode_result(result_of(job, job_id=job_id))
     store.put(BUCKET, job.directory.result, body)
     with pytest.raises(OutcomeUnknownError, match=told):
         job.commit([attempt()])
