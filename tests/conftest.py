@@ -1,7 +1,5 @@
 """What all tests share: an environment that reaches no network, and two S3 servers."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

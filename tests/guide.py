@@ -1,7 +1,5 @@
 """The guide's pages as programs: their code blocks in order, and what they say is printed."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import sys

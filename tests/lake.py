@@ -4,8 +4,6 @@ The program makes its own client, by the environment, as a user's would. While i
 result the stand-in runs the real steps of the state machine over the bucket and a ledger in memory.
 """
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterator

@@ -34,6 +34,11 @@ def read_line(process: subprocess.Popen[str]) -> str:
     return line
 
 
+def ran(*command: str | Path, **how: Any) -> subprocess.CompletedProcess[str]:
+    """A program that has run to its end: how it ended, and what it said."""
+    return subprocess.run(command, capture_output=True, text=True, check=False, **how)
+
+
 def free_ports(count: int) -> list[int]:
     """Ports that nobody uses, nor the ones 10,000 above (SeaweedFS takes those for gRPC)."""
     found: list[int] = []

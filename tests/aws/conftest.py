@@ -1,7 +1,5 @@
 """An S3 client that answers what a test says, without a server."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

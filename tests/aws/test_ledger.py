@@ -1,7 +1,5 @@
 """How the ledger lies in DynamoDB, and what it makes of lost and refused requests."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,9 +1,6 @@
 """What the S3 adapter sends, and what it makes of answers that no emulator gives."""
 
-from __future__ import annotations
-
 import importlib
-import subprocess
 import sys
 from typing import Any
 from xml.sax.saxutils import escape
@@ -24,6 +21,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.ports.objects import OpenUpload
 from tests.aws.conftest import Answers
+from tests.servers import ran
 
 UPLOAD_STARTED = (
     "<InitiateMultipartUploadResult><UploadId>id</UploadId></InitiateMultipartUploadResult>"
@@ -267,9 +265,7 @@ def test_a_spark_executor_loads_no_more_than_it_needs(
     """It costs each task time."""
     code = f"import sys, s3commit.{module}; print(*{{m.split('.')[0] for m in sys.modules}})"
 
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
+    loaded = ran(sys.executable, "-c", code).stdout.split()
 
     assert needs in loaded
     assert not set(needless.split()) & set(loaded)

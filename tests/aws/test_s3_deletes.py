@@ -1,7 +1,5 @@
 """What the S3 adapter sends to delete what it has seen, and what it makes of the answers."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import quote
 

@@ -1,8 +1,7 @@
-"""Credentials of a machine's role, from a metadata service that throttles."""
-
-from __future__ import annotations
+"""Credentials of a machine's role, from a metadata service that throttles; and the clock."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from s3commit.aws.clock import SystemClock
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.session import ATTEMPTS, PATIENCE, make_client, make_session
@@ -173,3 +173,15 @@ def test_a_ledger_without_a_region_ends_in_one_line(
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(InvalidInputError, match="connecting to DynamoDB: You must specify a reg"):
         DynamoLedger("ledger")
+
+
+# The clock of the deployed functions
+
+
+def test_who_lost_together_does_not_come_again_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    for _ in range(8):
+        SystemClock().sleep(2)
+    assert len(set(waits)) == len(waits)
+    assert all(1 <= wait <= 2 for wait in waits)

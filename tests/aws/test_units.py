@@ -4,22 +4,22 @@ A partition takes 1,000 write and 3,000 read units a second:
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from math import ceil
 from typing import Any
 
+import pytest
+
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.aws.ledger_items import SHELVES
-from s3commit.aws.ledger_records import job_item
+from s3commit.aws.ledger_items import SHELVES, LedgerItem, bind
+from s3commit.aws.ledger_records import attempt_item, job_item
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.model.job import Conflict, Outcome, Scope
+from s3commit.core.model.job import Conflict, Failure, Outcome, Scope
 from s3commit.core.model.limits import (
     APPEND_SECONDS,
     MAX_APPENDS,
@@ -28,11 +28,21 @@ from s3commit.core.model.limits import (
     WAITER_REFRESH_SECONDS,
 )
 from s3commit.core.model.locks import Item, Kind, items
-from s3commit.core.model.record import JobRecord
+from s3commit.core.model.record import JobRecord, Waits
 from s3commit.core.model.states import JobState
-from tests.aws.test_ledger_items import size_of
+from tests.contract.ledger_jobs import (
+    NODE,
+    OTHER_PLAN,
+    OTHER_REPLACED,
+    PLAN,
+    REPLACED,
+    T0,
+    a_job,
+    an_attempt,
+)
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.faults import Call
+from tests.fakes.item_limits import BESIDE_FIELDS, beside_key, estimate
 
 WRITES, READS = 1000, 3000  # units of a partition, a second
 APPENDS = 100  # a second
@@ -137,3 +147,64 @@ def acquired(world: World, directory: JobDirectory) -> Ticket:
     ticket = Ticket(directory.job_id, BUCKET, directory.prefix, execution="one")
     ticket = verify_manifests(world.ports, seal_job(world.ports, ticket))
     return acquire_destination(world.ports, ticket)
+
+
+# What the fake counts of an item
+
+
+ITEMS = bind("ledger")
+TOKEN = "0" * 32
+
+
+def size_of(item: LedgerItem) -> int:
+    """How many bytes DynamoDB counts for the item: names and values, and a few for each level.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+    """
+    sent: dict[str, Any] = item.serialize(null_check=True)
+    return sum(len(name.encode()) + _size(value) for name, value in sent.items())
+
+
+def _size(value: dict[str, Any]) -> int:
+    ((kind, one),) = value.items()
+    if kind == "M":
+        return 3 + sum(1 + len(name.encode()) + _size(each) for name, each in one.items())
+    return 3 + sum(1 + _size(each) for each in one) if kind == "L" else len(str(one).encode())
+
+
+JOBS = [
+    a_job(),
+    a_job(job_sha256=None, partition_by=("a", "länd"), idempotency_key="ключ"),
+    a_job(plan=PLAN, replaced=REPLACED, locks=("lake/a/", "lake/b/"), decided_at=T0),
+    a_job(waits=Waits(T0, ("job-2-0f", "job-3-0f"))),
+    a_job(plan=OTHER_PLAN, replaced=OTHER_REPLACED, failure=Failure("CODE", "what\n语")),
+    a_job(plan=PLAN, state=JobState.ABORTED, finished_at=T0, execution="arn"),
+]
+
+
+@pytest.mark.parametrize("record", JOBS)
+def test_the_item_of_a_job_is_hardly_smaller_than_the_fake_says(record: JobRecord) -> None:
+    said = estimate(record)
+    assert size_of(job_item(ITEMS.job, record, TOKEN)) <= said < 2 * BESIDE_FIELDS
+
+
+def test_the_item_of_an_attempt_is_hardly_smaller_than_the_fake_says() -> None:
+    attempt = an_attempt(1)
+    said = estimate(attempt)
+    assert size_of(attempt_item(ITEMS.attempt, attempt, 1)) <= said < 2 * BESIDE_FIELDS
+
+
+@pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
+@pytest.mark.parametrize("state", [JobState.COMMITTING, JobState.COMMITTED])
+def test_what_stands_beside_a_job_has_the_keys_that_the_fake_looks_at(
+    state: JobState, conflict: Conflict
+) -> None:
+    locks = (NODE, f"{NODE}länd/") if conflict is Conflict.REPLACE else ()
+    record = a_job(
+        state=state, conflict=conflict, idempotency_key="k", locks=locks, decided_at=T0,
+        finished_at=T0 if state is JobState.COMMITTED else None,
+    )  # fmt: skip
+    ledger = DynamoLedger("ledger")
+    assert items(record)
+    for one in items(record):
+        assert ledger._beside(record, one).serialize()["sk"]["S"] == beside_key(record, one)

@@ -1,9 +1,6 @@
 """One seed of the chaos on the real wiring, every day; ``make chaos`` runs as many as one wants."""
 
-from __future__ import annotations
-
 import json
-import subprocess
 import sys
 from collections import Counter
 from typing import Any
@@ -12,6 +9,7 @@ import pytest
 
 from tests.engines.chaos.programs import KINDS, draw
 from tests.engines.chaos.world import PROJECT
+from tests.servers import ran
 
 # A seed whose few jobs are of all kinds, and whose adversary does not let any function go free.
 SEED = 22
@@ -29,14 +27,8 @@ MINUTES = 10  # of a machine that has much else to do
 def run() -> dict[str, Any]:
     """The report of a run, in a process of its own: moto's state is its process's."""
     command = [sys.executable, "-m", "tests.engines.chaos", "--child"]
-    done = subprocess.run(
-        [*command, "--seed", str(SEED), "--jobs", str(JOBS)],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        timeout=60 * MINUTES,
-        check=False,
-    )
+    command += ["--seed", str(SEED), "--jobs", str(JOBS)]
+    done = ran(*command, cwd=PROJECT, timeout=60 * MINUTES)
     assert done.returncode == 0, done.stdout + done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     return report

@@ -1,7 +1,5 @@
 """An account on moto that ``s3commit doctor`` looks at."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """What the command's tests share."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Jobs that an S3A driver left behind, on a desk."""
 
-from __future__ import annotations
-
 import json
 
 from s3commit.core.formats.layout import JobDirectory

@@ -1,7 +1,5 @@
 """A desk with the command on it: a world in memory, or one on a moto server."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Which deployment a verb works on: what is typed, the environment, and the stacks' outputs."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from typing import Any

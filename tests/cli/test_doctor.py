@@ -1,7 +1,5 @@
 """`s3commit doctor`: one line a check, and nothing is changed."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What `s3commit doctor` says of a bucket: notifications, lifecycle, policy, ownership."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,8 +1,5 @@
 """How the command ends when it can not do what was asked: one line, and the exit code."""
 
-from __future__ import annotations
-
-import subprocess
 import sys
 
 import pytest
@@ -24,6 +21,7 @@ from s3commit.core.ports.ledger import LostRaceError
 from s3commit.version import __version__
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
 from tests.core.world import BUCKET, job_directory
+from tests.servers import ran
 
 EXITS: list[tuple[S3CommitError, int, str]] = [
     (InvalidInputError("bad"), 1, "Error: bad [INVALID_INPUT]"),
@@ -87,9 +85,7 @@ def test_what_nobody_expected_has_its_traceback_and_ends_in_one_line(desk: Desk)
 
 def test_without_click_it_says_what_to_install() -> None:
     script = "import sys; sys.modules['click'] = None; from s3commit.cli.main import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
+    done = ran(sys.executable, "-c", script)
     assert done.returncode == 1
     assert done.stderr == (
         f"error: the command needs click: pip install 's3commit-{__version__}-py3-none-any.whl"

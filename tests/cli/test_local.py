@@ -1,7 +1,5 @@
 """``s3commit local up``: what it hands on, and what it says if something is missing."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess
@@ -14,6 +12,7 @@ import pytest
 from s3commit.local.running import FILE, announced, greeting
 from s3commit.version import __version__
 from tests.cli.support import Desk
+from tests.servers import ran
 
 
 @pytest.fixture
@@ -89,14 +88,7 @@ HOSTILE = "it's $(touch pwned) `touch pwned`; \\ \"\n!"
 
 
 def in_shell(script: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["/bin/sh", "-c", script],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ran("/bin/sh", "-c", script, cwd=cwd, env={**os.environ, **environment})
 
 
 def test_a_shell_gets_the_values_as_they_are_whatever_they_are(tmp_path: Path) -> None:

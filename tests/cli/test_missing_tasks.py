@@ -1,7 +1,5 @@
 """``s3commit commit`` for a driver that died: tasks that never began leave no trace."""
 
-from __future__ import annotations
-
 import pytest
 
 from s3commit.core.formats.layout import JobDirectory

@@ -1,7 +1,5 @@
 """`s3commit pause` and `s3commit resume` switch what calls the functions, and nothing else."""
 
-from __future__ import annotations
-
 import io
 import json
 import uuid

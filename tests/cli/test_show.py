@@ -1,7 +1,5 @@
 """``s3commit show``: everything about one job, from the ledger and S3, or from S3 alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from s3commit.cli.job import REQUESTED

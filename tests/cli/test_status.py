@@ -1,7 +1,5 @@
 """``s3commit status``: what is under way, and what needs someone."""
 
-from __future__ import annotations
-
 import pytest
 
 from s3commit.core.model.errors import AccessError
@@ -71,12 +69,18 @@ def test_of_the_open_jobs_the_oldest_are_looked_at_and_only_so_many(
     assert {one["jobId"]: one["requestedSeconds"] for one in jobs} == {JOB: 2, OTHER: None}
 
 
-def test_who_may_not_look_at_requests_is_told_so_beside_the_jobs(desk: Desk) -> None:
-    desk.requested_job(JOB)
-    desk.world.plan.fail("list", AccessError("not authorized"))
+@pytest.mark.parametrize("what", ["requests", "executions"])
+def test_who_may_not_look_at_all_is_told_so_beside_the_jobs(desk: Desk, what: str) -> None:
+    desk.requested_job(THIRD)
+    desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
+    desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
+    if what == "requests":
+        desk.world.plan.fail("list", AccessError("not authorized"))
+    else:
+        desk.executions.refusal = AccessError("not authorized")
     result = desk.run("status", "--table", TABLE)
-    assert JOB in result.stdout
-    assert "requests can not be looked at: not authorized" in result.stderr
+    assert len(result.stdout.splitlines()) == 4
+    assert f"{what} can not be looked at: not authorized" in result.stderr
 
 
 def test_a_job_that_waits_says_for_how_long_and_for_whom(desk: Desk) -> None:
@@ -109,15 +113,6 @@ def test_a_dead_execution_that_keeps_others_waiting_is_marked_at_once(desk: Desk
     assert "1 needs attention (!)" in result.stderr
     documents = {one["jobId"]: one for one in desk.json("status", "--table", TABLE)["jobs"]}
     assert documents[OTHER]["attention"] is True
-
-
-def test_who_may_not_look_at_executions_is_told_so_beside_the_jobs(desk: Desk) -> None:
-    desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
-    desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
-    desk.executions.refusal = AccessError("not authorized")
-    result = desk.run("status", "--table", TABLE)
-    assert len(result.stdout.splitlines()) == 3
-    assert "executions can not be looked at: not authorized" in result.stderr
 
 
 def test_ended_jobs_are_shown_on_demand(desk: Desk) -> None:

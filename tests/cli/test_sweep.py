@@ -1,7 +1,5 @@
 """``s3commit sweep``: one pass, now, or what it would do."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

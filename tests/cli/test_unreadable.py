@@ -5,16 +5,16 @@ verb that is new is in the table of the verbs, a document that is new in `JobDir
 up here.
 """
 
-from __future__ import annotations
-
 import inspect
+import io
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
 import pytest
 
-from s3commit.cli.app import _VERBS
+from s3commit.cli.app import _VERBS, app
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import ARCHIVED, AccessError, InvalidInputError
 from s3commit.core.model.locks import key_digest
@@ -252,3 +252,36 @@ def test_who_may_not_list_learns_that_and_nothing_else(desk: Desk, verb: str) ->
     desk.world.plan.fail("list", AccessError("no right to list"), times=None)
     line = desk.fails(verb, SALES if verb in {"log", "ls", "fsck"} else PLACE.uri, exit_code=1)
     assert "no right to list [ACCESS_DENIED]" in line
+
+
+# Names that the terminal's encoding lacks
+
+
+NAMED = job_directory(JOB, "größe 日本 😀/")
+HERE = {SALES: NAMED.destination.uri, PLACE.uri: NAMED.uri}
+
+
+# In ASCII alone click takes the terminal for misconfigured, and writes UTF-8.
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "cp1252", "cp437"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_prints_each_name_in_each_encoding(
+    verb: str, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk()
+    desk.world.commit(NAMED)
+    expected = NAMED.destination.prefix.encode(encoding, "backslashreplace").decode(encoding)
+    for call in VERBS[verb].calls:
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2))
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        arguments = [verb.partition(" ")[0], *(HERE.get(one, one) for one in call)]
+        with pytest.raises(SystemExit) as caught:
+            app.main(arguments, prog_name="s3commit", obj=desk.session)
+        shown = ""
+        for stream in (out, err):
+            stream.seek(0)
+            shown += stream.read()
+        assert "Traceback" not in shown
+        assert caught.value.code in VERBS[verb].ends, shown
+        if verb in {"status", "show", "fsck"}:
+            assert expected in shown

@@ -1,7 +1,5 @@
 """The implementations that one behaviour suite runs on, and where they are known to differ."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import uuid

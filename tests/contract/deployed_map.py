@@ -1,7 +1,5 @@
 """The Map over the units, as it is deployed, with children that pass or fail by their item."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """Buckets and a table that are given to the suite: ``make contract ARGS="--bucket …"``."""
 
-from __future__ import annotations
-
 import itertools
 import time
 import uuid

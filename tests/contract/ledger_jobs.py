@@ -1,7 +1,5 @@
 """Jobs brought to each state, for the suites of the ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise

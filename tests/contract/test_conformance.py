@@ -4,8 +4,6 @@ What the suite's examples don't think of. Upload ids and version ids differ by n
 else that a caller sees must not, the class of each error included.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from collections.abc import Callable

@@ -4,8 +4,6 @@ On Step Functions with a state machine of the test's own, which waits and does n
 that is deployed, whose children are express executions: no emulator has those.
 """
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterator

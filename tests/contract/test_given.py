@@ -1,7 +1,5 @@
 """The suite on buckets and a table that are given: it cleans up, and touches nothing else."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -17,6 +15,7 @@ from s3commit.aws.session import make_client
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
 from tests.contract.given import make_bucket
+from tests.servers import ran
 
 FILES = [f"tests/contract/test_{name}.py" for name in ("objects", "locks", "executions")]
 RACES = "tests/contract/test_races.py"
@@ -42,14 +41,8 @@ class Account:
         self.dynamodb = boto3.client("dynamodb", endpoint_url=moto, region_name=REGION)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
-            cwd=ROOT,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+        return ran(*command, cwd=ROOT, env=self.environment)
 
     @property
     def options(self) -> list[str]:

@@ -1,18 +1,22 @@
-"""The ledger: what every implementation of it does."""
+"""The ledger: what every implementation of it does, and refuses."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
+from s3commit.aws.ledger import DynamoLedger
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Failure, Scope
-from s3commit.core.model.record import Waits
+from s3commit.core.model.limits import MAX_ITEMS, MAX_NODES
+from s3commit.core.model.locks import Lock, nodes_above
+from s3commit.core.model.record import JobRecord, Waits
 from s3commit.core.model.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
 from s3commit.core.ports.ledger import Ledger, LostRaceError
 from tests.contract.conftest import THREADS, at_once, winners
 from tests.contract.ledger_jobs import (
+    KEY,
     NODE,
     OTHER_PLAN,
     OTHER_REPLACED,
@@ -115,15 +119,31 @@ def test_a_transition_of_no_job_is_lost_to_nobody(ledger: Ledger) -> None:
     assert lost(lambda: decided(ledger, "nobody")) is None
 
 
-def test_of_transitions_at_once_one_is_taken(ledger: Ledger) -> None:
-    bring_to(ledger, JobState.SEALED)
+Racer = Callable[[Ledger, int], JobRecord]
 
-    refuse = partial(advance, ledger, JobState.SEALED, JobState.ABORTING)
-    outcomes = at_once(
-        [partial(refuse, failure=Failure("C", str(number))) for number in range(THREADS)]
-    )
+
+def refuses(ledger: Ledger, number: int) -> JobRecord:
+    failure = Failure("C", str(number))
+    return advance(ledger, JobState.SEALED, JobState.ABORTING, failure=failure)
+
+
+def takes_over(ledger: Ledger, number: int) -> JobRecord:
+    return ledger.take_over(a_job(), execution=str(number), now=T1)
+
+
+def decides_or_aborts(ledger: Ledger, number: int) -> JobRecord:
+    return abort(ledger) if number % 2 else decided(ledger)
+
+
+@pytest.mark.parametrize("race", [refuses, takes_over, decides_or_aborts])
+def test_of_changes_at_once_one_is_taken(ledger: Ledger, race: Racer) -> None:
+    bring_to(ledger, JobState.SEALED)
+    ledger.note(a_job(), plan=PLAN, now=T0)
+
+    outcomes = at_once([partial(race, ledger, number) for number in range(THREADS)])
 
     (won,) = winners(outcomes, lose_by=LostRaceError)
+    assert won.generation == (race is takes_over)
     assert ledger.job(ref_of("job-1")) == won
 
 
@@ -135,21 +155,6 @@ def test_a_take_over_raises_the_generation(ledger: Ledger, state: JobState) -> N
 
     assert after == ledger.job(ref_of("job-1"))
     assert after == replace(before, generation=1, execution="second", updated_at=T1)
-
-
-def test_of_take_overs_at_once_one_is_granted(ledger: Ledger) -> None:
-    bring_to(ledger, JobState.SEALED)
-
-    outcomes = at_once(
-        [
-            partial(ledger.take_over, a_job(), execution=str(number), now=T1)
-            for number in range(THREADS)
-        ]
-    )
-
-    (won,) = winners(outcomes, lose_by=LostRaceError)
-    assert won.generation == 1
-    assert ledger.job(ref_of("job-1")) == won
 
 
 def test_who_was_taken_over_writes_nothing_more(ledger: Ledger) -> None:
@@ -190,3 +195,83 @@ def test_a_job_is_read_as_it_was_opened(ledger: Ledger) -> None:
 
     assert ledger.job(ref_of("job-1")) == full
     assert ledger.job(ref_of("job-2")) == a_job("job-2")
+
+
+# DynamoDB's limits: what every ledger refuses, without changing anything
+
+
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+ITEM = 400 * 1024
+SORT_KEY = 1024
+
+REF = ref_of("job-1")
+LARGE = ITEM - 20_000  # moto draws the line some kilobytes lower than DynamoDB
+TOO_LARGE = ITEM
+
+
+@pytest.mark.parametrize("character", ["c", "語"])
+def test_a_job_has_at_most_400_kilobytes(ledger: Ledger, character: str) -> None:
+    """Characters count by their bytes."""
+    width = len(character.encode())
+    large = a_job("large", partition_by=(character * (LARGE // width),))
+    assert ledger.open_job(large) == large
+
+    with pytest.raises(InvalidInputError) as caught:
+        ledger.open_job(a_job("larger", partition_by=(character * (TOO_LARGE // width + 1),)))
+
+    assert caught.value.code == "INVALID_INPUT"
+    assert ledger.job(ref_of("large")) == large
+    assert ledger.job(ref_of("larger")) is None
+
+
+def test_a_job_that_would_grow_too_large_stays_as_it_is(ledger: Ledger) -> None:
+    before = bring_to(ledger, JobState.SEALED)
+    failure = Failure("CODE", "m" * TOO_LARGE)
+
+    with pytest.raises(InvalidInputError):
+        ledger.note(before, now=T1, plan=replace(PLAN, partitions="p" * TOO_LARGE))
+    assert ledger.job(REF) == before
+    with pytest.raises(InvalidInputError):
+        advance(ledger, JobState.SEALED, JobState.ABORTING, failure=failure)
+
+    if isinstance(ledger, DynamoLedger):  # moto has carried out half of the update by then
+        before = replace(before, state=JobState.ABORTING)
+    assert ledger.job(REF) == before
+
+
+def test_a_node_has_at_most_1024_bytes(ledger: Ledger) -> None:
+    longest = f"lake/t/{'n' * (SORT_KEY - len('lake/t//'))}/"
+    before = bring_to(ledger, JobState.SEALED)
+
+    with pytest.raises(InvalidInputError):
+        locked(ledger, "lake/t/a/", f"{longest[:-1]}n/")
+
+    assert ledger.job(REF) == before
+    assert list(ledger.locks_below("lake/t/")) == []
+    locked(ledger, "lake/t/a/", longest)
+    assert list(ledger.locks_below("lake/t/")) == [Lock("lake/t/a/", REF), Lock(longest, REF)]
+
+
+def test_a_transaction_has_at_most_100_items(ledger: Ledger) -> None:
+    """The record, the nodes, and the nodes above them."""
+    above = f"lake/{'d/' * (MAX_ITEMS - MAX_NODES - 1)}"
+    nodes = tuple(f"{above}{number}/" for number in range(MAX_NODES + 1))
+    assert len(nodes_above(nodes)) + MAX_NODES + 1 == MAX_ITEMS
+    before = bring_to(ledger, JobState.SEALED)
+
+    with pytest.raises(InvalidInputError):
+        locked(ledger, *nodes)
+
+    assert ledger.job(REF) == before
+    assert list(ledger.locks_below("lake/d/")) == []
+    locked(ledger, *nodes[:MAX_NODES])
+    assert len(list(ledger.locks_below("lake/d/"))) == MAX_NODES
+
+
+@pytest.mark.parametrize("state", [JobState.COMMITTED, JobState.ROLLED_BACK])
+def test_a_job_with_as_many_locks_and_a_key_ends(ledger: Ledger, state: JobState) -> None:
+    nodes = tuple(f"lake/table/{number}/" for number in range(MAX_NODES))
+
+    bring_to(ledger, state, nodes=nodes, idempotency_key=KEY, conflict=Conflict.REPLACE)
+
+    assert ledger.locks(nodes) == []

@@ -1,16 +1,17 @@
 """The ledger: facts, decisions, attempts, listings, and what the table knows of S3."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
-from s3commit.core.model.record import Healing, PlanFacts, ReplacedFacts, Waits
+from s3commit.core.model.limits import APPEND_SECONDS, FUNCTION_CLOCKS
+from s3commit.core.model.locks import ENDED_SECONDS, TEN_MINUTES, Append
+from s3commit.core.model.record import Healing, ReplacedFacts, Waits
 from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import shifted
 from s3commit.core.ports.ledger import Ledger, LostRaceError
-from tests.contract.conftest import THREADS, at_once, winners
 from tests.contract.ledger_jobs import (
     NODE,
     OTHER_PLAN,
@@ -20,7 +21,6 @@ from tests.contract.ledger_jobs import (
     T0,
     T1,
     a_job,
-    abort,
     an_attempt,
     bring_to,
     decided,
@@ -28,6 +28,7 @@ from tests.contract.ledger_jobs import (
     lost,
     ref_of,
 )
+from tests.fakes.clock import ManualClock
 
 
 def test_each_fact_is_noted_by_itself_and_leaves_the_others(ledger: Ledger) -> None:
@@ -87,41 +88,25 @@ def test_the_decision_is_stored_with_its_time(ledger: Ledger) -> None:
     )
 
 
-@pytest.mark.parametrize("noted", [None, OTHER_PLAN], ids=["no plan", "another plan"])
-def test_a_decision_on_a_stale_plan_is_lost(ledger: Ledger, noted: PlanFacts | None) -> None:
-    stands = bring_to(ledger, JobState.SEALED)
-    if noted is not None:
-        stands = ledger.note(a_job(), plan=noted, now=T0)
-
-    with pytest.raises(LostRaceError, match="plan is another") as caught:
-        decided(ledger)
-    assert caught.value.found == stands == ledger.job(ref_of("job-1"))
-
-
 @pytest.mark.parametrize(
-    ("noted", "asked"),
-    [(None, REPLACED), (REPLACED, None), (REPLACED, OTHER_REPLACED)],
-    ids=["none noted", "none asked for", "another one"],
+    ("noted", "asked", "told"),
+    [
+        ({}, None, "plan is another"),
+        ({"plan": OTHER_PLAN}, None, "plan is another"),
+        ({"plan": PLAN}, REPLACED, "replace list is another"),
+        ({"plan": PLAN, "replaced": REPLACED}, None, "replace list is another"),
+        ({"plan": PLAN, "replaced": REPLACED}, OTHER_REPLACED, "replace list is another"),
+    ],
 )
-def test_a_decision_on_a_stale_replace_list_is_lost(
-    ledger: Ledger, noted: ReplacedFacts | None, asked: ReplacedFacts | None
+def test_a_decision_on_stale_facts_is_lost(
+    ledger: Ledger, noted: dict[str, Any], asked: ReplacedFacts | None, told: str
 ) -> None:
     bring_to(ledger, JobState.SEALED)
-    stands = ledger.note(a_job(), plan=PLAN, replaced=noted, now=T0)
+    stands = ledger.note(a_job(), now=T0, **noted)
 
-    with pytest.raises(LostRaceError, match="replace list is another") as caught:
+    with pytest.raises(LostRaceError, match=told) as caught:
         decided(ledger, replaced=asked)
     assert caught.value.found == stands == ledger.job(ref_of("job-1"))
-
-
-def test_of_decisions_and_aborts_at_once_one_is_taken(ledger: Ledger) -> None:
-    bring_to(ledger, JobState.SEALED)
-    ledger.note(a_job(), plan=PLAN, now=T0)
-
-    outcomes = at_once([partial(decided, ledger), partial(abort, ledger)] * (THREADS // 2))
-
-    (won,) = winners(outcomes, lose_by=LostRaceError)
-    assert ledger.job(ref_of("job-1")) == won
 
 
 def test_attempts_are_read_as_they_were_noted(ledger: Ledger) -> None:
@@ -239,3 +224,33 @@ def test_a_job_that_is_taken_out_of_the_index_is_still_known(ledger: Ledger) -> 
     assert ledger.job(ref_of("never")) is None
     found = ledger.jobs_in(JobState.OPEN, before="2026-11-22T00:00:00.000Z")
     assert list(found) == [kept]
+
+
+# Two functions' clocks differ by minutes (A7)
+
+
+def listed_at(ledger: Ledger, now: str) -> list[Append]:
+    """The appends, as a function reads them whose clock says ``now``."""
+    ledger._clock = ManualClock(now)  # type: ignore[attr-defined]
+    return list(ledger.appends(NODE, below=False))
+
+
+@pytest.mark.parametrize("apart", [-FUNCTION_CLOCKS, 0, FUNCTION_CLOCKS])
+@pytest.mark.parametrize("ago", [0, TEN_MINUTES, APPEND_SECONDS])
+def test_i6_a7_an_append_that_has_ended_is_found_by_a_function_with_another_clock(
+    ledger: Ledger, ago: int, apart: int
+) -> None:
+    """At any moment of ten minutes, since the partitions of the table are ten minutes."""
+    for minute in range(0, TEN_MINUTES // 60, 3):
+        job_id, now = f"{minute:08d}-0000-4000-8000-000000000000", shifted(T0, 60 * minute)
+        bring_to(ledger, JobState.COMMITTED, job_id, shifted(now, apart - ago))
+        assert Append(NODE, ref_of(job_id), ended=True) in listed_at(ledger, now)
+
+
+@pytest.mark.parametrize("apart", [-1, 1])
+def test_an_append_that_has_ended_at_quite_another_time_is_not_read(
+    ledger: Ledger, apart: int
+) -> None:
+    """They are without number, and DynamoDB keeps some of them for days."""
+    bring_to(ledger, JobState.COMMITTED, "job-1", T0)
+    assert listed_at(ledger, shifted(T0, apart * (ENDED_SECONDS + TEN_MINUTES))) == []

@@ -1,7 +1,5 @@
 """What the ledger keeps for a job beside its record: locks, idempotency keys and appends."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from functools import partial

@@ -1,17 +1,18 @@
-"""Whole objects: what every object store does with them."""
-
-from __future__ import annotations
+"""Whole objects and their listings: what every object store does with them."""
 
 import hashlib
 import uuid
 from functools import partial
+from itertools import takewhile
 from typing import cast
 
 import pytest
 
+from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, PreconditionError
+from s3commit.core.ports.objects import OpenUpload
 from s3commit.writer.place import NamesReader
-from tests.contract.conftest import THREADS, Backend, Place, at_once, winners
+from tests.contract.conftest import PAGE, THREADS, Backend, Place, at_once, winners
 
 UNUSUAL = [
     "a space",
@@ -57,19 +58,15 @@ def test_an_object_past_the_bound_is_too_large(place: Place) -> None:
     assert place.store.get(place.bucket, place.key(), max_bytes=5).body == b"12345"
 
 
-@pytest.mark.parametrize(("count", "expected"), [(1, b"1"), (4, b"1234"), (99, b"12345")])
-def test_an_object_begins_with_its_first_bytes(place: Place, count: int, expected: bytes) -> None:
-    place.store.put(place.bucket, place.key(), b"12345")
-
-    assert place.store.first_bytes(place.bucket, place.key(), count) == expected
-
-
-def test_what_is_not_there_has_no_first_bytes_and_what_is_empty_neither(place: Place) -> None:
+def test_an_object_begins_with_its_first_bytes_if_it_is_there_and_has_some(place: Place) -> None:
+    first_bytes = partial(place.store.first_bytes, place.bucket, place.key())
     with pytest.raises(NotFoundError):
-        place.store.first_bytes(place.bucket, place.key(), 5)
+        first_bytes(5)
     place.store.put(place.bucket, place.key(), b"")
     with pytest.raises(InvalidInputError):
-        place.store.first_bytes(place.bucket, place.key(), 5)
+        first_bytes(5)
+    place.store.put(place.bucket, place.key(), b"12345")
+    assert [first_bytes(count) for count in (1, 4, 99)] == [b"1", b"1234", b"12345"]
 
 
 def test_a_bucket_that_is_not_there_is_said_to_be_missing(backend: Backend) -> None:
@@ -150,3 +147,68 @@ def test_an_unusual_key_is_a_key(place: Place, name: str) -> None:
     assert [line.key for line in place.store.list(place.bucket, place.prefix)] == [place.key(name)]
     place.store.delete(place.bucket, place.key(name), if_match=quoted_md5(b"x"))
     assert place.store.head(place.bucket, place.key(name)) is None
+
+
+# Listings with times, gone on with from a key
+
+
+def all_uploads(place: Place, **after: str) -> list[OpenUpload]:
+    """The bucket's uploads, be they of this test's place or not."""
+    store = place.store
+    if not place.known.pages_uploads:
+        assert isinstance(store, S3ObjectStore)
+        store = S3ObjectStore(store._client)  # with pages as large as S3's
+    return list(store.list_uploads(place.bucket, "", **after))
+
+
+def uploads_below(place: Place, after: str = "") -> list[str]:
+    """The bucket's uploads from the place's prefix on, as far as they are below it."""
+    if not place.known.pages_uploads:  # nor does it know a KeyMarker
+        keys = sorted(one.key for one in all_uploads(place) if one.key.startswith(place.prefix))
+        return [key[len(place.prefix) :] for key in keys if key > after]
+    found = all_uploads(place, after=after or place.prefix)
+    below = takewhile(lambda upload: upload.key.startswith(place.prefix), found)
+    return [upload.key[len(place.prefix) :] for upload in below]
+
+
+def test_objects_are_listed_in_order_from_a_key_on_with_their_times(place: Place) -> None:
+    names = [f"{number:02d}" for number in range(3 * PAGE)]
+    for name in reversed(names):
+        place.store.put(place.bucket, place.key(name), name.encode())
+    found = list(place.store.list(place.bucket, place.prefix))
+    assert [one.key[len(place.prefix) :] for one in found] == names
+    assert all(one.modified.startswith("20") and one.modified.endswith("Z") for one in found)
+    later = place.store.list(place.bucket, place.prefix, after=place.key(names[PAGE]))
+    assert [one.key[len(place.prefix) :] for one in later] == names[PAGE + 1 :]
+
+
+def test_uploads_are_listed_in_order_from_a_key_on(place: Place) -> None:
+    names = [f"{number:02d}" for number in range(2 * PAGE + 1)]
+    for name in names:
+        place.upload(place.key(name), b"x")
+    place.upload(place.key(names[1]), b"x")  # two of one key
+    assert uploads_below(place) == sorted([*names, names[1]])
+    assert uploads_below(place, place.key(names[1])) == names[2:]
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_an_upload_of_an_unusual_key_is_found_and_gone_on_from(place: Place, name: str) -> None:
+    if not place.known.encodes_upload_keys and set(name) & set("+%"):
+        return  # the store says that it encodes what it does not
+    place.upload(place.key(name), b"x")
+    assert uploads_below(place) == [name]
+    assert uploads_below(place, place.key(name)) == []
+
+
+def test_the_versions_of_an_object_are_its_own_and_those_that_have_bytes(versioned: Place) -> None:
+    store, bucket, key = versioned.store, versioned.bucket, versioned.key("a")
+    for body in (b"1", b"22"):
+        store.put(bucket, key, body)
+    store.put(bucket, versioned.key("ab"), b"another key")
+    store.delete(bucket, key)
+    found = list(store.list_versions(bucket, key))
+    assert [(one.length, one.etag) for one in found] == [
+        (2, quoted_md5(b"22")),
+        (1, quoted_md5(b"1")),
+    ]
+    assert len({one.version_id for one in found}) == 2

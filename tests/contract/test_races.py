@@ -3,8 +3,6 @@
 The assumptions A1 to A4 of docs/proof.md. A race is run several times, with another delay each.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,14 +1,16 @@
 """Multipart uploads: what every object store does with them."""
 
-from __future__ import annotations
-
 import hashlib
+import uuid
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 import pytest
 
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.session import Encryption, make_client
 from s3commit.core.model.errors import (
     JobRefusedError,
     PreconditionError,
@@ -16,7 +18,9 @@ from s3commit.core.model.errors import (
     UploadGoneError,
 )
 from tests.contract.conftest import PAGE, PART, THREADS, Place, at_once, winners
+from tests.contract.given import make_bucket
 from tests.contract.test_objects import UNUSUAL
+from tests.fakes.memory import MemoryObjectStore
 
 
 def composite(*parts: bytes) -> str:
@@ -43,36 +47,27 @@ def test_i1_an_upload_is_invisible_until_it_is_completed(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    "chosen",
+    ("first", "chosen"),
     [
-        pytest.param(lambda etags: [], id="none"),
-        pytest.param(lambda etags: [etags[0], '"' + "0" * 32 + '"'], id="unknown etag"),
-        pytest.param(lambda etags: [etags[1], etags[0]], id="wrong order"),
-        pytest.param(lambda etags: [*etags, etags[1]], id="one too many"),
+        pytest.param(b"a" * PART, lambda etags: [], id="none"),
+        pytest.param(b"a" * PART, lambda etags: [etags[0], f'"{"0" * 32}"'], id="unknown etag"),
+        pytest.param(b"a" * PART, lambda etags: etags[::-1], id="wrong order"),
+        pytest.param(b"a" * PART, lambda etags: [*etags, etags[1]], id="one too many"),
+        pytest.param(b"small", list, id="a small one before the last"),
     ],
 )
-def test_other_parts_than_those_sent_are_refused(
-    place: Place, chosen: Callable[[list[str]], list[str]]
+def test_other_parts_than_those_sent_or_too_small_ones_are_refused(
+    place: Place, first: bytes, chosen: Callable[[list[str]], list[str]]
 ) -> None:
-    upload_id, etags = place.upload(place.key(), b"a" * PART, b"b")
+    store, bucket, key = place.store, place.bucket, place.key()
+    upload_id, etags = place.upload(key, first, b"b")
 
     with pytest.raises(JobRefusedError) as caught:
-        place.store.complete_upload(
-            place.bucket, place.key(), upload_id, chosen(etags), length=PART + 1
-        )
+        store.complete_upload(bucket, key, upload_id, chosen(etags), length=len(first) + 1)
 
     assert caught.value.code == "PARTS_MISMATCH"
-    assert place.store.head(place.bucket, place.key()) is None
-    assert place.store.upload_is_open(place.bucket, place.key(), upload_id)
-
-
-def test_a_small_part_before_the_last_is_refused(place: Place) -> None:
-    upload_id, etags = place.upload(place.key(), b"small", b"last")
-
-    with pytest.raises(JobRefusedError) as caught:
-        place.store.complete_upload(place.bucket, place.key(), upload_id, etags, length=9)
-
-    assert caught.value.code == "PARTS_MISMATCH"
+    assert store.head(bucket, key) is None
+    assert store.upload_is_open(bucket, key, upload_id)
 
 
 def test_another_length_than_that_of_the_parts_is_refused(place: Place) -> None:
@@ -179,3 +174,59 @@ def test_an_upload_may_have_an_unusual_key(place: Place, name: str) -> None:
     assert place.store.upload_is_open(place.bucket, place.key(name), upload_id)
     place.store.complete_upload(place.bucket, place.key(name), upload_id, etags, length=1)
     assert place.body(place.key(name)) == b"x"
+
+
+# What recovery and roll back rest on, on every store; where they differ AWS's words decide.
+
+
+def test_a_refused_completion_leaves_its_upload_open(place: Place) -> None:
+    """That distinguishes a foreign file at the key from the upload's own."""
+    store, bucket, key = place.store, place.bucket, place.key()
+    store.put(bucket, key, b"theirs")
+    upload_id, etags = place.upload(key, b"ours")
+
+    with pytest.raises(PreconditionError):
+        store.complete_upload(bucket, key, upload_id, etags, length=4, if_absent=True)
+
+    assert store.upload_is_open(bucket, key, upload_id)
+    store.abort_upload(bucket, key, upload_id)
+    assert not store.upload_is_open(bucket, key, upload_id)
+
+
+@pytest.fixture
+def on_moto(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> tuple[S3ObjectStore, str]:
+    """A store, and a bucket of its own."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+    client = make_client()
+    return S3ObjectStore(client), make_bucket(client, f"own-{uuid.uuid4().hex}")
+
+
+@pytest.mark.parametrize("kind", ["COMPOSITE", "FULL_OBJECT", ""])
+def test_a_listing_says_which_uploads_can_not_be_completed_by_etags_alone(
+    on_moto: tuple[S3ObjectStore, str], kind: str
+) -> None:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_MultipartUpload.html, ChecksumType"""
+    store, bucket = on_moto
+    asked: Any = {"ChecksumAlgorithm": "CRC32", "ChecksumType": kind} if kind else {}
+    store._client.create_multipart_upload(Bucket=bucket, Key="k", **asked)
+
+    (upload,) = store.list_uploads(bucket, "k")
+
+    assert upload.composite is (kind == "COMPOSITE")
+
+
+@pytest.mark.parametrize("algorithm", ["aws:kms", "aws:kms:dsse"])
+def test_an_object_behind_a_key_says_that_its_etag_tells_nothing(
+    on_moto: tuple[S3ObjectStore, str], algorithm: str
+) -> None:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html: not an MD5 digest."""
+    plain, bucket = on_moto
+    hidden = S3ObjectStore(plain._client, encryption=Encryption(algorithm))
+    plain.put(bucket, "plain", b"x")
+    hidden.put(bucket, "hidden", b"x")
+    memory = MemoryObjectStore("m", opaque=True)
+    memory.put("m", "hidden", b"x")
+
+    seen = [plain.head(bucket, "plain"), hidden.head(bucket, "hidden"), memory.head("m", "hidden")]
+
+    assert [facts is not None and facts.opaque for facts in seen] == [False, True, True]

@@ -1,7 +1,5 @@
 """Every call of a run in turn, as a point at which something happens."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import count
 

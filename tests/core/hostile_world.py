@@ -1,7 +1,5 @@
 """A job that is refused beside others, whom nothing happens to."""
 
-from __future__ import annotations
-
 from s3commit.core.model.job import CountedAttempt, JobResult, Outcome
 from tests.core.world import BUCKET, NEIGHBOUR, OTHER_JOB, World, job_directory
 

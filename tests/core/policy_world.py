@@ -1,7 +1,5 @@
 """Data of before, and jobs that append, fail or replace beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from s3commit.core.formats.layout import PIPELINE, JobDirectory

@@ -1,7 +1,5 @@
 """A world that is swept, and the jobs that its tests leave behind."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

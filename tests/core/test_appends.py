@@ -1,7 +1,5 @@
 """Appends and replaces at one destination: what is removed, what stays, who waits (I6, I12)."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

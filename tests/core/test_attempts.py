@@ -4,8 +4,6 @@ Speculation, a stage that is retried, a manifest that comes after the decision o
 that nobody has stopped.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from s3commit.core.commit.ingest_pendingsets import note_manifest

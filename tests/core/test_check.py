@@ -1,7 +1,5 @@
 """The check of a table: each fact, and what mends it."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -60,22 +58,12 @@ def test_i2_a_sound_table_is_counted(desk: Checked) -> None:
     assert report.open_jobs == []
 
 
-def test_i2_a_file_that_is_gone_is_found(desk: Checked) -> None:
-    desk.world.store.delete(BUCKET, file_of(JOB))
-    (found,) = desk.report().findings
-    assert (found.what, found.key, found.job_id) == (What.GONE, file_of(JOB), JOB)
-    assert "no version of it is kept" in found.mend
-
-
-def test_i2_a_file_that_is_another_by_now_is_found(desk: Checked) -> None:
-    desk.world.store.put(BUCKET, file_of(JOB), b"other bytes")
-    (found,) = desk.report().findings
-    assert found.what is What.CHANGED
-
-
-@pytest.mark.parametrize("put_over", [False, True])
-def test_the_version_to_restore_is_named(put_over: bool) -> None:
-    desk = Checked(World(versioned=True))
+@pytest.mark.parametrize("put_over", [False, True], ids=["gone", "another by now"])
+@pytest.mark.parametrize("versioned", [False, True])
+def test_i2_a_file_that_is_not_what_it_was_is_found_with_the_version_to_restore(
+    put_over: bool, versioned: bool
+) -> None:
+    desk = Checked(World(versioned=versioned))
     committed(desk.world)
     (version,) = desk.world.store.list_versions(BUCKET, file_of(JOB))
     if put_over:
@@ -83,7 +71,10 @@ def test_the_version_to_restore_is_named(put_over: bool) -> None:
     else:
         desk.world.store.delete(BUCKET, file_of(JOB))
     (found,) = desk.report().findings
-    assert found.mend == f"restore version {version.version_id}"
+    what = What.CHANGED if put_over else What.GONE
+    assert (found.what, found.key, found.job_id) == (what, file_of(JOB), JOB)
+    restore = f"restore version {version.version_id}"
+    assert restore == found.mend if versioned else "no version of it is kept" in found.mend
 
 
 def test_behind_kms_a_copy_of_the_same_length_passes() -> None:
@@ -105,11 +96,11 @@ def test_i10_a_file_that_a_later_job_replaced_is_no_finding(prefix: str) -> None
     assert report.replaced == 1
 
 
-def daily(world: World, job_id: str, *days: int, prefix: str = "sales/", **spec: Any) -> None:
-    """A job with a file in the partition of each day."""
+def wrote(world: World, job_id: str, *names: str, prefix: str = "sales/", **spec: Any) -> None:
+    """A job with these files, to its end."""
     directory = job_directory(job_id, prefix)
     world.open(directory, **spec)
-    files = {f"dt={day}/part-{job_id}.parquet": b"x" for day in days}
+    files = {f"{name}-{job_id}.parquet": b"x" for name in names}
     world.request(directory, world.attempt(directory, "t0", files=files))
     world.run(directory)
     world.clock.advance(60)
@@ -123,15 +114,8 @@ def test_i10_a_lost_file_is_found_in_a_partition_that_no_later_job_replaced(abov
     """A table with daily overwrites, of its own partitions or from above."""
     below = "sales/" if above == "sales/" else "lake/sales/"
     desk = Checked(World(), destination=Destination(BUCKET, below))
-    daily(desk.world, JOB, 1, 2, prefix=below)
-    if above == below:
-        daily(desk.world, OTHER_JOB, 2, prefix=above, **OVERWRITE)
-    else:
-        directory = job_directory(OTHER_JOB, above)
-        desk.world.open(directory, **OVERWRITE)
-        files = {f"sales/dt=2/part-{OTHER_JOB}.parquet": b"y"}
-        desk.world.request(directory, desk.world.attempt(directory, "t0", files=files))
-        desk.world.run(directory)
+    wrote(desk.world, JOB, "dt=1/part", "dt=2/part", prefix=below)
+    wrote(desk.world, OTHER_JOB, f"{below[len(above) :]}dt=2/part", prefix=above, **OVERWRITE)
     report = desk.report()
     assert (report.is_sound, report.replaced) == (True, 1)
     lost = f"{below}dt=1/part-{JOB}.parquet"
@@ -144,40 +128,33 @@ def test_i10_a_lost_file_is_found_in_a_partition_that_no_later_job_replaced(abov
 @pytest.mark.parametrize("depth", ["", "dt=1/", "dt=1/h=1/"])
 def test_i10_a_partition_that_is_replaced_reaches_down_and_the_root_does_not(depth: str) -> None:
     desk = Checked(World())
-    files = {f"{one}part-{JOB}.parquet": b"x" for one in ("", "dt=1/", "dt=1/h=1/", "dt=2/")}
-    first, second = job_directory(JOB), job_directory(OTHER_JOB)
-    desk.world.request(first, desk.world.attempt(first, "t0", files=files))
-    desk.world.run(first)
-    desk.world.clock.advance(60)
-    desk.world.open(second, **OVERWRITE)
-    replacing = {f"{depth}part-{OTHER_JOB}.parquet": b"y"}
-    desk.world.request(second, desk.world.attempt(second, "t0", files=replacing))
-    desk.world.run(second)
-    gone = {"sales/" + key for key in files} - desk.world.visible().keys()
+    names = [f"{one}part" for one in ("", "dt=1/", "dt=1/h=1/", "dt=2/")]
+    wrote(desk.world, JOB, *names)
+    wrote(desk.world, OTHER_JOB, f"{depth}part", **OVERWRITE)
+    files = {f"sales/{name}-{JOB}.parquet" for name in names}
+    gone = files - desk.world.visible().keys()
     report = desk.report()
     assert (report.is_sound, report.replaced) == (True, len(gone))
     for key in desk.world.visible():
         desk.world.store.delete(BUCKET, key)
     lost = {one.key for one in desk.report().findings}
-    assert lost == {"sales/" + key for key in (*files, *replacing)} - gone
+    assert lost == (files | {f"sales/{depth}part-{OTHER_JOB}.parquet"}) - gone
 
 
 def test_the_lists_of_a_destination_are_read_once_however_many_files_are_gone(
     desk: Checked,
 ) -> None:
-    files = {f"part-{number}-{OTHER_JOB}.parquet": b"x" for number in range(8)}
-    directory = job_directory(OTHER_JOB)
-    desk.world.request(directory, desk.world.attempt(directory, "t0", files=files))
-    desk.world.run(directory)
-    for name in files:
-        desk.world.store.delete(BUCKET, f"sales/{name}")
+    names = [f"part-{number}" for number in range(8)]
+    wrote(desk.world, OTHER_JOB, *names)
+    for name in names:
+        desk.world.store.delete(BUCKET, f"sales/{name}-{OTHER_JOB}.parquet")
 
     def is_list(call: Call) -> bool:
         return call.key == "sales/_commits/"
 
     desk.world.plan.run_before("list", lambda: time.sleep(0.05), where=is_list, times=None)
     report = check(desk.world.plan.wrap(desk.world.store), None, ThreadMap(8), SALES)
-    assert len(report.findings) == len(files)
+    assert len(report.findings) == len(names)
     assert len(list(filter(is_list, desk.world.plan.calls))) == 1
 
 

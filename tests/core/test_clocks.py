@@ -1,7 +1,5 @@
 """A7: S3's hosts have clocks of their own, as has each function; docs/proof.md has the table."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -1,7 +1,5 @@
 """The codec: a record comes back as it was, and a document that breaks a limit is refused whole."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum

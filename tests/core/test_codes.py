@@ -1,6 +1,4 @@
-"""Every code that ends a job, or stops it, has one line of advice, from which the page is made."""
-
-from __future__ import annotations
+"""Each code that ends or stops a job has a line of advice, of which the page is made."""
 
 import ast
 import re
@@ -8,11 +6,14 @@ import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from s3commit.core.model.codes import CODES, LATE, STOPPED, UNKNOWN, advice_on, advice_on_execution
 from s3commit.core.model.errors import DOCUMENT_CODES
 from s3commit.core.model.job import Outcome
 from s3commit.core.model.locks import Kind
 from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Execution
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "layers" / "s3commit" / "python" / "s3commit" / "core"
@@ -83,3 +84,24 @@ def test_what_an_execution_failed_with_never_says_to_run_the_job_again() -> None
     """The job has not ended: what it wrote may be visible already."""
     for code in (*CODES, "FROM_THE_FUTURE"):
         assert "run the job again" not in advice_on_execution(code).do.lower()
+
+
+# What an execution failed with
+
+
+@pytest.mark.parametrize(
+    ("cause", "message"),
+    [
+        ("", "States.Timeout"),
+        ("The state took too long", "States.Timeout: The state took too long"),
+        ('{"errorMessage": "two\\nlines", "stackTrace": []}', "States.Timeout: two lines"),
+        ('{"errorMessage": "a \\"cut\\" one", "stackTr', 'States.Timeout: a "cut" one'),
+        ("[1]", "States.Timeout: [1]"),
+        ("[Errno 2] no file", "States.Timeout: [Errno 2] no file"),  # not a code of ours
+        ("x" * 9999, f"States.Timeout: {'x' * 600}..."),
+    ],
+)
+def test_any_cause_is_one_line(cause: str, message: str) -> None:
+    failure = Execution("TIMED_OUT", "States.Timeout", cause).failure
+    assert failure is not None
+    assert (failure.code, failure.message) == ("States.Timeout", message)

@@ -1,7 +1,5 @@
 """_job.json, _request.json, _result.json, the commit manifest and _SUCCESS."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -4,8 +4,6 @@ Each manifest meets the pipeline three times: as it arrives, at VerifyManifests,
 execution, with a neighbour in the same table whose objects and uploads must not be touched.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """A job from its first manifest to its end, over the fakes."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import partial
 
@@ -41,13 +39,8 @@ def test_i1_i2_a_job_is_invisible_until_its_decision_and_whole_after() -> None:
     assert seen_at_decision == [{}]
     assert sorted(world.visible().values()) == [b"t0 a0", b"t1 a0", b"t2 a0"]
     result = world.result(directory)
-    assert (result.outcome, result.files, result.bytes, result.rows) == (
-        Outcome.COMMITTED,
-        3,
-        15,
-        15,
-    )
-    assert result.execution == "execution-1"
+    assert (result.outcome, result.execution) == (Outcome.COMMITTED, "execution-1")
+    assert (result.files, result.bytes, result.rows) == (3, 15, 15)
     assert world.record(directory).state is JobState.COMMITTED
 
 
@@ -173,27 +166,21 @@ def test_i2_i8_a_decided_job_that_the_ledger_forgot_goes_on_from_its_decision(
 
 
 def test_i4_i8_what_a_client_has_deleted_of_an_undone_job_does_not_come_back() -> None:
-    """The event of its request is repeated, and what a late task puts there goes on arrival."""
-    world, directory = World(), job_directory()
+    """The event of its request is repeated, and what a late task puts there goes on arrival.
+
+    The sweep puts nothing either, and aborts what a task opened whose event is lost.
+    """
+    world, directory = Swept(), job_directory()
     world.attempt(directory, "t0")
     world.request_abort(directory)
     world.run(directory)
     world.delete_documents(directory)
     world.run(directory, "execution-2")
     assert world.all_keys(directory.prefix) == []
-    late = world.attempt(directory, "t1")
-    world.announce(directory, late)
+    world.announce(directory, world.attempt(directory, "t1"))
     assert world.all_keys(directory.prefix) == []
     assert world.open_uploads() == []
-
-
-def test_i4_i8_the_sweep_puts_nothing_either_and_aborts_what_a_late_task_opened() -> None:
-    world, directory = Swept(), job_directory()
-    world.attempt(directory, "t0")
-    world.request_abort(directory)
-    world.run(directory)
-    world.delete_documents(directory)
-    world.attempt(directory, "t1")  # whose event is lost
+    world.attempt(directory, "t2")
     world.later(2 * LIMITS.stuck)
     world.sweep_and_settle()
     assert world.all_keys(directory.prefix) == []

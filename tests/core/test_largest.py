@@ -1,7 +1,5 @@
 """The largest documents that the codecs admit, on a ledger that refuses what DynamoDB refuses."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Many keys are listed in ranges side by side: each key once, and none that is not there."""
 
-from __future__ import annotations
-
 import random
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """The pendingset codec: what goes in comes out; `HOSTILE` is what test_hostile.py sees refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The ``_SUCCESS`` of a table inside goes with its files when a job above replaces them (I9)."""
 
-from __future__ import annotations
-
 import pytest
 
 from s3commit.core.commit import check_conditions

@@ -4,8 +4,6 @@ The adversary's prefix lies inside an honest table. Found by the simulation
 (`tests/engines/sim/attack.py`) and by hand; each test is one attack of its own.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

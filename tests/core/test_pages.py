@@ -3,8 +3,6 @@
 Plan, replace list and partitions are pages and an index below ``_s3commit/``, named by digests.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """How much of the code a stranger has to read to follow one document: these figures only fall."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

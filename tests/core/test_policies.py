@@ -1,9 +1,4 @@
-"""Append, fail and replace, by directory and by partition: what is visible before, during, after.
-
-`PLACES` holds everything that may lie about a destination; each policy says what it minds of it.
-"""
-
-from __future__ import annotations
+"""Append, fail and replace, by directory and by partition: what is visible, and when."""
 
 from collections.abc import Callable
 
@@ -76,99 +71,67 @@ def watch(world: World, look: Callable[[], object]) -> None:
     world.plan.run_before(None, lambda: None, where=never)
 
 
-# Append
+# Append and fail
 
 
 @pytest.mark.parametrize("scope", Scope)
-def test_append_adds_files_and_removes_none(scope: Scope) -> None:
-    world = World()
-    fill(world, [*DATA, *KEPT])
-    directory = start(world, Conflict.APPEND, scope, [DT1, AT_ROOT])
-    world.run(directory)
-    assert data_keys(world) == {*DATA, *KEPT} | new(DT1, AT_ROOT)
-    assert (world.result(directory).outcome, world.result(directory).replaced) == (
-        Outcome.COMMITTED,
-        0,
-    )
-
-
-# Fail
-
-
-@pytest.mark.parametrize("found", [*DATA, OTHERS])
-def test_fail_by_directory_refuses_any_visible_file_and_names_it(found: str) -> None:
-    world = World()
-    fill(world, [found])
-    directory = start(world, Conflict.FAIL, Scope.DIRECTORY, [DT1])
-    world.run(directory)
-    told = f"conflict 'fail': {found} is there already"
-    assert world.failure(directory) == Failure("DESTINATION_NOT_EMPTY", told)
-    assert data_keys(world) == {found}
-    assert world.open_uploads() == []
-    assert world.ledger.holders == set()
-
-
 @pytest.mark.parametrize(
-    ("names", "found", "refused"),
-    [
-        ([DT1], ONE, True),
-        ([DT1], ONE_DEEP, True),
-        ([DEEP], ONE_DEEP, True),
-        ([DT1, DT2], TWO, True),
-        ([AT_ROOT], ROOT, True),
-        ([DT1, AT_ROOT], ROOT, True),
-        ([DEEP], ONE, False),
-        ([DT1], TWO, False),
-        ([DT1], TEN, False),
-        ([DT1], ROOT, False),
-        ([DT1], UNDERSCORED, False),
-        ([AT_ROOT], ONE, False),
-    ],
+    ("conflict", "found"), [(Conflict.APPEND, [*DATA, *KEPT]), (Conflict.FAIL, KEPT)]
 )
-def test_fail_by_partition_minds_the_partitions_that_it_writes_alone(
-    names: list[str], found: str, refused: bool
+def test_append_and_fail_add_files_and_remove_none(
+    conflict: Conflict, found: list[str], scope: Scope
 ) -> None:
+    """Who fails where there is data minds nothing hidden and nothing beside the destination."""
     world = World()
-    fill(world, [found])
-    directory = start(world, Conflict.FAIL, Scope.PARTITION, names)
+    fill(world, found)
+    directory = start(world, conflict, scope, [DT1, AT_ROOT])
     world.run(directory)
-    if refused:
-        assert world.failure(directory).code == "DESTINATION_NOT_EMPTY"
-        assert data_keys(world) == {found}
-    else:
-        assert data_keys(world) == {found, "sales/_SUCCESS"} | new(*names)
+    assert data_keys(world) == set(found) | new(DT1, AT_ROOT)
+    result = world.result(directory)
+    assert (result.outcome, result.replaced) == (Outcome.COMMITTED, 0)
 
 
 @pytest.mark.parametrize(
-    ("scope", "names", "found"),
+    ("scope", "names", "found", "refused"),
     [
-        (Scope.DIRECTORY, [DT1], "sales"),
-        (Scope.DIRECTORY, [DT1], "sales/dt=1"),
-        (Scope.PARTITION, [DT1], "sales"),
-        (Scope.PARTITION, [AT_ROOT], "sales"),
-        (Scope.PARTITION, [DT2, DT1], "sales/dt=1"),
-        (Scope.PARTITION, [DEEP], "sales/dt=1"),
-        (Scope.PARTITION, [DEEP], "sales/dt=1/hour=7"),
+        *((Scope.DIRECTORY, [DT1], found, True) for found in [*DATA, OTHERS]),
+        (Scope.PARTITION, [DT1], ONE, True),
+        (Scope.PARTITION, [DT1], ONE_DEEP, True),
+        (Scope.PARTITION, [DEEP], ONE_DEEP, True),
+        (Scope.PARTITION, [DT1, DT2], TWO, True),
+        (Scope.PARTITION, [AT_ROOT], ROOT, True),
+        (Scope.PARTITION, [DT1, AT_ROOT], ROOT, True),
+        (Scope.PARTITION, [DEEP], ONE, False),
+        (Scope.PARTITION, [DT1], TWO, False),
+        (Scope.PARTITION, [DT1], TEN, False),
+        (Scope.PARTITION, [DT1], ROOT, False),
+        (Scope.PARTITION, [DT1], UNDERSCORED, False),
+        (Scope.PARTITION, [AT_ROOT], ONE, False),
+        # An object that has the name of a directory.
+        (Scope.DIRECTORY, [DT1], "sales", True),
+        (Scope.DIRECTORY, [DT1], "sales/dt=1", True),
+        (Scope.PARTITION, [DT1], "sales", True),
+        (Scope.PARTITION, [AT_ROOT], "sales", True),
+        (Scope.PARTITION, [DT2, DT1], "sales/dt=1", True),
+        (Scope.PARTITION, [DEEP], "sales/dt=1", True),
+        (Scope.PARTITION, [DEEP], "sales/dt=1/hour=7", True),
     ],
 )
-def test_fail_refuses_an_object_that_has_the_name_of_a_directory(
-    scope: Scope, names: list[str], found: str
+def test_fail_minds_what_lies_in_the_directory_or_in_the_partitions_that_it_writes(
+    scope: Scope, names: list[str], found: str, refused: bool
 ) -> None:
     world = World()
     fill(world, [found])
     directory = start(world, Conflict.FAIL, scope, names)
     world.run(directory)
-    told = f"conflict 'fail': {found} is there already"
-    assert world.failure(directory) == Failure("DESTINATION_NOT_EMPTY", told)
-
-
-@pytest.mark.parametrize("scope", Scope)
-def test_fail_minds_nothing_hidden_and_nothing_beside_the_destination(scope: Scope) -> None:
-    world = World()
-    fill(world, KEPT)
-    directory = start(world, Conflict.FAIL, scope, [DT1])
-    world.run(directory)
-    assert data_keys(world) == set(KEPT) | new(DT1)
+    if refused:
+        told = f"conflict 'fail': {found} is there already"
+        assert world.failure(directory) == Failure("DESTINATION_NOT_EMPTY", told)
+        assert data_keys(world) == {found}
+        assert world.open_uploads() == []
+        assert world.ledger.holders == set()
+    else:
+        assert data_keys(world) == {found, "sales/_SUCCESS"} | new(*names)
 
 
 # Replace
@@ -209,15 +172,11 @@ def test_i1_i9_i10_the_order_of_a_replacement(scope: Scope) -> None:
     world.store.put(BUCKET, "sales/_SUCCESS", b"of the run before")
     directory = start(world, Conflict.REPLACE, scope, [DT1, DT2])
     world.run(directory)
-    told = []
+    told, documents = [], {directory.commits, directory.success, directory.result}
     for call in world.plan.calls:
         if call.verb == "complete_upload" or is_removal(call):
             told.append(call.verb)
-        elif call.verb == "put" and call.key in {
-            directory.commits,
-            directory.success,
-            directory.result,
-        }:
+        elif call.verb == "put" and call.key in documents:
             told.append(call.key.rsplit("/", 1)[-1])
     assert told == [
         "complete_upload",
@@ -255,12 +214,16 @@ def test_i5_what_came_or_changed_or_went_after_it_was_listed_is_left_alone() -> 
 # Replace, and it comes to nothing
 
 
+def bodies(world: World) -> dict[str, bytes]:
+    return {key: world.store.get(BUCKET, key, max_bytes=99).body for key in [*DATA, *KEPT]}
+
+
 @pytest.mark.parametrize("scope", Scope)
 @pytest.mark.parametrize("when", ["refused", "asked to abort", "rolled back"])
 def test_i10_a_job_that_is_not_committed_removes_nothing(when: str, scope: Scope) -> None:
     world, directory = World(), job_directory()
     fill(world, [*DATA, *KEPT])
-    before = {key: world.store.get(BUCKET, key, max_bytes=99).body for key in [*DATA, *KEPT]}
+    before = bodies(world)
     if when == "asked to abort":
         world.open(directory, conflict=Conflict.REPLACE, scope=scope)
         world.attempt(directory, "t", files={DT1: b"new"})
@@ -275,7 +238,7 @@ def test_i10_a_job_that_is_not_committed_removes_nothing(when: str, scope: Scope
     assert world.result(directory).outcome is expected
     assert world.result(directory).replaced == 0
     assert data_keys(world) == {*DATA, *KEPT}
-    assert {key: world.store.get(BUCKET, key, max_bytes=99).body for key in before} == before
+    assert bodies(world) == before
     assert not [call for call in world.plan.calls if is_removal(call)]
 
 

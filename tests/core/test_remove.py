@@ -1,7 +1,5 @@
 """RemoveReplaced: a long list in calls of bounded time (I5, I10)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

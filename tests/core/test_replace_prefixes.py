@@ -1,7 +1,5 @@
 """Whoever may put a job may have it replace: only below the prefixes that the deployment lists."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any

@@ -4,8 +4,6 @@ Ids are seen by everyone who may list the bucket. At another directory an id is 
 a directory that has a job of the id it is refused, and nothing that carries the id is touched.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from s3commit.core.commit import check_conditions

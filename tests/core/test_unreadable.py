@@ -1,7 +1,5 @@
 """What the pipeline may not read ends its own job, and no other; an outage ends none (I12, I2)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

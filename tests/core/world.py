@@ -1,7 +1,5 @@
 """A client, a bucket and a ledger for the tests of the protocol, all in memory."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

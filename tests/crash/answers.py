@@ -1,7 +1,5 @@
 """What S3 and DynamoDB may answer, as the adapter makes it of them; and who can bring it about."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count

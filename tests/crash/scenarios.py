@@ -1,7 +1,5 @@
 """The jobs whose every call is a crash point, and what is true when each has ended."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ answer. In a cell the job ends by itself, or, where none but an operator can bri
 when that is mended: no cell is "fails for ever".
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

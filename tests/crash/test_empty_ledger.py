@@ -1,7 +1,5 @@
 """An empty ledger heals itself before anything is decided in it (I6, I8)."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What others have encrypted, so that a HEAD or GET is refused, keeps no job from its end (I12)."""
 
-from __future__ import annotations
-
 import pytest
 
 from s3commit.core.formats.layout import META_JOB

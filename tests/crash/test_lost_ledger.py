@@ -4,8 +4,6 @@ The job continues from what is in S3 alone: all of it or none (I2), and no old f
 the job is committed (I10). tests/crash/test_empty_ledger.py has how the ledger heals itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

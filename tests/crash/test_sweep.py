@@ -3,8 +3,6 @@
 The world has one of each: what a sweep ends, what it resumes, and what it must not touch.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

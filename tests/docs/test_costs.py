@@ -1,11 +1,7 @@
 """The costs in docs/deploy.md are the script's, and the script's counts are the code's."""
 
-from __future__ import annotations
-
 import itertools
 import re
-import subprocess
-import sys
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -20,6 +16,7 @@ from stacks.functions import FUNCTIONS
 from tests.core.swept import Swept
 from tests.core.test_job import COMMIT_PATH
 from tests.core.world import World, job_directory
+from tests.docs.test_docs import printed
 from tests.stacks.synthesized import Assembly, of_type, synthesize
 
 ROOT = Path(__file__).parents[2]
@@ -33,12 +30,7 @@ def assembly() -> Assembly:
 
 
 def test_the_script_prints_what_each_line_costs() -> None:
-    made = subprocess.run(
-        [sys.executable, str(ROOT / "docs" / "costs.py")],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    made = printed("costs.py")
     for one in (*costs.at_rest(), *costs.million()):
         assert f"| {one.what} | {one.how_often} | {one.cost:.2f} |" in made
     assert costs.PRICED in PAGE

@@ -1,7 +1,5 @@
 """The documents say what the code does."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -10,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from docs import gather
 from s3commit.core.formats.layout import DECISION_FILE, PIPELINE, JobDirectory
 from s3commit.core.model.job import Destination
 from stacks.definition import STEPS
@@ -24,14 +23,14 @@ TESTS = {
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+def printed(script: str) -> str:
+    """What a script in docs/ prints."""
+    command = [sys.executable, str(ROOT / "docs" / script)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 def test_the_picture_of_the_states_is_the_codes_table() -> None:
-    made = subprocess.run(
-        [sys.executable, str(ROOT / "docs" / "states.py")],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert f"```mermaid\n{made}```" in (ROOT / "docs" / "protocol.md").read_text()
+    assert f"```mermaid\n{printed('states.py')}```" in (ROOT / "docs" / "protocol.md").read_text()
 
 
 def test_the_table_of_the_states_has_each_with_its_function_and_module() -> None:
@@ -42,18 +41,12 @@ def test_the_table_of_the_states_has_each_with_its_function_and_module() -> None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+def test_every_link_leads_to_a_page_and_to_a_heading_of_it(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", page.read_text()):
+        linked = page.parent / target if target else page
         if "://" not in target:
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_to_a_heading_finds_it(page: Path) -> None:
-    for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]+)\)", page.read_text()):
-        if "://" not in target:
-            linked = page.parent / target if target else page
-            assert anchor in anchors(linked), f"{page.name} links to {target}#{anchor}"
+            assert linked.exists(), f"{page.name} links to {target}"
+            assert not anchor or anchor in anchors(linked), f"{page.name}: {target}#{anchor}"
 
 
 def anchors(page: Path) -> set[str]:
@@ -91,28 +84,22 @@ def test_every_decision_that_is_referred_to_has_its_page() -> None:
             assert int(number) in there, f"{file.relative_to(ROOT)} refers to ADR {number}"
 
 
-def test_i12_every_threat_has_something_that_stops_it_and_a_test() -> None:
-    page = (ROOT / "docs" / "security.md").read_text()
-    _, table = page.split("| threat | what stops it | test |\n|---|---|---|\n")
+@pytest.mark.parametrize(
+    ("head", "least"),
+    [
+        ("| threat | what stops it | test |\n|---|---|---|\n", 25),
+        ("| found | kind | rule | test |\n|---|---|---|---|\n", 10),
+    ],
+)
+def test_i12_every_threat_and_finding_has_what_stops_it_and_a_test(head: str, least: int) -> None:
+    _, table = (ROOT / "docs" / "security.md").read_text().split(head)
     rows = [line.strip("|").split("|") for line in table.split("\n\n")[0].splitlines()]
-    assert len(rows) > 25
-    for threat, control, test in rows:
-        assert threat.strip()
-        assert control.strip(), threat
+    assert len(rows) > least
+    for *cells, test in rows:
+        assert len([cell for cell in cells if cell.strip()]) == head.splitlines()[0].count(" | ")
         names = [f"test_{name}" for name in re.findall(r"`(\w+)`", test)]
-        assert names, threat
-        assert [name for name in names if name not in TESTS] == [], threat
-
-
-def test_what_was_found_and_mended_has_a_rule_and_a_test() -> None:
-    page = (ROOT / "docs" / "security.md").read_text()
-    _, table = page.split("| found | kind | rule | test |\n|---|---|---|---|\n")
-    for row in table.split("\n\n")[0].splitlines():
-        *cells, test = row.strip("|").split("|")
-        assert len([cell for cell in cells if cell.strip()]) == 3, row
-        names = [f"test_{name}" for name in re.findall(r"`(\w+)`", test)]
-        assert names, row
-        assert [name for name in names if name not in TESTS] == [], row
+        assert names, cells
+        assert [name for name in names if name not in TESTS] == [], cells
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -162,3 +149,36 @@ def test_the_counts_of_hadoops_tests_are_the_sums_of_their_table() -> None:
     for row in rows:
         for path in re.findall(r"`(tests/[^`]+)`", row[3]):
             assert "def test_" in (ROOT / path).read_text()
+
+
+# The site and the index
+
+
+SITE = {
+    str(page.relative_to(ROOT))
+    for pattern in gather.PAGES
+    for page in ROOT.glob(pattern)
+    if "adr" not in page.parts
+}
+
+
+def test_the_sites_navigation_has_every_page_once() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
+    named = re.findall(r"([\w/]+\.md)$", nav, re.MULTILINE)
+    assert sorted(named) == sorted([*SITE, "docs/adr/index.md"])
+
+
+def test_the_index_has_every_page_of_the_documentation() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {str(page.relative_to(ROOT)) for page in gather.links(index)}
+    ours = {page for page in SITE if page.startswith("docs/")} - {"docs/README.md"}
+    assert ours - linked == set()
+
+
+def test_what_is_gathered_keeps_its_place_and_brings_what_it_shows(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    gather.gather(site)
+    assert {page for page in SITE if not (site / page).exists()} == set()
+    assert (site / "docs" / "pictures" / "speed.svg").exists()
+    decisions = (site / "docs" / "adr" / "index.md").read_text()
+    assert decisions.count("](") == len(list((ROOT / "docs" / "adr").glob("*.md")))

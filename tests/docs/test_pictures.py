@@ -1,7 +1,5 @@
 """The pictures show what the code, the figures and the README say."""
 
-from __future__ import annotations
-
 import html
 import re
 import xml.etree.ElementTree as ET

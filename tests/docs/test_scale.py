@@ -1,7 +1,5 @@
 """docs/scale.md is what the model says, and what is deployed stays within AWS's limits."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,7 +1,5 @@
 """The whole pipeline, as `s3commit local up` runs the synthesized template, in its own process."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

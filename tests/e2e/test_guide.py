@@ -1,7 +1,6 @@
 """The guide's Python page against the deployed pipeline."""
 
-from __future__ import annotations
-
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +10,10 @@ import polars
 import pytest
 from pyarrow.dataset import dataset
 
+from docs import screens
 from tests.e2e.conftest import Deployed
 from tests.guide import GUIDE, run_page
-from tests.readers import TABLES, fill
+from tests.moments import TABLES, fill
 
 
 def test_the_python_page_does_what_it_says(
@@ -49,3 +49,17 @@ def test_readers_meet_the_documents_of_jobs_as_the_page_says(under_way: str) -> 
         with pytest.raises(polars.exceptions.InvalidOperationError, match="_SUCCESS"):
             polars.scan_parquet(f"{under_way}{table}/").collect()
     assert polars.scan_ndjson(f"{under_way}events/**/*.json").collect().height > TABLES["events"]
+
+
+def labels(page: str) -> list[list[str]]:
+    """The columns of the jobs of a table, and the labels of each job; `status` may have others."""
+    _, log, *shows = re.findall(r"^```\n\$ .+\n((?:.+\n)+)```$", page, re.M)
+    columns = re.split(r"  +", log.splitlines()[0])
+    return [columns, *([line.split("  ")[0] for line in show.splitlines()] for show in shows)]
+
+
+def test_the_screens_are_those_of_the_command(environment: Deployed) -> None:
+    with screens.jobs(environment.bucket) as names:
+        today = labels(screens.fill(names))
+    assert today == labels((GUIDE / "screens.md").read_text())
+    assert len(today) == 3

@@ -19,7 +19,7 @@ from s3commit.core.model.states import JobState
 from s3commit.writer.job import Job
 from tests.cli.support import run
 from tests.e2e.conftest import Deployed, until
-from tests.e2e.test_dead_execution import request
+from tests.e2e.test_pipeline import request
 
 
 def written(destination: str, text: bytes) -> tuple[Job, s3commit.Task]:

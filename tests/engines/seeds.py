@@ -1,7 +1,5 @@
 """Where a search that is not told begins."""
 
-from __future__ import annotations
-
 import random
 
 

@@ -1,7 +1,5 @@
 """One bucket in memory: versions of objects, and open uploads. Not locked: the store is."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A clock that stands still until a test moves it."""
 
-from __future__ import annotations
-
 import threading
 from datetime import UTC, datetime, timedelta
 
@@ -25,7 +23,6 @@ class ManualClock:
         return present.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def sleep(self, seconds: float) -> None:
-        """See `Clock.sleep`."""
         self.advance(seconds)
 
     def advance(self, seconds: float) -> None:

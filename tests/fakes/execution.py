@@ -4,8 +4,6 @@ For tests of the protocol over the fakes. A test of the stacks compares `ROUTES`
 state machine, so that the two can't drift apart.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Executions that a test may run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from s3commit.core.formats.layout import JobDirectory
@@ -20,7 +18,6 @@ class MemoryExecutions:
         self.started: dict[str, JobDirectory] = {}
 
     def describe(self, execution: str) -> Execution:
-        """See `Executions.describe`."""
         return Execution("RUNNING" if execution in self.running else FORGOTTEN)
 
     def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str | None:

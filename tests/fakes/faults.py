@@ -11,8 +11,6 @@ To enumerate every crash point of a run, crash at call 1, 2, 3, ... until `Fault
 stays empty.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import threading

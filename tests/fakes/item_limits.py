@@ -7,8 +7,6 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCal
 sizes are counted).
 """
 
-from __future__ import annotations
-
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.locks import Item, Kind, destination_node
 from s3commit.core.model.record import AttemptRecord, JobRecord

@@ -87,17 +87,14 @@ class MemoryLedger(Ledger):
         return cast("list[dict[Any, Any]]", parts)
 
     def job(self, ref: str) -> JobRecord | None:
-        """See `Ledger.job`."""
         with self._lock:
             return self._jobs.get(ref)
 
     def jobs_with_id(self, job_id: str) -> list[JobRecord]:
-        """See `Ledger.jobs_with_id`."""
         with self._lock:
             return [record for record in self._jobs.values() if record.job_id == job_id]
 
     def open_job(self, record: JobRecord) -> JobRecord:
-        """See `Ledger.open_job`."""
         beside = sorted(items(record))
         _check_size(record, beside, len(beside))
         with self._lock:
@@ -110,12 +107,10 @@ class MemoryLedger(Ledger):
             return self._jobs[record.ref]
 
     def healing(self, bucket: str, *, now: str) -> Healing:
-        """See `Ledger.healing`."""
         with self._lock:
             return self._healing.setdefault(bucket, Healing(self._table, now)).of(self._table)
 
     def note_healing(self, bucket: str, healing: Healing) -> None:
-        """See `Ledger.note_healing`."""
         with self._lock:
             stands = self._healing.get(bucket)
             if stands is not None and stands.table == healing.table and not stands.whole:
@@ -129,7 +124,6 @@ class MemoryLedger(Ledger):
         *,
         unlocked: Collection[str] = (),
     ) -> JobRecord:
-        """See `Ledger.update`."""
         with self._lock:
             before = expected.check(ref, self._jobs.get(ref))
             after = replace(before, **changes)
@@ -204,41 +198,34 @@ class MemoryLedger(Ledger):
         return iter(sorted(found))
 
     def record_attempt(self, attempt: AttemptRecord) -> None:
-        """See `Ledger.record_attempt`."""
         check_record(attempt)
         with self._lock:
             noted = self._attempts.setdefault(attempt.ref, {})
             noted.setdefault((attempt.task_id, attempt.attempt_id), attempt)
 
     def attempts(self, ref: str) -> Iterator[AttemptRecord]:
-        """See `Ledger.attempts`."""
         with self._lock:
             return iter(list(self._attempts.get(ref, {}).values()))
 
     def locks(self, nodes: Collection[str]) -> list[Lock]:
-        """See `Ledger.locks`."""
         with self._lock:
             return [self._locks[node] for node in sorted(nodes) if node in self._locks]
 
     def locks_below(self, node: str) -> Iterator[Lock]:
-        """See `Ledger.locks_below`."""
         with self._lock:
             below = [one for at, one in self._locks.items() if at.startswith(node) and at != node]
         return iter(sorted(below))
 
     def unlock(self, lock: Lock) -> None:
-        """See `Ledger.unlock`."""
         with self._lock:
             if self._locks.get(lock.node) == lock:
                 del self._locks[lock.node]
 
     def key_holder(self, destination: Destination, digest: str) -> KeyHolder | None:
-        """See `Ledger.key_holder`."""
         with self._lock:
             return self._keys.get((destination_node(destination), digest))
 
     def appends(self, node: str, *, below: bool) -> Iterator[Append]:
-        """See `Ledger.appends`."""
         with self._lock:
             ends = [ended for _, ended in self._appends.values() if ended]
             now = self._clock.now() if self._clock else max(ends, default=_LONG_AGO)
@@ -256,7 +243,6 @@ class MemoryLedger(Ledger):
     def jobs_in(
         self, state: JobState, *, before: str, since: str = "", latest_first: bool = False
     ) -> Iterator[JobRecord]:
-        """See `Ledger.jobs_in`."""
         with self._lock:
             found = [
                 record
@@ -268,11 +254,9 @@ class MemoryLedger(Ledger):
         return iter(sorted(found, key=lambda record: record.updated_at, reverse=latest_first))
 
     def count_in(self, state: JobState, *, since: str, most: int) -> int:
-        """See `Ledger.count_in`."""
         return sum(1 for _ in self.jobs_in(state, before="9", since=since))
 
     def unlist(self, ref: str) -> None:
-        """See `Ledger.unlist`."""
         with self._lock:
             self._unlisted.add(ref)
 

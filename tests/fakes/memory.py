@@ -1,7 +1,5 @@
 """The fakes under one roof."""
 
-from __future__ import annotations
-
 from tests.fakes.clock import ManualClock
 from tests.fakes.ledger import MemoryLedger
 from tests.fakes.store import MemoryObjectStore

@@ -5,8 +5,6 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html (parts) and
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html.
 """
 
-from __future__ import annotations
-
 from s3commit.core.formats.layout import MAX_KEY_BYTES
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import MAX_PARTS

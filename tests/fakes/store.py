@@ -1,7 +1,5 @@
 """An object store in memory that keeps S3's promises, and none that S3 does not make."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 import threading
@@ -68,7 +66,6 @@ class MemoryObjectStore:
         self._lock = threading.RLock()
 
     def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
-        """See `ObjectReader.get`."""
         check_key(key)
         with self._lock:
             version = self.bucket(bucket).seen(key)
@@ -87,14 +84,12 @@ class MemoryObjectStore:
             return StoredObject(version.facts(key), version.body)
 
     def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
-        """See `ObjectReader.first_bytes`."""
         body = self.get(bucket, key, max_bytes=sys.maxsize).body
         if not body:
             raise InvalidInputError(f"s3://{bucket}/{key} is empty")
         return body[:count]
 
     def head(self, bucket: str, key: str) -> ObjectFacts | None:
-        """See `ObjectReader.head`."""
         check_key(key)
         with self._lock:
             holder = self._buckets.get(bucket)
@@ -102,18 +97,15 @@ class MemoryObjectStore:
             return version.facts(key) if version else None
 
     def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
-        """See `ObjectReader.list`."""
         with self._lock:
             found = self.bucket(bucket).listing(prefix)
         return (one for one in found if one.key > after)
 
     def names(self, bucket: str, prefix: str) -> Iterator[str]:
-        """See `s3commit.writer.place.NamesReader.names`."""
         paths = (one.key[len(prefix) :].partition("/") for one in self.list(bucket, prefix))
         return (name for name in dict.fromkeys(head + slash for head, slash, _ in paths) if name)
 
     def list_versions(self, bucket: str, key: str) -> Iterator[ListedVersion]:
-        """See `ObjectReader.list_versions`."""
         with self._lock:
             versions = self.bucket(bucket).objects.get(key, [])[::-1]
         for one in versions:
@@ -131,11 +123,9 @@ class MemoryObjectStore:
         return iter(sorted(found, key=lambda upload: (upload.key.encode(), upload.initiated)))
 
     def is_versioned(self, bucket: str) -> bool:
-        """See `ObjectReader.is_versioned`."""
         return self.bucket(bucket).versioned
 
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
-        """See `ObjectReader.upload_is_open`."""
         with self._lock:
             upload = self.bucket(bucket).uploads.get(upload_id)
             if upload is not None and upload.key_of == FOREIGN:
@@ -153,7 +143,6 @@ class MemoryObjectStore:
         content_type: str = "application/json",
         metadata: dict[str, str] | None = None,
     ) -> str:
-        """See `ObjectWriter.put`."""
         with self._lock:
             holder = self.bucket(bucket)
             check_key(key)
@@ -171,7 +160,6 @@ class MemoryObjectStore:
             return version.etag
 
     def delete(self, bucket: str, key: str, *, if_match: str | None = None) -> None:
-        """See `ObjectWriter.delete`."""
         with self._lock:
             holder = self.bucket(bucket)
             check_key(key)
@@ -183,7 +171,6 @@ class MemoryObjectStore:
             holder.remove(key, self._new_version_id(holder) or "")
 
     def delete_seen(self, bucket: str, objects: Sequence[ListedObject]) -> None:
-        """See `ObjectWriter.delete_seen`."""
         denied: list[AccessError] = []
         with self._lock:
             check_deletes(len(objects))
@@ -199,7 +186,6 @@ class MemoryObjectStore:
     def create_upload(
         self, bucket: str, key: str, *, metadata: dict[str, str], content_type: str
     ) -> str:
-        """See `UploadStarter.create_upload`."""
         with self._lock:
             holder = self.bucket(bucket)
             check_key(key)
@@ -211,7 +197,6 @@ class MemoryObjectStore:
     def upload_part(
         self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
     ) -> str:
-        """See `UploadStarter.upload_part`."""
         check_part(number)
         copy = bytes(body)
         with self._lock:
@@ -220,7 +205,6 @@ class MemoryObjectStore:
         return etag_of(copy)
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
-        """See `UploadStarter.abort_upload`."""
         with self._lock:
             if self.bucket(bucket).is_open(key, upload_id):
                 del self.bucket(bucket).uploads[upload_id]
@@ -235,7 +219,6 @@ class MemoryObjectStore:
         length: int,
         if_absent: bool = False,
     ) -> ObjectFacts:
-        """See `ObjectStore.complete_upload`."""
         with self._lock:
             holder = self.bucket(bucket)
             before = holder.completed.get(upload_id)

@@ -1,7 +1,5 @@
 """The everyday form of ``python -m tests.engines.fuzz``: the same seeds each day."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import fields
 

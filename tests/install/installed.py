@@ -4,8 +4,6 @@ The packages are links into this environment's own, with their metadata; the int
 without this environment (`-S`), so whatever was not declared is not there.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -17,6 +15,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from tests.servers import ran
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "layers" / "s3commit" / "python"
@@ -65,13 +65,8 @@ class Machine:
         """Run ``code``, or ``module`` with ``code`` as arguments. ``more`` is importable too."""
         arguments = ["-m", module, *code.split()] if module else ["-c", code]
         path = os.pathsep.join(map(str, [self.packages, PACKAGE, *more]))
-        return subprocess.run(
-            [sys.executable, "-S", "-B", *arguments],
-            env={**os.environ, "PYTHONPATH": path, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        said = {**os.environ, "PYTHONPATH": path, **environment}
+        return ran(sys.executable, "-S", "-B", *arguments, env=said)
 
 
 def install(into: Path, requirements: Iterable[str]) -> Machine:

@@ -1,7 +1,5 @@
 """The handlers' real modules, their pipeline exchanged for one over the fakes."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,6 @@
 """What a function does when it starts: it imports what it calls, and makes its clients."""
 
-from __future__ import annotations
-
+import importlib
 import json
 import re
 import subprocess
@@ -12,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from bench.cold import LAMBDAS, environment
+from s3commit.core.model.limits import COMPLETE_WORKERS
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.functions import FUNCTIONS
 from stacks.layers import ROOT, dependencies_layer
+from tests.lambdas.conftest import ENVIRONMENT
 
 PROGRAM = """
 import gc, json, sys
@@ -85,3 +86,17 @@ def test_a_function_has_its_clients_before_its_first_call(name: str) -> None:
     if name != "dispatch":
         expected += ["dynamodb", "s3"]
     assert started(name)["clients"] == sorted(expected)
+
+
+def test_a_worker_has_so_many_under_way_and_slows_down_when_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    worker = importlib.import_module("lambdas.complete").ports
+    assert worker.parallel._workers == COMPLETE_WORKERS
+    config = worker.store._client.meta.config
+    assert config.retries["mode"] == "adaptive"
+    assert config.max_pool_connections == COMPLETE_WORKERS
+    other = importlib.import_module("lambdas.end").ports
+    assert other.store._client.meta.config.retries["mode"] == "standard"

@@ -1,7 +1,5 @@
 """The functions behind the queues: recorded S3 notifications in, partial batch responses out."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -138,10 +136,13 @@ def test_one_bad_message_does_not_fail_its_neighbours(
     attempt = world.attempt(DIRECTORY, "t0")
     garbage = DIRECTORY.manifest("t1", "a0")
     world.store.put(BUCKET, garbage, b"garbage")
+    sizes = ("1e999", "NaN", '"x"', "{}")  # no numbers of bytes
+    body = message("", DIRECTORY.prefix + attempt.manifest)["body"]
     event = {
         "Records": [
             raw("no-json", "{"),
             raw("no-records", "{}"),
+            *(raw(size, body.replace('"size": 1', f'"size": {size}')) for size in sizes),
             raw("test-event", json.dumps({"Event": "s3:TestEvent", "Bucket": BUCKET})),
             message("refused", garbage),
             message("foreign", "sales/x.pendingset"),
@@ -149,7 +150,7 @@ def test_one_bad_message_does_not_fail_its_neighbours(
             message("good", DIRECTORY.prefix + attempt.manifest),
         ]
     }
-    assert failed(call("ingest", event)) == ["no-json", "no-records"]
+    assert failed(call("ingest", event)) == ["no-json", "no-records", *sizes]
     assert [one.task_id for one in world.ledger.attempts(DIRECTORY.ref)] == ["t0"]
     assert refusals() == [("sales/", "BAD_JSON")]
 

@@ -3,8 +3,6 @@
 `tests/golden/release.json` has a job of that release: the ticket before each step, and documents.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The sweep's function: one call, with the limits that the schedule sends, and a report."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from types import ModuleType
@@ -10,12 +8,13 @@ from typing import Any
 import pytest
 
 from s3commit.aws.notifications import EVENT_BRIDGE, SUFFIXES
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import NeedsOperatorError, TransientError
 from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.core.world import OTHER_JOB, World, job_directory
 from tests.fakes.executions import MemoryExecutions
 from tests.lambdas.conftest import Context
-from tests.writer.notifications import FakeS3, notifying
+from tests.writer.support import FakeS3, notifying
 
 LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
 
@@ -45,15 +44,21 @@ def sweep(
     return call
 
 
+@pytest.fixture
+def abandoned(world: World) -> JobDirectory:
+    """A job that nobody asked for in two days."""
+    directory = job_directory()
+    world.announce(directory, world.attempt(directory, "t0"))
+    world.clock.advance(2 * DAY)
+    return directory
+
+
+@pytest.mark.usefixtures("abandoned")
 def test_a_sweep_reports_what_it_did_as_answer_log_and_metrics(
-    world: World,
     sweep: Callable[..., dict[str, Any]],
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    abandoned = job_directory()
-    world.announce(abandoned, world.attempt(abandoned, "t0"))
-    world.clock.advance(2 * DAY)
     assert sweep(abandonedHours=72)["aborted"] == 0
     report = sweep()
     assert (report["aborted"], report["failed"], report["broken"]) == (1, 0, False)
@@ -65,11 +70,8 @@ def test_a_sweep_reports_what_it_did_as_answer_log_and_metrics(
 
 
 def test_a_sweep_that_can_not_read_the_index_fails_after_it_has_done_the_rest(
-    world: World, sweep: Callable[..., dict[str, Any]]
+    world: World, abandoned: JobDirectory, sweep: Callable[..., dict[str, Any]]
 ) -> None:
-    abandoned = job_directory()
-    world.announce(abandoned, world.attempt(abandoned, "t0"))
-    world.clock.advance(2 * DAY)
     world.plan.fail("jobs_in", TransientError("throttled"))
     with pytest.raises(TransientError, match="could not read"):
         sweep()
@@ -78,11 +80,12 @@ def test_a_sweep_that_can_not_read_the_index_fails_after_it_has_done_the_rest(
 
 @pytest.mark.parametrize("lacking", SUFFIXES)
 def test_a_sweep_fails_after_its_work_if_the_bucket_announces_nothing_to_us(
-    world: World, sweep: Callable[..., dict[str, Any]], notified: FakeS3, lacking: str
+    world: World,
+    abandoned: JobDirectory,
+    sweep: Callable[..., dict[str, Any]],
+    notified: FakeS3,
+    lacking: str,
 ) -> None:
-    abandoned = job_directory()
-    world.announce(abandoned, world.attempt(abandoned, "t0"))
-    world.clock.advance(2 * DAY)
     notified.answer = notifying(*(one for one in SUFFIXES if one != lacking))
     with pytest.raises(NeedsOperatorError, match=rf"\[NOT_NOTIFIED\].* end in {lacking}:"):
         sweep()

@@ -1,10 +1,10 @@
-from __future__ import annotations
-
 import json
 import os
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -124,3 +124,14 @@ def local(assembly: Path) -> Iterator[Local]:
 def key() -> str:
     """A key that no other test uses."""
     return f"k/{uuid.uuid4().hex}"
+
+
+@contextmanager
+def switching_fast() -> Iterator[None]:
+    """A switch interval of a microsecond."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)

@@ -1,11 +1,10 @@
 """Programs in processes of their own: moto's state is the process's, and so is its runtime."""
 
-from __future__ import annotations
-
 import os
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.servers import ran
 
 # What every program begins with; its argument is the assembly.
 RUNTIME = """
@@ -16,6 +15,23 @@ from s3commit.local.server import LocalRuntime
 def refuse(start_response, status, code):
     start_response(status, [("Content-Type", "application/xml")])
     return [f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode()]
+
+def request(environ):
+    return (environ[name] for name in ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING"))
+
+def commit(runtime, table="t", files=1):
+    os.environ.update(runtime.environment())
+    import s3commit
+    with s3commit.open_job(f"s3://{runtime.bucket}/{table}/") as job:
+        with job.task("0") as task:
+            for number in range(files):
+                with task.open(f"part-{number:02}.csv") as file:
+                    file.write(b"1,2")
+        return job.commit([task.counted], timeout=120)
+
+def events_of(runtime, execution, kind):
+    history = runtime.client("stepfunctions").get_execution_history(executionArn=execution)
+    return [one[kind] for one in history["events"] if kind in one]
 """
 
 
@@ -26,12 +42,6 @@ def environment() -> dict[str, str]:
 
 def run(program: str, assembly: Path) -> str:
     """What the program prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", RUNTIME + program, str(assembly)],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(sys.executable, "-c", RUNTIME + program, assembly, env=environment())
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -1,7 +1,5 @@
 """A small cloud assembly, written by hand: every kind of thing that the runtime has to do."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

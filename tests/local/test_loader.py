@@ -1,6 +1,4 @@
-"""What the loader creates, and what it refuses before it creates anything."""
-
-from __future__ import annotations
+"""What is read of a cloud assembly, what the loader creates, and what it refuses before."""
 
 import json
 import threading
@@ -11,9 +9,11 @@ from typing import Any
 import pytest
 
 from s3commit.local import LocalRuntimeError, UnsupportedTemplateError
-from s3commit.local.assembly import load_assembly
-from s3commit.local.loader import TYPES, rename_data_bucket
+from s3commit.local.assembly import Stack, load_assembly
+from s3commit.local.loader import TYPES, Loading, rename_data_bucket
+from s3commit.local.resources import Context, Created
 from s3commit.local.server import LocalRuntime
+from s3commit.local.triggers import rate
 from tests.local import templates
 from tests.local.conftest import Local
 
@@ -138,3 +138,63 @@ def test_a_machine_that_uses_what_is_not_known_is_refused(
     directory = templates.write(tmp_path / "out", templates.storage(), pipeline)
     with pytest.raises(UnsupportedTemplateError, match=f"Pipeline/Machine .* {message}.* known"):
         LocalRuntime(directory)
+
+
+# Reading what is loaded
+
+
+def test_what_is_no_assembly_is_said_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(LocalRuntimeError, match="is this a synthesized assembly"):
+        load_assembly(tmp_path)
+
+
+def test_an_artifact_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    manifest = {"artifacts": {"Nested": {"type": "cdk:cloud-assembly"}}}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(UnsupportedTemplateError, match="Nested has the unknown type cdk:cloud-a"):
+        load_assembly(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["", "rate(0 hours)", "rate(hour)", "rate(5 seconds)", "cron(0 2 * * ? *)", "at(2026-12-01)"],
+)
+def test_what_is_no_rate_is_refused(expression: str) -> None:
+    with pytest.raises(UnsupportedTemplateError, match="is no rate"):
+        rate(expression)
+
+
+# CloudFormation's intrinsic functions
+
+
+TEMPLATE = {
+    "Parameters": {"Boot": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/cdk"}},
+    "Resources": {"Queue": {"Type": "AWS::SQS::Queue"}},
+}
+
+
+@pytest.fixture
+def loading() -> Loading:
+    created = {"Queue": Created("url", {"Arn": "arn:q"})}
+    context = Context(pytest.fail, Path())  # nothing may be created
+    return Loading(Stack("S", TEMPLATE, Path()), context, {"S:Out": "imported"}, created)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"Fn::Cidr": []}, "Fn::Cidr"),
+        ({"Fn::If": ["Perhaps", 1, 2]}, "Fn::If"),
+        ({"Fn::GetAtt": "Queue.Arn"}, "Fn::GetAtt of 'Queue.Arn'"),
+        ({"Fn::Sub": ["${A}", {"A": "x"}]}, "Fn::Sub of"),
+        ({"Fn::Sub": "${Queue}"}, "Ref Queue"),
+        ({"Ref": "Nobody"}, "Ref Nobody"),
+        ({"Ref": "AWS::NoValue"}, "Ref AWS::NoValue"),
+        ({"Ref": "Boot"}, "Ref Boot"),
+        ({"Fn::GetAtt": ["Queue", "Colour"]}, "AWS::SQS::Queue Queue has no attribute Colour"),
+        ({"Fn::ImportValue": "Nowhere"}, "Fn::ImportValue of 'Nowhere'"),
+    ],
+)
+def test_what_is_not_known_is_named(loading: Loading, value: Any, message: str) -> None:
+    with pytest.raises(UnsupportedTemplateError, match=message):
+        loading.resolve(value)

@@ -1,6 +1,4 @@
-"""The patches of Step Functions."""
-
-from __future__ import annotations
+"""The patches of Step Functions, and the Map that is deployed."""
 
 import json
 import threading
@@ -11,8 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.local.conftest import Local
-from tests.local.stress import switching_fast
+from tests.contract.deployed_map import OUTCOMES, machine_of, outcome
+from tests.local.conftest import Local, switching_fast
 
 
 def test_a_machine_catches_an_error_by_the_class_of_the_exception(local: Local) -> None:
@@ -24,12 +22,6 @@ def test_a_machine_catches_an_error_by_the_class_of_the_exception(local: Local) 
 def units(local: Local, key: str, items: list[Any]) -> dict[str, Any]:
     local.s3.put_object(Bucket=local.bucket, Key=key, Body=json.dumps(items))
     return local.run({"do": "map", "bucket": local.bucket, "key": key})
-
-
-def test_a_map_whose_dataset_is_gone_fails_in_its_reader(local: Local, key: str) -> None:
-    ended = local.run({"do": "map", "bucket": local.bucket, "key": key})
-    assert (ended["status"], ended["error"]) == ("FAILED", "States.ItemReaderFailed")
-    assert "NoSuchKey" in ended["cause"]
 
 
 def test_a_map_over_nothing_is_empty(local: Local, key: str) -> None:
@@ -89,3 +81,21 @@ def test_an_execution_can_be_stopped_as_soon_as_it_is_started(
         parsed.set()
         stopping.result()
     assert local.ended(arn)["status"] == "ABORTED"
+
+
+def test_i2_the_deployed_map_fails_with_its_unit_and_leads_on_where_its_dataset_is_gone_here(
+    local: Local, key: str
+) -> None:
+    """With standard children; with express ones `make contract` runs it: test_executions.py."""
+    made = local.machines.create_state_machine(
+        name=f"map-{uuid.uuid4().hex}",
+        definition=machine_of("aws", kind="STANDARD"),
+        roleArn="arn:aws:iam::123456789012:role/machines",
+    )
+    found = {
+        what: outcome(
+            local.machines, made["stateMachineArn"], local.s3, local.bucket, f"{key}/", what
+        )
+        for what in OUTCOMES
+    }
+    assert found == OUTCOMES

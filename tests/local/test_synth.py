@@ -1,7 +1,5 @@
 """Synthesizing once for each state of the sources."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One row of the table of what Spark writes, and what s3commit does with it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a catalog knows and a path does not: partitions elsewhere, statements of several inserts."""
 
-from __future__ import annotations
-
 from tests.native.case import Case, Refused, Same
 from tests.native.cases_sql import DYNAMIC, TWO, S, T
 from tests.native.conftest import VERSION

@@ -1,17 +1,14 @@
 """What the writers of a DataFrame, of an RDD and of a stream write."""
 
-from __future__ import annotations
-
 import tempfile
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from tests.native.case import Case, Program, Refused, Same
 from tests.native.conftest import HAS_AVRO
 from tests.native.sides import Side
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 KEY = "spark.s3commit.idempotencyKey"
 

@@ -1,7 +1,5 @@
 """Keys, conditions and settings: who may give them, and what is refused."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from tests.native.case import Case, Differs, Program, Refused, Same

@@ -1,7 +1,5 @@
 """What SQL and catalogs write."""
 
-from __future__ import annotations
-
 from tests.native.case import Case, Same
 from tests.native.conftest import VERSION
 
@@ -67,6 +65,19 @@ INSERTS = [
         before="CREATE TABLE t (id BIGINT) PARTITIONED BY (dt STRING) STORED AS PARQUET",
     ),
     Case("TRUNCATE, then append", "TRUNCATE TABLE t;\n" + S, before=T + S),
+    Case(
+        "a partition of Hive's that is dropped, added and filled again",
+        "ALTER TABLE t DROP PARTITION (dt = 'd1');\nALTER TABLE t ADD PARTITION (dt = 'd1');\n"
+        "INSERT INTO t PARTITION (dt = 'd1') SELECT id FROM s;\nMSCK REPAIR TABLE t",
+        before="CREATE TABLE t (id BIGINT) PARTITIONED BY (dt STRING) STORED AS PARQUET;\n" + S,
+    ),
+    Case(
+        "a table that dbt merges with its own rows, by way of another one",
+        "CREATE TABLE m USING parquet AS SELECT * FROM t UNION ALL SELECT id + 10, dt FROM s;\n"
+        "INSERT OVERWRITE TABLE t PARTITION (dt) SELECT * FROM m WHERE dt <> 'd0'",
+        before=T + S,
+        settings=DYNAMIC,
+    ),
 ]
 
 NEW_TABLES = [

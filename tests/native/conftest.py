@@ -1,13 +1,11 @@
 """One Spark session with the jar, and one small pipeline, for all tests of the native protocol."""
 
-from __future__ import annotations
-
 import sys
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.native import s3a
 from tests.native.s3a import jars
@@ -23,9 +21,6 @@ from tests.spark.conftest import (
 )
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 __all__ = ["FAILURES", "VERSION", "place", "pytest_configure", "settings", "tiny"]
 
 HAS_AVRO = any("spark-avro" in jar.name for jar in jars())
@@ -39,8 +34,6 @@ def uri(place: Place) -> str:
 @pytest.fixture(scope="session")
 def spark(tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session with a Hive catalog, whose warehouse is in S3."""
-    from pyspark.sql import SparkSession
-
     from s3commit.spark.native import configure
 
     assert jars(), "there is no S3A: run make test-jvm"

@@ -3,8 +3,6 @@
 As a program, once for each release of PySpark: copy them from Maven to where `jars` finds them.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

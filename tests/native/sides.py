@@ -1,7 +1,5 @@
 """One program at two places of one session: at ours, and where Spark's own protocol commits."""
 
-from __future__ import annotations
-
 import re
 import uuid
 from collections import Counter
@@ -9,16 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.tiny import BUCKET, TinyPipeline
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # What a program gets of an error in Spark; older releases convert fewer.
 FAILURES = (Py4JJavaError, PySparkException)

@@ -1,6 +1,4 @@
-"""A cluster of two workers, to which Spark brings the jar; two attempts of one task."""
-
-from __future__ import annotations
+"""Drivers of their own: with a cluster of two workers, and with another serializer."""
 
 import json
 import os
@@ -10,19 +8,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from s3commit.core.model.states import JobState
 from tests.native import s3a
 from tests.native.conftest import uri
 from tests.native.s3a import ROOT
+from tests.servers import ran
 from tests.spark.tiny import Place, TinyPipeline
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DEPLOY = "org.apache.spark.deploy"
 # Spark starts a second attempt on another host only.
@@ -76,35 +72,48 @@ def daemon(work: Path, name: str, *arguments: str) -> Iterator[None]:
             process.wait(60)
 
 
-def test_i3_i4_speculation_counts_one_attempt_and_leaks_nothing(
-    spark: SparkSession, tiny: TinyPipeline, place: Place, master: str, tmp_path: Path
-) -> None:
-    settings = {
-        **s3a.settings(tiny.environment["AWS_ENDPOINT_URL"]),
-        "spark.master": master,
-        "spark.driver.host": HOSTS[0],
-        "spark.ui.enabled": "false",
-        "spark.executor.memory": "512m",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
-        "spark.speculation": "true",
-        "spark.speculation.efficiency.enabled": "false",
-        "spark.speculation.quantile": "0.5",
-        "spark.speculation.multiplier": "1.1",
-    }
-    arguments = [uri(place), json.dumps(settings), str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.native.program", *arguments],
-        env=environment(tmp_path),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+def drive(tiny: TinyPipeline, place: Place, directory: Path, **settings: str) -> None:
+    """Write 1000 rows in a driver with these settings, which have ``__`` for ``.``."""
+    said = {f"spark.{name.replace('__', '.')}": value for name, value in settings.items()}
+    said |= {**s3a.settings(tiny.environment["AWS_ENDPOINT_URL"]), "spark.ui.enabled": "false"}
+    program = [sys.executable, "-m", "tests.native.program", uri(place), json.dumps(said)]
+    done = ran(*program, directory, env=environment(directory), cwd=ROOT, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
-    attempts = {path.name for path in tmp_path.glob("?-?")}
-    assert attempts == {"0-0", "1-0", "1-1", "2-0", "3-0"}
     assert place.tidy().state is JobState.COMMITTED
     assert len(place.data) == 4
     assert place.uploads == []
+
+
+def test_i3_i4_speculation_counts_one_attempt_and_leaks_nothing(
+    spark: SparkSession, tiny: TinyPipeline, place: Place, master: str, tmp_path: Path
+) -> None:
+    drive(
+        tiny,
+        place,
+        tmp_path,
+        master=master,
+        driver__host=HOSTS[0],
+        executor__memory="512m",
+        sql__execution__arrow__maxRecordsPerBatch="100",
+        speculation="true",
+        speculation__efficiency__enabled="false",
+        speculation__quantile="0.5",
+        speculation__multiplier="1.1",
+    )
+    attempts = {path.name for path in tmp_path.glob("?-?")}
+    assert attempts == {"0-0", "1-0", "1-1", "2-0", "3-0"}
     assert sorted(row.id for row in spark.read.parquet(uri(place)).collect()) == list(range(1000))
+
+
+def test_what_a_task_sends_can_be_serialized_by_kryo(
+    tiny: TinyPipeline, place: Place, tmp_path: Path
+) -> None:
+    """Registered classes alone."""
+    drive(
+        tiny,
+        place,
+        tmp_path,
+        master="local[2]",
+        serializer="org.apache.spark.serializer.KryoSerializer",
+        kryo__registrationRequired="true",
+    )

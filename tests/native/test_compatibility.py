@@ -1,11 +1,10 @@
 """What Spark writes is as by its own protocol, differs as the guide says, or is refused."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.native.case import Case, Differs, Refused, run
 from tests.native.cases_catalog import CATALOG
@@ -15,9 +14,6 @@ from tests.native.cases_sql import SQL, S
 from tests.native.conftest import settings
 from tests.native.sides import CONTROL, FAILURES, Side, found_in, kind, message, side
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("beside_sparks_own")
 

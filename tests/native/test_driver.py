@@ -1,7 +1,5 @@
 """Drivers killed at telling requests; ``make chaos-driver ARGS="--client native"`` has all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,27 +1,25 @@
 """Tasks and drivers that fail, die or run twice: a job appears whole, or not at all."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
+import pyarrow as pa
 import pytest
+from moto.s3.exceptions import S3AccessDeniedError
+from moto.s3.responses import S3Response
+from pyspark.sql import DataFrame, SparkSession
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.states import JobState
 from tests.native.conftest import FAILURES, settings, uri
 from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try, task_ids
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
 WHOLE = list(range(1000))
 
@@ -160,24 +158,6 @@ def test_i10_what_is_replaced_goes_after_what_is_new_is_there(
     assert all(old <= names or new <= names for names in seen)
 
 
-def test_i1_the_driver_dies_after_its_request(
-    spark: SparkSession, tiny: TinyPipeline, place: Place
-) -> None:
-    """It stops to wait, by a time limit in the test: the pipeline commits all the same."""
-    with (
-        tiny.held(),
-        pytest.raises(FAILURES, match="OUTCOME_UNKNOWN") as e,
-    ):
-        save(spark.range(0, 1000, 1, 2), place, commitTimeout="1s")
-    assert "may still be committed" in str(e.value)
-    (job_id,) = place.jobs
-    request = JobDirectory(place.destination, job_id).request
-    body = tiny.store.get(BUCKET, request, max_bytes=1 << 20).body
-    assert b'"commit"' in body, "the abort that Spark asks for comes second"
-    assert place.tidy().state is JobState.COMMITTED
-    assert ids(spark, place) == WHOLE
-
-
 def test_an_abort_that_was_requested_first_stands(
     spark: SparkSession, tiny: TinyPipeline, place: Place
 ) -> None:
@@ -209,3 +189,63 @@ def test_file_systems_that_somebody_closes_are_not_ours(spark: SparkSession, pla
     virtual_machine.org.apache.hadoop.fs.FileSystem.closeAll()
     spark.range(10).write.mode("append").parquet(uri(place))
     assert len(ids(spark, place)) == 20
+
+
+# What a job that Spark gave up, or that was refused, leaves: nothing
+
+
+def keys(tiny: TinyPipeline, prefix: str) -> list[str]:
+    """What lies there, save the markers of directories that S3A makes."""
+    return [one.key for one in tiny.store.list(BUCKET, prefix) if not one.key.endswith("/")]
+
+
+def test_i1_a_table_that_was_refused_can_be_created(
+    spark: SparkSession, tiny: TinyPipeline, place: Place
+) -> None:
+    """As a program does that writes the directory itself, in Spark's own mode `error`."""
+    with pytest.raises(FAILURES, match=r"none of its files is visible.*CONDITION_FAILED"):
+        spark.range(10).write.option("conditions.minFiles", "9").parquet(uri(place))
+    place.await_no_uploads()
+    assert keys(tiny, place.destination.prefix) == []
+    name = "t" + place.destination.prefix.split("/")[0]
+    spark.sql(
+        f"CREATE TABLE {name} USING parquet LOCATION '{uri(place)}' AS SELECT * FROM range(9)"
+    )
+    assert spark.table(name).count() == 9
+    spark.sql(f"DROP TABLE {name}")
+
+
+def test_i8_the_ledger_remembers_the_job_and_a_repeated_event_puts_nothing(
+    spark: SparkSession, tiny: TinyPipeline, place: Place
+) -> None:
+    before = {record.ref for record in tiny.ledger.jobs_in(JobState.ABORTED, before="9")}
+    with pytest.raises(FAILURES, match="this task always fails"):
+        save(disturbed(spark.range(0, 1000, 1, 2), fail_always), place)
+    (record,) = (
+        one for one in tiny.ledger.jobs_in(JobState.ABORTED, before="9") if one.ref not in before
+    )
+    assert record.destination == place.destination
+    tiny.wait_until_tidy(record.job_id)
+    tiny.handle(BUCKET, f"{place.destination.prefix}__magic_job-{record.job_id}/_request.json")
+    place.await_no_uploads()
+    assert keys(tiny, place.destination.prefix) == []
+
+
+def test_without_the_right_to_delete_a_warning_says_what_stays(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = S3Response._bucket_response_delete_keys
+
+    def refuse(self: S3Response, bucket: str) -> object:
+        if b"/_job.json" in self.body:
+            raise S3AccessDeniedError
+        return sent(self, bucket)
+
+    monkeypatch.setattr(S3Response, "_bucket_response_delete_keys", refuse)
+    with (
+        lines_of(spark, "io.s3commit.spark.Job") as lines,
+        pytest.raises(FAILURES, match="CONDITION_FAILED"),
+    ):
+        save(spark.range(10), place, **{"conditions.minFiles": "5"})
+    assert "Allow s3:DeleteObject on" in lines()
+    assert place.tidy().state is JobState.ABORTED

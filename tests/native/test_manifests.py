@@ -1,25 +1,22 @@
 """What the native protocol writes is what Hadoop and the pipeline read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from s3commit.core.formats.documents import decode_job, decode_request
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import decode_pendingset, digest
 from s3commit.core.model.job import CommitRequest
+from s3commit.core.model.states import JobState
 from tests.native.conftest import FAILURES, uri
 from tests.native.s3a import hadoop
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
-
-def test_documents_as_the_pipeline_and_hadoop_read_them(
+def test_i1_documents_as_the_pipeline_and_hadoop_read_them(
     spark: SparkSession, tiny: TinyPipeline, place: Place
 ) -> None:
     frame = spark.range(0, 100, 1, 2).selectExpr("id", "id % 2 as k")
@@ -27,6 +24,7 @@ def test_documents_as_the_pipeline_and_hadoop_read_them(
         with pytest.raises(FAILURES, match=r"\[OUTCOME_UNKNOWN\]$") as caught:
             frame.write.option("commitTimeout", "1s").partitionBy("k").parquet(uri(place))
         assert len(str(caught.value).splitlines()) == 1
+        assert "may still be committed" in str(caught.value)
         (job_id,) = place.jobs
         directory = JobDirectory(place.destination, job_id)
 
@@ -58,7 +56,7 @@ def test_documents_as_the_pipeline_and_hadoop_read_them(
                 name = f"{uri(place)}/__magic_job-{job_id}/{attempt.manifest}"
                 ours = [(one.key, one.upload_id, one.length) for one in pending.files]
                 assert hadoops_view(spark, name) == ours
-    place.tidy()
+    assert place.tidy().state is JobState.COMMITTED, "though its driver waited no longer"
     assert len(place.data) == 4
     files = [f"/{place.destination.prefix}{name}" for name in place.data]
     assert hadoops_success(spark, f"{uri(place)}/_SUCCESS") == (job_id, files)

@@ -1,21 +1,17 @@
 """What lies at the destination refuses a write before its first task, of the jar and of `write`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import write
 from tests.native.conftest import FAILURES, uri
 from tests.native.sides import message
 from tests.spark.tiny import BUCKET, Place
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 Writer = Callable[..., object]
 

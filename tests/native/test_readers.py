@@ -1,22 +1,18 @@
 """Spark's and Hadoop's readers get the rows of the data, whatever jobs have put beside it."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterator
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.moments import FORMATS, Table
 from tests.spark.conftest import environment
 from tests.spark.tiny import TinyPipeline
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # Globs of every depth, from the table and from the bucket's root, and whether Spark finds the data
 # there; those behind the data's depth meet what is ours alone.

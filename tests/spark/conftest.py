@@ -1,7 +1,5 @@
 """One Spark session and one small pipeline for all tests of `write` and `read`."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil
@@ -9,17 +7,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from s3commit.spark import frame_read
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 VERSION = tuple(map(int, pyspark.__version__.split(".")[:2]))
 
@@ -84,8 +78,6 @@ def spark(
     tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[SparkSession]:
     """A classic session."""
-    from pyspark.sql import SparkSession
-
     builder = SparkSession.builder.master("local[2,3]")
     for name, value in {**SETTINGS, **_warehouse(tmp_path_factory)}.items():
         builder = builder.config(name, value)

@@ -1,7 +1,5 @@
 """`write` killed at telling requests; ``make chaos-driver`` has all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,12 +1,11 @@
 """What an earlier run has committed under a key is found before a task runs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from s3commit.core.formats.documents import CommitHeader, commit_lines
 from s3commit.core.formats.layout import JobDirectory
@@ -19,9 +18,6 @@ from s3commit.spark.frames import earlier_job
 from tests.core.world import BUCKET as LAKE
 from tests.core.world import World, job_directory
 from tests.spark.tiny import BUCKET, Place
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 KEY = "2026-11-23"
 SALES = Destination(LAKE, "sales/")

@@ -3,23 +3,19 @@
 tests/spark/test_driver.py has drivers that are killed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import batch_writer
 from s3commit.spark.job import SparkJob
 from s3commit.writer.requests import wait_for_result
 from tests.spark.tiny import Place
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 POINTS = ("before_request", "request_put", "committed")
 ROWS = 20  # a file, and so a micro-batch

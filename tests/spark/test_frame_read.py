@@ -3,19 +3,15 @@
 No file system for S3 comes with PySpark: the files are copied, and named where the copies are.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.spark import read, write
 from tests.spark.tiny import BUCKET, Place
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 def rows(frame: DataFrame) -> list[tuple[Any, ...]]:

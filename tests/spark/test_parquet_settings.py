@@ -1,13 +1,12 @@
 """Each setting of Spark's Parquet writer is obeyed, refused or named harmless, on this release."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pyarrow import parquet
+from pyspark.sql import SparkSession
 from pyspark.sql.types import (
     ArrayType,
     DataType,
@@ -31,9 +30,6 @@ from s3commit.spark.parquet_settings import (
 )
 from tests.spark.conftest import settings as set_for_a_while
 from tests.spark.tiny import Place
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 # Of Spark's some 800 settings those that speak of Parquet or of writing.

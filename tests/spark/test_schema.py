@@ -1,7 +1,5 @@
 """Schemas are checked before anything is uploaded, and each refusal names its column."""
 
-from __future__ import annotations
-
 import json
 
 import pyspark

@@ -1,11 +1,10 @@
 """Settings that Spark's own writer obeys are obeyed, or refused with what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import InvalidInputError
@@ -14,9 +13,6 @@ from s3commit.spark.options import Options, parse_options
 from s3commit.spark.session import obey
 from tests.spark.conftest import settings as set_for_a_while
 from tests.spark.tiny import BUCKET, Place
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CODEC = "spark.sql.parquet.compression.codec"
 RECORDS = "spark.sql.files.maxRecordsPerFile"

@@ -3,8 +3,6 @@
 The steps are the real ones, over a ledger in memory; the events come through a queue.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import threading

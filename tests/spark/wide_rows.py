@@ -1,7 +1,5 @@
 """A task that writes sorted rows to some directories in a process of its own, for its memory."""
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Iterator

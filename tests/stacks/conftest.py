@@ -1,7 +1,5 @@
 """The assemblies that several modules look at."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.stacks.synthesized import IMPORTED, KEY_ARN, OPERATOR, REGULATED, Assembly, synthesize

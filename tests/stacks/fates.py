@@ -1,7 +1,5 @@
 """Jobs of every fate, played by the handlers' real modules on S3 and DynamoDB of a server."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import time

@@ -1,7 +1,5 @@
 """Which rights each function needs, by the calls that it makes."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,11 +1,8 @@
 """Synthesize, and look at what was written as plain JSON."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
-import subprocess
 import sysconfig
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ import pytest
 
 from s3commit.local import synth
 from stacks.layers import ROOT
+from tests.servers import ran
 
 Resource = dict[str, Any]
 
@@ -114,7 +112,7 @@ def cfn_lint(*templates: Path) -> str:
     # W3005: the CDK writes down a dependency that a reference implies already.
     command = [str(Path(sysconfig.get_path("scripts")) / "cfn-lint"), "--ignore-checks", "W3005"]
     command += ["--regions", "eu-central-1", "us-east-1", "--", *map(str, templates)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran(*command)
     return done.stdout + done.stderr
 
 

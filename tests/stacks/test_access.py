@@ -1,7 +1,5 @@
 """Each role may do what this table says, and nothing else."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from fnmatch import fnmatchcase
 from typing import Any

@@ -1,19 +1,28 @@
-"""The layers' byte code: of the functions' own Python or none, and the same each time."""
-
-from __future__ import annotations
+"""The layers: their byte code is of the functions' own Python or none, and the same each time."""
 
 import marshal
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk.assertions import Template
 
 from stacks import layers, pipeline
+from stacks.config import ConfigError
 from stacks.functions import RUNTIME
-from stacks.layers import LayerBuildError, compile_modules, function_code, runtime_python
-from stacks.pipeline import build
+from stacks.layers import (
+    REQUIREMENTS,
+    LayerBuildError,
+    compile_modules,
+    dependencies_layer,
+    function_code,
+    runtime_python,
+)
+from stacks.pipeline import build, upload_jars
 from tests.stacks.synthesized import digests
 
 THIS = sys.executable
@@ -89,3 +98,59 @@ def test_who_deploys_without_byte_code_is_warned(
     build(outdir=str(tmp_path)).synth()
     assert "no byte code" in (tmp_path / "S3CommitPipeline.metadata.json").read_text()
     assert not list(tmp_path.rglob("*.pyc"))
+
+
+# The layer of what others have made
+
+
+@pytest.fixture(scope="module")
+def layer() -> Path:
+    return dependencies_layer()
+
+
+def test_nothing_in_it_is_for_one_processor(layer: Path) -> None:
+    files = [path for path in layer.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if path.suffix in {".so", ".pyd", ".dylib"}]
+    assert not [path for path in files if path.read_bytes()[:4] == b"\x7fELF"]
+
+
+def test_every_pin_is_exact_and_has_a_digest() -> None:
+    lines = [line for line in REQUIREMENTS.read_text().splitlines() if line and line[0] != "#"]
+    assert len(lines) >= 10
+    for line in lines:
+        assert re.fullmatch(r"[a-z0-9-]+==[0-9a-z.]+ --hash=sha256:[0-9a-f]{64}", line)
+
+
+def test_a_second_build_gives_the_same_bytes(layer: Path, tmp_path: Path) -> None:
+    again = dependencies_layer(build=tmp_path)
+    assert digests(again) == digests(layer)
+    assert [path.name for path in tmp_path.iterdir()] == [layer.name]  # no scratch is left
+
+
+def test_a_digest_that_does_not_match_is_refused(tmp_path: Path) -> None:
+    forged = tmp_path / "requirements.txt"
+    forged.write_text(f"six==1.17.0 --hash=sha256:{'0' * 64}\n")
+    with pytest.raises(LayerBuildError, match="could not install requirements"):
+        dependencies_layer(forged, build=tmp_path / "build")
+    assert list((tmp_path / "build").iterdir()) == []
+
+
+# The jars for Spark's own file writers
+
+
+def test_each_jar_has_an_output(tmp_path: Path) -> None:
+    for scala in ("2.12", "2.13"):
+        (tmp_path / f"s3commit-spark_{scala}-0.1.0.jar").write_bytes(scala.encode())
+    (tmp_path / "another.jar").write_bytes(b"")
+    app = cdk.App()
+    stack = cdk.Stack(app, "S")
+    upload_jars(stack, tmp_path)
+    outputs = Template.from_stack(stack).find_outputs("*")
+    assert set(outputs) == {"SparkJarScala212", "SparkJarScala213"}
+    assert all(output["Value"]["Fn::Sub"].endswith(".jar") for output in outputs.values())
+
+
+def test_without_the_jars_it_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="run make jar first"):
+        upload_jars(cdk.Stack(cdk.App(), "S"), tmp_path)

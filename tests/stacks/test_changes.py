@@ -1,7 +1,5 @@
 """What a forgotten parameter would change stops a deployment, unless it is named."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -26,6 +24,7 @@ from stacks.layers import ROOT
 from stacks.pipeline import cdk_json
 from tests.contract.conftest import create_table
 from tests.core.world import job_directory
+from tests.servers import ran
 from tests.stacks.synthesized import KEY_ARN, Assembly
 
 ACCOUNT = "123456789012"
@@ -163,13 +162,7 @@ def test_nor_is_it_removed_if_its_jobs_can_not_be_seen(deployer: Deployer) -> No
 
 def run_app(**variables: str) -> subprocess.CompletedProcess[str]:
     """`app.py` with these variables as well."""
-    return subprocess.run(
-        [sys.executable, str(ROOT / "app.py")],
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ran(sys.executable, ROOT / "app.py", env=os.environ | variables)
 
 
 def test_app_py_stops_when_the_cdk_command_gives_it_an_account(deployer: Deployer) -> None:

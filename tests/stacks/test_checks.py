@@ -1,7 +1,6 @@
-"""cdk-nag and cfn-lint have nothing to say, and would say it."""
+"""What cdk-nag, cfn-lint and reviewers ask of each variant of a deployment."""
 
-from __future__ import annotations
-
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +17,22 @@ from cdk_nag import (
     ServerlessChecks,
 )
 
+from s3commit.aws import env
+from s3commit.aws.wiring import make_ports
 from stacks.checks import acknowledge_wildcard
+from stacks.functions import INTERFACES
 from stacks.layers import ROOT
 from stacks.pipeline import build
-from tests.stacks.synthesized import REGULATED, Assembly, cfn_lint
+from tests.contract.given import make_bucket
+from tests.stacks.synthesized import (
+    KEY_ARN,
+    REGULATED,
+    Assembly,
+    Resource,
+    cfn_lint,
+    functions,
+    of_type,
+)
 
 VARIANTS = ["assembly", "imported", "encrypted", "regulated", "bridged", "bridged_import"]
 
@@ -98,3 +109,114 @@ def test_cfn_lint_has_no_finding(request: pytest.FixtureRequest) -> None:
     templates = [path for each in directories for path in each.glob("*.template.json")]
     assert len(templates) == 2 * len(VARIANTS)
     assert cfn_lint(*templates) == ""
+
+
+# What reviewers ask of every role, log and function
+
+
+@pytest.fixture(params=VARIANTS)
+def variant(request: pytest.FixtureRequest) -> Assembly:
+    found: Assembly = request.getfixturevalue(request.param)
+    return found
+
+
+def _all(assembly: Assembly, kind: str) -> list[Resource]:
+    templates = (assembly.storage, assembly.pipeline)
+    return [one["Properties"] for each in templates for one in of_type(each, kind).values()]
+
+
+def test_every_role_lies_below_the_deployments_path(variant: Assembly) -> None:
+    (path,) = {role["Path"] for role in _all(variant, "AWS::IAM::Role")}
+    assert path in {"/S3CommitPipeline/", "/S3CommitPipeline-dev/"}
+
+
+def test_step_functions_takes_the_role_for_this_account_alone(variant: Assembly) -> None:
+    (trust,) = [
+        statement
+        for role in _all(variant, "AWS::IAM::Role")
+        for statement in role["AssumeRolePolicyDocument"]["Statement"]
+        if statement["Principal"]["Service"] != "lambda.amazonaws.com"
+    ]
+    assert trust["Principal"] == {"Service": "states.amazonaws.com"}
+    assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+def test_objects_are_touched_in_buckets_of_this_account_alone(variant: Assembly) -> None:
+    """A bucket's name may belong to a stranger when the bucket is deleted."""
+    statements = [
+        statement
+        for policy in of_type(variant.pipeline, "AWS::IAM::Policy").values()
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        if '"s3:' in json.dumps(statement["Action"]) and statement["Effect"] == "Allow"
+    ]
+    assert len(statements) > len(functions(variant.pipeline))
+    owner = {"StringEquals": {"aws:ResourceAccount": {"Ref": "AWS::AccountId"}}}
+    assert [one for one in statements if one.get("Condition") != owner] == []
+
+
+def test_logs_have_their_key_and_functions_their_network(regulated: Assembly) -> None:
+    logs = _all(regulated, "AWS::Logs::LogGroup")
+    assert {group["KmsKeyId"] for group in logs} == {KEY_ARN}
+    network = {
+        "SubnetIds": ["subnet-0123abcd", "subnet-0123abce"],
+        "SecurityGroupIds": ["sg-0123abcd"],
+    }
+    found = [one["Properties"] for _, one in functions(regulated.pipeline).values()]
+    assert [function["VpcConfig"] for function in found] == [network] * len(found)
+
+
+def test_i12_lambda_makes_the_interfaces_and_no_function_may(regulated: Assembly) -> None:
+    policies = _all(regulated, "AWS::IAM::Policy")
+    of_functions = [one for one in policies if "xray" in str(one) and "Delivery" not in str(one)]
+    assert len(of_functions) == len(functions(regulated.pipeline))
+    for policy in of_functions:
+        denials = [one for one in policy["PolicyDocument"]["Statement"] if one["Effect"] == "Deny"]
+        (deny,) = [one for one in denials if sorted(one["Action"]) == sorted(INTERFACES)]
+        assert list(deny["Condition"]) == ["ArnLike"]
+        assert ":function:*" in str(deny["Condition"]["ArnLike"]["lambda:SourceFunctionArn"])
+
+
+def test_a_permissions_boundary_is_on_every_role(tmp_path: Path) -> None:
+    """By the CDK's own context key, which docs/deploy.md shows."""
+    boundary = {"@aws-cdk/core:permissionsBoundary": {"name": "limits"}}
+    build({**boundary, "s3commit:importBucket": "lake"}, outdir=str(tmp_path)).synth()
+    roles = _all(Assembly(tmp_path), "AWS::IAM::Role")
+    assert len(roles) == len(functions(Assembly(tmp_path).pipeline)) + 2
+    assert all(":policy/limits" in str(role["PermissionsBoundary"]) for role in roles)
+
+
+@pytest.mark.parametrize(
+    ("given", "algorithm"),
+    [({}, "AES256"), ({env.ENCRYPTION: "aws:kms", env.ENCRYPTION_KEY: KEY_ARN}, "aws:kms")],
+)
+def test_the_pipelines_own_puts_have_the_header_that_a_policy_demands(
+    moto_endpoint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, str],
+    algorithm: str,
+) -> None:
+    for name, value in {
+        "AWS_ENDPOINT_URL": moto_endpoint,
+        env.TABLE: "ledger",
+        env.LEDGER_TTL_DAYS: "90",
+        **given,
+    }.items():
+        monkeypatch.setenv(name, value)
+    store: Any = make_ports().store
+    bucket = f"header-{algorithm.replace(':', '-').lower()}"
+    make_bucket(store._client, bucket)
+    store.put(bucket, "_result.json", b"{}")
+    head = store._client.head_object(Bucket=bucket, Key="_result.json")
+    assert head.get("ServerSideEncryption", "AES256") == algorithm
+    assert head.get("SSEKMSKeyId") == given.get(env.ENCRYPTION_KEY)
+
+
+def test_the_parameter_sets_the_header(regulated: Assembly) -> None:
+    functions_of = functions(regulated.pipeline)
+    found = {
+        name: one["Properties"]["Environment"]["Variables"].get(env.ENCRYPTION)
+        for name, (_, one) in functions_of.items()
+    }
+    assert {name for name, value in found.items() if value == "aws:kms"} == {
+        *("decide", "end", "sweep")
+    }

@@ -1,7 +1,5 @@
 """Parameters are checked before anything is built, and each is documented."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 from typing import Any

@@ -4,8 +4,6 @@ https://docs.aws.amazon.com/step-functions/latest/dg/bp-history-limit.html. The 
 are those of https://docs.aws.amazon.com/step-functions/latest/apireference/API_HistoryEvent.html.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

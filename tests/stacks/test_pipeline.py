@@ -1,7 +1,5 @@
 """Functions, layers and queues fit together."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any
@@ -89,6 +87,12 @@ def test_a_queue_feeds_its_function_gets_failed_messages_back_and_hides_them_for
     assert inbox["VisibilityTimeout"] >= 6 * function["Properties"]["Timeout"]
 
 
+def alarm_of(assembly: Assembly, name: str) -> dict[str, Any]:
+    found = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm").items()
+    (alarm,) = [one["Properties"] for key, one in found if name in key]
+    return dict(alarm)
+
+
 def test_each_alarm_rings_somewhere_and_says_what_it_means(assembly: Assembly) -> None:
     alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
     for name, alarm in alarms.items():
@@ -124,11 +128,8 @@ def test_a_listed_table_has_an_alarm_of_its_own() -> None:
 
 def test_silence_is_told(assembly: Assembly) -> None:
     """A sweep that does not begin, for whatever reason, and events that do not come."""
-    alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
-    missing, called, lost = (
-        next(one["Properties"] for key, one in alarms.items() if name in key)
-        for name in ("SweepsMissing", "SweepsNotCalled", "EventsLost")
-    )
+    names = ("SweepsMissing", "SweepsNotCalled", "EventsLost")
+    missing, called, lost = (alarm_of(assembly, name) for name in names)
     assert missing["MetricName"] == "Invocations"
     assert missing["Dimensions"][0]["Value"]["Ref"].startswith("Sweep")
     assert (missing["Period"], missing["Threshold"]) == (2 * 3600, 1)
@@ -147,9 +148,7 @@ def test_no_rule_fails_unheard(bridged: Assembly, bridged_import: Assembly) -> N
             for rule in of_type(each.storage, "AWS::Events::Rule").values()
         ]
         assert len(names) == len(set(names)) == 2
-        alarms = of_type(each.pipeline, "AWS::CloudWatch::Alarm")
-        (alarm,) = [one["Properties"] for key, one in alarms.items() if "SweepsNotCalled" in key]
-        schedule, *others = _rules(alarm)
+        schedule, *others = _rules(alarm_of(each, "SweepsNotCalled"))
         assert schedule["Ref"].startswith("SweepSchedule")
         assert others == names
 
@@ -166,8 +165,7 @@ def _rules(alarm: dict[str, Any]) -> list[Any]:
 def test_i12_refused_documents_ring_and_the_dashboard_says_whose_they_are(
     assembly: Assembly,
 ) -> None:
-    alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
-    (alarm,) = [one["Properties"] for key, one in alarms.items() if "DocumentsRefused" in key]
+    alarm = alarm_of(assembly, "DocumentsRefused")
     (metric,) = [one["MetricStat"] for one in alarm["Metrics"]]
     assert metric["Metric"]["MetricName"] == env.DOCUMENTS_REFUSED
     assert metric["Metric"]["Dimensions"] == [{"Name": "service", "Value": env.SERVICE}]
@@ -186,8 +184,7 @@ def test_a_deployment_counts_and_rings_by_its_own_metrics_alone(
             function["Properties"]["Environment"]["Variables"][env.POWERTOOLS_METRICS_NAMESPACE]
             for _, function in functions(each.pipeline).values()
         }
-        alarms = of_type(each.pipeline, "AWS::CloudWatch::Alarm")
-        (alarm,) = [one["Properties"] for key, one in alarms.items() if "DocumentsRefused" in key]
+        alarm = alarm_of(each, "DocumentsRefused")
         read = {one["MetricStat"]["Metric"]["Namespace"] for one in alarm["Metrics"]}
         board = json.dumps(only(each.pipeline, "AWS::CloudWatch::Dashboard")["Properties"])
         shown = set(re.findall(r'\\"(s3commit[/\w]*)\\",\\"(?:Jobs|Files|Doc)', board))
@@ -254,3 +251,38 @@ def test_the_outputs_say_what_is_deployed(imported: Assembly, assembly: Assembly
     outputs = {name: each["Value"] for name, each in imported.pipeline["Outputs"].items()}
     assert (outputs["Version"], outputs["LambdaConcurrency"]) == (__version__, "10")
     assert assembly.pipeline["Outputs"]["LambdaConcurrency"]["Value"] == "500"
+
+
+# The sweep
+
+
+LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
+
+
+def test_it_runs_on_its_schedule_with_the_limits_of_the_deployment(assembly: Assembly) -> None:
+    rule = only(assembly.pipeline, "AWS::Events::Rule")["Properties"]
+    assert rule["ScheduleExpression"] == "rate(1 hour)"
+    assert rule["State"] == "ENABLED"
+    (target,) = rule["Targets"]
+    assert target["Arn"]["Fn::GetAtt"][0].startswith("Sweep")
+    assert json.loads(target["Input"]) == LIMITS
+
+
+def test_nobody_but_its_rule_may_call_it(assembly: Assembly) -> None:
+    permission = only(assembly.pipeline, "AWS::Lambda::Permission")["Properties"]
+    assert permission["FunctionName"]["Fn::GetAtt"][0].startswith("Sweep")
+    assert permission["Principal"] == "events.amazonaws.com"
+    assert permission["SourceArn"]["Fn::GetAtt"][0].startswith("SweepSchedule")
+
+
+@pytest.mark.parametrize("kind", ["assembly", "imported"])
+def test_events_of_the_data_bucket_alone_are_taken(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    found = functions(request.getfixturevalue(kind).pipeline).values()
+    variables = [one["Properties"]["Environment"]["Variables"] for _, one in found]
+    names = [given["S3COMMIT_BUCKET"] for given in variables if "S3COMMIT_BUCKET" in given]
+    assert len(names) == 3  # ingest, dispatch, and the sweep, which heals the bucket's ledger
+    export = "S3CommitBucketArn-dev" if kind == "imported" else "S3CommitBucketArn"
+    of_arn = {"Fn::Select": [5, {"Fn::Split": [":", {"Fn::ImportValue": export}]}]}
+    assert names == [of_arn] * 3

@@ -1,7 +1,5 @@
 """The machine tries again whatever is not final, for as long as a function takes to wake up."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Iterator

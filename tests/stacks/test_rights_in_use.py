@@ -4,8 +4,6 @@ The server asks nobody for rights, so each call is noted and held against `stack
 is granted that no job of any fate needs.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from fnmatch import fnmatchcase

@@ -1,7 +1,5 @@
 """What must survive is kept, and only S3 in our name may wake the pipeline."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The state machine is valid, is the one the protocol describes, and calls what exists."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -54,7 +52,7 @@ def test_the_protocol_is_tested_along_the_routes_that_are_deployed(machine: dict
 def test_the_ticket_has_whatever_the_machine_asks_of_it(machine: dict[str, Any]) -> None:
     (ticket, *_) = _tickets("PublishSuccess")
     paths = set(re.findall(r'"\$\.(\w+)"', json.dumps(machine)))
-    # Put there by the steps that end a job (tests/lambdas/test_event.py), and by the machine
+    # Put there by the steps that end a job (tests/lambdas/test_steps.py), and by the machine
     # itself: the results of the Map, a refusal, the item of a Map.
     assert paths - set(encode_ticket(ticket)) <= {
         "event",

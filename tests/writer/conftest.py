@@ -1,7 +1,5 @@
 """What the writer's suites share: a store in memory, the faults of its calls, and a job."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """What the writer's tests share: an environment that is told what to do, and small parts."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Callable
@@ -9,6 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
+
+from botocore.exceptions import ClientError
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import decode_pendingset
@@ -161,3 +161,29 @@ class Gate:
     def hold(self) -> None:
         self.entered.set()
         assert self.opened.wait(30)
+
+
+QUEUE = "arn:aws:sqs:eu-central-1:123456789012:RequestQueue"
+
+
+class FakeS3:
+    """GetBucketNotificationConfiguration, as S3 or its refusal."""
+
+    def __init__(self, answer: dict[str, object] | ClientError) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+
+    def get_bucket_notification_configuration(self, **parameters: str) -> dict[str, object]:
+        self.asked.append(parameters["Bucket"])
+        if isinstance(self.answer, ClientError):
+            raise self.answer
+        return self.answer
+
+
+def notifying(*suffixes: str, name: str = "suffix") -> dict[str, object]:
+    queues = []
+    for suffix in suffixes:
+        rules = [{"Name": "Prefix", "Value": ""}, {"Name": name, "Value": suffix}]
+        queue = {"QueueArn": QUEUE, "Events": ["s3:ObjectCreated:*"]}
+        queues.append({**queue, "Filter": {"Key": {"FilterRules": rules}}})
+    return {"QueueConfigurations": queues}

@@ -1,22 +1,33 @@
-"""A job from open to its outcome."""
-
-from __future__ import annotations
+"""How a job is opened, and whether its bucket has a pipeline."""
 
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 import s3commit
 from s3commit.core.formats.documents import decode_job
+from s3commit.core.formats.layout import parse_destination
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.model.job import MAX_WHO, Conditions
+from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import open_job
 from s3commit.writer.who import this_program
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
-from tests.writer.support import BUCKET, DESTINATION, JOB, ScriptedEnvironment, fake_id, visible
+from tests.writer.support import (
+    BUCKET,
+    DESTINATION,
+    JOB,
+    QUEUE,
+    FakeS3,
+    ScriptedEnvironment,
+    fake_id,
+    notifying,
+    visible,
+)
 
 # --- open
 
@@ -127,3 +138,47 @@ def test_a_repeated_put_of_its_own_job_json_is_no_conflict(
     # botocore sends again when an answer gets lost, and S3 then refuses the client's own object
     for _ in range(2):
         open_job(DESTINATION, store=store, job_id=JOB, environment=environment)
+
+
+# Whether a bucket has a pipeline, by its notifications
+
+
+def check(answer: dict[str, object] | ClientError) -> None:
+    check_pipeline(FakeS3(answer), parse_destination(DESTINATION))  # type: ignore[arg-type]
+
+
+def refusal(code: str, status: int) -> ClientError:
+    return ClientError(
+        {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}},  # type: ignore[typeddict-item]
+        "GetBucketNotificationConfiguration",
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        notifying("/_request.json"),
+        notifying("/_request.json", name="Suffix"),
+        {"EventBridgeConfiguration": {}},
+        refusal("AccessDenied", 403),  # then nothing is checked
+    ],
+)
+def test_a_bucket_that_has_a_pipeline_or_may_have_one(
+    answer: dict[str, object] | ClientError,
+) -> None:
+    check(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{}, notifying(".pendingset"), {"QueueConfigurations": [{"QueueArn": QUEUE}]}],
+)
+def test_a_bucket_without_a_pipeline_is_one_clear_line(answer: dict[str, object]) -> None:
+    with pytest.raises(NotFoundError, match="no s3commit pipeline behind bucket lake") as caught:
+        check(answer)
+    assert caught.value.code == "NO_PIPELINE"
+
+
+def test_a_bucket_that_is_not_there_is_one_clear_line() -> None:
+    with pytest.raises(NotFoundError, match="bucket lake does not exist"):
+        check(refusal("NoSuchBucket", 404))

@@ -1,7 +1,5 @@
 """From a relative path to a key."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

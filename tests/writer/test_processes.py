@@ -1,7 +1,5 @@
 """Jobs and tasks in other processes: they travel there, and what they counted travels back."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import pickle

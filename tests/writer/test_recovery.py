@@ -5,8 +5,6 @@ AbstractContractMultipartUploaderTest. The faults are answers of an HTTP server,
 where the package's one layer of retries is.
 """
 
-from __future__ import annotations
-
 import signal
 import threading
 import time

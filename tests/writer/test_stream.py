@@ -1,9 +1,9 @@
 """The stream as a file among files: sizes, threads, the io protocol."""
 
-from __future__ import annotations
-
 import csv
 import io
+import os
+import sys
 import threading
 
 import pytest
@@ -19,21 +19,24 @@ from s3commit.writer.transfer import (
     MIN_PART_BYTES,
     TIB,
     PartSizes,
+    Transfer,
     UploadSettings,
 )
-from tests.fakes.faults import Crash, FaultPlan
+from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
+from tests.servers import ran
 from tests.writer.support import (
     BUCKET,
     JOB,
     KEY,
+    Forgetful,
     Gate,
     beside,
     completed_bytes,
     open_uploads,
+    resident_bytes,
     small,
     stream_on,
-    visible,
 )
 
 PART = 64
@@ -158,17 +161,6 @@ def test_a_later_write_raises_what_a_part_met_in_the_background(store: MemoryObj
     assert open_uploads(store) == []
 
 
-def test_a_crash_sends_nothing_more(store: MemoryObjectStore) -> None:
-    plan = FaultPlan().crash_after("upload_part", nth=2)
-    stream = stream_on(plan.wrap(store), small(PART, threads=1))
-    with pytest.raises(Crash):
-        stream.write(b"x" * PART * 3)
-        stream.close()
-    assert plan.count("abort_upload") == 0
-    assert visible(store) == []
-    assert open_uploads(store) == [KEY]  # the pipeline's to find
-
-
 def test_a_with_block_that_fails_aborts_its_file(store: MemoryObjectStore) -> None:
     with pytest.raises(KeyError), stream_on(store) as stream:
         stream.write(b"half")
@@ -189,3 +181,37 @@ def test_it_is_a_file_to_the_io_module(store: MemoryObjectStore) -> None:
     with io.TextIOWrapper(stream, encoding="utf-8", newline="") as text:
         csv.writer(text).writerows([["a", "b"], ["ü", "2"]])
     assert completed_bytes(store, stream.pending) == "a,b\r\nü,2\r\n".encode()
+
+
+# What open files hold in memory
+
+
+STREAMS = 300
+KIB = 1024
+
+
+def write_three_hundred() -> None:
+    """Print by how many bytes the process grew, and how many it was given to write."""
+    store, total = Forgetful(BUCKET), 256 * KIB
+    transfer, chunk, before = (
+        Transfer(UploadSettings()),
+        os.urandom(16 * KIB),
+        resident_bytes("VmRSS"),
+    )
+    streams = [stream_on(store, transfer, f"t/{number}-{JOB}") for number in range(STREAMS)]
+    for _ in range(total // len(chunk)):
+        for stream in streams:
+            stream.write(chunk)
+    for stream in streams:
+        stream.close()
+    transfer.close()
+    assert store.received == STREAMS * total
+    print(resident_bytes("VmHWM") - before, STREAMS * total, resident_bytes("VmRSS") - before)
+
+
+def test_an_open_file_takes_the_memory_of_what_was_written_and_gives_it_back() -> None:
+    code = "from tests.writer.test_stream import write_three_hundred; write_three_hundred()"
+    done = ran(sys.executable, "-c", code)
+    peak, written, left = map(int, done.stdout.split())
+    assert written <= peak <= written + 16 * MIB  # not a whole part of 8 MiB for each
+    assert left <= 16 * MIB

@@ -1,7 +1,5 @@
 """A task attempt: its files, its manifest, its end."""
 
-from __future__ import annotations
-
 import hashlib
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -137,10 +135,11 @@ def test_an_aborted_file_is_left_out(job: Job, store: MemoryObjectStore) -> None
     assert open_uploads(store) == [f"t/a-{JOB}"]
 
 
-def test_i2_a_task_with_a_failed_file_can_not_be_finished(
-    job: Job, plan: FaultPlan, store: MemoryObjectStore
+@pytest.mark.parametrize("verb", ["upload_part", "create_upload"])
+def test_i2_a_task_with_a_file_that_failed_or_did_not_start_can_not_be_finished(
+    job: Job, plan: FaultPlan, verb: str
 ) -> None:
-    plan.fail("upload_part", TransientError("no"), nth=2)
+    plan.lose_response(verb, nth=2)
     task = job.task("0")
     task.open("a").close()
     with pytest.raises(TransientError):
@@ -150,16 +149,6 @@ def test_i2_a_task_with_a_failed_file_can_not_be_finished(
     assert caught.value.code == "FILE_FAILED"
     assert plan.count("put") == 0
     assert task.abort() == []
-    assert open_uploads(store) == []
-
-
-def test_i2_a_start_that_failed_counts_as_a_failed_file(job: Job, plan: FaultPlan) -> None:
-    plan.lose_response("create_upload")
-    task = job.task("0")
-    with pytest.raises(TransientError):
-        task.open("a")
-    with pytest.raises(InvalidInputError, match="failed"):
-        task.finish()
 
 
 def test_i4_a_block_that_fails_aborts_all_its_uploads(

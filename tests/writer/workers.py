@@ -1,7 +1,5 @@
 """What the worker processes of the tests run; found by name in a process that starts afresh."""
 
-from __future__ import annotations
-
 import os
 
 from s3commit.core.model.job import CountedAttempt

@@ -5,8 +5,6 @@ and the jobs by outcome; of a seed that fails all that has happened. What the ad
 seed's; when it meets whom is the machine's, so that a seed run again need not fail again.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

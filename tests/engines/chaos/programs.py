@@ -1,7 +1,5 @@
 """The simulation's programs on the real wiring: its clients in threads, over S3's own API."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

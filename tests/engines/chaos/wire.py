@@ -4,8 +4,6 @@ A WSGI middleware. Requests that change something in S3 or the ledger are execut
 so that a trace has them in the order in which they took effect.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

@@ -1,7 +1,5 @@
 """A run: the embedded runtime with everything that is deployed, the clients, and the adversary."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -20,8 +18,13 @@ from s3commit.local import REGION
 from s3commit.local.moto_patches import Patcher
 from s3commit.local.server import LocalRuntime
 from s3commit.local.synth import synthesize
-from tests.engines.chaos import mail
-from tests.engines.chaos.adversary import Adversary, executions
+from tests.engines.chaos.adversary import (
+    Adversary,
+    executions,
+    hurry,
+    meddle_with_mail,
+    waiting,
+)
 from tests.engines.chaos.driver.deployment import sweep
 from tests.engines.chaos.left import Left, s3, state_of
 from tests.engines.chaos.programs import Programs, draw
@@ -69,7 +72,7 @@ class World:
             self.runtime, self.wire = runtime, wire
             wire.workers = runtime.workers
             patcher = Patcher(runtime)
-            mail.meddle_with_mail(patcher, self.adversary)
+            meddle_with_mail(patcher, self.adversary)
             try:
                 self._play()
             finally:
@@ -86,7 +89,7 @@ class World:
 
     def _play(self) -> None:
         self._warm_up()
-        mail.hurry()
+        hurry()
         self._put_foreign()
         self.programs = Programs(S3ObjectStore(self._client("client")), self.adversary, self.seed)
         self.adversary.begin(self.runtime, lambda: self._with("request"))
@@ -105,7 +108,7 @@ class World:
         self.violations += self.programs.threads.failures
 
     def _warm_up(self) -> None:
-        """Call each function once: a start may take longer than the `mail` lets a message wait."""
+        """Call each function once: a start may take longer than `hurry` lets a message wait."""
         functions = self.runtime.client("lambda")
         for each in functions.list_functions()["Functions"]:
             functions.invoke(FunctionName=each["FunctionName"], Payload=b"{}")
@@ -162,7 +165,7 @@ class World:
         return len(self._with("result")) >= ENOUGH * len(self.jobs)
 
     def _is_quiet(self) -> bool:
-        return not mail.waiting() and all(one.status != "RUNNING" for one in executions())
+        return not waiting() and all(one.status != "RUNNING" for one in executions())
 
     def _until(self, condition: Callable[[], bool], seconds: float) -> None:
         deadline = time.monotonic() + seconds

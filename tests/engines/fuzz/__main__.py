@@ -4,8 +4,6 @@ It begins at a seed by chance, and prints it. Documents that are changed by chan
 ``--jobs`` instead runs whole jobs of such documents.
 """
 
-from __future__ import annotations
-
 import argparse
 import resource
 import sys

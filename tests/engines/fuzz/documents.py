@@ -4,8 +4,6 @@ A document that is named by its digest is read under the digest of whatever it h
 can not bring that about, but a reader must stand it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Documents changed by chance: their bytes, and what they say. The same seed, the same change."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What is run on a changed document, and what must be true whatever it says."""
 
-from __future__ import annotations
-
 import random
 from contextlib import suppress
 

@@ -4,8 +4,6 @@ The files beside this one are those that the jar's own tests compare with what i
 (``GoldenTest``).
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

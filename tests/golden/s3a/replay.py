@@ -4,8 +4,6 @@ Objects get the bytes that Hadoop wrote, uploads the parts that it sent. One thi
 upload's id is the store's to give, so the recorded ids in the bytes are replaced by the new ones.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Kill drivers at each kind of request: ``make chaos-driver ARGS="--client native"``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -4,8 +4,6 @@ It is a proxy over HTTP, so that it sees whatever process of the client asks, an
 whether a request was executed when the client dies: before it is sent on, or after its answer came.
 """
 
-from __future__ import annotations
-
 import io
 import threading
 from collections import Counter

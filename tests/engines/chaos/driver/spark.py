@@ -1,7 +1,5 @@
 """PySpark drivers that die, and what becomes of their jobs."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess
@@ -16,10 +14,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from tests.e2e.conftest import ROOT, Deployed, until
+from tests.engines.chaos.driver.deployment import kill, kill_session
 from tests.engines.chaos.driver.gate import Gate, How, Point, Seen
-from tests.engines.chaos.driver.processes import kill, kill_session
 from tests.engines.chaos.driver.program import ROWS, Client, Task, partition_of, text_of
-from tests.engines.chaos.driver.trial import Trial, settle, watched
+from tests.engines.chaos.driver.trial import Trial, settle
 
 PROGRAM = "tests.engines.chaos.driver.program"
 WAIT_SECONDS = 600  # a bound for what hangs, on a busy machine too
@@ -175,12 +173,11 @@ class Stage:
 
     @contextmanager
     def _trial(self, case: Case, what: str) -> Iterator[Trial]:
-        """A new destination with old files, read all the time, and judged at the end."""
+        """A new destination with old files, judged at the end."""
         name = f"{self.client}-{case.name}-{what}".replace(" ", "-")
         trial = Trial(self.deployed, name, check, OLD, frozenset(case.replaced), case.again)
-        with watched(trial):
-            yield trial
-            settle(trial)
+        yield trial
+        settle(trial)
         trial.verdict()
 
     @contextmanager

@@ -1,43 +1,28 @@
-"""One destination at which clients die, what a reader sees of it, and the verdict at the end."""
-
-from __future__ import annotations
+"""One destination at which clients die, and the verdict at the end."""
 
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import s3commit
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.core.formats.layout import MAGIC_PREFIX, is_data, owner_of
+from s3commit.core.formats.layout import MAGIC_PREFIX, is_data
 from s3commit.core.model.states import ENDED, JobState
 from tests.cli.support import run
 from tests.e2e.conftest import Deployed, until
 from tests.engines.chaos.driver.deployment import sweep
 from tests.engines.chaos.driver.gate import REQUEST, Gate
 
-LOOK_SECONDS = 0.1
 WAIT_SECONDS = 600  # a bound for what hangs, on a busy machine too
 KEPT = {"_job.json", REQUEST, "_result.json"}
 # Why a job may have been refused here. Another reason is a refusal that nothing speaks for.
 REASONS = {"ABANDONED", "ABORTED_BY_CLIENT", "ALREADY_COMMITTED"}
-UNDECIDED = {None, JobState.OPEN, JobState.SEALED, JobState.ABORTING, JobState.ABORTED}
 MOST_SWEEPS = 5
 TIDY_SECONDS = 5.0  # `TidyUp` comes after the result
 
 Check = Callable[[Mapping[str, bytes]], None]
-
-
-@dataclass(frozen=True)
-class Look:
-    """What a reader saw at one moment: relative keys."""
-
-    data: frozenset[str]
-    marker: bool
 
 
 @dataclass(eq=False)
@@ -55,8 +40,6 @@ class Trial:
     replaced: frozenset[str]
     again: bool
     gates: list[Gate] = field(default_factory=list)
-    looks: list[Look] = field(default_factory=list)
-    seen_too_early: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.s3: Any = self.deployed.client("s3")
@@ -100,18 +83,6 @@ class Trial:
                 found[job] = str(state)
         return found
 
-    def look(self) -> None:
-        """As a reader would; I1 is judged on the spot, the rest at the end."""
-        keys = self.keys()
-        found = Look(frozenset(filter(is_data, keys)), "table/_SUCCESS" in keys)
-        if self.looks and found == self.looks[-1]:
-            return
-        self.looks.append(found)
-        for key in found.data - self.old.keys():
-            # Read after the look: a state never goes back behind the decision.
-            if self.state(owner_of(key) or key) in UNDECIDED:
-                self.seen_too_early.append(key)
-
     @property
     def jobs(self) -> list[str]:
         """The jobs of all clients so far."""
@@ -153,9 +124,9 @@ class Trial:
         self.wait_for_requests()
 
     def verdict(self) -> None:
-        """Judge the end, and every look on the way to it."""
-        self.look()
-        final = self.looks[-1]
+        """Judge the end; what readers see on the way to it does not depend on the client."""
+        keys = self.keys()
+        data, has_marker = set(filter(is_data, keys)), "table/_SUCCESS" in keys
         outcomes, asked = self.outcomes(), self.asked
         committed = {job for job, outcome in outcomes.items() if outcome == "COMMITTED"}
         facts = f"{self.name}: {outcomes}, asked for {asked}"
@@ -166,47 +137,19 @@ class Trial:
         assert states == outcomes, facts
         errors = [result["error"] for result in self.results().values() if result.get("error")]
         assert {error["code"] for error in errors} <= REASONS, f"{facts}: {errors}"
-        new = final.data - self.old.keys()
+        new = data - self.old.keys()
         kept = self.old.keys() - (self.replaced if committed else frozenset())
-        assert final.data - new == kept, f"{facts}: {sorted(final.data)}"
+        assert data - new == kept, f"{facts}: {sorted(data)}"
         assert {key: self.body(key) for key in kept} == {key: self.old[key] for key in kept}, facts
         if committed:
             self.check({key: self.body(key) for key in new})
         assert bool(new) == bool(committed), facts
-        assert final.marker == bool(committed), facts
+        assert has_marker == bool(committed), facts
         if committed:
             assert json.loads(self.body("table/_SUCCESS"))["jobId"] in committed, facts
         assert not self.uploads(), f"{facts}: {self.uploads()}"
         assert not self._left(), f"{facts}: {self._left()}"
-        self._judge_looks(new)
         run("fsck", self.uri, "--table", self.deployed.table)
-
-    def _judge_looks(self, new: frozenset[str]) -> None:
-        assert not self.seen_too_early, f"{self.name}: I1: {self.seen_too_early}"
-        for look in self.looks:
-            if not self.replaced <= look.data:
-                assert new <= look.data, f"{self.name}: I10: {look}"
-            if look.marker:
-                assert new <= look.data, f"{self.name}: I9: {look}"
-                assert not self.replaced & look.data, f"{self.name}: I9: {look}"
-
-
-@contextmanager
-def watched(trial: Trial) -> Iterator[None]:
-    """A reader looks at the trial all the time, in a thread."""
-    over = threading.Event()
-
-    def look_on() -> None:
-        while not over.wait(LOOK_SECONDS):
-            trial.look()
-
-    with ThreadPoolExecutor(1, thread_name_prefix="reader") as pool:
-        looking = pool.submit(look_on)
-        try:
-            yield
-        finally:
-            over.set()
-        looking.result()
 
 
 def settle(trial: Trial) -> None:

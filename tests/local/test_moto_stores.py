@@ -1,14 +1,16 @@
-"""The patches of S3 that the suite in tests/contract, which runs on all of them, does not hold."""
+"""The patches of S3 and DynamoDB that tests/contract, which runs on all of them, does not hold.
 
-from __future__ import annotations
+That a cancelled transaction leaves everything as it was, test_locks.py has there; the ids of tables
+are in tests/aws/test_ledger.py.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from botocore.exceptions import ClientError
 
-from tests.local.conftest import Local
-from tests.local.stress import switching_fast
+from tests.local.conftest import Local, switching_fast
 
 
 class Upload:
@@ -31,18 +33,27 @@ def test_completing_again_is_the_same_answer(local: Local, key: str) -> None:
     assert upload.complete()["ETag"] == upload.complete()["ETag"]
 
 
-def test_one_put_of_many_wins_a_key(local: Local, key: str) -> None:
+@pytest.mark.parametrize("service", ["s3", "dynamodb"])
+def test_of_many_conditional_writes_at_once_one_wins(local: Local, key: str, service: str) -> None:
+    def write(name: str, value: str) -> None:
+        if service == "s3":
+            local.s3.put_object(Bucket=local.bucket, Key=name, Body=value.encode(), IfNoneMatch="*")
+        else:
+            local.dynamodb.put_item(
+                TableName=local.runtime.table,
+                Item=item(name) | {"who": {"N": value}},
+                ConditionExpression="attribute_not_exists(pk)",
+            )
+
     def claim(n: int) -> int:
         try:
-            local.s3.put_object(
-                Bucket=local.bucket, Key=f"{key}/{n // 8}", Body=b"%d" % n, IfNoneMatch="*"
-            )
+            write(f"{key}/{n // 8}", str(n))
         except ClientError:
             return 0
         return 1
 
     with switching_fast(), ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(claim, range(8 * 40))) == 40
+        assert sum(pool.map(claim, range(8 * 50))) == 50
 
 
 def test_no_reader_sees_a_completed_object_without_its_metadata(local: Local, key: str) -> None:
@@ -76,3 +87,43 @@ def test_a_bucket_says_that_it_sends_its_events_to_eventbridge(local: Local) -> 
         Bucket=bucket, NotificationConfiguration={"EventBridgeConfiguration": {}}
     )
     assert asked(Bucket=bucket)["EventBridgeConfiguration"] == {}
+
+
+# DynamoDB
+
+
+def item(key: str) -> dict[str, Any]:
+    return {"pk": {"S": key}, "sk": {"S": "x"}}
+
+
+def transact(local: Local, key: str, token: str, value: str = "1") -> None:
+    local.dynamodb.transact_write_items(
+        ClientRequestToken=token,
+        TransactItems=[
+            {
+                "Put": {
+                    "TableName": local.runtime.table,
+                    "Item": item(key) | {"v": {"S": value}},
+                    "ConditionExpression": "attribute_not_exists(pk)",
+                }
+            }
+        ],
+    )
+
+
+def test_a_transaction_repeated_with_its_token_succeeds_and_changes_nothing(
+    local: Local, key: str
+) -> None:
+    transact(local, key, "t1" + key[2:30])
+    local.dynamodb.update_item(
+        TableName=local.runtime.table,
+        Key=item(key),
+        UpdateExpression="SET v = :v",
+        ExpressionAttributeValues={":v": {"S": "2"}},
+    )
+    transact(local, key, "t1" + key[2:30])
+    found = local.dynamodb.get_item(TableName=local.runtime.table, Key=item(key))["Item"]
+    assert found["v"] == {"S": "2"}
+    with pytest.raises(ClientError) as error:
+        transact(local, key, "t2" + key[2:30])
+    assert error.value.response["Error"]["Code"] == "TransactionCanceledException"

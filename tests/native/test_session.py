@@ -1,0 +1,144 @@
+"""What one session writes and then reads: large files, many writers, its cache, two at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from s3commit.core.model.job import Conflict, Scope
+from s3commit.core.model.states import JobState
+from s3commit.spark import read, write
+from tests.moments import TABLES, fill
+from tests.native.conftest import settings, uri
+from tests.spark.test_spark_guide import run_page
+from tests.spark.tiny import BUCKET, Place, TinyPipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["run_page"]
+
+
+def test_a_file_of_many_parts(spark: SparkSession, place: Place) -> None:
+    """Parts of 5 MB; the file has 17 MB."""
+    frame = spark.range(0, 4400, 1, 1).selectExpr("id", "repeat(sha2(string(id), 512), 32) as text")
+    frame.write.option("compression", "none").option("parquet.enable.dictionary", "false").parquet(
+        uri(place)
+    )
+    place.tidy()
+    (file,) = place.committed()
+    assert file.etag.strip('"').endswith("-4")
+    assert spark.read.parquet(uri(place)).exceptAll(frame).count() == 0
+
+
+def test_writers_side_by_side(spark: SparkSession, place: Place) -> None:
+    """With this setting Spark does not sort first, and has several files of a task open."""
+    frame = spark.range(0, 1000, 1, 2).selectExpr("id", "id % 10 as k")
+    with settings(spark, spark__sql__maxConcurrentOutputFileWriters="20"):
+        frame.write.partitionBy("k").parquet(uri(place))
+    place.tidy()
+    assert len(place.data) == 20
+    assert spark.read.parquet(uri(place)).count() == 1000
+
+
+def test_values_that_are_escaped_in_a_path(spark: SparkSession, place: Place) -> None:
+    texts = ["a/b", "a=b", "50%", "a b", "ü", "2026-11-21 10:00", "", "x:y"]
+    frame = spark.createDataFrame([(n, text) for n, text in enumerate(texts)], "id int, k string")
+    frame.coalesce(1).write.partitionBy("k").json(uri(place))
+    place.tidy()
+    found = spark.read.schema("id int, k string").json(uri(place)).collect()
+    assert sorted((row.id, row.k or "") for row in found) == list(enumerate(texts))
+
+
+# What the session has cached
+
+
+@pytest.mark.parametrize("client", ["jar", "write"])
+def test_a_cached_read_of_the_path_gives_the_new_rows(
+    spark: SparkSession, place: Place, client: str
+) -> None:
+    write(spark.range(5), place.uri)
+    cached = read(spark, place.uri).cache()
+    assert cached.count() == 5
+    after = spark.range(100, 102)
+    if client == "jar":
+        after.write.mode("overwrite").parquet(uri(place))
+    else:
+        write(after, place.uri, mode="overwrite")
+    assert sorted(row.id for row in read(spark, place.uri).collect()) == [100, 101]
+
+
+def test_a_cached_read_gives_the_rows_that_another_program_has_committed_under_the_key(
+    spark: SparkSession, place: Place
+) -> None:
+    write(spark.range(2), place.uri)
+    other = spark.newSession()
+    assert read(spark, place.uri).cache().count() == 2
+    write(other.range(3), place.uri, mode="append", idempotencyKey="k")
+    result = write(spark.range(3), place.uri, mode="append", idempotencyKey="k")
+    assert result.already_committed
+    assert read(spark, place.uri).count() == 5
+
+
+# A statement that is run again while the first one waits
+
+
+def await_requests(tiny: TinyPipeline, prefix: str, count: int) -> None:
+    """Until so many jobs below the prefix have asked for their commit."""
+    end = time.monotonic() + 60
+    while (
+        sum(one.key.endswith("/_request.json") for one in tiny.store.list(BUCKET, prefix)) < count
+    ):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("static", "where"), [("dt = 'a b', hour", "dt=a b/"), ("dt = 'x', hour = 1", "dt=x/hour=1/")]
+)
+def test_i6_the_first_overwrite_of_a_partition_replaces_it(
+    spark: SparkSession, tiny: TinyPipeline, place: Place, db: str, static: str, where: str
+) -> None:
+    """The rows are there once."""
+    table = f"{db}.t"
+    spark.sql(
+        f"CREATE TABLE {table} (id INT, dt STRING, hour INT) USING parquet"
+        " PARTITIONED BY (dt, hour)"
+    )
+    values = "VALUES (7, 1)" if static.endswith("hour") else "VALUES (7)"
+    insert = f"INSERT OVERWRITE {table} PARTITION ({static}) {values}"
+    with ThreadPoolExecutor() as threads:
+        with tiny.held():
+            runs = [threads.submit(spark.sql, insert) for _ in range(2)]
+            await_requests(tiny, f"{db}/", 2)
+        for run in runs:
+            run.result()
+    assert [row.id for row in spark.sql(f"SELECT id FROM {table}").collect()] == [7]
+    committed = tiny.ledger.jobs_in(JobState.COMMITTED, before="9")
+    jobs = [job for job in committed if job.destination.prefix == f"{db}/t/{where}"]
+    assert [(one.conflict, one.scope) for one in jobs] == [
+        (Conflict.REPLACE, Scope.DIRECTORY),
+        (Conflict.REPLACE, Scope.DIRECTORY),
+    ]
+
+
+# The guide's page on Spark's own writers
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_page_does_what_it_says(run_page: Callable[[str], None]) -> None:
+    run_page("native.md")
+
+
+def test_spark_reads_past_the_documents_of_jobs(spark: SparkSession, place: Place) -> None:
+    """As the page on readers says."""
+    with fill(f"{place.uri}/"):
+        for table, rows in TABLES.items():
+            reader = spark.read.format("json" if table == "events" else "parquet")
+            found = reader.load(f"{uri(place)}/{table}")
+            assert found.count() == rows
+            assert found.columns == (["id", "dt"] if table == "sales" else ["id"])
