@@ -139,9 +139,8 @@ _ENDS: Final = {
         "Treat it as an attack: check who may write to the job directory",
     ),
     "OVERTAKEN": Advice(
-        "A job that was requested later was committed first where this one writes: the execution"
-        " of this job had been lost, or its event came late. Or it was requested more than seven"
-        " days ago. Nothing was changed",
+        "A later overwrite was committed first: this job's execution was lost, or its event late."
+        " Or its request is over seven days old. Nothing changed",
         "If the later data is right, nothing. Else run the job again, so that it is the latest",
     ),
     "REFUSED": Advice(
