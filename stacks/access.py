@@ -22,6 +22,7 @@ COMMITS = "*/_commits/*"
 KEYS = "_s3commit/_keys/*/_*.json"
 SUCCESS = "*/_SUCCESS"
 DECISION = "_s3commit/*/_decision.json"
+CATALOG = "_s3commit/*/_catalog.json"
 OWN = "_s3commit/*"
 DATA = "*"
 
@@ -155,6 +156,10 @@ ACCESS: dict[str, Access] = {
         ledger=("GetItem", "PutItem", "UpdateItem", "DeleteItem"),
         index=("Query",),
     ),
+    # What it reads of its tables, and tells the catalog, is granted where it is made.
+    "catalog": Access(
+        objects={CATALOG: ("GetObject", "PutObject", "DeleteObject")}, bucket=("ListBucket",)
+    ),
     "sweep": Access(
         objects={
             JOB_DIRECTORY: ("GetObject", "DeleteObject"),
@@ -174,6 +179,8 @@ REASONS: dict[str, str] = {
     INDEX: "The indexes of a job's plan, replace list and partitions, in the pipeline's own "
     "directory of the job.",
     DECISION: "The record that a job was decided, in the pipeline's own directory of the job.",
+    CATALOG: "The note that a catalog does not know a job yet, in the pipeline's own directory of "
+    "the job.",
     OWN: "What the pipeline keeps of an ended job goes with the job's documents when the retention "
     "time is over; in its own directory at the bucket's root, which holds no data.",
     PAGES: "The pages of these lists, in the pipeline's own directory of the job.",

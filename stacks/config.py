@@ -21,7 +21,8 @@ from aws_cdk.aws_logs import RetentionDays
 from constructs import Construct
 
 from s3commit.aws import env
-from s3commit.aws.env import DEFAULT, LEAST, MOST_WORKERS, Shares, shares
+from s3commit.aws.env import DEFAULT, LEAST, LEAST_OF_A_QUEUE, MOST_WORKERS, Shares, shares
+from stacks.tables import are_nested, catalogs
 
 PREFIX = "s3commit:"
 # What a deployment changes only if the parameter ``change`` names it (`stacks.changes`).
@@ -115,6 +116,16 @@ def _listed(pattern: str, what: str, default: tuple[str, ...] = ()) -> Any:
     return _parameter(parse, default)
 
 
+def _catalogs() -> Any:
+    def parse(value: Any) -> tuple[env.Catalog, ...]:
+        try:
+            return catalogs(value)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+
+    return _parameter(parse, ())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeployConfig:
     """One deployment; `docs/deploy.md` says what each parameter means."""
@@ -158,6 +169,7 @@ class DeployConfig:
         r"(?:(?!\.{1,2}/)[!-.0-~]+/)+=(?:[1-9]\d?|1[0-5]\d|16[0-8])",
         "ASCII prefixes that end with '/', each with '=' and 1 to 168 hours",
     )
+    catalogs: tuple[env.Catalog, ...] = _catalogs()
     alarm_email: str | None = _text(r"[^@\s]+@[^@\s]+", "an e-mail address")
     spark_jars: bool = _flag()
     change: tuple[str, ...] = _listed(
@@ -196,6 +208,18 @@ class DeployConfig:
             raise ConfigError(f"{PREFIX}encryption=aws:kms is with the key {PREFIX}kmsKeyArn")
         if self.operators and self.protect_names == "none":
             raise ConfigError(f"{PREFIX}operators says who is exempt from {PREFIX}protectNames")
+        for one in self.catalogs:
+            within = any(are_nested(one.prefix, other) for other in self.replace_prefixes)
+            if one.drops_empty and not within:
+                raise ConfigError(
+                    f"{PREFIX}catalogs: dropEmpty of {one.prefix} drops nothing, since"
+                    f" {PREFIX}replacePrefixes lets no job remove a file there"
+                )
+        if self.catalogs and self.lambda_concurrency < LEAST + LEAST_OF_A_QUEUE:
+            raise ConfigError(
+                f"{PREFIX}lambdaConcurrency must be at least {LEAST + LEAST_OF_A_QUEUE} with"
+                f" {PREFIX}catalogs, whose function runs too"
+            )
         if self.import_bucket is None:
             return
         created_only = {
@@ -246,7 +270,7 @@ class DeployConfig:
     @property
     def shares(self) -> Shares:
         """How many functions run at once, of each kind."""
-        return shares(self.lambda_concurrency)
+        return shares(self.lambda_concurrency - (LEAST_OF_A_QUEUE if self.catalogs else 0))
 
     @property
     def namespace(self) -> str:

@@ -74,6 +74,15 @@ FUNCTIONS: dict[str, Function] = {
         "Starts, gives up and retires jobs that no event leads to", 900, _MANY, (*_STARTS, *_PUTS)
     ),
 }
+# There if a parameter says so.
+ON_DEMAND: dict[str, Function] = {
+    "catalog": Function(
+        "Tells the Glue Data Catalog of a job's partitions",
+        300,
+        _ONE,
+        (env.BUCKET, env.CATALOGS, *_PUTS),
+    ),
+}
 
 
 class PipelineFunction(Construct):
@@ -96,7 +105,8 @@ class PipelineFunction(Construct):
         values: Mapping[str, str | None],
     ) -> None:
         super().__init__(scope, name.capitalize())
-        facts = FUNCTIONS[name]
+        facts = {**FUNCTIONS, **ON_DEMAND}[name]
+        self.timeout = facts.timeout
         self.log_group = config.log_group(self, "Logs")
         self.role = iam.Role(
             self,

@@ -14,11 +14,12 @@ import aws_cdk as cdk
 import jsii
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
-from stacks.functions import FUNCTIONS
+from stacks.functions import PipelineFunction, allow
 
 # The queues, each with the function that takes its messages.
 CONSUMERS = {"Ingest": "ingest", "Request": "dispatch"}
@@ -36,10 +37,10 @@ QUEUE_DAYS = 4
 class Inbox(Construct):
     """``queue`` and ``dead_letters``; encrypted by SQS, TLS only.
 
-    It has no consumer of its own: `stacks.pipeline` connects the functions.
+    ``timeout`` is that of its consumer, in seconds, which `feed` connects.
     """
 
-    def __init__(self, scope: Construct, name: str) -> None:
+    def __init__(self, scope: Construct, name: str, timeout: int) -> None:
         super().__init__(scope, name)
         self.suffixes = [suffix for suffix, inbox in NOTIFIED.items() if inbox == name]
         make = partial(
@@ -51,7 +52,7 @@ class Inbox(Construct):
             "Queue",
             # AWS asks for six times the function's timeout, and the batching window on top:
             # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-            visibility_timeout=cdk.Duration.seconds(6 * FUNCTIONS[CONSUMERS[name]].timeout),
+            visibility_timeout=cdk.Duration.seconds(6 * timeout),
             retention_period=days(QUEUE_DAYS),
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=self.dead_letters, max_receive_count=MAX_RECEIVE
@@ -88,26 +89,61 @@ class Inbox(Construct):
             for suffix in self.suffixes
         ]
 
-    def add_rule(self, bucket_name: str) -> None:
+    def add_rule(self, bucket_name: str) -> str:
         """Have EventBridge send what it hears of the bucket's new objects, if it is for us.
 
-        The bucket has to send its events there. Which conditions EventBridge fulfills:
-        https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-conditions.html
+        The bucket has to send its events there.
         """
         keys = [{"suffix": suffix} for suffix in self.suffixes]
+        pattern = {
+            "source": ["aws.s3"],
+            "detail-type": ["Object Created"],
+            "detail": {"bucket": {"name": [bucket_name]}, "object": {"key": keys}},
+        }
+        return self.add_pattern("Objects of s3commit's protocol", pattern)
+
+    def add_pattern(self, description: str, pattern: dict[str, Any]) -> str:
+        """Have EventBridge send the events of a pattern; return the rule's name.
+
+        Which conditions EventBridge fulfills:
+        https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-conditions.html
+        """
+        name = RULE.format(stack=cdk.Stack.of(self).stack_name, inbox=self.node.id)
         rule = events.CfnRule(
             self,
             "Rule",
-            name=RULE.format(stack=cdk.Stack.of(self).stack_name, inbox=self.node.id),
-            description="Objects of s3commit's protocol",
-            event_pattern={
-                "source": ["aws.s3"],
-                "detail-type": ["Object Created"],
-                "detail": {"bucket": {"name": [bucket_name]}, "object": {"key": keys}},
-            },
+            name=name,
+            description=description,
+            event_pattern=pattern,
             targets=[events.CfnRule.TargetProperty(id="Queue", arn=self.queue.queue_arn)],
         )
         self.admit("events.amazonaws.com", rule.attr_arn)
+        return name
+
+    def feed(
+        self, scope: Construct, consumer: PipelineFunction, *, batch: int, most: int
+    ) -> lambda_.EventSourceMapping:
+        """Feed the queue to its function, as part of ``scope``; a failed message alone returns.
+
+        https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+        """
+        allow(
+            consumer.role,
+            ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"],
+            self.queue.queue_arn,
+        )
+        mapping = lambda_.EventSourceMapping(
+            scope,
+            f"{self.node.id}Queue",
+            target=consumer.function,
+            event_source_arn=self.queue.queue_arn,
+            batch_size=batch,
+            max_concurrency=most,
+            report_batch_item_failures=True,
+        )
+        # Lambda tries to read the queue when the mapping is made.
+        mapping.node.add_dependency(consumer.role)
+        return mapping
 
 
 @jsii.implements(s3.IBucketNotificationDestination)

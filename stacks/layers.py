@@ -29,7 +29,7 @@ REQUIREMENTS = ROOT / "layers" / "dependencies" / "requirements.txt"
 BUILD = ROOT / ".build"
 
 # botocore ships the models of some 400 services, 95 % of the layer. The functions call these.
-SERVICES = frozenset({"s3", "dynamodb", "stepfunctions"})
+SERVICES = frozenset({"s3", "dynamodb", "stepfunctions", "glue"})
 
 HANDLERS = ROOT / "lambdas"
 PACKAGE = ROOT / "layers" / "s3commit"

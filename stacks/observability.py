@@ -8,7 +8,6 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
-from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
@@ -18,7 +17,7 @@ from constructs import Construct
 
 from s3commit.aws import env
 from stacks.config import DeployConfig
-from stacks.inbox import RULE, Inbox
+from stacks.inbox import Inbox
 
 _PERIOD = cdk.Duration.minutes(5)
 _HOUR = cdk.Duration.hours(1)
@@ -55,8 +54,8 @@ class Observability(Construct):
         functions: Mapping[str, lambda_.IFunction],
         machine: sfn.StateMachine,
         inboxes: Mapping[str, Inbox],
+        rules: Sequence[str],
         refusing: Sequence[str],
-        schedule: events.Rule,
         config: DeployConfig,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -65,7 +64,7 @@ class Observability(Construct):
         topic = self._topic()
         if config.alarm_email:
             topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
-        alarms = [*self._alarms(), *self._alarms_of_silence(schedule, config)]
+        alarms = [*self._alarms(), *self._alarms_of_silence(rules, config)]
         for alarm in alarms:
             alarm.add_alarm_action(actions.SnsAction(topic))
         self._dashboard(alarms, refusing)
@@ -164,7 +163,7 @@ class Observability(Construct):
         return self._alarm(name, total, meaning, above=above)
 
     def _alarms_of_silence(
-        self, schedule: events.Rule, config: DeployConfig
+        self, rules: Sequence[str], config: DeployConfig
     ) -> Iterable[cloudwatch.Alarm]:
         """The sweep finds what no event leads to, so it must not stop unheard; nor may events."""
         yield self._alarm(
@@ -176,10 +175,6 @@ class Observability(Construct):
             " pause`, or may not call it.",
             silent_periods=1,
         )
-        names = [schedule.rule_name]
-        if config.events == "eventbridge":
-            stack = config.stack_name(env.STORAGE_STACK)
-            names += [RULE.format(stack=stack, inbox=inbox) for inbox in self._inboxes]
         # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-monitoring.html
         failed = {
             f"m{index}": cloudwatch.Metric(
@@ -189,7 +184,7 @@ class Observability(Construct):
                 statistic="Sum",
                 period=_PERIOD,
             )
-            for index, name in enumerate(names)
+            for index, name in enumerate(rules)
         }
         yield self._sum_alarm(
             "SweepsNotCalled", failed, "A rule could not call the sweep, or send to a queue."

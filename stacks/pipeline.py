@@ -24,10 +24,11 @@ from constructs import Construct
 
 from s3commit.aws import env
 from s3commit.version import __version__
+from stacks.catalog import tell_catalogs
 from stacks.config import PREFIX, ConfigError, DeployConfig, parameter_name
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, allow
-from stacks.inbox import CONSUMERS
+from stacks.inbox import CONSUMERS, Inbox
 from stacks.layers import (
     PACKAGE,
     PYTHON_VERSION,
@@ -38,6 +39,7 @@ from stacks.layers import (
 )
 from stacks.observability import Observability
 from stacks.storage import S3CommitStorage
+from stacks.tables import strict_json
 from stacks.workflow import WHY_EXECUTIONS, Workflow
 
 # What the sweep is given.
@@ -108,14 +110,20 @@ class S3CommitPipeline(cdk.Stack):
         )
         workflow.allow_to_ask(functions["decide"].role)
         self._feed(functions, workflow, storage, config)
+        schedule = self._schedule(sweep.function, config)
+        inboxes, rules = dict(storage.inboxes), [schedule.rule_name, *storage.rules]
+        if config.catalogs:
+            functions["catalog"] = make("catalog")
+            inboxes["Catalog"] = inbox = Inbox(self, "Catalogs", functions["catalog"].timeout)
+            rules.append(tell_catalogs(functions["catalog"], inbox, storage.bucket_arn, config))
         Observability(
             self,
             "Observability",
             functions={name: each.function for name, each in functions.items()},
             machine=machine,
-            inboxes=storage.inboxes,
+            inboxes=inboxes,
+            rules=rules,
             refusing=[functions[name].log_group.log_group_name for name in _REFUSING],
-            schedule=self._schedule(sweep.function, config),
             config=config,
         )
         if config.spark_jars:
@@ -146,29 +154,11 @@ class S3CommitPipeline(cdk.Stack):
         storage: S3CommitStorage,
         config: DeployConfig,
     ) -> None:
-        """Feed each queue to its function; a failed message alone returns.
-
-        https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-        """
+        """Feed each queue to its function."""
         most = {"Ingest": config.shares.manifests, "Request": config.shares.requests}
         for name, inbox in storage.inboxes.items():
             consumer = functions[CONSUMERS[name]]
-            allow(
-                consumer.role,
-                ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"],
-                inbox.queue.queue_arn,
-            )
-            mapping = lambda_.EventSourceMapping(
-                self,
-                f"{name}Queue",
-                target=consumer.function,
-                event_source_arn=inbox.queue.queue_arn,
-                batch_size=BATCHES[name],
-                max_concurrency=most[name],
-                report_batch_item_failures=True,
-            )
-            # Lambda tries to read the queue when the mapping is made.
-            mapping.node.add_dependency(consumer.role)
+            mapping = inbox.feed(self, consumer, batch=BATCHES[name], most=most[name])
             if name == "Request":  # else a first job could reach a Map that may not start
                 mapping.node.add_dependency(workflow.map_runs)
             # For `s3commit pause`, as is the rule's name.
@@ -201,6 +191,7 @@ def _values(config: DeployConfig, storage: S3CommitStorage) -> dict[str, str | N
         env.REPLACE_BELOW: json.dumps(config.replace_prefixes),
         env.WORKERS: json.dumps([config.shares.workers, config.max_concurrency]),
         env.FRESH_TABLES: json.dumps(list(config.fresh)) if config.fresh else None,
+        env.CATALOGS: json.dumps(config.catalogs),
         # The header of the pipeline's own puts, where the bucket's default is not meant.
         env.ENCRYPTION: config.encryption if is_own else None,
         env.ENCRYPTION_KEY: config.kms_key_arn if is_key else None,
@@ -226,8 +217,14 @@ def upload_jars(scope: Construct, built: Path = BUILT) -> None:
 
 
 def cdk_json(project: Path) -> dict[str, Any]:
-    """The context of the project's `cdk.json`; for the embedded runtime without our parameters."""
-    context: dict[str, Any] = json.loads((project / "cdk.json").read_text())["context"]
+    """The context of the project's `cdk.json`; for the embedded runtime without our parameters.
+
+    Raises `ConfigError` for what is no JSON, or has a name twice.
+    """
+    try:
+        context: dict[str, Any] = strict_json((project / "cdk.json").read_text())["context"]
+    except ValueError as error:
+        raise ConfigError(f"cdk.json: {error}") from None
     if not os.environ.get(env.LOCAL):
         return context
     return {key: each for key, each in context.items() if not key.startswith(PREFIX)}

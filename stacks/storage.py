@@ -19,6 +19,7 @@ from s3commit.aws import env
 from stacks.access import protection
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
+from stacks.functions import FUNCTIONS
 from stacks.inbox import CONSUMERS, Inbox, InboxDestination
 
 
@@ -41,7 +42,10 @@ class S3CommitStorage(cdk.Stack):
         arn = config.kms_key_arn
         self.key = kms.Key.from_key_arn(self, "Key", arn) if arn else None
         self.ledger = self._ledger()
-        self.inboxes = {name: Inbox(self, name) for name in CONSUMERS}
+        self.inboxes = {
+            name: Inbox(self, name, FUNCTIONS[consumer].timeout)
+            for name, consumer in CONSUMERS.items()
+        }
         if config.import_bucket is None:
             self.bucket: s3.IBucket = self._create_bucket(config)
         else:
@@ -49,9 +53,10 @@ class S3CommitStorage(cdk.Stack):
         self.bucket_arn: str = self.export_value(
             self.bucket.bucket_arn, name=config.stack_name(env.BUCKET_EXPORT)
         )
+        self.rules: list[str] = []
         if config.events == "eventbridge":
-            for inbox in self.inboxes.values():
-                inbox.add_rule(self.bucket.bucket_name)
+            name = self.bucket.bucket_name
+            self.rules = [inbox.add_rule(name) for inbox in self.inboxes.values()]
         cdk.CfnOutput(self, env.BUCKET_OUTPUT, value=self.bucket.bucket_name)
         # For the next deployment, and for `s3commit doctor`.
         cdk.CfnOutput(self, env.PARAMETERS_OUTPUT, value=json.dumps(config.given))

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 import s3commit
-from examples.recipes import register_partitions, tell_a_channel, wait_for_table
+from examples.recipes import tell_a_channel, wait_for_table
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
@@ -120,36 +120,12 @@ def announced(environment: Deployed, queue: str) -> dict[str, Any]:
     return event
 
 
-def test_new_partitions_are_registered_once(
-    environment: Deployed, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = f"s3://{environment.bucket}/events/sales/"
-    glue = environment.client("glue")
-    glue.create_database(DatabaseInput={"Name": "lake"})
-    glue.create_table(
-        DatabaseName="lake",
-        TableInput={
-            "Name": "sales",
-            "PartitionKeys": [{"Name": "n", "Type": "int"}],
-            "StorageDescriptor": {"Location": table, "Columns": [{"Name": "x", "Type": "string"}]},
-        },
-    )
-    monkeypatch.setenv("DATABASE", "lake")
+def test_the_event_is_as_its_page_says(environment: Deployed, queue: str) -> None:
     write(environment, "events/sales", 1)
     event = announced(environment, queue)
     assert (event["source"], event["detail-type"]) == ("s3commit", "s3commit job ended")
+    table = f"s3://{environment.bucket}/events/sales/"
     assert [event["detail"][name] for name in ("table", "files")] == [table, 3]
-
-    assert register_partitions.handler(event, None) == 1
-    assert register_partitions.handler(event, None) == 0, "the event may come twice"
-
-    found = glue.get_partitions(DatabaseName="lake", TableName="sales")["Partitions"]
-    assert [(one["Values"], one["StorageDescriptor"]["Location"]) for one in found] == [
-        (["1"], f"{table}n=1/")
-    ]
-
-    elsewhere = {**event["detail"], "table": f"s3://{environment.bucket}/events/others/sales/"}
-    assert register_partitions.handler({"detail": elsewhere}, None) == 0, "another's of that name"
 
 
 def test_a_table_is_waited_for(environment: Deployed, queue: str) -> None:

@@ -11,7 +11,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Destination
 from stacks.access import ACCESS, DATA, REQUEST, RESULT, protected, protection
 from stacks.definition import MAP_FUNCTION, STEPS
-from stacks.functions import FUNCTIONS
+from stacks.functions import FUNCTIONS, ON_DEMAND
 from tests.stacks.synthesized import (
     JOB_KEYS,
     KEY_ARN,
@@ -23,11 +23,21 @@ from tests.stacks.synthesized import (
 )
 
 # What is granted where a queue or the state machine is connected; the rest is in `ACCESS`.
+TELLS = {"glue:GetTable", "glue:BatchCreatePartition"}
+DROPS = {"glue:GetPartitions", "glue:BatchDeletePartition"}
 RECEIVES = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 CONNECTED = {
     "ingest": {"IngestQueue": RECEIVES, "CommitJobMachine": {"states:StartExecution"}},
     "dispatch": {"RequestQueue": RECEIVES, "CommitJobMachine": {"states:StartExecution"}},
     "decide": {"execution:*": {"states:DescribeExecution"}},
+    "catalog": {
+        "CatalogsQueue": RECEIVES,
+        "bucket/sales/*_commits/*": {"s3:GetObject"},
+        "bucket/orders/eu/*_commits/*": {"s3:GetObject"},
+        "catalog": {*TELLS, *DROPS},
+        **{key: {*TELLS, *DROPS} for key in ("database/analytics", "table/analytics/sales")},
+        **{key: {*TELLS} for key in ("database/other", "table/other/orders")},
+    },
     "sweep": {
         "CommitJobMachine": {"states:StartExecution"},
         "execution:*": {"states:DescribeExecution"},
@@ -64,9 +74,12 @@ STATE_MACHINE = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_a_function_may_do_its_own_work_and_nothing_else(assembly: Assembly, name: str) -> None:
+@pytest.mark.parametrize("name", sorted(FUNCTIONS | ON_DEMAND))
+def test_a_function_may_do_its_own_work_and_nothing_else(
+    name: str, request: pytest.FixtureRequest
+) -> None:
     """That it needs all of `ACCESS`, and no more, is the matter of test_rights_in_use.py."""
+    assembly = request.getfixturevalue("assembly" if name in FUNCTIONS else "telling")
     access = ACCESS[name]
     granted = {
         "bucket": {f"s3:{action}" for action in access.bucket},
@@ -239,5 +252,7 @@ def _short(template: dict[str, Any], resource: Any) -> str:
         case {"Fn::GetAtt": [str(logical_id), "Arn"]} | {"Ref": str(logical_id)}:
             if logical_id in by_logical_id:
                 return by_logical_id[logical_id]
-            return next(part for part in ("Logs", "CommitJobMachine") if part in logical_id)
+            return next(
+                part for part in ("Logs", "CommitJobMachine", "CatalogsQueue") if part in logical_id
+            )
     raise AssertionError(resource)

@@ -34,7 +34,9 @@ from tests.stacks.synthesized import (
     of_type,
 )
 
-VARIANTS = ["assembly", "imported", "encrypted", "regulated", "bridged", "bridged_import"]
+VARIANTS = [
+    *("assembly", "imported", "encrypted", "regulated", "bridged", "bridged_import", "telling")
+]
 
 
 @pytest.mark.parametrize("deployment", VARIANTS)

@@ -8,7 +8,7 @@ import pytest
 
 from s3commit.aws import env
 from s3commit.version import __version__
-from stacks.functions import FUNCTIONS
+from stacks.functions import FUNCTIONS, ON_DEMAND
 from stacks.layers import ROOT
 from tests.stacks.synthesized import Assembly, Resource, functions, of_type, only, synthesize
 
@@ -16,11 +16,13 @@ PACKAGE = ROOT / "layers" / "s3commit" / "python" / "s3commit"
 VARIABLES = {
     *(env.TABLE, env.BUCKET, env.STATE_MACHINE, env.LEDGER_TTL_DAYS),
     *(env.REPLACE_BELOW, env.WORKERS, env.FRESH_TABLES, env.ENCRYPTION, env.ENCRYPTION_KEY),
+    env.CATALOGS,
 }
 
 
 def test_every_variable_that_is_set_is_read_and_the_other_way_round() -> None:
-    given = {variable for function in FUNCTIONS.values() for variable in function.reads}
+    functions = (FUNCTIONS | ON_DEMAND).values()
+    given = {variable for function in functions for variable in function.reads}
     settings = (PACKAGE / "aws" / "settings.py").read_text()
     read = set(re.findall(r"\benv\.([A-Z_]+)", settings))
     assert given == VARIABLES == {getattr(env, name) for name in read}
@@ -58,7 +60,7 @@ def test_handlers_and_what_they_import_of_us_are_one_zip(assembly: Assembly) -> 
     """One call of an upgrade changes both."""
     codes = {assembly.asset_of(one) for _, one in functions(assembly.pipeline).values()}
     (content,) = codes
-    handlers = {f"{name}.py" for name in FUNCTIONS}
+    handlers = {f"{name}.py" for name in (*FUNCTIONS, *ON_DEMAND)}
     assert {one.name for one in content.glob("*.py")} == {*handlers, "__init__.py"}
     assert {path.name for path in (content / "s3commit").iterdir()} - {"__pycache__"} == {
         *("__init__.py", "version.py", "py.typed", "aws", "core")

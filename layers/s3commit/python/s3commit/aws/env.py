@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 TABLE: Final = "S3COMMIT_TABLE"
 BUCKET: Final = "S3COMMIT_BUCKET"
@@ -12,6 +12,7 @@ LEDGER_TTL_DAYS: Final = "S3COMMIT_LEDGER_TTL_DAYS"
 REPLACE_BELOW: Final = "S3COMMIT_REPLACE_BELOW"
 WORKERS: Final = "S3COMMIT_WORKERS"
 FRESH_TABLES: Final = "S3COMMIT_FRESH_TABLES"  # those with an alarm of their own; perhaps none
+CATALOGS: Final = "S3COMMIT_CATALOGS"  # of the function that tells them, alone
 ENCRYPTION: Final = "S3COMMIT_ENCRYPTION"  # of the pipeline's own puts; none: the bucket's default
 ENCRYPTION_KEY: Final = "S3COMMIT_ENCRYPTION_KEY"
 
@@ -37,6 +38,7 @@ CONCURRENCY_OUTPUT: Final = "LambdaConcurrency"
 SWEEP_RULE_OUTPUT: Final = "SweepRule"
 # By what the queue takes.
 MAPPING_OUTPUTS: Final = {"Ingest": "IngestMapping", "Request": "RequestMapping"}
+CATALOG_ROLE_OUTPUT: Final = "CatalogRole"  # of that function, where it is deployed
 PARAMETERS_OUTPUT: Final = "Parameters"  # those that were given, as JSON
 
 SERVICE: Final = "s3commit"
@@ -86,6 +88,33 @@ STEPS: Final = 3
 # Half of what an ordinary account may run; the other half is other people's.
 DEFAULT: Final = 500
 LEAST: Final = 2 * LEAST_OF_A_QUEUE + 1 + STEPS
+
+
+class Catalog(NamedTuple):
+    """A table of the Glue Data Catalog, and where it lies: ``sales/``, ``analytics.sales``.
+
+    ``drops_empty``: a partition goes from the catalog when its last file is gone.
+    """
+
+    prefix: str
+    table: str
+    drops_empty: bool = False
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """What is done with the table."""
+        tells = ("glue:GetTable", "glue:BatchCreatePartition")
+        drops = ("glue:GetPartitions", "glue:BatchDeletePartition")
+        return (*tells, *drops) if self.drops_empty else tells
+
+    def resources(self, partition: str, region: str, account: str) -> list[str]:
+        """The ARNs that rights on the table are given for: its ancestors' as well.
+
+        https://docs.aws.amazon.com/glue/latest/dg/glue-specifying-resource-arns.html
+        """
+        database, _, table = self.table.partition(".")
+        places = ("catalog", f"database/{database}", f"table/{database}/{table}")
+        return [f"arn:{partition}:glue:{region}:{account}:{place}" for place in places]
 
 
 @dataclass(frozen=True, slots=True)

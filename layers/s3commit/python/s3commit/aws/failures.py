@@ -49,6 +49,7 @@ _CODES: dict[str, _Kind] = {
     "NoSuchBucket": (NotFoundError, NO_BUCKET),
     "NoSuchKey": (NotFoundError, None),
     "ResourceNotFoundException": (NotFoundError, NO_TABLE),
+    "EntityNotFoundException": (NotFoundError, None),  # Glue's
     "PreconditionFailed": (PreconditionError, None),
     "ConditionalCheckFailedException": (PreconditionError, None),
     "ConditionalRequestConflict": (TransientError, CONFLICT),

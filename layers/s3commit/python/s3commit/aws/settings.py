@@ -6,6 +6,7 @@ import json
 import os
 
 from s3commit.aws import env
+from s3commit.aws.env import Catalog
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.ports.bundle import Workers
 
@@ -37,6 +38,11 @@ def replace_below() -> tuple[str, ...]:
 def fresh_tables() -> tuple[str, ...]:
     """The prefixes whose commits have a metric of their own, a JSON list; perhaps none."""
     return tuple(json.loads(os.environ.get(env.FRESH_TABLES, "[]")))
+
+
+def catalogs() -> tuple[Catalog, ...]:
+    """The tables of the Glue Data Catalog that are told of commits. Raises as `data_bucket`."""
+    return tuple(Catalog(*one) for one in json.loads(_value(env.CATALOGS)))
 
 
 def workers() -> Workers:

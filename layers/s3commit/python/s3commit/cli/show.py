@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
@@ -23,11 +24,19 @@ from s3commit.cli.job import (
 from s3commit.cli.options import age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
-from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.catalog import MAX_NOTE_BYTES, NOTE
+from s3commit.core.formats.layout import CATALOG_FILE, JobDirectory
 from s3commit.core.job.record import committed_holder
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.codes import Advice, advice_on, advice_on_execution
-from s3commit.core.model.errors import OutcomeUnknownError, S3CommitError, TransientError
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    NotFoundError,
+    OutcomeUnknownError,
+    S3CommitError,
+    TransientError,
+)
 from s3commit.core.model.job import (
     AbortRequest,
     Destination,
@@ -131,7 +140,12 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         "executionStatus": execution.status if execution else None,
         "executionError": _error(execution.failure if execution else None, advice_on_execution),
         "console": console_url(job.execution) if job.execution and session.has_console() else None,
-        "problems": [*job.problems.values(), *problems, *(() if complete else (_UNCOUNTED,))],
+        "problems": [
+            *job.problems.values(),
+            *problems,
+            *_catalog(session, job),
+            *(() if complete else (_UNCOUNTED,)),
+        ],
         "next": next_step(job, execution, in_the_way, now, has_pipeline, key_holder=holder),
     }
 
@@ -151,6 +165,25 @@ def _tasks(session: Session, job: Job, manifests: list[str]) -> dict[str, int] |
         return None
     done = {key[len(job.directory.tasks) :].partition("/")[0] for key in manifests}
     return {"done": len(done), "of": pending.task_count} if pending.task_count else None
+
+
+def _catalog(session: Session, job: Job) -> Iterator[str]:
+    """That a table of the catalog does not know the committed job; nothing if that is not known."""
+    directory = job.directory
+    if job.state != JobState.COMMITTED:
+        return
+    with suppress(NotFoundError, AccessError):
+        body = session.store.get(directory.bucket, directory.catalog, max_bytes=MAX_NOTE_BYTES).body
+        try:
+            note = NOTE.decode(body)
+        except InvalidInputError as error:
+            yield unreadable(CATALOG_FILE, error)
+            return
+        yield (
+            f"table {note.table} of the catalog was not told of this job, last tried at"
+            f" {moment(note.tried_at)}: {note.error or 'the function works on it, or died'}. It is"
+            " tried again; after five tries redrive the queue CatalogsDeadLetters"
+        )
 
 
 def _request(job: Job) -> dict[str, Any] | None:

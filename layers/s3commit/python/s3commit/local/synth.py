@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -26,6 +27,7 @@ SOURCES = (
     "lambdas",
     "layers",
 )
+CONTEXT = "CDK_CONTEXT_JSON"
 _STAMP = ".s3commit-sources"
 
 
@@ -69,8 +71,13 @@ def synthesize(project: Path, out: Path) -> Path:
 
 
 def source_digest(project: Path) -> str:
-    """A digest of all that the assembly is made from: names and bytes, the CDK among the pins."""
+    """A digest of all that the assembly is made from: names and bytes, the CDK among the pins.
+
+    And the context that `cdk` would hand over, such as the parameter ``catalogs``.
+    """
     digest = hashlib.sha256(sys.version.encode())
+    if context := json.loads(os.environ.get(CONTEXT) or "{}"):
+        digest.update(json.dumps(context, sort_keys=True).encode())
     for root in SOURCES:
         path = project / root
         files = [path] if path.is_file() else sorted(path.rglob("*"))

@@ -17,10 +17,11 @@ from s3commit.core.ports.bundle import CallTime, Ports
 def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
     """After the end: abort what losers left open (I4), then delete manifests and pages.
 
-    ``_job.json``, ``_request.json``, ``_result.json`` and the decision stay for the retention time.
-    A loser that still runs is not waited for: its manifest starts another execution. While it
-    opens uploads faster than they are aborted, everything stays for the sweep. While ``page`` of
-    the ticket is not 0 the caller comes again: there are more than a call has time for.
+    ``_job.json``, ``_request.json``, ``_result.json``, the decision and the note of a catalog stay
+    for the retention time. A loser that still runs is not waited for: its manifest starts another
+    execution. While it opens uploads faster than they are aborted, everything stays for the sweep.
+    While ``page`` of the ticket is not 0 the caller comes again: there are more than a call has
+    time for.
     """
     time = CallTime(ports.clock)
     own_record(ports, ticket, *ENDED)
@@ -28,7 +29,7 @@ def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
     # Listed first: a manifest that comes later names uploads that were not aborted here, and it is
     # all that its own event finds them by.
     own = store.list(directory.bucket, directory.pipeline_prefix)
-    pages = [one for one in own if one.key != directory.decision]
+    pages = [one for one in own if one.key not in {directory.decision, directory.catalog}]
     seen = pages + list(store.list(directory.bucket, directory.tasks))
     if not abort_uploads(ports, directory, time):
         return replace(ticket, page=int(time.is_cut))

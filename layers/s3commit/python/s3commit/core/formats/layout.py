@@ -30,6 +30,7 @@ COMMITS = "_commits/"
 SUCCESS = "_SUCCESS"
 PIPELINE = "_s3commit/"  # at the bucket's root: the pipeline's own, no client may write there
 DECISION_FILE = "_decision.json"
+CATALOG_FILE = "_catalog.json"
 KEYS = "_keys/"  # the pipeline's notes of idempotency keys
 
 # User metadata of every data object: who made it. S3 lower-cases the names.
@@ -160,6 +161,7 @@ class JobDirectory:
     success: str = field(init=False, repr=False, compare=False)
     pipeline_prefix: str = field(init=False, repr=False, compare=False)
     decision: str = field(init=False, repr=False, compare=False)
+    catalog: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         place, ref = self.destination, job_ref(self.job_id, self.destination)
@@ -177,6 +179,7 @@ class JobDirectory:
             "success": place.prefix + SUCCESS,
             "pipeline_prefix": pipelines,
             "decision": pipelines + DECISION_FILE,
+            "catalog": pipelines + CATALOG_FILE,
         }.items():
             object.__setattr__(self, name, value)
 
