@@ -2,12 +2,13 @@
 
 import itertools
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 from botocore.stub import Stubber
 
-from s3commit.cli.doctor import ON_BUCKET, ON_JOBS, ON_OBJECTS, examine
+from s3commit.cli.doctor import examine
 from s3commit.cli.surroundings import Surroundings
 from s3commit.core.model.errors import AccessError
 from tests.cli.support import deploy_stack
@@ -50,19 +51,19 @@ class Account:
             limit = {"ConcurrentExecutions": self.free, "UnreservedConcurrentExecutions": self.free}
             stub.add_response("get_account_settings", {"AccountLimit": limit}, {})
         elif service == "iam":
-            for actions in (ON_OBJECTS, ON_JOBS, ON_BUCKET):
-                decided = [
-                    {
-                        "EvalActionName": action,
-                        "EvalDecision": "implicitDeny" if action in self.lacking else "allowed",
-                    }
-                    for action in actions
-                ]
-                stub.add_response("simulate_principal_policy", {"EvaluationResults": decided})
+            return SimpleNamespace(simulate_principal_policy=self._simulate)
         else:
             return client
         stub.activate()
         return client
+
+    def _simulate(self, ActionNames: list[str], **_asked: Any) -> Any:  # noqa: N803 - AWS's
+        decided = {True: "implicitDeny", False: "allowed"}
+        found = [
+            {"EvalActionName": action, "EvalDecision": decided[action in self.lacking]}
+            for action in ActionNames
+        ]
+        return {"EvaluationResults": found}
 
     def _note(self, model: Any, **_parameters: Any) -> Any:
         self.calls.append(model.name)

@@ -13,6 +13,7 @@ from s3commit.aws import env
 from s3commit.aws.env import DEFAULT, LEAST
 from s3commit.aws.failures import NO_BUCKET, translated
 from s3commit.cli.bucket_checks import lifecycle, notifications, ownership, policy
+from s3commit.cli.catalog_checks import catalogs
 from s3commit.cli.options import name_option, with_session
 from s3commit.cli.render import Failure
 from s3commit.cli.session import Session
@@ -58,8 +59,9 @@ def doctor(session: Session, **options: Any) -> None:
     Run it before the first deployment (with --bucket for a bucket that exists), after it, and on
     a cluster. It changes nothing. One line a check: ok, what to do, or why it was skipped. It reads
     sts:GetCallerIdentity, lambda:GetAccountSettings, cloudformation:DescribeStacks, the bucket's
-    notifications, lifecycle, policy and ownership controls, and asks iam:SimulatePrincipalPolicy;
-    what the caller may not read is skipped. With --prefix and no --role the caller's own rights
+    notifications, lifecycle, policy and ownership controls, of each table in the parameter catalogs
+    glue:GetTable and a listing, and asks iam:SimulatePrincipalPolicy; what the caller may not read
+    is skipped. With --prefix and no --role the caller's own rights
     there are tried, by calls for an upload that does not exist. Exit code 1 if there is something
     to do.
     """
@@ -143,12 +145,8 @@ def rights(around: Surroundings) -> Finding:
 
 
 def _simulated(around: Surroundings, role: str) -> list[str]:
-    """What the role lacks by its own policies; the bucket's policy is not asked.
-
-    https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html
-    """
+    """What the role lacks by its own policies; the bucket's policy is not asked."""
     arn = f"arn:{role.split(':')[1]}:s3:::{around.data_bucket}"
-    client = around.connect("iam")
     lacking: list[str] = []
     below = f"{arn}/{around.prefix}"
     for actions, resource in (
@@ -156,15 +154,7 @@ def _simulated(around: Surroundings, role: str) -> list[str]:
         (ON_JOBS, f"{below}{MAGIC_PREFIX}x/_job.json"),
         (ON_BUCKET, arn),
     ):
-        with translated(f"simulating the rights of {role}"):
-            answer = client.simulate_principal_policy(
-                PolicySourceArn=role, ActionNames=list(actions), ResourceArns=[resource]
-            )
-        lacking += [
-            one["EvalActionName"]
-            for one in answer["EvaluationResults"]
-            if one["EvalDecision"] != "allowed"
-        ]
+        lacking += around.lacking(role, actions, [resource])
     return lacking
 
 
@@ -215,6 +205,7 @@ CHECKS: dict[str, Check] = {
     "lifecycle": lifecycle,
     "bucket policy": policy,
     "ownership": ownership,
+    "catalogs": catalogs,
     "rights": rights,
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
@@ -107,6 +107,17 @@ class Surroundings:
         """What AWS answers; its errors are this package's, with what was being done."""
         with translated(doing):
             return getattr(self.connect(service), operation)(**parameters)
+
+    def lacking(self, role: str, actions: Sequence[str], resources: Sequence[str]) -> list[str]:
+        """What the role may not do by its own policies.
+
+        https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html
+        """
+        asked: dict[str, Any] = {"ActionNames": list(actions), "ResourceArns": list(resources)}
+        doing = f"simulating the rights of {role}"
+        answer = self.ask(doing, "iam", "simulate_principal_policy", PolicySourceArn=role, **asked)
+        results = answer["EvaluationResults"]
+        return [one["EvalActionName"] for one in results if one["EvalDecision"] != "allowed"]
 
     def _outputs(self, stack: str) -> dict[str, str]:
         name = self.stack(stack)
