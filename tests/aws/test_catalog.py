@@ -113,7 +113,7 @@ def in_city(name: str) -> str:
         ("dt=2026-11-26/", None),
         ("city=a/dt=2026-11-26/", None),
         ("dt=26.11./city=a/", None),
-        ("dt=2026-11-26/a/", None),
+        ("dt=2026-11-26/city/", None),
         ("", None),
     ],
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from s3commit.aws.clock import SystemClock
@@ -36,6 +37,7 @@ class GlueTable:
 
     glue: Any
     catalog: Catalog
+    bucket: str
     location: str
     keys: tuple[tuple[str, str], ...]
     storage: dict[str, Any]
@@ -71,18 +73,15 @@ class GlueTable:
 
     def registered(self, below: str) -> dict[str, list[str]]:
         """The values of the partitions whose location is ``below`` the table, by location."""
-        pages = self.glue.get_paginator("get_partitions").paginate(
-            **self._names, ExcludeColumnSchema=True
-        )
+        asked, start = {**self._names, "ExcludeColumnSchema": True}, len(self.location)
+        found: dict[str, list[str]] = {}
         with translated(f"reading the partitions of {self.catalog.table}"):
-            found = {
-                f"{one['StorageDescriptor']['Location'].rstrip('/')}/": one["Values"]
-                for page in pages
-                for one in page["Partitions"]
-            }
-        start = len(self.location)
-        inside = self.location + below
-        return {at[start:]: values for at, values in found.items() if at.startswith(inside)}
+            for page in self.glue.get_paginator("get_partitions").paginate(**asked):
+                for one in page["Partitions"]:
+                    at = f"{one['StorageDescriptor']['Location'].rstrip('/')}/"
+                    if at.startswith(self.location + below):
+                        found[at[start:]] = one["Values"]
+        return found
 
     def drop(self, partitions: Iterable[list[str]]) -> None:
         """Take partitions out of the catalog; their location is left alone."""
@@ -115,7 +114,7 @@ def read_table(glue: Any, catalog: Catalog, bucket: str) -> GlueTable:
             f" s3://{bucket}/{catalog.prefix}: mend one of them"
         )
     keys = tuple((one["Name"], one.get("Type", "")) for one in found.get("PartitionKeys", ()))
-    return GlueTable(glue, catalog, location, keys, storage)
+    return GlueTable(glue, catalog, bucket, location, keys, storage)
 
 
 def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirectory) -> int:
@@ -131,27 +130,26 @@ def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirect
     table.create(paths)
     # What the job has written may be gone by now: a later job's event may have come before.
     removed = header.replaced is not None and header.replaced.files
-    if catalog.drops_empty and (removed or not all(_has_data(store, table, directory, paths))):
-        _compare(store, table, directory)
+    if catalog.drops_empty and (removed or not all(map(partial(_is_full, store, table), paths))):
+        _compare(store, table, directory.destination.prefix)
     return len(paths)
 
 
-def _has_data(
-    store: S3ObjectStore, table: GlueTable, directory: JobDirectory, paths: Iterable[str]
-) -> Iterator[bool]:
-    root = table.catalog.prefix
-    for path in paths:
-        listed = store.list(directory.bucket, root + path)
-        yield any(is_data(one.key[len(root) :]) for one in listed)
+def _full(store: S3ObjectStore, table: GlueTable, prefix: str) -> Iterator[str]:
+    """The directory of each data file there; some come again and again."""
+    keys = (one.key[len(table.catalog.prefix) :] for one in store.list(table.bucket, prefix))
+    return (partition_of(key) for key in keys if is_data(key))
 
 
-def _compare(store: S3ObjectStore, table: GlueTable, directory: JobDirectory) -> None:
-    """Make the partitions below the job's destination those that have files, and look again."""
-    destination, root = directory.destination.prefix, table.catalog.prefix
+def _is_full(store: S3ObjectStore, table: GlueTable, path: str) -> bool:
+    return next(_full(store, table, table.catalog.prefix + path), None) is not None
+
+
+def _compare(store: S3ObjectStore, table: GlueTable, destination: str) -> None:
+    """Make the partitions below a destination those that have files, and look again."""
     while True:
-        registered = table.registered(destination[len(root) :])
-        keys = (one.key[len(root) :] for one in store.list(directory.bucket, destination))
-        full = {partition_of(key) for key in keys if is_data(key)}
+        registered = table.registered(destination[len(table.catalog.prefix) :])
+        full = set(_full(store, table, destination))
         table.create(filter(table.has, full - registered.keys()))
         above = {outer for path in full for outer in directories_above(path)}
         empty = registered.keys() - full - above

@@ -54,46 +54,31 @@ def directories_of(
     return header, found
 
 
-def columns_of(directory: str) -> list[tuple[str, str]]:
-    """Name and value of each column: ``dt=2026-11-21/hour=3/`` has two; an empty path has none.
+def values_for(directory: str, keys: Sequence[tuple[str, str]]) -> list[str]:
+    """The values of ``dt=2026-11-21/hour=3/`` in a table with the partition columns ``keys``.
 
-    As `ExternalCatalogUtils.unescapePathName` of Spark reads them: ``%XX`` is one character, and
-    other characters are as they are. Raises `InvalidInputError` for an element without ``=``.
+    These are names and types. ``%XX`` is one character, and others are as they are, as Spark's
+    `ExternalCatalogUtils.unescapePathName` reads them. Raises `InvalidInputError` for other
+    columns, and for a value that the column's type has not.
     """
-    found = []
-    for element in directory.rstrip("/").split("/") if directory else ():
-        name, equals, value = element.partition("=")
-        if not equals or not name:
-            raise InvalidInputError(f"{element[:80]!r} is no partition's directory (NAME=VALUE)")
-        found.append((_unescaped(name), _unescaped(value)))
-    return found
+    elements = [one.partition("=") for one in directory.split("/")[:-1]]
+    names = [_unescaped(name) if equals else f"{name}/" for name, equals, _ in elements]
+    # Glue has its names in lower case, and Spark compares them without case.
+    if [name.lower() for name in names] != [name.lower() for name, _ in keys]:
+        raise InvalidInputError(
+            f"{directory[:200]!r} has the partition columns {', '.join(names) or 'none'}, and the"
+            f" table {', '.join(name for name, _ in keys) or 'none'}"
+        )
+    values = [_unescaped(value) for _, _, value in elements]
+    for value, (name, kind) in zip(values, keys, strict=True):
+        form = _FORMS.get(kind.lower())
+        if form and value != NULL and not form.fullmatch(value):
+            raise InvalidInputError(f"column {name} is {kind} in the table, and not {value[:80]!r}")
+    return values
 
 
 def _unescaped(text: str) -> str:
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
-
-
-def values_for(directory: str, keys: Sequence[tuple[str, str]]) -> list[str]:
-    """The values of a directory, for a table whose partition columns are ``keys``: name and type.
-
-    Raises `InvalidInputError` for other columns, and for a value that the column's type has not.
-    """
-    columns = columns_of(directory)
-    # Glue has its names in lower case, and Spark compares them without case.
-    if [name.lower() for name, _ in columns] != [name.lower() for name, _ in keys]:
-        raise InvalidInputError(
-            f"{directory[:200]!r} has the partition columns {_named(columns)}, and the table"
-            f" {_named(keys)}"
-        )
-    for (name, value), (_, kind) in zip(columns, keys, strict=True):
-        form = _FORMS.get(kind.lower())
-        if form and value != NULL and not form.fullmatch(value):
-            raise InvalidInputError(f"column {name} is {kind} in the table, and not {value[:80]!r}")
-    return [value for _, value in columns]
-
-
-def _named(columns: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(name for name, _ in columns) or "none"
 
 
 @dataclass(frozen=True, slots=True)
