@@ -93,6 +93,10 @@ class Table:
         moment()
         return seen
 
+    def append(self) -> None:
+        """One more job."""
+        self._commit("append", lambda: None, ())
+
     def _write(self, conflict: str) -> tuple[Job, list[Any]]:
         job = s3commit.open_job(
             self.uri,

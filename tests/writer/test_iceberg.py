@@ -1,0 +1,188 @@
+"""Each committed job is a snapshot of an Iceberg table (`examples/recipes/iceberg_snapshot.py`).
+
+PyIceberg, with a catalog on SQLite, and DuckDB read the table while jobs commit.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import duckdb_extension_avro
+import duckdb_extension_iceberg
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField
+
+from examples.recipes.iceberg_snapshot import JOBS, follow
+from s3commit.core.formats.documents import CommitHeader, CommittedFile, commit_lines
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.job import Destination, Scope
+from s3commit.core.model.record import ReplacedFacts
+from tests.lake import Lake
+from tests.moments import STATES, Table, body
+from tests.writer.test_readers import duck  # noqa: F401 - a fixture
+
+SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "p", LongType()))
+BY_P = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "p"))
+# What the jobs of `Table.live` commit, one after the other: two appends, and a replace.
+COMMITTED: tuple[list[int], ...] = ([], [1, 2, 3, 4], [1, 2, 3, 4, 5, 6, 7, 8], [13, 14, 15, 16])
+
+
+@pytest.fixture
+def iceberg(lake: Lake, tmp_path: Path) -> Iterator[Callable[[bool], IcebergTable]]:
+    catalog = SqlCatalog(
+        "lake",
+        uri=f"sqlite:///{tmp_path}/catalog.db",
+        warehouse=f"s3://{lake.bucket}/iceberg",
+        **{
+            "s3.endpoint": lake.client.meta.endpoint_url,
+            "s3.access-key-id": "testing",
+            "s3.secret-access-key": "testing",
+            "s3.region": "us-east-1",
+        },
+    )
+    catalog.create_namespace("lake")
+
+    def make(partitioned: bool) -> IcebergTable:
+        spec = BY_P if partitioned else UNPARTITIONED_PARTITION_SPEC
+        return catalog.create_table("lake.table", SCHEMA, partition_spec=spec)
+
+    yield make
+    catalog.close()
+
+
+def ids_of(table: IcebergTable) -> list[int]:
+    """By PyIceberg, which opens the files."""
+    return sorted(table.scan(selected_fields=("id",)).to_arrow()["id"].to_pylist())
+
+
+@pytest.mark.parametrize("partitioned", [False, True], ids=["flat", "partitions"])
+def test_every_count_is_one_that_a_commit_made_true(
+    lake: Lake,
+    duck: duckdb.DuckDBPyConnection,  # noqa: F811
+    iceberg: Callable[[bool], IcebergTable],
+    partitioned: bool,
+) -> None:
+    table, files = iceberg(partitioned), Table(lake.ports, lake.bucket, "parquet", partitioned)
+    for module in (duckdb_extension_avro, duckdb_extension_iceberg):
+        name = module.__name__.removeprefix("duckdb_extension_")
+        [extension] = Path(module.__file__ or "").parent.rglob(f"{name}.duckdb_extension")
+        duck.load_extension(str(extension))
+    seen: list[list[int]] = []
+
+    def ducks() -> list[int]:
+        found = duck.sql(f"SELECT id FROM iceberg_scan('{table.metadata_location}') ORDER BY id")
+        return [number for (number,) in found.fetchall()]
+
+    def look() -> None:
+        """Before the table follows, a file may be gone: an error, and no wrong count."""
+        if table.current_snapshot():
+            with suppress(FileNotFoundError):
+                seen.append(ids_of(table))
+            with suppress(duckdb.HTTPException, duckdb.IOException):
+                seen.append(ducks())
+        new = follow(table, files.uri)
+        assert follow(table, files.uri) == [], "repeated"
+        if new:
+            seen.append(ids_of(table))
+            assert seen[-1] == ducks() == files.ids
+            snapshot: Any = table.current_snapshot()
+            assert snapshot.summary[JOBS].split() == new
+
+    files.live(look, (*STATES, "PublishSuccess"))
+    assert [ids for index, ids in enumerate(seen) if ids not in seen[:index]] == [*COMMITTED[1:]]
+    assert len(table.snapshots()) == 3, "the job that was aborted has none"
+    if partitioned:
+        found: Any = table.scan(row_filter="p = 1").to_arrow().to_pydict()
+        assert sorted(found["id"]) == [15, 16]
+        assert found["p"] == [1, 1], "the files do not have the column"
+    # Without the snapshots that name them, the jobs are known by their files.
+    old = [one.snapshot_id for one in table.snapshots()]
+    table.maintenance.expire_snapshots().by_ids(old[:-1]).commit()
+    assert follow(table, files.uri) == []
+    files.append()
+    assert (len(follow(table, files.uri)), ids_of(table)) == (3, files.ids)
+
+
+class Past:
+    """Jobs as they have left S3: a table that comes late finds no more of them."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake, self.number = lake, 0
+
+    def put(self, key: str, body: bytes = b"{}") -> None:
+        self.lake.store.put(self.lake.bucket, key, body)
+
+    def job(self, files: dict[str, int], *, removes: int = 0, **header: Any) -> JobDirectory:
+        """A committed job that has not ended; each file has one row."""
+        self.number += 1
+        place = Destination(self.lake.bucket, "t/")
+        directory = JobDirectory(place, f"00000000-0000-4000-8000-{self.number:012}")
+        moment = f"2026-11-26T00:00:{self.number:02}.000Z"
+        replaced = ReplacedFacts("5" * 64, removes, removes) if removes else None
+        counts = (len(files), len(files), None)
+        said = CommitHeader(
+            *(directory.job_id, place.uri, moment, *counts), replaced=replaced, **header
+        )
+        for name, row in files.items():
+            self.put(f"t/{name}", body("parquet", [row]))
+        lines = commit_lines(said, [CommittedFile(f"t/{name}", 1) for name in files])
+        self.put(directory.commits, b"".join(lines))
+        self.put(directory.job)
+        return directory
+
+    def ended(self, files: dict[str, int], **how: Any) -> None:
+        self.put(self.job(files, **how).result)
+
+    def remove(self, *names: str) -> None:
+        for name in names:
+            self.lake.store.delete(self.lake.bucket, f"t/{name}")
+
+
+def test_what_a_job_is_removing_now_waits_until_it_has_ended(
+    lake: Lake, iceberg: Callable[[bool], IcebergTable]
+) -> None:
+    """An append stayed beside one that replaces; the next one has removed half of it."""
+    table, past, uri = iceberg(False), Past(lake), f"s3://{lake.bucket}/t/"
+    past.ended({"a": 1, "b": 2})
+    past.ended({"c": 3}, removes=1)
+    under_way = past.job({"d": 4}, removes=3)
+    past.remove("a")
+    assert (follow(table, uri), table.current_snapshot()) == ([], None)
+    past.remove("b", "c")
+    past.put(under_way.result)
+    assert (len(follow(table, uri)), ids_of(table)) == (3, [4])
+
+
+def test_of_a_job_that_a_later_one_has_replaced_in_part_there_is_no_snapshot_alone(
+    lake: Lake, iceberg: Callable[[bool], IcebergTable]
+) -> None:
+    table, past, uri = iceberg(True), Past(lake), f"s3://{lake.bucket}/t/"
+    past.ended({"p=0/a": 1, "p=1/b": 2})
+    past.ended({"p=0/c": 3}, removes=1, scope=Scope.PARTITION)
+    past.remove("p=0/a")
+    assert len(follow(table, uri)) == 2
+    assert (len(table.snapshots()), ids_of(table)) == (1, [2, 3])
+
+
+def test_an_undo_takes_a_jobs_files_away_and_what_it_puts_back_is_there_again(
+    lake: Lake, iceberg: Callable[[bool], IcebergTable]
+) -> None:
+    table, past, uri = iceberg(False), Past(lake), f"s3://{lake.bucket}/t/"
+    past.ended({"a": 1})
+    follow(table, uri)
+    past.ended({"b": 2}, removes=1)
+    past.remove("a")
+    follow(table, uri)
+    assert ids_of(table) == [2]
+    past.put("t/a", body("parquet", [1]))
+    past.remove("b")
+    past.ended({}, removes=1)
+    follow(table, uri)
+    assert (len(table.snapshots()), ids_of(table)) == (3, [1])
