@@ -27,6 +27,7 @@ from s3commit.core.job.replaced import (
     read_partitions,
     write_replaced,
 )
+from s3commit.core.job.undo import files_to_undo
 from s3commit.core.job.uploads import PAGE, list_objects
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Conflict, Scope
@@ -67,7 +68,8 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
                     f"conflict 'fail': {found} is there already", code="DESTINATION_NOT_EMPTY"
                 )
         if record.conflict is Conflict.REPLACE:
-            facts = write_replaced(ports, directory, _replaced(ports, directory, record))
+            look = files_to_undo if record.undoes else _replaced
+            facts = write_replaced(ports, directory, look(ports, directory, record))
             record = ports.ledger.note(record, now=ports.clock.now(), replaced=facts)
     return ticket.after(record)
 
