@@ -183,6 +183,7 @@ def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
         "bytes": result.bytes,
         "rows": result.rows,
         "replaced": result.replaced,
+        "undoes": record.undoes or None,
         "key": record.idempotency_key,
         "openedAt": record.opened_at or None,
         "decidedAt": result.decided_at,
