@@ -107,16 +107,13 @@ def free_key(ports: Ports, record: JobRecord) -> None:
 
     A key that another job has taken since stays that one's.
     """
-    undone = JobDirectory(record.destination, record.undoes)
-    with suppress(*NOT_READABLE):  # then nothing says which key it was
-        header = read_commit_header(ports.store, undone)
-        if header.idempotency_key is None:
-            return
-        digest = key_digest(header.idempotency_key)
-        note = KeyHolder(undone.job_id, header.files, header.rows, record.job_id)
-        for name in (undone.key_note(digest), undone.once(digest)):
-            _put(ports, undone.bucket, name, note, lambda found: found.job_id == undone.job_id)
-        ports.ledger.free_key(undone.destination, digest, undone.job_id)
+    if record.replaced is None or not record.replaced.frees:
+        return
+    undone, digest = record.undoes, key_digest(record.replaced.frees)
+    directory, note = JobDirectory.of(record), KeyHolder(undone, 0, undone_by=record.job_id)
+    for name in (directory.key_note(digest), directory.once(digest)):
+        _put(ports, directory.bucket, name, note, lambda found: found.job_id == undone)
+    ports.ledger.free_key(record.destination, digest, undone)
 
 
 def has_lost_key(store: ObjectReader, record: JobRecord) -> bool:

@@ -79,8 +79,8 @@ class Undo:
         return sum(file.length for file in self.restores)
 
 
-def files_to_undo(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[ListedObject]:
-    """The files that a job which undoes another removes; asked under its locks.
+def judge_undo(ports: Ports, record: JobRecord) -> Undo:
+    """What a job has to do that undoes another one; asked under its locks.
 
     It brings back all that the other one replaced, or nothing. Raises `JobRefusedError` as
     `look_back`; ``NOT_COMMITTED`` for a job that is under way, and ``FILES_CHANGED`` if what the
@@ -98,7 +98,7 @@ def files_to_undo(ports: Ports, directory: JobDirectory, record: JobRecord) -> l
             _refuse(FILES_CHANGED, "the table has changed since the undo began: run it again")
     elif not found.removes:
         _refuse(NOTHING_TO_UNDO, f"later jobs have replaced all files of job {undone.job_id}")
-    return list(found.removes)
+    return found
 
 
 def look_back(ports: Ports, directory: JobDirectory) -> Undo:

@@ -33,11 +33,15 @@ class PlanFacts:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedFacts:
-    """What the ledger keeps of a replace list: the digest of its index, and counts."""
+    """What the ledger keeps of a replace list: the digest of its index, and counts.
+
+    ``frees`` is the idempotency key of the job that is undone; empty: it had none, or none is.
+    """
 
     sha256: Digest
     files: int
     bytes: int
+    frees: Annotated[str, SPARSE] = ""
 
 
 @dataclass(frozen=True, slots=True)
