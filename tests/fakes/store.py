@@ -212,6 +212,8 @@ class MemoryObjectStore:
         with self._lock:
             for one in self.bucket(bucket).objects.get(source.key, []):
                 if (one.version_id or "null") == source.version_id and one.body is not None:
+                    if source.stop is not None and len(one.body) <= self._least_part:
+                        raise InvalidInputError("a range of what is no larger than a part")
                     body = one.body[source.start : source.stop]
                     return self.upload_part(bucket, key, upload_id, number, body)
         raise NotFoundError(f"there is no version {source.version_id} of {source.key}")

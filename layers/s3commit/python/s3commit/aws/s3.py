@@ -242,15 +242,17 @@ class S3ObjectStore:
         self, bucket: str, key: str, upload_id: str, number: int, source: PartSource
     ) -> str:
         """See `UploadStarter.copy_part`."""
-        what = f"copying a version of s3://{bucket}/{source.key}"
-        with translated(what):
+        part: Any = {}
+        if source.stop is not None:
+            part["CopySourceRange"] = f"bytes={source.start}-{source.stop - 1}"
+        with translated(f"copying a version of s3://{bucket}/{source.key}"):
             answer = self._client.upload_part_copy(
                 Bucket=bucket,
                 Key=key,
                 UploadId=upload_id,
                 PartNumber=number,
                 CopySource={"Bucket": bucket, "Key": source.key, "VersionId": source.version_id},
-                CopySourceRange=f"bytes={source.start}-{source.stop - 1}",
+                **part,
             )
         return answer["CopyPartResult"]["ETag"]
 

@@ -203,18 +203,15 @@ def _upload(ports: Ports, target: Target, file: CommittedFile, version: str) -> 
         bucket, key, metadata=target.metadata, content_type=target.content_type
     )
     step = max(COPIED_BYTES, -(-file.length // MAX_PARTS))
+    sources = [PartSource(file.key, version)]
+    if file.length > step:
+        starts = range(0, file.length, step)
+        sources = [PartSource(file.key, version, at, min(at + step, file.length)) for at in starts]
     etags = [
-        store.copy_part(
-            bucket,
-            key,
-            upload_id,
-            number,
-            PartSource(file.key, version, start, min(start + step, file.length)),
-        )
-        for number, start in enumerate(range(0, file.length, step), start=1)
-    ]
-    if not file.length:  # a range of no bytes can't be copied
-        etags = [store.upload_part(bucket, key, upload_id, 1, b"")]
+        store.copy_part(bucket, key, upload_id, number, source)
+        for number, source in enumerate(sources, start=1)
+        if file.length
+    ] or [store.upload_part(bucket, key, upload_id, 1, b"")]  # there is nothing to copy
     return PendingFile(
         bucket,
         key,

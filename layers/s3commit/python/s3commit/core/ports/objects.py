@@ -183,12 +183,12 @@ class ObjectWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PartSource:
-    """The bytes from ``start`` up to ``stop`` of a version of an object."""
+    """A version of an object, or its bytes from ``start`` up to ``stop``."""
 
     key: str
     version_id: str
-    start: int
-    stop: int
+    start: int = 0
+    stop: int | None = None
 
 
 class UploadStarter(Protocol):
