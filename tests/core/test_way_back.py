@@ -150,7 +150,6 @@ def code_of(table: Table, job: JobDirectory, *, leave_removed: bool = False) -> 
     with pytest.raises(JobRefusedError) as refused:
         table.undo(job, leave_removed=leave_removed)
     assert table.world.all_keys("sales/") == before
-    assert "nothing was changed" in refused.value.message
     return str(refused.value.code)
 
 

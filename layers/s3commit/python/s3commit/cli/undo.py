@@ -49,8 +49,7 @@ def undo(
     record = session.ledger(table).job(directory.ref) if table else None
     if record is not None and record.state is not JobState.COMMITTED:
         raise JobRefusedError(
-            f"job {directory.job_id} is {record.state}, and only a committed job can be undone;"
-            " nothing was changed",
+            f"job {directory.job_id} is {record.state}, and only a committed job can be undone",
             code=NOT_COMMITTED,
         )
     ports = session.ports(table)
@@ -83,13 +82,13 @@ def _print(session: Session, planned: PlannedUndo, undo_id: str | None) -> None:
     session.out.line(document, f"{verb} job {job.job_id} at {job.destination.uri}: {gone} removed")
     if backs:
         back = amount(len(backs), back_bytes, back_rows)
-        session.out.note(f"brought back, which the job had replaced: {back}")
+        session.out.note(f"{'comes' if undo_id is None else 'came'} back as it was before: {back}")
     elif found.header.replaced and found.header.replaced.files:
         session.out.note(f"left removed: {found.header.replaced.files} files that it had replaced")
     if found.replaced:
         session.out.note(f"later jobs had replaced {found.replaced} of its files before")
     if found.header.idempotency_key:
-        session.out.note("its idempotency key is free: the next job with it is committed")
+        session.out.note("its idempotency key is free then: the next job with it is committed")
     if undo_id:
         session.out.note(
             f"to take the undo back: s3commit undo {undo_id} --destination {job.destination.uri}"

@@ -106,7 +106,7 @@ def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> 
     if leave_removed:
         if not found.removes:
             raise JobRefusedError(
-                f"no file of job {directory.job_id} is there any more; nothing was changed",
+                f"no file of job {directory.job_id} is there any more",
                 code=NOTHING_TO_UNDO,
             )
         return PlannedUndo(directory, found)
@@ -157,7 +157,7 @@ def _versions(
         raise JobRefusedError(
             f"of {len(versions)} files that job {directory.job_id} replaced, bucket"
             f" {directory.bucket} has no version of {missing} any more (it keeps none, or they have"
-            " expired), so they can't come back; nothing was changed. To remove the job's own files"
+            " expired), so they can't come back. To remove the job's own files"
             " all the same: --leave-removed",
             code=VERSIONS_GONE,
         )

@@ -139,7 +139,7 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
 
 
 def _refuse(code: str, message: str) -> NoReturn:
-    raise JobRefusedError(f"{message}; nothing was changed", code=code)
+    raise JobRefusedError(message, code=code)
 
 
 def _manifest(ports: Ports, directory: JobDirectory) -> tuple[CommitHeader, list[CommittedFile]]:
@@ -289,7 +289,7 @@ def _overwritten(
     for other in others:
         return JobRefusedError(
             f"job {other.directory.job_id} has since replaced or undone data there: undo that one"
-            " first; nothing was changed",
+            " first",
             code=REPLACED_SINCE,
         )
     return None
