@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from s3commit.spark import write
 from s3commit.spark.schema import running_release
+from tests.spark.conftest import settings as settings_of_session
 from tests.spark.tiny import BUCKET, Place
 
 
@@ -81,6 +83,28 @@ def test_types_and_values_come_back_as_they_were(
     texts = [column.name for column in expected if column.name != "variant"]
     extra = ["to_json(variant)"] if "variant" in expected.names else []
     assert rows(read.selectExpr(*texts, *extra)) == rows(written.selectExpr(*texts, *extra))
+
+
+@pytest.mark.parametrize("types", TYPES.values(), ids=TYPES)
+def test_other_readers_see_the_types_that_spark_writes(
+    session: SparkSession, place: Place, tmp_path: Path, types: str
+) -> None:
+    """Whatever the session's time zone and its Arrow settings are."""
+    frame = session.sql(f"SELECT {types} FROM range(4)").coalesce(1)
+    frame = frame.drop("variant")  # Spark shreds it
+    chosen = {
+        "spark__sql__parquet__outputTimestampType": "TIMESTAMP_MICROS",
+        "spark__sql__execution__arrow__useLargeVarTypes": "true",
+        "spark__sql__session__timeZone": "Asia/Tokyo",
+    }
+    with settings_of_session(session, **chosen):
+        frame.write.parquet(str(tmp_path / "own"))
+        save(frame, place)
+    own, ours = (
+        parquet.read_schema(next(Path(root).glob("*.parquet"))).remove_metadata()
+        for root in (tmp_path / "own", place.download(tmp_path / "ours"))
+    )
+    assert ours.equals(own, check_metadata=True)
 
 
 def test_comments_and_metadata_of_columns_are_kept(
