@@ -74,7 +74,7 @@ class DataFile:
         """Encode all rows that wait, as one row group."""
         batches, self._batches, self.waiting = self._batches, [], 0
         if batches:
-            rows = pa.Table.from_batches(batches)
+            rows = pa.Table.from_batches(batches).cast(self._layout.schema)
             self._open_writer(rows).write_table(rows, row_group_size=rows.num_rows)
 
     def close(self) -> None:

@@ -85,10 +85,26 @@ class WriteSchema:
 
     def of_files(self, data: pa.Schema) -> pa.Schema:
         """The Arrow schema of a file with these columns: with Spark's metadata and field ids."""
-        fields = list(data)
+        fields = list(map(_nullable_where_above, data))
         if self.with_field_ids:
             fields = list(map(_with_field_id, fields, self.data.fields))
         return pa.schema(fields, self.parquet_metadata)
+
+
+def _nullable_where_above(field: pa.Field, above: bool = False) -> pa.Field:
+    """The field, optional if a struct that it is in may be null.
+
+    Spark gives such a struct with null in each field, also in those that are declared not null;
+    Arrow's writer refuses null there.
+    """
+    kind, nullable = field.type, field.nullable or above
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_nullable_where_above(one, nullable) for one in kind])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(*map(_nullable_where_above, (kind.key_field, kind.item_field)))
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_nullable_where_above(kind.value_field))
+    return field.with_type(kind).with_nullable(nullable)
 
 
 def _with_field_id(field: pa.Field, column: StructField) -> pa.Field:
