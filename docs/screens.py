@@ -56,6 +56,14 @@ $ s3commit show UNDER_WAY
 ```
 $ s3commit show REFUSED
 ```
+
+## A job that is taken back
+
+```
+$ s3commit undo RETURNS --destination s3://BUCKET/returns/ --dry-run
+$ s3commit undo RETURNS --destination s3://BUCKET/returns/
+$ s3commit log s3://BUCKET/returns/
+```
 """
 
 
@@ -69,7 +77,7 @@ def jobs(bucket: str) -> Iterator[dict[str, str]]:
         counted = [_task(job, number) for number in range(2)]
         with suppress(JobFailedError):
             job.commit([one for one in counted if one])
-        names["REFUSED"] = job.job_id
+        names["RETURNS" if table == "returns" else "REFUSED"] = job.job_id
     with s3commit.open_job(f"s3://{bucket}/orders/", who=WHO) as job:
         _task(job, 0)
         yield {**names, "UNDER_WAY": job.job_id}

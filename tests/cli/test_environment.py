@@ -38,6 +38,7 @@ VERBS: dict[str, tuple[list[str], set[str]]] = {
     "ls": (["ls", PLACE], {"s3"}),
     "abort": (["abort", DIRECTORY], {"s3"}),
     "commit": (["commit", DIRECTORY], {"s3"}),
+    "undo": (["undo", DIRECTORY], {"s3"}),
     "rescue": (["rescue", PLACE], {"s3"}),
     "sweep": (["sweep", *LIMITS], {"cloudformation", "dynamodb"}),
     "fsck": (["fsck", PLACE], {"s3"}),
@@ -128,7 +129,7 @@ def test_a_verb_asks_whom_the_environment_says_as_whom_it_says(
     way(bare, recorder.url, tmp_path)
     bare.setenv(env.STATE_MACHINE, MACHINE)
     arguments, services = VERBS[verb]
-    if verb not in {"abort", "commit"}:  # with a table they would ask it first
+    if verb not in {"abort", "commit", "undo"}:  # with a table they would ask it first
         bare.setenv(env.TABLE, "table-of-the-environment")
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code != 2, result.output

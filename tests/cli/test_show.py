@@ -45,7 +45,7 @@ def test_an_ended_job_whose_documents_were_deleted_needs_nothing(desk: Desk) -> 
     for directory in (desk.committed_job(JOB), desk.aborted_job(OTHER)):
         desk.world.delete_documents(directory)
     for job, means in ((JOB, "nothing, it is done."), (OTHER, "nothing for this job, it has")):
-        (line,) = desk.json("show", job, "--table", TABLE)["next"]
+        line, *_ = desk.json("show", job, "--table", TABLE)["next"]
         assert line.startswith(means)
         desk.run("show", job, "--follow", "--table", TABLE, exit_code=0 if job == JOB else 3)
     state = desk.json("show", uri_of(job_directory(JOB)))["state"]

@@ -35,7 +35,8 @@ def names_of(job: JobDirectory) -> Iterator[tuple[str, str]]:
     for one in fields(JobDirectory):
         yield one.name, str(getattr(job, one.name))
     for name, method in inspect.getmembers(JobDirectory, inspect.isfunction):
-        parameters = list(inspect.signature(method).parameters)[1:]
+        taken = list(inspect.signature(method).parameters.values())[1:]
+        parameters = [one.name for one in taken if one.default is one.empty]
         if not name.startswith("_"):
             yield name, method(job, *(_TEXTS[one] for one in parameters))
     yield "data", f"{job.destination.prefix}part-0-{job.job_id}.parquet"
@@ -113,10 +114,11 @@ VERBS = {
     "show": Checked(((PLACE.uri,), (PLACE.uri, *_TABLE))),
     "abort": Checked(((PLACE.uri,), (PLACE.uri, *_MACHINE)), frozenset({0, 3})),
     "commit": Checked(((PLACE.uri, "--partial", *_MACHINE),), frozenset({0, 3})),
+    "undo": Checked(((PLACE.uri, "--dry-run"),), frozenset({0, 1, 3})),
     "rescue": Checked(((SALES,),)),
     "sweep": Checked(((*_MACHINE, *_LIMITS),)),
 }
-CHANGE = {"abort", "commit", "sweep"}
+CHANGE = {"abort", "commit", "undo", "sweep"}
 READ_NO_DOCUMENT = {"doctor", "pause", "resume", "local"}
 
 

@@ -299,6 +299,12 @@ def test_i11_a_key_is_taken_by_the_decision_of_one_job(ledger: Ledger) -> None:
     with pytest.raises(HeldError):
         decided(ledger, "job-3")
     assert ledger.key_holder(TABLE, digest) == KeyHolder("job-2", PLAN.files, PLAN.rows)
+    ledger.free_key(TABLE, digest, "job-1")
+    assert ledger.key_holder(TABLE, digest) == KeyHolder("job-2", PLAN.files, PLAN.rows)
+    for _ in range(2):
+        ledger.free_key(TABLE, digest, "job-2")
+    assert ledger.key_holder(TABLE, digest) is None
+    assert decided(ledger, "job-3").state is JobState.COMMITTING
 
 
 def test_i11_of_decisions_with_one_key_at_once_one_is_taken(ledger: Ledger) -> None:

@@ -9,10 +9,15 @@ from typing import cast
 import pytest
 
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.model.errors import InvalidInputError, NotFoundError, PreconditionError
-from s3commit.core.ports.objects import OpenUpload
+from s3commit.core.model.errors import (
+    InvalidInputError,
+    NotFoundError,
+    PreconditionError,
+    UploadGoneError,
+)
+from s3commit.core.ports.objects import OpenUpload, PartSource
 from s3commit.writer.place import NamesReader
-from tests.contract.conftest import PAGE, THREADS, Backend, Place, at_once, winners
+from tests.contract.conftest import PAGE, PART, THREADS, Backend, Place, at_once, winners
 
 UNUSUAL = [
     "a space",
@@ -212,3 +217,37 @@ def test_the_versions_of_an_object_are_its_own_and_those_that_have_bytes(version
         (1, quoted_md5(b"1")),
     ]
     assert len({one.version_id for one in found}) == 2
+
+
+@pytest.mark.parametrize("name", ["a", "a b+c%20/ü=1"])
+def test_a_part_is_copied_from_the_version_that_is_asked_for(versioned: Place, name: str) -> None:
+    """S3 copies a range of what is larger than a part alone."""
+    store, bucket, key = versioned.store, versioned.bucket, versioned.key(name)
+    target, old = versioned.key("copy"), b"0" * PART + b"56789"
+    store.put(bucket, key, old)
+    store.put(bucket, key, b"new")
+    store.delete(bucket, key)
+    version = next(one.version_id for one in store.list_versions(bucket, key) if one.length > 3)
+    whole, start = PartSource(key, version), PartSource(key, version, 0, PART)
+    for sources in ([whole], [start, PartSource(key, version, PART, PART + 5)]):
+        upload_id = store.create_upload(bucket, target, metadata={}, content_type="x")
+        etags = [
+            store.copy_part(bucket, target, upload_id, number, source)
+            for number, source in enumerate(sources, start=1)
+        ]
+        store.complete_upload(bucket, target, upload_id, etags, length=len(old))
+        assert versioned.body(target) == old
+    with pytest.raises(UploadGoneError):
+        store.copy_part(bucket, target, upload_id, 2, whole)
+
+
+def test_a_version_that_is_not_there_is_not_copied(versioned: Place) -> None:
+    store, bucket, key = versioned.store, versioned.bucket, versioned.key("a")
+    store.put(bucket, key, b"x")
+    (only,) = store.list_versions(bucket, key)
+    upload_id = store.create_upload(bucket, key, metadata={}, content_type="x")
+    other = f"{only.version_id[:-1]}{'1' if only.version_id[-1] != '1' else '2'}"
+    for source in (PartSource(key, other), PartSource(key + "z", only.version_id)):
+        with pytest.raises((NotFoundError, InvalidInputError)):
+            store.copy_part(bucket, key, upload_id, 1, source)
+    store.abort_upload(bucket, key, upload_id)

@@ -5,7 +5,6 @@ Plan, replace list and partitions are pages and an index below ``_s3commit/``, n
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +18,6 @@ from s3commit.core.job.plan import (
     parts_of,
     planned_files,
     read_index,
-    read_unit,
     unit_limits,
     whole_pages,
     write_plan,
@@ -28,6 +26,7 @@ from s3commit.core.job.record import new_record
 from s3commit.core.job.replaced import (
     decode_replaced,
     read_partitions,
+    replaced_files,
     write_partitions,
     write_replaced,
 )
@@ -115,9 +114,7 @@ def test_a_page_of_the_longest_and_strangest_keys_can_be_read_again() -> None:
         for n in range(DELETE_AT_ONCE)
     ]
     facts = write_replaced(world.ports, directory, strange)
-    [page] = read_index(world.store, directory, facts.sha256)
-    decode = partial(decode_replaced, directory=directory)
-    assert read_unit(world.store, directory, page, decode) == strange
+    assert list(replaced_files(world.ports, directory, facts)) == strange
 
     widest = PendingFile(
         BUCKET, "sales/" + chr(1) * 1_000, "u", ("\x01" * MAX_ETAG,) * MAX_PARTS, 5
@@ -139,8 +136,9 @@ def test_a_line_of_the_replace_list_has_what_a_deletion_needs_and_no_more() -> N
     """A field of a listing that no deletion needs is to be named as unwritten."""
     world, directory = World(), job_directory()
     facts = write_replaced(world.ports, directory, [ListedObject("sales/a", '"e"', 5, "2026Z")])
-    (unit,) = read_index(world.store, directory, facts.sha256)
-    page = world.store.get(BUCKET, directory.page(unit.page), max_bytes=10**6).body
+    (unit,) = read_index(world.store, directory, facts.sha256, directory.replaced)
+    key = directory.page(unit.page, directory.replaced)
+    page = world.store.get(BUCKET, key, max_bytes=10**6).body
     assert json.loads(page).keys() == {"key", "length", "etag"}
 
 

@@ -137,6 +137,18 @@ def keyed_again(world: World) -> None:
     keyed(world)
 
 
+def undoing(world: World) -> None:
+    """A job that undoes another, which had replaced a file, and frees its key."""
+    world.store.put(BUCKET, "sales/old.csv", b"old")
+    other, directory = job_directory(OTHER_JOB), job_directory()
+    world.ask(other, conflict=Conflict.REPLACE, idempotency_key=KEY)
+    run_execution(Ports(world.store, world.ledger, world.clock), other)
+    world.open(directory, conflict=Conflict.REPLACE, undoes=OTHER_JOB)
+    copies = {part("t0"): b"old"}
+    counted = world.attempt(directory, "t0", files=copies, origin="sales/old.csv")
+    world.request(directory, counted)
+
+
 def lose(world: World) -> None:
     """The table is empty, and nothing fails any more."""
     world.ledger.lose()
@@ -165,6 +177,7 @@ POLICIES = [
     Scenario(replacing_rolled_back, Outcome.ROLLED_BACK, BEFORE, "UPLOADS_LOST"),
     Scenario(failing_on_files, Outcome.ABORTED, BEFORE, "DESTINATION_NOT_EMPTY"),
     Scenario(keyed, Outcome.COMMITTED, parts("t0")),
+    Scenario(undoing, Outcome.COMMITTED, {f"sales/{part('t0')}": b"old"}),
     Scenario(keyed_again, Outcome.ABORTED, {OTHERS_FILE: b"t0 a0"}, "ALREADY_COMMITTED"),
 ]
 
@@ -185,6 +198,9 @@ def check_ended(world: World, scenario: Scenario) -> None:
         winner = JOB if scenario.prepare is keyed else OTHER_JOB
         for note in (directory.once(key_digest(KEY)), directory.key_note(key_digest(KEY))):
             assert world.json(note)["jobId"] == winner
+    if scenario.prepare is undoing:
+        assert world.json(directory.key_note(key_digest(KEY)))["undoneBy"] == JOB
+        assert world.ledger.key_holder(directory.destination, key_digest(KEY)) is None
     assert world.open_uploads("sales/") == []
     assert world.open_uploads("sales2/") == ["sales2/theirs"]
     assert not [key for key in world.all_keys(directory.tasks) if key.endswith(".pendingset")]

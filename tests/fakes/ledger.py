@@ -225,6 +225,12 @@ class MemoryLedger(Ledger):
         with self._lock:
             return self._keys.get((destination_node(destination), digest))
 
+    def free_key(self, destination: Destination, digest: str, job_id: str) -> None:
+        with self._lock:
+            held = self._keys.get((destination_node(destination), digest))
+            if held is not None and held.job_id == job_id:
+                del self._keys[destination_node(destination), digest]
+
     def appends(self, node: str, *, below: bool) -> Iterator[Append]:
         with self._lock:
             ends = [ended for _, ended in self._appends.values() if ended]

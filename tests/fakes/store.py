@@ -21,6 +21,7 @@ from s3commit.core.ports.objects import (
     ListedVersion,
     ObjectFacts,
     OpenUpload,
+    PartSource,
     StoredObject,
 )
 from tests.fakes.bucket import (
@@ -203,6 +204,19 @@ class MemoryObjectStore:
             upload = self._upload(bucket, key, upload_id)
             upload.parts[number] = copy
         return etag_of(copy)
+
+    def copy_part(
+        self, bucket: str, key: str, upload_id: str, number: int, source: PartSource
+    ) -> str:
+        check_part(number)
+        with self._lock:
+            for one in self.bucket(bucket).objects.get(source.key, []):
+                if (one.version_id or "null") == source.version_id and one.body is not None:
+                    if source.stop is not None and len(one.body) <= self._least_part:
+                        raise InvalidInputError("a range of what is no larger than a part")
+                    body = one.body[source.start : source.stop]
+                    return self.upload_part(bucket, key, upload_id, number, body)
+        raise NotFoundError(f"there is no version {source.version_id} of {source.key}")
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
         with self._lock:

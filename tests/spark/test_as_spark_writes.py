@@ -6,14 +6,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from s3commit.spark import write
 from s3commit.spark.schema import running_release
+from tests.spark.conftest import settings as settings_of_session
 from tests.spark.tiny import BUCKET, Place
 
 
@@ -51,7 +61,7 @@ PLAIN_TYPES = """
 """
 UNUSUAL_TYPES = """
     id, make_dt_interval(cast(id as int)) daytime,
-    parse_json('{"a": [1, "x"]}') variant, 'x' collate UNICODE_CI collated,
+    if(id > 1, parse_json('{"a": [1, "x"]}'), null) variant, 'x' collate UNICODE_CI collated,
     map(id, timestamp'2026-01-01 00:00:00') time_map
 """
 if running_release() >= (4, 1):  # before, Spark does not read them from parquet
@@ -81,6 +91,84 @@ def test_types_and_values_come_back_as_they_were(
     texts = [column.name for column in expected if column.name != "variant"]
     extra = ["to_json(variant)"] if "variant" in expected.names else []
     assert rows(read.selectExpr(*texts, *extra)) == rows(written.selectExpr(*texts, *extra))
+
+
+@pytest.mark.parametrize("types", TYPES.values(), ids=TYPES)
+def test_other_readers_see_the_types_that_spark_writes(
+    session: SparkSession, place: Place, tmp_path: Path, types: str
+) -> None:
+    """Whatever the session's time zone and its Arrow settings are."""
+    frame = session.sql(f"SELECT {types} FROM range(4)").coalesce(1)
+    frame = frame.drop("variant")  # Spark shreds it
+    chosen = {
+        "spark__sql__parquet__outputTimestampType": "TIMESTAMP_MICROS",
+        "spark__sql__execution__arrow__useLargeVarTypes": "true",
+        "spark__sql__session__timeZone": "Asia/Tokyo",
+    }
+    with settings_of_session(session, **chosen):
+        frame.write.parquet(str(tmp_path / "own"))
+        save(frame, place)
+    own, ours = (
+        parquet.read_schema(next(Path(root).glob("*.parquet"))).remove_metadata()
+        for root in (tmp_path / "own", place.download(tmp_path / "ours"))
+    )
+    assert ours.equals(own, check_metadata=True)
+
+
+# Any shape of type: a struct, list or map that is null, above what is declared not null
+
+LEAVES = {LongType(): st.integers(-9, 9), StringType(): st.text("aé", max_size=2)}
+Shape = tuple[DataType, st.SearchStrategy[Any]]
+
+
+def maybe(values: st.SearchStrategy[Any], nullable: bool) -> st.SearchStrategy[Any]:
+    return st.none() | values if nullable else values
+
+
+def struct_of(fields: list[tuple[Shape, bool]]) -> Shape:
+    kinds = [StructField(f"f{n}", one[0], null) for n, (one, null) in enumerate(fields)]
+    return StructType(kinds), st.tuples(*(maybe(one[1], null) for one, null in fields))
+
+
+def list_of(shape: Shape, nullable: bool) -> Shape:
+    return ArrayType(shape[0], nullable), st.lists(maybe(shape[1], nullable), max_size=2)
+
+
+def map_of(shape: Shape, nullable: bool) -> Shape:
+    values = st.dictionaries(LEAVES[LongType()], maybe(shape[1], nullable), max_size=2)
+    return MapType(LongType(), shape[0], nullable), values
+
+
+SHAPES: st.SearchStrategy[Shape] = st.recursive(
+    st.sampled_from(list(LEAVES.items())),
+    lambda inner: st.one_of(
+        st.lists(st.tuples(inner, st.booleans()), min_size=1, max_size=3).map(struct_of),
+        st.tuples(inner, st.booleans()).map(lambda one: list_of(*one)),
+        st.tuples(inner, st.booleans()).map(lambda one: map_of(*one)),
+    ),
+    max_leaves=5,
+)
+
+
+@settings(
+    max_examples=2,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],  # each example is a job: none for a smaller one
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(data=st.data())
+def test_a_value_of_any_shape_comes_back_as_it_was(
+    session: SparkSession, place: Place, tmp_path: Path, data: st.DataObject
+) -> None:
+    schema, row = struct_of([(data.draw(SHAPES), True) for _ in range(20)])
+    assert isinstance(schema, StructType)
+    written = session.createDataFrame([data.draw(row) for _ in range(4)], schema)
+    another = Place(place.tiny)
+    save(written, another)
+    read = load(session, another, tmp_path / uuid.uuid4().hex)
+    assert read.schema == nullable(schema)
+    assert rows(read) == rows(written)
 
 
 def test_comments_and_metadata_of_columns_are_kept(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from s3commit.writer.job import Job, open_job
     from s3commit.writer.task import Task
     from s3commit.writer.transfer import PartSizes, UploadSettings
+    from s3commit.writer.undo import undo
 
 __all__ = [
     "Encryption",
@@ -29,6 +30,7 @@ __all__ = [
     "UploadSettings",
     "__version__",
     "open_job",
+    "undo",
 ]
 
 _HOMES = {
@@ -41,6 +43,7 @@ _HOMES = {
     "Task": "s3commit.writer.task",
     "UploadSettings": "s3commit.writer.transfer",
     "open_job": "s3commit.writer.job",
+    "undo": "s3commit.writer.undo",
 }
 
 

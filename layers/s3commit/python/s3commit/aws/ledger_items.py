@@ -109,6 +109,7 @@ class JobItem(LedgerItem):
     execution = UnicodeAttribute()
     opened_at = UnicodeAttribute()
     requested_at = UnicodeAttribute()
+    undoes = UnicodeAttribute()
     token = UnicodeAttribute()
 
 

@@ -21,6 +21,7 @@ from s3commit.aws.ledger_items import (
     AttemptItem,
     HealingItem,
     Items,
+    KeyItem,
     LedgerItem,
     LockItem,
     TurnItem,
@@ -116,6 +117,14 @@ class DynamoNotes:
         what = f"reading an idempotency key of {destination.uri}"
         found = self._get(self._items.key, keys, what)
         return record_of(KeyHolder, found) if found else None
+
+    def free_key(self, destination: Destination, digest: str, job_id: str) -> None:
+        """See `Ledger.free_key`."""
+        keys = key_key(destination_node(destination), digest)
+        still_has_it = KeyItem.job_id == job_id
+        what = f"freeing an idempotency key of {destination.uri}"
+        with suppress(PreconditionError), translated(what):
+            self._items.key(*keys).delete(still_has_it)
 
     def appends(self, node: str, *, below: bool) -> Iterator[Append]:
         """See `Ledger.appends`."""

@@ -28,6 +28,7 @@ from s3commit.core.ports.objects import (
     ListedVersion,
     ObjectFacts,
     OpenUpload,
+    PartSource,
     StoredObject,
     listed_at,
 )
@@ -243,6 +244,24 @@ class S3ObjectStore:
                 Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=number, Body=whole
             )
         return answer["ETag"]
+
+    def copy_part(
+        self, bucket: str, key: str, upload_id: str, number: int, source: PartSource
+    ) -> str:
+        """See `UploadStarter.copy_part`."""
+        part: Any = {}
+        if source.stop is not None:
+            part["CopySourceRange"] = f"bytes={source.start}-{source.stop - 1}"
+        with translated(f"copying a version of s3://{bucket}/{source.key}"):
+            answer = self._client.upload_part_copy(
+                Bucket=bucket,
+                Key=key,
+                UploadId=upload_id,
+                PartNumber=number,
+                CopySource={"Bucket": bucket, "Key": source.key, "VersionId": source.version_id},
+                **part,
+            )
+        return answer["CopyPartResult"]["ETag"]
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
         """See `UploadStarter.abort_upload`."""

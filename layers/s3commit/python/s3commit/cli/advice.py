@@ -135,7 +135,10 @@ def _after_the_end(job: Job) -> list[str]:
     typed = shlex.quote(destination)
     if job.failure is not None:
         return ["nothing for this job, it has ended; for its data do what stands with the error"]
-    lines = [f"nothing, it is done. Its files: s3commit ls {typed} --files {job.job_id}"]
+    lines = [
+        f"nothing, it is done. Its files: s3commit ls {typed} --files {job.job_id}",
+        f"if it wrote the wrong data: s3commit undo {job.name} --dry-run",
+    ]
     if job.spec is not None and job.spec.client.startswith(_JAR):
         lines.append(
             "if its driver died or gave up before this: a catalog's table lacks new partitions"

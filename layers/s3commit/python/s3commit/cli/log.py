@@ -45,6 +45,7 @@ _COLUMNS = {
     "ROWS": "rows",
     "REPLACED": "replaced",
     "GONE": "gone",
+    "UNDOES": "undoes",
     "KEY": "key",
     "JOB": "jobId",
     "WHO": "by",
@@ -64,7 +65,8 @@ def log(session: Session, *, destination: Destination, limit: int, key: str | No
 
     What happened last comes last, and behind that the jobs that have not ended. Times are UTC.
     REPLACED are the earlier files that the job has removed, GONE those of its own that are not
-    there any more: a later job has replaced them, or somebody deleted them. KEY has the first
+    there any more: a later job has replaced them, or somebody deleted them. UNDOES is the job that
+    an undo has taken back. KEY has the first
     digits of the idempotency key's SHA-256. WHO is what the writer said of itself: its application,
     user and host, and its Airflow run. Needs S3 alone; with a table it also has the undone jobs of
     which S3 has nothing any more: the jar deletes the documents of those. A job whose documents
@@ -171,6 +173,7 @@ def _document(
         if result
         else header and header.replaced and header.replaced.files,
         "gone": max(0, header.files - left[job_id]) if header and left is not None else None,
+        "undoes": (keyed.undoes or None) if keyed else None,
         "idempotencyKey": key,
         "key": key and key[:KEY_DIGITS],
         "who": who and fields(who, *Who.__slots__),

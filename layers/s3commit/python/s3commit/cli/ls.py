@@ -25,6 +25,7 @@ _JOBS = {
     "SIZE": "bytes",
     "ROWS": "rows",
     "JOB": "jobId",
+    "UNDOES": "undoes",
     "PROBLEM": "problem",
 }
 _FILES = {"SIZE": "bytes", "ROWS": "rows", "GONE": "gone", "FILE": "path"}
@@ -107,7 +108,8 @@ def _job_document(job: CommitHeader | None, problem: str | None = None) -> dict[
     members = fields(
         job, "job_id", "decided_at", "bytes", "rows", "partition_by", "idempotency_key"
     )
-    return {**members, "fileCount": job.files if job else None, "problem": problem}
+    more = {"fileCount": job.files, "undoes": job.undoes or None} if job else {}
+    return {**members, "fileCount": None, "undoes": None, **more, "problem": problem}
 
 
 def committed_at(session: Session, destination: Destination) -> Iterator[tuple[JobDirectory, str]]:

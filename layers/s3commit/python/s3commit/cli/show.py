@@ -123,6 +123,7 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         "client": spec.client if spec else None,
         "who": spec.who and fields(spec.who, *Who.__slots__) if spec else None,
         **fields(spec or record, "conflict", "scope", "partition_by", "idempotency_key"),
+        "undoes": (spec.undoes if spec else record.undoes if record else "") or None,
         # The ledger does not keep them: _job.json alone says.
         "conditions": encode_conditions(spec.conditions) if spec else None,
         "request": _request(job),

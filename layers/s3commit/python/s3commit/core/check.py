@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
-from s3commit.core.formats.documents import CommitHeader, CommittedFile
+from s3commit.core.formats.documents import CommittedFile
 from s3commit.core.formats.layout import (
     COMMITS,
     MAGIC_PREFIX,
@@ -23,23 +23,18 @@ from s3commit.core.formats.layout import (
     is_data,
     parse_commit_manifest_key,
     parse_directory,
-    partition_of,
 )
-from s3commit.core.job.documents import (
-    read_commit_header,
-    read_commit_manifest,
-    read_result,
-)
+from s3commit.core.job.documents import read_commit_manifest, read_result
+from s3commit.core.job.history import manifests_at, reaches_of, read_commits
 from s3commit.core.model.errors import NOT_READABLE, InvalidInputError
-from s3commit.core.model.job import Destination, Outcome, Scope
+from s3commit.core.model.job import Destination, Outcome
 from s3commit.core.ports.bundle import ParallelMap
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectReader, listed_at
 
 EXAMPLES: Final = 10  # of foreign files
 Moment = tuple[str, str]  # when S3 got a job's commit manifest, and when the job was decided
-# When each partition was last replaced, by its directory below the destination; None: all of it.
-Replaced = dict[str | None, Moment]
+Replaced = dict[str | None, Moment]  # when each element of a `Reach` was last replaced
 
 
 class What(StrEnum):
@@ -213,8 +208,8 @@ def _judge(
     """What is true of a file that is not there as it was; counts it if nothing is wrong.
 
     It was replaced if a later job has removed files where it lay: all those of a destination there
-    or above, or those of the partitions that it wrote. An ended job keeps no list of the files that
-    it removed. So a file that was deleted by hand before that counts as replaced.
+    or above, those of the partitions that it wrote, or those of the job that it has undone. What
+    each has removed is not asked. So a file that was deleted by hand before counts as replaced.
     """
     bucket, file = one.directory.bucket, one.file
     try:
@@ -226,7 +221,7 @@ def _judge(
         report.files += 1
         report.bytes += file.length
         return None
-    if facts is None and one.moment < max(_reaching(last_replaced, file.key), default=one.moment):
+    if facts is None and one.moment < max(_reaching(last_replaced, file), default=one.moment):
         report.replaced += 1
         return None
     version = _version(store, bucket, file) if versioned else ""
@@ -243,38 +238,24 @@ def _version(store: ObjectReader, bucket: str, file: CommittedFile) -> str:
     return ""
 
 
-def _reaching(last_replaced: Mapping[str, Replaced], key: str) -> Iterable[Moment]:
-    """When jobs have removed files where the key lies: of each destination above, the last ones."""
-    for at in directories_above(key):
-        replaced, relative = last_replaced[at], key[len(at) :]
-        for reach in (None, partition_of(relative), *directories_above(relative)):
-            if reach in replaced:
-                yield replaced[reach]
+def _reaching(last_replaced: Mapping[str, Replaced], file: CommittedFile) -> Iterable[Moment]:
+    """When jobs have removed files where it lies: of each destination above, the last ones."""
+    for at in directories_above(file.key):
+        for reach in reaches_of(file, file.key[len(at) :]):
+            if reach in last_replaced[at]:
+                yield last_replaced[at][reach]
 
 
 def _last_replaced(store: ObjectReader, bucket: str, directory: str) -> Replaced:
     """When the last jobs of that destination that replaced files were published: by S3's times."""
     last: Replaced = {}
-    destination = Destination(bucket, directory)
-    for listed in store.list(bucket, destination.prefix + COMMITS):
-        job = parse_commit_manifest_key(destination, listed.key)
-        if job is None:
-            continue
-        with suppress(*NOT_READABLE):
-            header = read_commit_header(store, job)
-            if header.replaced is not None and header.replaced.files:
-                moment = listed.modified, header.decided_at
-                for reach in _reaches(store, job, header):
-                    last[reach] = max(moment, last.get(reach, moment))
+    manifests = manifests_at(store, Destination(bucket, directory))
+    for commit in read_commits(store, map, manifests):
+        if commit.header.replaced is not None and commit.header.replaced.files:
+            with suppress(*NOT_READABLE):
+                for reach in commit.reach(store):
+                    last[reach] = max(commit.moment, last.get(reach, commit.moment))
     return last
-
-
-def _reaches(store: ObjectReader, job: JobDirectory, header: CommitHeader) -> set[str | None]:
-    """What a job that replaces has replaced: all, or the partitions that its own files lie in."""
-    if header.scope is Scope.DIRECTORY:
-        return {None}
-    _, files = read_commit_manifest(store, job)
-    return {partition_of(file.key[len(job.destination.prefix) :]) for file in files}
 
 
 def _without_list(store: ObjectReader, seen: _Seen, directory: JobDirectory) -> Finding | None:

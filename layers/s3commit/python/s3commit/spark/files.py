@@ -21,7 +21,7 @@ from pyarrow import parquet
 from s3commit.spark.options import MB, Options
 from s3commit.spark.parquet import CODECS, Output, Sink, open_writer
 from s3commit.spark.partitions import runs
-from s3commit.spark.schema import WriteSchema, arrow_schema
+from s3commit.spark.schema import WriteSchema, arrow_schema, without_null_inside
 from s3commit.writer.task import Task
 
 # Bigger row groups compress no better (795, 751 and 741 MB with 16, 64 and 128 MB of Arrow data).
@@ -74,7 +74,7 @@ class DataFile:
         """Encode all rows that wait, as one row group."""
         batches, self._batches, self.waiting = self._batches, [], 0
         if batches:
-            rows = pa.Table.from_batches(batches)
+            rows = pa.Table.from_batches(batches).cast(self._layout.schema)
             self._open_writer(rows).write_table(rows, row_group_size=rows.num_rows)
 
     def close(self) -> None:
@@ -217,7 +217,10 @@ def write_rows(
 
     try:
         for numbered in batches:
-            batch = numbered.rename_columns(list(schema.names))  # `s3commit.spark.frames.arranged`
+            columns = list(map(without_null_inside, numbered.columns))
+            # The names are the schema's: `s3commit.spark.frames.arranged`.
+            fields = map(pa.Field.with_name, numbered.schema, schema.names)
+            batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
             if files is None:
                 data = [column for column in batch.schema if column.name not in names]
                 files = start(pa.schema(data))

@@ -71,7 +71,7 @@ def open_writer(
 
     Closing it writes the footer, and leaves ``sink`` open.
     """
-    return parquet.ParquetWriter(
+    writer = parquet.ParquetWriter(
         pa.PythonFile(sink, mode="w"),
         schema,
         compression=codec,
@@ -79,8 +79,13 @@ def open_writer(
         # As Spark's own writer does: readers skip pages, and small decimals are integers.
         write_page_index=True,
         store_decimal_as_integer=True,
+        # Nor Arrow's own types: with them a reader's would be those of the session that wrote, such
+        # as its time zone, and readers refuse a table whose files differ in that.
+        store_schema=False,
         use_dictionary=[] if first is None else list(dictionary_columns(first)),
     )
+    writer.add_key_value_metadata(schema.metadata or {})  # of a schema that is stored alone
+    return writer
 
 
 def dictionary_columns(rows: pa.Table) -> tuple[str, ...]:

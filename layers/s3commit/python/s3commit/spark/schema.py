@@ -85,10 +85,41 @@ class WriteSchema:
 
     def of_files(self, data: pa.Schema) -> pa.Schema:
         """The Arrow schema of a file with these columns: with Spark's metadata and field ids."""
-        fields = list(data)
+        fields = list(map(_nullable_where_above, data))
         if self.with_field_ids:
             fields = list(map(_with_field_id, fields, self.data.fields))
         return pa.schema(fields, self.parquet_metadata)
+
+
+def _nullable_where_above(field: pa.Field, above: bool = False) -> pa.Field:
+    """The field, optional if a struct that it is in may be null.
+
+    Spark gives such a struct with null in each field, also in those that are declared not null;
+    Arrow's writer refuses null there. Spark reads a variant only if its two fields are required.
+    """
+    kind, nullable = field.type, field.nullable or above
+    if is_variant(kind):
+        pass
+    elif pa.types.is_struct(kind):
+        kind = pa.struct([_nullable_where_above(one, nullable) for one in kind])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(*map(_nullable_where_above, (kind.key_field, kind.item_field)))
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_nullable_where_above(kind.value_field))
+    return field.with_type(kind).with_nullable(nullable)
+
+
+def is_variant(kind: pa.DataType) -> bool:
+    """Whether Spark has marked the type as that of its variants."""
+    return pa.types.is_struct(kind) and any(b"variant" in (one.metadata or {}) for one in kind)
+
+
+def without_null_inside(column: pa.Array) -> pa.Array:
+    """A column of variants, whose fields are not null where it is itself."""
+    if not is_variant(column.type):
+        return column
+    fields = [column.field(number).fill_null(b"") for number in range(2)]
+    return pa.StructArray.from_arrays(fields, fields=list(column.type), mask=column.is_null())
 
 
 def _with_field_id(field: pa.Field, column: StructField) -> pa.Field:

@@ -265,12 +265,12 @@ def open_job(
             partial(check_pipeline, s3, spec.destination),
             partial(check_place, found, spec.destination, spec.partition_by),
         )
-    _put_job(store, spec)
+    put_job(store, spec)
     given = settings or UploadSettings()
     return Job(spec, given, encryption, environment, store, key=idempotency_key)
 
 
-def _put_job(store: WriterStore, spec: JobSpec) -> None:
+def put_job(store: WriterStore, spec: JobSpec) -> None:
     """Put ``_job.json``, unless this very one is there: one request.
 
     Raises `InvalidInputError` if no reader would take it, or another one is there

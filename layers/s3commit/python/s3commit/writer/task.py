@@ -20,7 +20,7 @@ from s3commit.core.formats.layout import (
 )
 from s3commit.core.formats.manifest import digest, encode_pendingset
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.core.model.job import CountedAttempt, PendingFile, PendingSet
+from s3commit.core.model.job import CountedAttempt, PendingSet
 from s3commit.writer.conditional_put import WriterStore, put_own
 from s3commit.writer.connect import shared_store
 from s3commit.writer.environment import Environment
@@ -165,7 +165,9 @@ class Task:
             self._check_running()
             files = tuple(stream.pending for stream in self._whole_streams())
             if files:
-                self._counted = self._put_manifest(files)
+                ids = (self.task_id, self.attempt_id, self.task_count)
+                pending = PendingSet(self.directory.job_id, files, *ids)
+                self._counted = put_manifest(self._store, self.directory, pending)
             self._ended = self._finished = True
             self._streams.clear()  # its job holds the task until the end
         self.transfer.close()
@@ -245,28 +247,28 @@ class Task:
             kept.append(stream)
         return kept
 
-    def _put_manifest(self, files: tuple[PendingFile, ...]) -> CountedAttempt:
-        directory = self.directory
-        pending = PendingSet(
-            directory.job_id, files, self.task_id, self.attempt_id, self.task_count
-        )
-        body = encode_pendingset(pending)
-        name = directory.manifest_name(self.task_id, self.attempt_id)
-        put_own(self._store, directory.bucket, directory.prefix + name, body)
-        return CountedAttempt(
-            task_id=self.task_id,
-            attempt_id=self.attempt_id,
-            manifest=name,
-            sha256=digest(body),
-            files=len(pending.files),
-            bytes=pending.bytes,
-        )
-
     def _check_running(self) -> None:
         if self._ended:
             raise S3CommitError(
                 f"task {self.task_id}, attempt {self.attempt_id}, has ended", code="TASK_ENDED"
             )
+
+
+def put_manifest(
+    store: WriterStore, directory: JobDirectory, pending: PendingSet
+) -> CountedAttempt:
+    """Put the manifest of a try at a task: one request. Returns what the driver counts."""
+    body = encode_pendingset(pending)
+    name = directory.manifest_name(pending.task_id, pending.attempt_id)
+    put_own(store, directory.bucket, directory.prefix + name, body)
+    return CountedAttempt(
+        task_id=pending.task_id,
+        attempt_id=pending.attempt_id,
+        manifest=name,
+        sha256=digest(body),
+        files=len(pending.files),
+        bytes=pending.bytes,
+    )
 
 
 def file_key(directory: JobDirectory, relative_path: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from typing import Final
@@ -27,6 +28,7 @@ from s3commit.core.job.replaced import (
     read_partitions,
     write_replaced,
 )
+from s3commit.core.job.undo import judge_undo
 from s3commit.core.job.uploads import PAGE, list_objects
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Conflict, Scope
@@ -67,7 +69,12 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
                     f"conflict 'fail': {found} is there already", code="DESTINATION_NOT_EMPTY"
                 )
         if record.conflict is Conflict.REPLACE:
-            facts = write_replaced(ports, directory, _replaced(ports, directory, record))
+            if record.undoes:
+                undo = judge_undo(ports, record)
+                facts = write_replaced(ports, directory, undo.removes)
+                facts = replace(facts, frees=undo.header.idempotency_key or "")
+            else:
+                facts = write_replaced(ports, directory, _replaced(ports, directory, record))
             record = ports.ledger.note(record, now=ports.clock.now(), replaced=facts)
     return ticket.after(record)
 

@@ -15,7 +15,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import note_end, note_publishing
 from s3commit.core.job.documents import conclude
-from s3commit.core.job.idempotency_key import note_key
+from s3commit.core.job.idempotency_key import free_key, note_key
 from s3commit.core.job.plan import planned_files, publish_manifest
 from s3commit.core.job.record import own_record, unless_overtaken
 from s3commit.core.model.errors import (
@@ -46,6 +46,7 @@ def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
         )
         if record.idempotency_key is not None:
             note_key(ports, record, record.idempotency_key)
+        free_key(ports, record)
         _put_marker(ports, ticket, record, names, seen)
         note_end(ports, record, JobState.COMMITTED)
         record = ports.ledger.advance(record, JobState.COMMITTED, now=ports.clock.now())

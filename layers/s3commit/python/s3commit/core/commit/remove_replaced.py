@@ -43,9 +43,10 @@ def _remove(ports: Ports, directory: JobDirectory, replaced: ReplacedFacts, *, f
     Repeatable: each file is deleted only with the etag that was seen.
     """
     time = CallTime(ports.clock)
-    pages = time.take(read_index(ports.store, directory, replaced.sha256)[first:])
+    below = directory.replaced
+    pages = time.take(read_index(ports.store, directory, replaced.sha256, below)[first:])
     decode = partial(decode_replaced, directory=directory)
-    lists = (read_unit(ports.store, directory, page, decode) for page in pages)
+    lists = (read_unit(ports.store, directory, page, decode, below) for page in pages)
     for _done in ports.parallel(partial(ports.store.delete_seen, directory.bucket), lists):
         pass
     return first + time.taken if time.is_cut else 0

@@ -10,7 +10,7 @@ from s3commit.core.job.plan import in_groups
 from s3commit.core.job.record import own_record
 from s3commit.core.job.uploads import abort_uploads
 from s3commit.core.model.limits import DELETE_AT_ONCE
-from s3commit.core.model.states import ENDED
+from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import CallTime, Ports
 
 
@@ -18,18 +18,20 @@ def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
     """After the end: abort what losers left open (I4), then delete manifests and pages.
 
     ``_job.json``, ``_request.json``, ``_result.json``, the decision and the note of a catalog stay
-    for the retention time. A loser that still runs is not waited for: its manifest starts another
-    execution. While it opens uploads faster than they are aborted, everything stays for the sweep.
-    While ``page`` of the ticket is not 0 the caller comes again: there are more than a call has
-    time for.
+    for the retention time, and of a committed job what it replaced: an undo needs that.
+    A loser that still runs is not waited for: its manifest starts another execution. While it
+    opens uploads faster than they are aborted, everything stays for the sweep. While ``page`` of
+    the ticket is not 0 the caller comes again: there are more than a call has time for.
     """
     time = CallTime(ports.clock)
-    own_record(ports, ticket, *ENDED)
+    record = own_record(ports, ticket, *ENDED)
     store, directory = ports.store, ticket.directory
     # Listed first: a manifest that comes later names uploads that were not aborted here, and it is
     # all that its own event finds them by.
     own = store.list(directory.bucket, directory.pipeline_prefix)
-    pages = [one for one in own if one.key not in {directory.decision, directory.catalog}]
+    kept = [directory.decision, directory.catalog]
+    kept += [directory.replaced] * (record.state is JobState.COMMITTED)
+    pages = [one for one in own if not one.key.startswith(tuple(kept))]
     seen = pages + list(store.list(directory.bucket, directory.tasks))
     if not abort_uploads(ports, directory, time):
         return replace(ticket, page=int(time.is_cut))

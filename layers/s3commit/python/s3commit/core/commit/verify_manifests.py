@@ -78,7 +78,7 @@ class _Verified:
                     )
                 self.keys.add(key)
                 self.uploads.add(short_digest(file.key, file.upload_id))
-                self.listed += listed_bytes(file.key)
+                self.listed += listed_bytes(file.key, file.origin)
                 if key[0] < SAMPLED:
                     self.sample.append(file.key)
                 partition = partition_of(file.key[len(directory.destination.prefix) :])

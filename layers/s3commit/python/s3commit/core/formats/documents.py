@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from s3commit.core.formats.codec import Codec, Form, read_text
-from s3commit.core.formats.layout import JobDirectory, parse_destination
+from s3commit.core.formats.layout import JOB_ID, JobDirectory, parse_destination
 from s3commit.core.formats.manifest import check_contained, digest
 from s3commit.core.formats.strict_json import dump, parse
 from s3commit.core.model.errors import InvalidInputError
@@ -22,6 +22,7 @@ from s3commit.core.model.job import (
     AbortRequest,
     Columns,
     CommitRequest,
+    Conflict,
     CountedAttempt,
     JobId,
     JobResult,
@@ -101,6 +102,12 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
     not known (``BAD_FIELD``): to ignore it could break what the client asked for.
     """
     spec = _JOB.decode(body)
+    is_undo = spec.conflict is Conflict.REPLACE and spec.scope is Scope.DIRECTORY
+    if spec.undoes and not (is_undo and JOB_ID.fullmatch(spec.undoes)):
+        raise InvalidInputError(
+            "undoes names no job, or conflict and scope are not replace and directory",
+            code="BAD_FIELD",
+        )
     if len(set(spec.partition_by)) != len(spec.partition_by):
         raise InvalidInputError("partitionBy has a column twice", code="BAD_FIELD")
     if (spec.job_id, spec.destination) != (directory.job_id, directory.destination):
@@ -175,7 +182,7 @@ class CommitHeader:
     """The first line of a commit manifest: the job, and what its files add up to.
 
     ``replaced`` are the files that it has removed: of the whole destination or, by ``scope``, of
-    the partitions that its own files lie in.
+    the partitions that its own files lie in; of a job that ``undoes`` another, that one's alone.
     """
 
     job_id: JobId
@@ -188,16 +195,27 @@ class CommitHeader:
     idempotency_key: str | None = None
     replaced: Annotated[ReplacedFacts | None, SPARSE] = None
     scope: Annotated[Scope, SPARSE] = Scope.DIRECTORY
+    undoes: Annotated[JobId, SPARSE] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedFile:
-    """A further line: one file. ``etag`` is the one expected of the object (empty: unknown)."""
+    """A further line: one file. ``etag`` is the one expected of the object (empty: unknown).
+
+    ``origin`` is the key of the file of which an undo has brought back this copy: the first one, if
+    it was brought back more than once.
+    """
 
     key: str
     length: int
     etag: str = ""
     rows: int | None = None
+    origin: Annotated[str, SPARSE] = ""
+
+    @property
+    def first_key(self) -> str:
+        """The key that the data had first."""
+        return self.origin or self.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +234,13 @@ _MARKER: Final = Codec(_Marker, "_SUCCESS", max_bytes=MAX_SUCCESS_BYTES)
 _BESIDE_KEY: Final = 1 + len(
     dump(_FILE.write(CommittedFile("", MAX_OBJECT_BYTES, f'"{"f" * 32}-{MAX_PARTS}"', MAX_ROWS)))
 )
+_BESIDE_ORIGIN: Final = len('"origin":"",')
 
 
-def listed_bytes(key: str) -> int:
+def listed_bytes(key: str, origin: str = "") -> int:
     """The bytes that a file takes in a commit manifest, at most; no key has a control character."""
+    if origin:
+        return listed_bytes(key) + listed_bytes(origin) - _BESIDE_KEY + _BESIDE_ORIGIN
     return len(key.encode()) + key.count('"') + key.count("\\") + _BESIDE_KEY
 
 
@@ -237,6 +258,7 @@ def header_of(record: JobRecord) -> CommitHeader:
         idempotency_key=record.idempotency_key,
         replaced=record.replaced,
         scope=record.scope,
+        undoes=record.undoes,
     )
 
 

@@ -28,6 +28,7 @@ PAGES = "_pages/"
 TASKS = "_tasks/"
 COMMITS = "_commits/"
 SUCCESS = "_SUCCESS"
+REPLACED = "_replaced/"
 PIPELINE = "_s3commit/"  # at the bucket's root: the pipeline's own, no client may write there
 DECISION_FILE = "_decision.json"
 CATALOG_FILE = "_catalog.json"
@@ -143,7 +144,8 @@ class JobDirectory:
 
     ``ref`` is the job for the ledger, and an execution's name (`job_ref`). Prefixes, each with its
     ``/``: ``prefix`` of the directory itself, ``tasks`` of the manifests, which an ended job needs
-    no more, ``pipeline_prefix`` of what the pipeline writes for itself (docs/adr/0004). The others
+    no more, ``pipeline_prefix`` of what the pipeline writes for itself (docs/adr/0004), and
+    ``replaced`` of the list of what the job replaced, which stays when it has ended. The others
     are keys: ``commits`` of the job's full manifest, once it is committed, ``success`` of the
     destination's ``_SUCCESS``.
     """
@@ -160,6 +162,7 @@ class JobDirectory:
     commits: str = field(init=False, repr=False, compare=False)
     success: str = field(init=False, repr=False, compare=False)
     pipeline_prefix: str = field(init=False, repr=False, compare=False)
+    replaced: str = field(init=False, repr=False, compare=False)
     decision: str = field(init=False, repr=False, compare=False)
     catalog: str = field(init=False, repr=False, compare=False)
 
@@ -178,6 +181,7 @@ class JobDirectory:
             "commits": f"{place.prefix}{COMMITS}_{self.job_id}.jsonl",
             "success": place.prefix + SUCCESS,
             "pipeline_prefix": pipelines,
+            "replaced": pipelines + REPLACED,
             "decision": pipelines + DECISION_FILE,
             "catalog": pipelines + CATALOG_FILE,
         }.items():
@@ -198,13 +202,16 @@ class JobDirectory:
         """The URI as a shell takes it: others choose the names in it, and people copy commands."""
         return shlex.quote(self.uri)
 
-    def index(self, sha256: str) -> str:
-        """The key of the index with that digest: none can be put over another (docs/adr/0007)."""
-        return f"{self.pipeline_prefix}{INDEX}{sha256[:32]}.json"
+    def index(self, sha256: str, below: str = "") -> str:
+        """The key of the index with that digest: none can be put over another (docs/adr/0007).
 
-    def page(self, sha256: str) -> str:
+        ``below`` is a prefix; that of the pipeline unless given.
+        """
+        return f"{below or self.pipeline_prefix}{INDEX}{sha256[:32]}.json"
+
+    def page(self, sha256: str, below: str = "") -> str:
         """The key of the page with that digest."""
-        return f"{self.pipeline_prefix}{PAGES}_{sha256[:32]}.jsonl"
+        return f"{below or self.pipeline_prefix}{PAGES}_{sha256[:32]}.jsonl"
 
     def once(self, digest: str) -> str:
         """The key of the hint for clients that says which job has an idempotency key (digest)."""

@@ -34,6 +34,7 @@ from s3commit.core.formats.documents import (
 from s3commit.core.formats.layout import DECISION_FILE, PIPELINE, JobDirectory, check_job_id
 from s3commit.core.formats.strict_json import LONGEST_LINE
 from s3commit.core.job.documents import read_result
+from s3commit.core.job.idempotency_key import has_lost_key
 from s3commit.core.job.record import first_generation, new_record
 from s3commit.core.model.errors import (
     PAGE_CHANGED,
@@ -201,6 +202,8 @@ def _bring_back(ports: Ports, bucket: str, key: str) -> None:
     standing = ports.ledger.job(decided.ref)
     if standing is not None and standing.state is not JobState.OPEN:
         return  # another call has brought it back
+    if has_lost_key(ports.store, decided):
+        decided = replace(decided, idempotency_key=None)
     # So the sweep continues it at once, and deletes its documents when their time is over.
     found = replace(decided, updated_at=decided.finished_at or decided.decided_at or "")
     ports.ledger.open_job(found)

@@ -122,13 +122,13 @@ def read_result(store: ObjectReader, directory: JobDirectory) -> JobResult:
 
 
 def read_commit_manifest(
-    store: ObjectReader, directory: JobDirectory
+    store: ObjectReader, directory: JobDirectory, *, max_bytes: int = MAX_COMMITS_BYTES
 ) -> tuple[CommitHeader, list[CommittedFile]]:
     """The job's manifest in ``_commits/``, whole: a gigabyte has no room in a function.
 
     Raises `NotFoundError`, and `InvalidInputError` for one that is not the job's own.
     """
-    stored = store.get(directory.bucket, directory.commits, max_bytes=MAX_COMMITS_BYTES)
+    stored = store.get(directory.bucket, directory.commits, max_bytes=max_bytes)
     return decode_commit_manifest(stored.body, directory)
 
 
@@ -183,6 +183,7 @@ def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
         "bytes": result.bytes,
         "rows": result.rows,
         "replaced": result.replaced,
+        "undoes": record.undoes or None,
         "key": record.idempotency_key,
         "openedAt": record.opened_at or None,
         "decidedAt": result.decided_at,

@@ -4,10 +4,14 @@ The decision takes the key, in one transaction; a roll back gives it up in anoth
 about to be committed, its key and counts are noted in S3 twice: below ``_s3commit/``, where no
 client can write, for the pipeline when the ledger was lost; and below the destination, as a hint
 for clients that are about to write the same data again.
+
+An undo of the job frees its key: the notes say that the job is undone, and stay, so that no late
+call of that job can put them again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -22,6 +26,7 @@ from s3commit.core.model.errors import (
     JobRefusedError,
     NeedsOperatorError,
     NotFoundError,
+    PreconditionError,
 )
 from s3commit.core.model.job import ALREADY_COMMITTED, Destination
 from s3commit.core.model.locks import KeyHolder, key_digest
@@ -84,12 +89,64 @@ def _counts(one: KeyHolder) -> str:
 def note_key(ports: Ports, record: JobRecord, key: str) -> None:
     """Note the key of a job that is about to be committed; repeatable.
 
-    Whatever lies there, by an earlier try or by a stranger, is written over (I12).
+    What a stranger has put where clients look is written over (I12).
     """
-    directory, digest = JobDirectory.of(record), key_digest(key)
-    body = _NOTE.encode(_holder(record))
+    directory, digest, own = JobDirectory.of(record), key_digest(key), record.job_id
+    note, bucket = _holder(record), directory.bucket
+
+    def is_free(found: KeyHolder) -> bool:
+        """Else this call is late: the job is undone, or another one has the key since."""
+        return found.undone_by != "" and found.job_id != own
+
+    _put(ports, bucket, directory.key_note(digest), note, is_free)
+    _put(ports, bucket, directory.once(digest), note, lambda found: found.job_id != own)
+
+
+def free_key(ports: Ports, record: JobRecord) -> None:
+    """Free the key of the job that the record's job undoes; repeatable.
+
+    A key that another job has taken since stays that one's.
+    """
+    if record.replaced is None or not record.replaced.frees:
+        return
+    undone, digest = record.undoes, key_digest(record.replaced.frees)
+    directory, note = JobDirectory.of(record), KeyHolder(undone, 0, undone_by=record.job_id)
     for name in (directory.key_note(digest), directory.once(digest)):
-        ports.store.put(directory.bucket, name, body)
+        _put(ports, directory.bucket, name, note, lambda found: found.job_id == undone)
+    ports.ledger.free_key(record.destination, digest, undone)
+
+
+def has_lost_key(store: ObjectReader, record: JobRecord) -> bool:
+    """Whether the committed job had a key that an undo has freed. Raises as `other_holder`."""
+    if record.idempotency_key is None or record.state is not JobState.COMMITTED:
+        return False
+    directory = JobDirectory.of(record)
+    note = _own_note(store, directory, key_digest(record.idempotency_key))
+    return note is not None and (note.job_id != record.job_id or note.undone_by != "")
+
+
+def _put(
+    ports: Ports,
+    bucket: str,
+    name: str,
+    note: KeyHolder,
+    may_replace: Callable[[KeyHolder], bool],
+) -> None:
+    """Put the note where none is, in place of one that is none, or of one that it may replace."""
+    body = _NOTE.encode(note)
+    with suppress(PreconditionError):
+        ports.store.put(bucket, name, body, if_absent=True)
+        return
+    condition = None
+    try:
+        stored = ports.store.get(bucket, name, max_bytes=MAX_NOTE_BYTES)
+        condition = stored.facts.etag
+        if not may_replace(_NOTE.decode(stored.body)):
+            return
+    except NOT_READABLE:
+        pass  # a stranger's
+    with suppress(PreconditionError):  # another call was faster
+        ports.store.put(bucket, name, body, if_match=condition)
 
 
 def _holder(record: JobRecord) -> KeyHolder:
@@ -97,7 +154,13 @@ def _holder(record: JobRecord) -> KeyHolder:
 
 
 def _remembered(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyHolder | None:
-    """The job that the pipeline's own note names. Raises `NeedsOperatorError` if it is spoilt."""
+    """The job that the pipeline's own note names, unless it is undone. Raises as `_own_note`."""
+    note = _own_note(store, directory, digest)
+    return None if note is None or note.undone_by else note
+
+
+def _own_note(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyHolder | None:
+    """The pipeline's own note. Raises `NeedsOperatorError` if it is spoilt."""
     key = directory.key_note(digest)
     try:
         return _read(store, directory.bucket, key)
@@ -118,7 +181,7 @@ def hinted_job(store: ObjectReader, destination: Destination, key: str) -> JobDi
     name = JobDirectory(destination, "").once(key_digest(key))
     with suppress(*NOT_READABLE):
         note = _read(store, destination.bucket, name)
-        job = JobDirectory(destination, note.job_id) if note else None
+        job = JobDirectory(destination, note.job_id) if note and not note.undone_by else None
         return job if job and read_commit_header(store, job).idempotency_key == key else None
     return None
 

@@ -69,18 +69,21 @@ def write_list(
     directory: JobDirectory,
     pages: Iterable[Sequence[Sequence[T]]],
     encode: Callable[[T], bytes],
+    below: str = "",
 ) -> tuple[str, list[Unit]]:
     """Put the pages, each of one unit or several, and their index; return its digest and the units.
 
-    ``encode`` makes a line of an item, within the limits `LINE`. The same items give the same
-    objects. Raises `InvalidInputError` (``TOO_LARGE``) for what could not be read again.
+    They lie ``below`` that prefix, as in the functions that read them. ``encode`` makes a line of
+    an item, within the limits `LINE`. The same items give the same objects. Raises
+    `InvalidInputError` (``TOO_LARGE``) for what could not be read again.
     """
 
     def put(units: Sequence[Sequence[T]]) -> tuple[str, list[int]]:
         body = b"\n".join(map(encode, chain.from_iterable(units))) + b"\n"
         bounded(body, what="a page", max_bytes=MAX_PAGE_BYTES, most=_ANY)
         sha256 = digest(body)
-        ports.store.put(directory.bucket, directory.page(sha256), body, content_type=_NDJSON)
+        key = directory.page(sha256, below)
+        ports.store.put(directory.bucket, key, body, content_type=_NDJSON)
         return sha256, list(map(len, units))
 
     written: list[Unit] = []
@@ -90,7 +93,7 @@ def write_list(
             written.append(Unit(len(written), sha256, start, start + size))
             start += size
     index = bounded(dump(list(map(_UNIT.write, written))), **_LIMITS)
-    ports.store.put(directory.bucket, directory.index(digest(index)), index)
+    ports.store.put(directory.bucket, directory.index(digest(index), below), index)
     return digest(index), written
 
 
@@ -99,9 +102,11 @@ def decode_unit(value: object) -> Unit:
     return _UNIT.read(value)
 
 
-def read_index(reader: ObjectReader, directory: JobDirectory, sha256: str) -> list[Unit]:
+def read_index(
+    reader: ObjectReader, directory: JobDirectory, sha256: str, below: str = ""
+) -> list[Unit]:
     """The units of the list with that digest. Raises `NeedsOperatorError` (``PAGE_CHANGED``)."""
-    body = _read(reader, directory, directory.index(sha256), sha256, MAX_INDEX_BYTES)
+    body = _read(reader, directory, directory.index(sha256, below), sha256, MAX_INDEX_BYTES)
     return list(map(_UNIT.read, parse(body, **_LIMITS)))
 
 
@@ -117,22 +122,31 @@ def whole_pages(units: Iterable[Unit]) -> list[Unit]:
 
 
 def read_unit(
-    reader: ObjectReader, directory: JobDirectory, unit: Unit, decode: Callable[[bytes], T]
+    reader: ObjectReader,
+    directory: JobDirectory,
+    unit: Unit,
+    decode: Callable[[bytes], T],
+    below: str = "",
 ) -> list[T]:
     """The items of a unit. Raises as `read_index`."""
-    body = _read(reader, directory, directory.page(unit.page), unit.page, MAX_PAGE_BYTES)
+    body = _read(reader, directory, directory.page(unit.page, below), unit.page, MAX_PAGE_BYTES)
     return list(map(decode, body.splitlines()[unit.start : unit.stop]))
 
 
 def read_list(
-    ports: Ports, directory: JobDirectory, sha256: str, decode: Callable[[bytes], T]
+    ports: Ports,
+    directory: JobDirectory,
+    sha256: str,
+    decode: Callable[[bytes], T],
+    below: str = "",
 ) -> Iterator[T]:
     """The items of the list with that digest, in order. Raises as `read_index`.
 
     `PAGES_AT_ONCE` pages are read side by side, and held.
     """
-    read = partial(read_unit, ports.store, directory, decode=decode)
-    for some in in_groups(whole_pages(read_index(ports.store, directory, sha256)), PAGES_AT_ONCE):
+    read = partial(read_unit, ports.store, directory, decode=decode, below=below)
+    pages = whole_pages(read_index(ports.store, directory, sha256, below))
+    for some in in_groups(pages, PAGES_AT_ONCE):
         yield from chain.from_iterable(in_order(ports.parallel, read, some))
 
 
@@ -228,7 +242,8 @@ def publish_manifest(ports: Ports, directory: JobDirectory, record: JobRecord) -
         for file in planned_files(ports, directory, record):
             if len(names) < SUCCESS_FILES:
                 names.append(file.key)
-            yield CommittedFile(file.key, file.length, expected_etag(file), file.rows)
+            etag = expected_etag(file)
+            yield CommittedFile(file.key, file.length, etag, file.rows, file.origin)
 
     key = directory.commits
     parts = _parts(commit_lines(header_of(record), committed()))

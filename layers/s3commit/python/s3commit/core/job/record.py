@@ -45,6 +45,7 @@ def new_record(spec: JobSpec, directory: JobDirectory, now: str) -> JobRecord:
         idempotency_key=spec.idempotency_key,
         job_sha256=spec.sha256,
         opened_at=spec.put_at,
+        undoes=spec.undoes,
     )
 
 

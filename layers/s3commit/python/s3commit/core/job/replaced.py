@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from typing import Final
 
@@ -132,8 +133,16 @@ def write_replaced(
             yield one
 
     pages = ([unit] for unit in in_groups(counted(), DELETE_AT_ONCE))
-    sha256, _ = write_list(ports, directory, pages, _REPLACED.encode)
+    sha256, _ = write_list(ports, directory, pages, _REPLACED.encode, directory.replaced)
     return ReplacedFacts(sha256, count, size)
+
+
+def replaced_files(
+    ports: Ports, directory: JobDirectory, facts: ReplacedFacts
+) -> Iterator[ListedObject]:
+    """The files and markers of the list. Raises as `read_index`, and as `decode_replaced`."""
+    decode = partial(decode_replaced, directory=directory)
+    return read_list(ports, directory, facts.sha256, decode, directory.replaced)
 
 
 def decode_replaced(line: bytes, directory: JobDirectory) -> ListedObject:

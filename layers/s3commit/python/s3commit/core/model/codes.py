@@ -105,6 +105,12 @@ _ENDS: Final = {
         "S3 or the ledger rejected a request of the pipeline as invalid",
         "Read the log of the step that the execution names, and report the message",
     ),
+    "FILES_CHANGED": Advice(
+        "A file of the job that is to be undone was deleted or replaced, and no job says so; or"
+        " the table changed while the undo began",
+        "`s3commit fsck` names the file: restore it, or remove the rest by hand. Else run the"
+        " undo again",
+    ),
     "JOB_CHANGED": Advice(
         "`_job.json` was deleted or replaced after the job began",
         "Find out who deletes or writes below `__magic_job-`, then run the job again",
@@ -124,6 +130,10 @@ _ENDS: Final = {
         "Use a new id for each run, or none. If none was used twice, find out who wrote the"
         " named list in `_commits/`",
     ),
+    "LIST_GONE": Advice(
+        "The list of what the job replaced is older than `retentionDays`, so nothing can come back",
+        "To remove the job's own files all the same: `--leave-removed`",
+    ),
     "MANIFEST_MISSING": Advice(
         "A manifest that the request counts does not exist",
         "Find out who deletes below `__magic_job-` (a cleanup, a lifecycle rule), then run the"
@@ -133,6 +143,15 @@ _ENDS: Final = {
         "Before the decision an object had the name of a file of the job. Names carry the job's"
         " id, so no other program has it by chance",
         "Find out who put it, then run the job again",
+    ),
+    "NOT_COMMITTED": Advice(
+        "The job that is to be undone is not committed, is still under way, or the list of its"
+        " files in `_commits/` is gone",
+        "Check the id with `s3commit log`. A job under way: wait for its end, then undo it",
+    ),
+    "NOTHING_TO_UNDO": Advice(
+        "The job is undone already, has no files, or later jobs replaced all of them",
+        "Nothing. If the data is still wrong, `s3commit log` shows which job wrote it",
     ),
     "NOT_CONTAINED": Advice(
         "A manifest names a file outside of the job's destination. Nothing was touched there",
@@ -150,6 +169,10 @@ _ENDS: Final = {
     "REPLACE_NOT_ALLOWED": Advice(
         "Conflict `replace` is not allowed at this destination (`replacePrefixes`)",
         "Append, write elsewhere, or add the prefix to the parameter. Then run the job again",
+    ),
+    "REPLACED_SINCE": Advice(
+        "A later job replaced, or undid, data where the undo would bring files back",
+        "Undo the named job first, or keep what was removed out: `--leave-removed`",
     ),
     "REQUEST_MISSING": Advice(
         "`_request.json` was deleted after the pipeline was notified of it",

@@ -186,6 +186,7 @@ class Who:
 class JobSpec:
     """``_job.json``: what the client said at job setup. Times are RFC 3339, UTC.
 
+    ``undoes`` is the id of the job at the same destination that this one undoes; empty: none.
     ``sha256`` is the digest of the document that was read, ``put_at`` when S3 has got it: neither
     stands in it.
     """
@@ -200,6 +201,7 @@ class JobSpec:
     client: Annotated[str, Text(MAX_TEXT)] = ""
     conditions: Conditions = field(default_factory=Conditions)
     who: Annotated[Who | None, SPARSE] = None
+    undoes: Annotated[JobId, SPARSE] = ""
     sha256: str = field(default="", compare=False)
     put_at: str = field(default="", compare=False)
 
@@ -277,6 +279,7 @@ class PendingFile:
 
     ``etags[i]`` is the etag of part i+1, as S3 returned it. ``length`` is in bytes, ``created``
     and ``saved`` in milliseconds since 1970. ``rows`` is None where the writer did not count.
+    ``origin`` is the key of the file of which an undo brings back a copy.
     """
 
     bucket: Given
@@ -290,6 +293,7 @@ class PendingFile:
     rows: Annotated[int | None, Whole(most=MAX_ROWS)] = None
     created: int = 0
     saved: int = 0
+    origin: Annotated[str, SPARSE] = ""
 
 
 @dataclass(frozen=True, slots=True)

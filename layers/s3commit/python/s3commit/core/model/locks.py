@@ -17,9 +17,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 from s3commit.core.model.errors import JobRefusedError
+from s3commit.core.model.fields import SPARSE
 from s3commit.core.model.job import Conflict, Destination, Scope
 from s3commit.core.model.limits import (
     APPEND_SECONDS,
@@ -92,11 +93,15 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class KeyHolder:
-    """The job that has an idempotency key, by its id, and the counts of its data."""
+    """The job that has an idempotency key, by its id, and the counts of its data.
+
+    ``undone_by`` is the id of a job that has undone it: then the key is free.
+    """
 
     job_id: str
     files: int
     rows: int | None = None
+    undone_by: Annotated[str, SPARSE] = ""
 
 
 def items(record: JobRecord) -> frozenset[Item]:

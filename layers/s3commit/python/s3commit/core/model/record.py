@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from s3commit.core.model.errors import InvalidInputError, NeedsOperatorError
-from s3commit.core.model.fields import Several, Text
+from s3commit.core.model.fields import SPARSE, Several, Text
 from s3commit.core.model.job import Conflict, Destination, Failure, Scope, job_ref
 from s3commit.core.model.states import JobState
 
@@ -33,11 +33,15 @@ class PlanFacts:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedFacts:
-    """What the ledger keeps of a replace list: the digest of its index, and counts."""
+    """What the ledger keeps of a replace list: the digest of its index, and counts.
+
+    ``frees`` is the idempotency key of the job that is undone; empty: it had none, or none is.
+    """
 
     sha256: Digest
     files: int
     bytes: int
+    frees: Annotated[str, SPARSE] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,7 @@ class JobRecord:
     ``job_sha256`` is the digest of the first ``_job.json`` that the pipeline read; empty if none
     could be read, None if none was noted. ``opened_at`` is when S3 got that ``_job.json``: no older
     object is the job's. ``requested_at`` is when S3 got the request to commit it; empty until that
-    was taken up. Times are RFC 3339, UTC.
+    was taken up. ``undoes`` is the id of the job that this one undoes. Times are RFC 3339, UTC.
     """
 
     job_id: str
@@ -129,6 +133,7 @@ class JobRecord:
     execution: str = ""
     opened_at: str = ""
     requested_at: str = ""
+    undoes: Annotated[str, SPARSE] = ""
 
     @property
     def ref(self) -> str:

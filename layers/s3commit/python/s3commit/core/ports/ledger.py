@@ -222,6 +222,10 @@ class Ledger(Protocol):
         """The job that has the idempotency key at the destination, decided or committed."""
         ...
 
+    def free_key(self, destination: Destination, digest: str, job_id: str) -> None:
+        """Free an idempotency key of a job that is undone, if the job still has it."""
+        ...
+
     def appends(self, node: str, *, below: bool) -> Iterator[Append]:
         """The jobs that append to the node or, with ``below``, to one below it too.
 

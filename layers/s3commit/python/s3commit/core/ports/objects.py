@@ -181,6 +181,16 @@ class ObjectWriter(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class PartSource:
+    """A version of an object, or its bytes from ``start`` up to ``stop``."""
+
+    key: str
+    version_id: str
+    start: int = 0
+    stop: int | None = None
+
+
 class UploadStarter(Protocol):
     """What a task does: start uploads and send parts, never complete them."""
 
@@ -194,6 +204,15 @@ class UploadStarter(Protocol):
         self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
     ) -> str:
         """Send part ``number`` (from 1) and return its etag. Raises `UploadGoneError`."""
+        ...
+
+    def copy_part(
+        self, bucket: str, key: str, upload_id: str, number: int, source: PartSource
+    ) -> str:
+        """Have S3 copy part ``number`` from an object of the bucket; return the part's etag.
+
+        Raises `NotFoundError` if that version is not there, and `UploadGoneError`.
+        """
         ...
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:

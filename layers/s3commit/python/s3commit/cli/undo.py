@@ -1,0 +1,95 @@
+"""``s3commit undo``."""
+
+from __future__ import annotations
+
+import click
+
+from s3commit.cli.job import locate
+from s3commit.cli.options import dry_run_option, job_options, with_session
+from s3commit.cli.session import Session
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.job.undo import NOT_COMMITTED
+from s3commit.core.model.amounts import amount
+from s3commit.core.model.errors import JobRefusedError
+from s3commit.core.model.job import Destination
+from s3commit.core.model.states import JobState
+from s3commit.writer.job import DEFAULT_COMMIT_TIMEOUT
+from s3commit.writer.undo import PlannedUndo, carry_out, plan_undo
+
+
+@click.command()
+@job_options
+@click.option(
+    "--leave-removed",
+    is_flag=True,
+    help="Remove the job's files, and leave removed what it replaced.",
+)
+@dry_run_option
+@with_session
+def undo(
+    session: Session,
+    *,
+    job: JobDirectory | str,
+    destination: Destination | None,
+    leave_removed: bool,
+    dry_run: bool,
+) -> None:
+    """Take a committed job back: its files go, and what it replaced comes back.
+
+    JOB is a job id or the s3:// URI of a job directory. The undo is a job of its own, and as whole
+    as any: it happens all at once after its decision, or not at all. Its id is printed; to undo the
+    undo, undo that job. The job's idempotency key is free again, for the corrected data.
+
+    What a later job has replaced stays as it is. What the job itself replaced comes back from the
+    versions that the bucket keeps. Refused (exit 3), and nothing is changed, if a file is not what
+    the job wrote and no job says why, if a version is gone, or if a later job has written over what
+    would come back.
+    """
+    directory, table, _ = locate(session, job, destination)
+    record = session.ledger(table).job(directory.ref) if table else None
+    if record is not None and record.state is not JobState.COMMITTED:
+        raise JobRefusedError(
+            f"job {directory.job_id} is {record.state}, and only a committed job can be undone",
+            code=NOT_COMMITTED,
+        )
+    ports = session.ports(table)
+    planned = plan_undo(ports, directory, leave_removed=leave_removed)
+    result = None
+    if not dry_run:
+        result = carry_out(ports, planned, session.environment, timeout=DEFAULT_COMMIT_TIMEOUT)
+    _print(session, planned, result.job_id if result else None)
+
+
+def _print(session: Session, planned: PlannedUndo, undo_id: str | None) -> None:
+    found, job = planned.found, planned.directory
+    rows = None if found.replaced else found.header.rows
+    removed = sum(one.length for one in found.removes)
+    backs = [file for file, _ in planned.restores]
+    back_rows = None if None in (known := [one.rows for one in backs]) else sum(filter(None, known))
+    back_bytes = sum(one.length for one in backs)
+    document = {
+        "jobId": job.job_id,
+        "destination": job.destination.uri,
+        "undoId": undo_id,
+        "removed": {"files": len(found.removes), "bytes": removed, "rows": rows},
+        "restored": {"files": len(backs), "bytes": back_bytes, "rows": back_rows},
+        "replacedFiles": found.replaced,
+        "idempotencyKey": found.header.idempotency_key,
+        "dryRun": undo_id is None,
+    }
+    verb = "would undo" if undo_id is None else "undid"
+    gone = amount(len(found.removes), removed, rows)
+    session.out.line(document, f"{verb} job {job.job_id} at {job.destination.uri}: {gone} removed")
+    if backs:
+        back = amount(len(backs), back_bytes, back_rows)
+        session.out.note(f"{'comes' if undo_id is None else 'came'} back as it was before: {back}")
+    elif found.header.replaced and found.header.replaced.files:
+        session.out.note(f"left removed: {found.header.replaced.files} files that it had replaced")
+    if found.replaced:
+        session.out.note(f"later jobs had replaced {found.replaced} of its files before")
+    if found.header.idempotency_key:
+        session.out.note("its idempotency key is free then: the next job with it is committed")
+    if undo_id:
+        session.out.note(
+            f"to take the undo back: s3commit undo {undo_id} --destination {job.destination.uri}"
+        )

@@ -1,0 +1,303 @@
+"""What an undo of a committed job removes, and what it brings back (docs/adr/0038).
+
+An undo is a job that replaces: the files that it removes are those of the job that it undoes, and
+its own are copies of what that one had replaced. So it has the locks, the decision and the crash
+behaviour of any job that replaces. What there is to do follows from ``_commits/``, a listing, and
+the list of what the job replaced, which the pipeline keeps below ``_s3commit/``.
+
+A job is undone if another one that undoes it is committed, and is not undone itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from os.path import commonprefix
+from typing import Final, NoReturn
+
+from s3commit.core.formats.documents import CommitHeader, CommittedFile
+from s3commit.core.formats.layout import (
+    COMMITS,
+    SUCCESS,
+    JobDirectory,
+    directories_above,
+    owner_of,
+    parse_commit_manifest_key,
+    partition_of,
+)
+from s3commit.core.job.documents import read_commit_header, read_commit_manifest
+from s3commit.core.job.history import (
+    Commit,
+    Reach,
+    manifests_at,
+    reaches_of,
+    read_commits,
+)
+from s3commit.core.job.replaced import replaced_files
+from s3commit.core.model.errors import (
+    NOT_READABLE,
+    InvalidInputError,
+    JobRefusedError,
+    NeedsOperatorError,
+    NotFoundError,
+)
+from s3commit.core.model.job import Destination
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import ListedObject
+
+MAX_UNDO_BYTES: Final = 256 * 1024 * 1024  # of a commit manifest: a million files have room in it
+NOT_COMMITTED: Final = "NOT_COMMITTED"
+NOTHING_TO_UNDO: Final = "NOTHING_TO_UNDO"
+FILES_CHANGED: Final = "FILES_CHANGED"
+REPLACED_SINCE: Final = "REPLACED_SINCE"
+LIST_GONE: Final = "LIST_GONE"
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """What there is to do.
+
+    ``removes`` are the files of the job that are there. ``replaced`` counts those that later jobs
+    have removed. ``restores`` are the files that the job replaced, as they were. ``refused`` says
+    why these can't come back.
+    """
+
+    header: CommitHeader
+    removes: tuple[ListedObject, ...]
+    replaced: int
+    restores: tuple[CommittedFile, ...]
+    refused: JobRefusedError | None = None
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that come back."""
+        return sum(file.length for file in self.restores)
+
+
+def judge_undo(ports: Ports, record: JobRecord) -> Undo:
+    """What a job has to do that undoes another one; asked under its locks.
+
+    It brings back all that the other one replaced, or nothing. Raises `JobRefusedError` as
+    `look_back`; ``NOT_COMMITTED`` for a job that is under way, and ``FILES_CHANGED`` if what the
+    undo brings back is not what was replaced.
+    """
+    undone = JobDirectory(record.destination, record.undoes)
+    known = ports.ledger.job(undone.ref)
+    if known is not None and known.state is not JobState.COMMITTED:
+        _refuse(NOT_COMMITTED, f"job {undone.job_id} is {known.state}: there is nothing to undo")
+    found, plan = look_back(ports, undone), record.planned
+    if plan.files:
+        if found.refused:
+            raise found.refused
+        if (plan.files, plan.bytes) != (len(found.restores), found.bytes):
+            _refuse(FILES_CHANGED, "the table has changed since the undo began: run it again")
+    elif not found.removes:
+        _refuse(NOTHING_TO_UNDO, f"later jobs have replaced all files of job {undone.job_id}")
+    return found
+
+
+def look_back(ports: Ports, directory: JobDirectory) -> Undo:
+    """What an undo of the committed job has to do. Changes nothing, and asks no ledger.
+
+    Raises `JobRefusedError`: ``NOT_COMMITTED``; ``NOTHING_TO_UNDO`` if it is undone, or later jobs
+    have replaced all of it and nothing could come back; ``FILES_CHANGED`` if a file is gone, or
+    another one, and no job says why; the decoder's code for a manifest that can't be read.
+
+    Requests: two listings of where its files and those that it replaced lie; a GET for each commit
+    since, two for one that has replaced partitions or brought files back; and a GET for each job of
+    which it replaced files.
+    """
+    header, files = _manifest(ports, directory)
+    listed, refused = _listed(ports, directory, header)
+    keys = [*(file.key for file in files), *(one.key for one in listed)]
+    root = partition_of(commonprefix(keys)) or directory.destination.prefix  # noqa: RUF071 - keys
+    later = _later(ports, directory, root)
+    undone = _undone(later)
+    if directory in undone:
+        who = undone[directory].job_id
+        _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} is undone already, by job {who}")
+    removes, gone = _present(ports, root, files, _copies(ports, later), directory)
+    reaches = [
+        (one, one.reach(ports.store))
+        for one in later
+        if one.header.replaced is not None and (gone or listed)
+    ]
+    for file in gone:
+        if next(_reaching(reaches, file), None) is None:
+            _refuse(FILES_CHANGED, f"{file.key!r} was deleted, and no job says that it did")
+    restores = tuple(_restored(ports, directory, listed, undone))
+    standing = [(one, reach) for one, reach in reaches if one.directory not in undone]
+    refused = refused or _overwritten(ports, header, standing, restores)
+    if not removes and not restores and refused is None:
+        _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} has no files, or later jobs replaced all")
+    return Undo(header, tuple(removes), len(gone), restores, refused)
+
+
+def _refuse(code: str, message: str) -> NoReturn:
+    raise JobRefusedError(message, code=code)
+
+
+def _manifest(ports: Ports, directory: JobDirectory) -> tuple[CommitHeader, list[CommittedFile]]:
+    try:
+        return read_commit_manifest(ports.store, directory, max_bytes=MAX_UNDO_BYTES)
+    except InvalidInputError as error:
+        _refuse(error.code, f"the list of the files of job {directory.job_id}: {error.message}")
+    except NotFoundError:
+        _refuse(
+            NOT_COMMITTED,
+            f"job {directory.job_id} is not committed at {directory.destination.uri}: there is no"
+            f" s3://{directory.bucket}/{directory.commits}",
+        )
+
+
+def _listed(
+    ports: Ports, directory: JobDirectory, header: CommitHeader
+) -> tuple[list[ListedObject], JobRefusedError | None]:
+    """The files that the job replaced, or why they are not known. Markers do not come back."""
+    if header.replaced is None or not header.replaced.files:
+        return [], None
+    try:
+        files = list(replaced_files(ports, directory, header.replaced))
+    except NeedsOperatorError:
+        return [], JobRefusedError(
+            f"job {directory.job_id} replaced {header.replaced.files} files, and the list of them"
+            " is gone: it is kept for the deployment's retentionDays",
+            code=LIST_GONE,
+        )
+    return [one for one in files if not one.key.endswith(f"/{SUCCESS}")], None
+
+
+def _later(ports: Ports, directory: JobDirectory, root: str) -> list[Commit]:
+    """The commits since the job's own, above, at and below ``root``, in their order."""
+    store, bucket = ports.store, directory.bucket
+    found = {
+        job: listed
+        for at in directories_above(root)
+        for job, listed in manifests_at(store, Destination(bucket, at))
+    }
+    for listed in store.list(bucket, root):
+        place, inside, _ = listed.key.rpartition(COMMITS)
+        job = parse_commit_manifest_key(Destination(bucket, place), listed.key) if inside else None
+        if job is not None:
+            found[job] = listed
+    since = found[directory].modified if directory in found else ""
+    some = ((job, listed) for job, listed in found.items() if listed.modified >= since)
+    commits = sorted(read_commits(store, ports.parallel, some), key=lambda one: one.moment)
+    own = next((one for one in commits if one.directory == directory), None)
+    if own is None:
+        _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is gone")
+    return commits[commits.index(own) + 1 :]
+
+
+def _undone(later: list[Commit]) -> dict[JobDirectory, JobDirectory]:
+    """The jobs that are undone, each with the one that has undone it."""
+    undone: dict[JobDirectory, JobDirectory] = {}
+    for one in reversed(later):  # whether it is undone itself is known by then
+        if one.undoes is not None and one.directory not in undone:
+            undone[one.undoes] = one.directory
+    return undone
+
+
+def _copies(ports: Ports, later: list[Commit]) -> dict[str, list[CommittedFile]]:
+    """What undos since have brought back, by the key that the data had first."""
+    copies: dict[str, list[CommittedFile]] = {}
+    for one in later:
+        if one.undoes is not None and one.header.files:
+            _, files = read_commit_manifest(ports.store, one.directory, max_bytes=MAX_UNDO_BYTES)
+            for file in files:
+                copies.setdefault(file.first_key, []).append(file)
+    return copies
+
+
+def _present(
+    ports: Ports,
+    root: str,
+    files: list[CommittedFile],
+    copies: dict[str, list[CommittedFile]],
+    directory: JobDirectory,
+) -> tuple[list[ListedObject], list[CommittedFile]]:
+    """The files that are there, as themselves or as a copy; and those that are not."""
+    wanted = {one.key: one for file in files for one in (file, *copies.get(file.first_key, ()))}
+    here = ports.store.list(directory.bucket, root)
+    present = {listed.key: listed for listed in here if listed.key in wanted}
+    removes, gone = [], []
+    for file in files:
+        names = [one.key for one in (file, *copies.get(file.first_key, ()))]
+        key = next((name for name in names if name in present), None)
+        if key is None:
+            gone.append(file)
+            continue
+        listed, was = present[key], wanted[key]
+        if listed.length != was.length or was.etag not in {"", listed.etag}:
+            facts = ports.store.head(directory.bucket, key)  # encrypted, its etag tells nothing
+            if facts is None or not facts.matches(was.length, was.etag):
+                _refuse(FILES_CHANGED, f"{key!r} is not what the job has put there")
+        removes.append(listed)
+    return removes, gone
+
+
+def _restored(
+    ports: Ports,
+    directory: JobDirectory,
+    listed: list[ListedObject],
+    undone: dict[JobDirectory, JobDirectory],
+) -> Iterator[CommittedFile]:
+    """The files that come back: all that the job replaced but those of jobs that are undone."""
+    place = directory.destination
+    owners = {JobDirectory(place, name) for one in listed if (name := owner_of(one.key))}
+    known: dict[str, CommittedFile] = {}
+    for files in ports.parallel(partial(_files_of, ports), owners):
+        known |= {file.key: file for file in files}
+    for one in listed:
+        was = known.get(one.key) or CommittedFile(one.key, one.length)
+        owner = owner_of(was.first_key)
+        if owner is None or JobDirectory(place, owner) not in undone:
+            yield replace(was, length=one.length, etag=one.etag)
+
+
+def _files_of(ports: Ports, job: JobDirectory) -> list[CommittedFile]:
+    """What the job's manifest says of its files; nothing, where it can't be read."""
+    with suppress(*NOT_READABLE):
+        return read_commit_manifest(ports.store, job, max_bytes=MAX_UNDO_BYTES)[1]
+    return []
+
+
+def _reaching(reaches: Iterable[tuple[Commit, Reach]], file: CommittedFile) -> Iterator[Commit]:
+    """The jobs that have removed what lay where the file lies, or the files of its job."""
+    for one, reach in reaches:
+        root = one.directory.destination.prefix
+        relative = file.key[len(root) :]
+        if file.key.startswith(root) and not reach.isdisjoint(reaches_of(file, relative)):
+            yield one
+
+
+def _overwritten(
+    ports: Ports,
+    header: CommitHeader,
+    standing: list[tuple[Commit, Reach]],
+    restores: Iterable[CommittedFile],
+) -> JobRefusedError | None:
+    """Why what the job replaced can't come back beside what later jobs have done there."""
+    others = chain.from_iterable(_reaching(standing, file) for file in restores)
+    if header.undoes:  # what it undid may have come back in part, by an undo of what replaced it
+        others = chain(others, (one for one, _ in standing if one.undoes and _replaces(ports, one)))
+    for other in others:
+        return JobRefusedError(
+            f"job {other.directory.job_id} has since replaced or undone data there: undo that one"
+            " first",
+            code=REPLACED_SINCE,
+        )
+    return None
+
+
+def _replaces(ports: Ports, undo: Commit) -> bool:
+    """Whether the job that it undoes had replaced files, or its manifest does not tell."""
+    with suppress(*NOT_READABLE):
+        replaced = undo.undoes and read_commit_header(ports.store, undo.undoes).replaced
+        return bool(replaced and replaced.files)
+    return True

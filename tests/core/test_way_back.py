@@ -1,0 +1,368 @@
+"""An undo of a committed job: what it removes and brings back, and what it refuses (I2, I5, I6)."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pytest
+
+from s3commit.core.formats.layout import JobDirectory, partition_of
+from s3commit.core.job.idempotency_key import hinted_job, note_key
+from s3commit.core.model.errors import (
+    InvalidInputError,
+    JobFailedError,
+    JobRefusedError,
+    S3CommitError,
+)
+from s3commit.core.model.job import Conflict, JobResult, Outcome, Scope
+from s3commit.core.model.locks import key_digest
+from s3commit.core.model.states import JobState
+from s3commit.writer import undo as undoing
+from s3commit.writer.undo import carry_out, plan_undo
+from tests.core.world import World, job_directory
+from tests.writer.support import ScriptedEnvironment
+
+Content = set[tuple[str, bytes]]  # a key's directory, and the bytes of a file
+PARTITIONS = ("dt=1/", "dt=2/")
+
+
+@dataclass
+class Table:
+    """Jobs at one table, one after the other, and what a replay of those that stand gives."""
+
+    world: World = field(default_factory=lambda: World(versioned=True))
+    jobs: list[tuple[JobDirectory, Conflict, Scope, Content]] = field(default_factory=list)
+    undone: dict[JobDirectory, JobDirectory] = field(default_factory=dict)  # by which job
+    environment: ScriptedEnvironment = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.environment = ScriptedEnvironment(lambda _: self.pipeline())
+
+    def pipeline(self) -> None:
+        for key in self.world.all_keys("sales/"):
+            if key.endswith("_request.json"):
+                place, _, rest = key.partition("__magic_job-")
+                directory = job_directory(rest.partition("/")[0], place)
+                if directory.result not in self.world.all_keys(directory.prefix):
+                    self.world.run(directory)
+
+    def write(
+        self,
+        *partitions: str,
+        conflict: Conflict = Conflict.APPEND,
+        scope: Scope = Scope.DIRECTORY,
+        place: str = "sales/",
+        key: str | None = None,
+    ) -> JobDirectory:
+        """A job that writes a file of its own to each partition."""
+        directory = job_directory(self.environment.new_id(), place)
+        number = len(self.jobs)
+        files = {
+            f"{one}part-0-{directory.job_id}.c000.csv": f"{number} {place}{one}".encode()
+            for one in partitions
+        }
+        self.world.open(directory, conflict=conflict, scope=scope, idempotency_key=key)
+        attempts = [self.world.attempt(directory, "t", files=files)] if files else []
+        self.world.request(directory, *attempts)
+        self.world.run(directory)
+        assert self.world.result(directory).outcome is Outcome.COMMITTED
+        content = {(place + partition_of(name), body) for name, body in files.items()}
+        self.jobs.append((directory, conflict, scope, content))
+        return directory
+
+    def undo(self, job: JobDirectory, *, leave_removed: bool = False) -> JobResult:
+        ports = self.world.unplanned
+        planned = plan_undo(ports, job, leave_removed=leave_removed)
+        result = carry_out(ports, planned, self.environment, timeout=60)
+        self.undone[job] = JobDirectory(job.destination, result.job_id)
+        return result
+
+    def stands(self, job: JobDirectory) -> bool:
+        return job not in self.undone or not self.stands(self.undone[job])
+
+    def replayed(self) -> Content:
+        found: Content = set()
+        for directory, conflict, scope, content in self.jobs:
+            if not self.stands(directory):
+                continue
+            place = directory.destination.prefix
+            if conflict is Conflict.REPLACE:
+                reached = {at for at, _ in content} if scope is Scope.PARTITION else {place}
+                found -= {one for one in found if one[0].startswith(tuple(reached) or "/")}
+            found |= content
+        return found
+
+    def visible(self) -> Content:
+        return {(partition_of(key), body) for key, body in self.world.visible().items()}
+
+
+def step(table: Table, rng: random.Random, refused: Counter[str]) -> None:
+    some = rng.sample(PARTITIONS, rng.randint(1, 2))
+    match rng.randrange(10):
+        case 0 | 1:
+            table.write(*some)
+        case 2:
+            table.write(*some[:1], conflict=Conflict.REPLACE)
+        case 3:
+            table.write(*some[:1], conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+        case 4:
+            conflict = rng.choice([Conflict.APPEND, Conflict.REPLACE])
+            table.write("", conflict=conflict, place=f"sales/{some[0]}")
+        case _ if table.jobs:
+            known = [job for job, *_ in table.jobs] + list(table.undone.values())
+            before = table.world.visible()
+            try:
+                table.undo(rng.choice(known))
+            except S3CommitError as error:
+                refused[str(error.code)] += 1
+                assert isinstance(error, JobRefusedError)
+                assert table.world.visible() == before
+            else:
+                refused["done"] += 1
+
+
+def test_i6_what_stands_is_what_a_replay_without_the_undone_jobs_gives() -> None:
+    """Appends, overwrites of the table, of partitions and of tables inside, undos and their undos.
+
+    An undo is taken whole or refused; what it leaves is as if the job had never been.
+    """
+    refused = Counter[str]()
+    for seed in range(60):
+        rng, table = random.Random(seed), Table()
+        for number in range(12):
+            step(table, rng, refused)
+            assert table.visible() == table.replayed(), (seed, number)
+        assert not table.world.open_uploads()
+    assert refused["done"] > 100, refused
+    assert refused.keys() == {"done", "NOTHING_TO_UNDO", "REPLACED_SINCE"}, refused
+
+
+REPLACE: Final[dict[str, Any]] = {"conflict": Conflict.REPLACE}
+PARTITION: Final[dict[str, Any]] = {**REPLACE, "scope": Scope.PARTITION}
+
+
+def code_of(table: Table, job: JobDirectory, *, leave_removed: bool = False) -> str:
+    """The code with which an undo is refused; nothing was changed."""
+    before = table.world.all_keys("sales/")
+    with pytest.raises(JobRefusedError) as refused:
+        table.undo(job, leave_removed=leave_removed)
+    assert table.world.all_keys("sales/") == before
+    return str(refused.value.code)
+
+
+def test_overwrites_are_undone_the_newest_first_and_once_more_after_that() -> None:
+    table = Table()
+    table.write("dt=1/")
+    older = table.write("dt=1/", **REPLACE)
+    newer = table.write("dt=1/", "dt=2/", **PARTITION)
+    assert code_of(table, older) == "REPLACED_SINCE"
+    for job in (newer, older):
+        table.undo(job)
+        assert table.visible() == table.replayed()
+    assert code_of(table, newer) == "NOTHING_TO_UNDO"
+    redone = JobDirectory(older.destination, table.undo(table.undone[older]).job_id)
+    assert table.stands(older) and table.visible() == table.replayed()
+    assert [
+        file.key
+        for file in plan_undo(table.world.unplanned, redone, leave_removed=False).found.removes
+    ]
+    table.undone.pop(older)
+    table.undo(older)
+    assert table.visible() == table.replayed()
+
+
+def test_what_an_undone_job_had_written_does_not_come_back() -> None:
+    table = Table()
+    wrong = table.write("dt=1/", "dt=2/")
+    over = table.write("dt=1/", **PARTITION)
+    assert table.undo(wrong).replaced == 1
+    result = table.undo(over)
+    assert (result.files, result.replaced) == (0, 1)
+    assert table.visible() == set()
+
+
+def test_the_removed_stays_removed_if_one_says_so() -> None:
+    table = Table(World())  # a bucket that keeps no versions
+    table.write("dt=1/")
+    over = table.write("dt=1/", **REPLACE)
+    assert code_of(table, over) == "VERSIONS_GONE"
+    result = table.undo(over, leave_removed=True)
+    assert (result.files, result.replaced) == (0, 1)
+    assert table.visible() == set()
+    assert code_of(table, over, leave_removed=True) == "NOTHING_TO_UNDO"
+
+
+def test_counts_rows_and_bytes_come_back_as_they_were() -> None:
+    table = Table()
+    table.write("dt=1/", "dt=2/")
+    over = table.write("dt=1/", **REPLACE)
+    before = {body for _, body in table.jobs[0][3]}
+    result = table.undo(over)
+    assert {body for _, body in table.visible()} == before
+    size = sum(map(len, before))
+    assert (result.files, result.bytes, result.rows, result.replaced) == (2, size, size, 1)
+    assert all(key.endswith(".c000.csv") for key in table.world.visible())
+
+
+def test_i11_an_undo_frees_the_key_and_an_undo_of_it_takes_the_key_again() -> None:
+    table = Table()
+    wrong = table.write("dt=1/", key="today")
+    table.undo(wrong)
+    again = table.write("dt=1/", "dt=2/", key="today")
+    with pytest.raises(JobFailedError) as refused:
+        table.undo(table.undone[wrong])
+    assert refused.value.code == "KEY_TAKEN"
+    table.undo(again)
+    table.undo(table.undone[wrong])
+    third = job_directory(table.environment.new_id())
+    table.world.commit(third, idempotency_key="today")
+    assert table.world.ended(third) == (Outcome.ABORTED, "KEY_TAKEN")
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_i11_a_freed_key_stays_free_in_an_empty_ledger_and_after_a_late_note(late: bool) -> None:
+    table = Table()
+    wrong = table.write("dt=1/", key="today")
+    record = table.world.record(wrong)
+    table.undo(wrong)
+    if late:  # PublishSuccess of the undone job, which had stalled
+        note_key(table.world.unplanned, record, "today")
+    table.world.ledger.lose()
+    table.world.heal()
+    again = table.write("dt=1/", key="today")
+    assert hinted_job(table.world.store, again.destination, "today") == again
+    note_key(table.world.unplanned, record, "today")
+    assert table.world.json(again.key_note(key_digest("today")))["jobId"] == again.job_id
+
+
+def broken(table: Table, older: JobDirectory, over: JobDirectory, how: str) -> None:
+    """Something happens between the plan of an undo of ``over`` and its request."""
+    store, world = table.world.store, table.world
+    (own,) = [key for key in world.visible() if over.job_id in key]
+    match how:
+        case "a later overwrite":
+            table.write("dt=1/", **PARTITION)
+        case "a file deleted by hand":
+            store.delete("lake", own)
+        case "a file changed":
+            store.put("lake", own, b"theirs")
+        case "its manifest deleted":
+            store.delete("lake", over.commits)
+        case "its manifest changed":
+            body = store.get("lake", over.commits, max_bytes=10**6).body
+            store.put("lake", over.commits, body + body.splitlines()[-1])
+        case "the list of the removed changed":
+            page = next(key for key in world.all_keys(over.replaced) if "_pages" in key)
+            store.put("lake", page, b"{}\n")
+        case "what came back undone":
+            table.undo(older)
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        ("a later overwrite", "REPLACED_SINCE"),
+        ("a file deleted by hand", "FILES_CHANGED"),
+        ("a file changed", "FILES_CHANGED"),
+        ("its manifest deleted", "NOT_COMMITTED"),
+        ("its manifest changed", "TRUNCATED"),
+        ("the list of the removed changed", "LIST_GONE"),
+        ("what came back undone", "FILES_CHANGED"),
+    ],
+)
+@pytest.mark.parametrize("planned", [True, False])
+def test_i2_i5_what_has_changed_is_not_undone(how: str, code: str, planned: bool) -> None:
+    """By the pipeline, whatever the client had planned; and by a client that looks then."""
+    table = Table()
+    older = table.write("dt=1/", "dt=2/")
+    over = table.write("dt=1/", **PARTITION)
+    kept = table.write("dt=3/")
+    plan = plan_undo(table.world.unplanned, over, leave_removed=False) if planned else None
+    if how == "what came back undone" and plan is None:
+        return  # then less comes back
+    broken(table, older, over, how)
+    before = table.world.visible()
+    with pytest.raises((JobRefusedError, JobFailedError)) as refused:
+        if plan is None:
+            table.undo(over)
+        else:
+            carry_out(table.world.unplanned, plan, table.environment, timeout=60)
+    assert refused.value.code == code
+    assert table.world.visible() == before
+    assert not table.world.open_uploads()
+    assert table.stands(kept)
+
+
+def test_i12_an_undo_of_a_job_that_is_under_way_is_refused() -> None:
+    table = Table()
+    directory = job_directory(table.environment.new_id())
+    table.world.ask(directory)
+    table.world.plan.crash_before("advance", nth=3)  # all is visible, and its manifest there
+    table.world.dies(directory)
+    assert table.world.record(directory).state is JobState.PUBLISHING
+    plan = plan_undo(table.world.unplanned, directory, leave_removed=False)
+    table.environment.on_sleep = lambda _: run_request(table, directory)
+    with pytest.raises(JobFailedError) as refused:
+        carry_out(table.world.unplanned, plan, table.environment, timeout=60)
+    assert refused.value.code == "NOT_COMMITTED"
+    assert len(table.world.visible()) == 1
+
+
+def run_request(table: Table, but: JobDirectory) -> None:
+    for key in table.world.all_keys("sales/"):
+        if key.endswith("_request.json") and not key.startswith(but.prefix):
+            table.world.run(job_directory(key.split("__magic_job-")[1].partition("/")[0]))
+
+
+def test_versions_that_have_expired_in_part_are_no_undo() -> None:
+    table = Table()
+    older = table.write("dt=1/", "dt=2/")
+    over = table.write("dt=1/", **REPLACE)
+    bucket = table.world.store.bucket("lake")
+    (key,) = [key for key in bucket.objects if older.job_id in key and "dt=2/" in key]
+    del bucket.objects[key][0]
+    assert code_of(table, over) == "VERSIONS_GONE"
+
+
+def test_an_undo_of_many_files_has_tasks_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(undoing, "FILES_OF_A_TASK", 2)
+    monkeypatch.setattr(undoing, "COPIED_BYTES", 5)
+    table = Table()
+    table.world.store._least_part = 1
+    table.write(*[f"dt={number}/" for number in range(7)])
+    over = table.write("dt=1/", **REPLACE)
+    assert table.undo(over).files == 7
+    assert table.visible() == table.replayed()
+
+
+def test_an_object_of_no_bytes_comes_back() -> None:
+    table = Table()
+    table.world.store.put("lake", "sales/empty.csv", b"")
+    over = table.write("dt=1/", **REPLACE)
+    table.undo(over)
+    assert table.visible() == {("sales/", b"")}
+
+
+def test_the_pipeline_keeps_the_list_of_the_removed_of_committed_jobs_alone() -> None:
+    table = Table()
+    table.write("dt=1/")
+    over = table.write("dt=1/", **REPLACE)
+    assert len(table.world.all_keys(over.replaced)) == 2
+    refused = job_directory(table.environment.new_id())
+    table.world.open(refused, conflict=Conflict.REPLACE)
+    table.world.request(refused, table.world.attempt(refused, "t"))
+    table.world.plan.fail("decide", InvalidInputError("too large"), times=50)
+    table.world.run(refused)
+    assert table.world.ended(refused)[0] is Outcome.ABORTED
+    assert table.world.all_keys(refused.replaced) == []
+
+
+def test_what_names_no_other_job_is_no_undo() -> None:
+    table = Table()
+    for spec in ({"conflict": Conflict.APPEND}, PARTITION, {**REPLACE, "undoes": "x"}):
+        directory = job_directory(table.environment.new_id())
+        table.world.commit(directory, **{"undoes": str(directory.job_id), **spec})
+        assert table.world.ended(directory) == (Outcome.ABORTED, "BAD_FIELD")
