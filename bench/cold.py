@@ -318,6 +318,7 @@ def environment() -> dict[str, str]:
         env.LEDGER_TTL_DAYS: "90",
         env.REPLACE_BELOW: '[""]',
         env.WORKERS: "[40, 40]",
+        env.CATALOGS: "[]",
         env.STATE_MACHINE: f"arn:aws:states:{REGION}:123456789012:stateMachine:bench",
         env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
         env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,

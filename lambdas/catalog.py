@@ -5,28 +5,25 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from s3commit.aws.catalog import noted, tell
+from s3commit.aws.catalog import tell
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import make_session, own_encryption
-from s3commit.aws.settings import catalogs, data_bucket
+from s3commit.aws.settings import catalogs
 from s3commit.aws.telemetry import logger
 from s3commit.core.formats.layout import parse_directory
 
 store = S3ObjectStore(encryption=own_encryption())
 glue = make_session().create_client("glue")
-bucket = data_bucket()
 tables = catalogs()
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: object) -> None:
     """Take the event of a committed job, one a call; it comes again if the call fails."""
-    for record in event["Records"]:
-        detail = json.loads(record["body"])["detail"]
-        directory = parse_directory(detail["bucket"], detail["directory"])
-        logger.append_keys(job_id=directory.job_id)
-        for catalog in tables:
-            if directory.bucket == bucket and directory.prefix.startswith(catalog.prefix):
-                with noted(store, catalog, directory):
-                    count = tell(store, glue, catalog, directory)
-                logger.info("catalog told", table=catalog.table, partitions=count)
+    detail = json.loads(event["Records"][0]["body"])["detail"]
+    directory = parse_directory(detail["bucket"], detail["directory"])
+    logger.append_keys(job_id=directory.job_id)
+    for table in tables:
+        if directory.prefix.startswith(table.prefix):
+            count = tell(store, glue, table, directory)
+            logger.info("catalog told", table=table.table, partitions=count)

@@ -22,7 +22,7 @@ COMMITS = "*/_commits/*"
 KEYS = "_s3commit/_keys/*/_*.json"
 SUCCESS = "*/_SUCCESS"
 DECISION = "_s3commit/*/_decision.json"
-CATALOG = "_s3commit/*/_catalog.json"
+CATALOG = "_s3commit/*/_catalog.txt"
 OWN = "_s3commit/*"
 DATA = "*"
 

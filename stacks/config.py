@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import aws_cdk as cdk
@@ -22,7 +23,6 @@ from constructs import Construct
 
 from s3commit.aws import env
 from s3commit.aws.env import DEFAULT, LEAST, LEAST_OF_A_QUEUE, MOST_WORKERS, Shares, shares
-from stacks.tables import are_nested, catalogs
 
 PREFIX = "s3commit:"
 # What a deployment changes only if the parameter ``change`` names it (`stacks.changes`).
@@ -99,10 +99,15 @@ def _number(default: int, low: int, high: int) -> Any:
 
 
 def _listed(pattern: str, what: str, default: tuple[str, ...] = ()) -> Any:
-    """A JSON list, or text with commas; nothing between them is the empty list."""
+    """A JSON list, or text with commas; nothing between them is the empty list.
+
+    Of an object each member is an item, with ``=`` before its value.
+    """
 
     def parse(value: Any) -> tuple[str, ...]:
         items = value if isinstance(value, list) else None
+        if isinstance(value, dict):
+            items = [f"{name}={each}" for name, each in value.items()]
         if isinstance(value, str):
             items = [item.strip() for item in value.split(",")] if value.strip() else []
         if items is None:
@@ -114,16 +119,6 @@ def _listed(pattern: str, what: str, default: tuple[str, ...] = ()) -> Any:
         return tuple(_matches(pattern, f"{what}, with commas", item) for item in items)
 
     return _parameter(parse, default)
-
-
-def _catalogs() -> Any:
-    def parse(value: Any) -> tuple[env.Catalog, ...]:
-        try:
-            return catalogs(value)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
-
-    return _parameter(parse, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +164,11 @@ class DeployConfig:
         r"(?:(?!\.{1,2}/)[!-.0-~]+/)+=(?:[1-9]\d?|1[0-5]\d|16[0-8])",
         "ASCII prefixes that end with '/', each with '=' and 1 to 168 hours",
     )
-    catalogs: tuple[env.Catalog, ...] = _catalogs()
+    catalogs: tuple[str, ...] = _listed(
+        # IAM would take *, ? and $ in a policy for other names too; Glue has names in lower case.
+        r"(?:(?!\.{1,2}/)[^/*?$\x00-\x1f\x7f]+/)+=[a-z0-9_\-]+\.[a-z0-9_\-]+(?: dropEmpty)?",
+        'tables by prefix, {"sales/": "analytics.sales"} ; " dropEmpty" may stand behind',
+    )
     alarm_email: str | None = _text(r"[^@\s]+@[^@\s]+", "an e-mail address")
     spark_jars: bool = _flag()
     change: tuple[str, ...] = _listed(
@@ -208,14 +207,10 @@ class DeployConfig:
             raise ConfigError(f"{PREFIX}encryption=aws:kms is with the key {PREFIX}kmsKeyArn")
         if self.operators and self.protect_names == "none":
             raise ConfigError(f"{PREFIX}operators says who is exempt from {PREFIX}protectNames")
-        for one in self.catalogs:
-            within = any(are_nested(one.prefix, other) for other in self.replace_prefixes)
-            if one.drops_empty and not within:
-                raise ConfigError(
-                    f"{PREFIX}catalogs: dropEmpty of {one.prefix} drops nothing, since"
-                    f" {PREFIX}replacePrefixes lets no job remove a file there"
-                )
-        if self.catalogs and self.lambda_concurrency < LEAST + LEAST_OF_A_QUEUE:
+        prefixes = sorted(one.prefix for one in self.told)
+        if any(inner.startswith(outer) for outer, inner in pairwise(prefixes)):
+            raise ConfigError(f"{PREFIX}catalogs has a prefix in another one's")
+        if self.told and self.lambda_concurrency < LEAST + LEAST_OF_A_QUEUE:
             raise ConfigError(
                 f"{PREFIX}lambdaConcurrency must be at least {LEAST + LEAST_OF_A_QUEUE} with"
                 f" {PREFIX}catalogs, whose function runs too"
@@ -252,6 +247,11 @@ class DeployConfig:
         """How many hours a table may go without a commit, by its prefix."""
         split = [one.rpartition("=") for one in self.fresh_tables]
         return {prefix: int(hours) for prefix, _, hours in split}
+
+    @property
+    def told(self) -> list[env.Catalog]:
+        """The tables of the Glue Data Catalog that are told of commits."""
+        return list(map(env.Catalog.of, self.catalogs))
 
     def log_group(
         self, scope: Construct, construct_id: str, *, name: str | None = None

@@ -73,15 +73,8 @@ FUNCTIONS: dict[str, Function] = {
     "sweep": Function(
         "Starts, gives up and retires jobs that no event leads to", 900, _MANY, (*_STARTS, *_PUTS)
     ),
-}
-# There if a parameter says so.
-ON_DEMAND: dict[str, Function] = {
-    "catalog": Function(
-        "Tells the Glue Data Catalog of a job's partitions",
-        300,
-        _ONE,
-        (env.BUCKET, env.CATALOGS, *_PUTS),
-    ),
+    # There if the parameter `catalogs` names a table.
+    "catalog": Function("Tells catalogs of a commit", 300, _JOB, (env.CATALOGS, *_PUTS)),
 }
 
 
@@ -105,8 +98,7 @@ class PipelineFunction(Construct):
         values: Mapping[str, str | None],
     ) -> None:
         super().__init__(scope, name.capitalize())
-        facts = {**FUNCTIONS, **ON_DEMAND}[name]
-        self.timeout = facts.timeout
+        facts = FUNCTIONS[name]
         self.log_group = config.log_group(self, "Logs")
         self.role = iam.Role(
             self,

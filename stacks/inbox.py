@@ -14,15 +14,14 @@ import aws_cdk as cdk
 import jsii
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
-from stacks.functions import PipelineFunction, allow
+from stacks.functions import FUNCTIONS
 
 # The queues, each with the function that takes its messages.
-CONSUMERS = {"Ingest": "ingest", "Request": "dispatch"}
+CONSUMERS = {"Ingest": "ingest", "Request": "dispatch", "Catalogs": "catalog"}
 # Which queue hears of the objects whose keys end so.
 NOTIFIED = {".pendingset": "Ingest", "/_job.json": "Ingest", "/_request.json": "Request"}
 # The name of each queue's rule of EventBridge begins with its stack's, so that the alarm knows it.
@@ -37,10 +36,13 @@ QUEUE_DAYS = 4
 class Inbox(Construct):
     """``queue`` and ``dead_letters``; encrypted by SQS, TLS only.
 
-    ``timeout`` is that of its consumer, in seconds, which `feed` connects.
+    It has no consumer of its own: `stacks.pipeline` connects the functions. ``rule`` is the name of
+    what EventBridge sends it by.
     """
 
-    def __init__(self, scope: Construct, name: str, timeout: int) -> None:
+    rule: str | None = None
+
+    def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
         self.suffixes = [suffix for suffix, inbox in NOTIFIED.items() if inbox == name]
         make = partial(
@@ -52,7 +54,7 @@ class Inbox(Construct):
             "Queue",
             # AWS asks for six times the function's timeout, and the batching window on top:
             # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-            visibility_timeout=cdk.Duration.seconds(6 * timeout),
+            visibility_timeout=cdk.Duration.seconds(6 * FUNCTIONS[CONSUMERS[name]].timeout),
             retention_period=days(QUEUE_DAYS),
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=self.dead_letters, max_receive_count=MAX_RECEIVE
@@ -89,61 +91,21 @@ class Inbox(Construct):
             for suffix in self.suffixes
         ]
 
-    def add_rule(self, bucket_name: str) -> str:
-        """Have EventBridge send what it hears of the bucket's new objects, if it is for us.
+    def add_rule(self, source: str, kind: str, detail: dict[str, Any]) -> None:
+        """Have EventBridge send the events of a kind; which conditions it fulfills.
 
-        The bucket has to send its events there.
-        """
-        keys = [{"suffix": suffix} for suffix in self.suffixes]
-        pattern = {
-            "source": ["aws.s3"],
-            "detail-type": ["Object Created"],
-            "detail": {"bucket": {"name": [bucket_name]}, "object": {"key": keys}},
-        }
-        return self.add_pattern("Objects of s3commit's protocol", pattern)
-
-    def add_pattern(self, description: str, pattern: dict[str, Any]) -> str:
-        """Have EventBridge send the events of a pattern; return the rule's name.
-
-        Which conditions EventBridge fulfills:
         https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-conditions.html
         """
-        name = RULE.format(stack=cdk.Stack.of(self).stack_name, inbox=self.node.id)
+        self.rule = RULE.format(stack=cdk.Stack.of(self).stack_name, inbox=self.node.id)
         rule = events.CfnRule(
             self,
             "Rule",
-            name=name,
-            description=description,
-            event_pattern=pattern,
+            name=self.rule,
+            description="Events for s3commit",
+            event_pattern={"source": [source], "detail-type": [kind], "detail": detail},
             targets=[events.CfnRule.TargetProperty(id="Queue", arn=self.queue.queue_arn)],
         )
         self.admit("events.amazonaws.com", rule.attr_arn)
-        return name
-
-    def feed(
-        self, scope: Construct, consumer: PipelineFunction, *, batch: int, most: int
-    ) -> lambda_.EventSourceMapping:
-        """Feed the queue to its function, as part of ``scope``; a failed message alone returns.
-
-        https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-        """
-        allow(
-            consumer.role,
-            ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"],
-            self.queue.queue_arn,
-        )
-        mapping = lambda_.EventSourceMapping(
-            scope,
-            f"{self.node.id}Queue",
-            target=consumer.function,
-            event_source_arn=self.queue.queue_arn,
-            batch_size=batch,
-            max_concurrency=most,
-            report_batch_item_failures=True,
-        )
-        # Lambda tries to read the queue when the mapping is made.
-        mapping.node.add_dependency(consumer.role)
-        return mapping
 
 
 @jsii.implements(s3.IBucketNotificationDestination)

@@ -8,6 +8,7 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
@@ -54,8 +55,8 @@ class Observability(Construct):
         functions: Mapping[str, lambda_.IFunction],
         machine: sfn.StateMachine,
         inboxes: Mapping[str, Inbox],
-        rules: Sequence[str],
         refusing: Sequence[str],
+        schedule: events.Rule,
         config: DeployConfig,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -64,7 +65,7 @@ class Observability(Construct):
         topic = self._topic()
         if config.alarm_email:
             topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
-        alarms = [*self._alarms(), *self._alarms_of_silence(rules, config)]
+        alarms = [*self._alarms(), *self._alarms_of_silence(schedule, config)]
         for alarm in alarms:
             alarm.add_alarm_action(actions.SnsAction(topic))
         self._dashboard(alarms, refusing)
@@ -163,7 +164,7 @@ class Observability(Construct):
         return self._alarm(name, total, meaning, above=above)
 
     def _alarms_of_silence(
-        self, rules: Sequence[str], config: DeployConfig
+        self, schedule: events.Rule, config: DeployConfig
     ) -> Iterable[cloudwatch.Alarm]:
         """The sweep finds what no event leads to, so it must not stop unheard; nor may events."""
         yield self._alarm(
@@ -175,6 +176,7 @@ class Observability(Construct):
             " pause`, or may not call it.",
             silent_periods=1,
         )
+        names = [schedule.rule_name, *(one.rule for one in self._inboxes.values() if one.rule)]
         # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-monitoring.html
         failed = {
             f"m{index}": cloudwatch.Metric(
@@ -184,7 +186,7 @@ class Observability(Construct):
                 statistic="Sum",
                 period=_PERIOD,
             )
-            for index, name in enumerate(rules)
+            for index, name in enumerate(names)
         }
         yield self._sum_alarm(
             "SweepsNotCalled", failed, "A rule could not call the sweep, or send to a queue."

@@ -23,8 +23,8 @@ from cdk_nag import AwsSolutionsChecks
 from constructs import Construct
 
 from s3commit.aws import env
+from s3commit.aws.env import LEAST_OF_A_QUEUE
 from s3commit.version import __version__
-from stacks.catalog import tell_catalogs
 from stacks.config import PREFIX, ConfigError, DeployConfig, parameter_name
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, allow
@@ -39,7 +39,6 @@ from stacks.layers import (
 )
 from stacks.observability import Observability
 from stacks.storage import S3CommitStorage
-from stacks.tables import strict_json
 from stacks.workflow import WHY_EXECUTIONS, Workflow
 
 # What the sweep is given.
@@ -47,9 +46,10 @@ LIMITS = ("stuck_minutes", "abandoned_hours", "retention_days")
 # Messages of one call. Anybody may write a manifest that takes a call's whole time. A call that is
 # killed gives back all of its messages, and after five times for good: so each has only one.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
-BATCHES = {"Ingest": 1, "Request": 10}
+BATCHES = {"Ingest": 1, "Request": 10, "Catalogs": 1}
 BUILT = PACKAGE / "python" / "s3commit" / "spark" / "jars"
 _JAR = re.compile(r"s3commit-spark_(?P<scala>2\.1[23])-[\w.]+\.jar")
+_WHY_MANIFESTS = "The commit manifests of a table's jobs, some of them in its partitions."
 _REFUSING = ("ingest", "dispatch", "end")
 
 
@@ -87,7 +87,8 @@ class S3CommitPipeline(cdk.Stack):
             table_arn=storage.ledger.table_arn,
             values=_values(config, storage),
         )
-        functions = {name: make(name) for name in FUNCTIONS}
+        names = [name for name in FUNCTIONS if name != "catalog" or config.catalogs]
+        functions = {name: make(name) for name in names}
         workflow = Workflow(
             self,
             "CommitJob",
@@ -109,21 +110,18 @@ class S3CommitPipeline(cdk.Stack):
             why_wide=WHY_EXECUTIONS,
         )
         workflow.allow_to_ask(functions["decide"].role)
-        self._feed(functions, workflow, storage, config)
-        schedule = self._schedule(sweep.function, config)
-        inboxes, rules = dict(storage.inboxes), [schedule.rule_name, *storage.rules]
+        inboxes = dict(storage.inboxes)
         if config.catalogs:
-            functions["catalog"] = make("catalog")
-            inboxes["Catalog"] = inbox = Inbox(self, "Catalogs", functions["catalog"].timeout)
-            rules.append(tell_catalogs(functions["catalog"], inbox, storage.bucket_arn, config))
+            inboxes["Catalogs"] = self._tell(functions["catalog"], storage.bucket_arn, config)
+        self._feed(functions, workflow, inboxes, config)
         Observability(
             self,
             "Observability",
             functions={name: each.function for name, each in functions.items()},
             machine=machine,
             inboxes=inboxes,
-            rules=rules,
             refusing=[functions[name].log_group.log_group_name for name in _REFUSING],
+            schedule=self._schedule(sweep.function, config),
             config=config,
         )
         if config.spark_jars:
@@ -151,18 +149,60 @@ class S3CommitPipeline(cdk.Stack):
         self,
         functions: dict[str, PipelineFunction],
         workflow: Workflow,
-        storage: S3CommitStorage,
+        inboxes: Mapping[str, Inbox],
         config: DeployConfig,
     ) -> None:
-        """Feed each queue to its function."""
-        most = {"Ingest": config.shares.manifests, "Request": config.shares.requests}
-        for name, inbox in storage.inboxes.items():
+        """Feed each queue to its function; a failed message alone returns.
+
+        https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+        """
+        shares = config.shares
+        most = {
+            "Ingest": shares.manifests,
+            "Request": shares.requests,
+            "Catalogs": LEAST_OF_A_QUEUE,
+        }
+        for name, inbox in inboxes.items():
             consumer = functions[CONSUMERS[name]]
-            mapping = inbox.feed(self, consumer, batch=BATCHES[name], most=most[name])
+            allow(
+                consumer.role,
+                ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"],
+                inbox.queue.queue_arn,
+            )
+            mapping = lambda_.EventSourceMapping(
+                self,
+                f"{name}Queue",
+                target=consumer.function,
+                event_source_arn=inbox.queue.queue_arn,
+                batch_size=BATCHES[name],
+                max_concurrency=most[name],
+                report_batch_item_failures=True,
+            )
+            # Lambda tries to read the queue when the mapping is made.
+            mapping.node.add_dependency(consumer.role)
             if name == "Request":  # else a first job could reach a Map that may not start
                 mapping.node.add_dependency(workflow.map_runs)
             # For `s3commit pause`, as is the rule's name.
-            cdk.CfnOutput(self, env.MAPPING_OUTPUTS[name], value=mapping.event_source_mapping_id)
+            if output := env.MAPPING_OUTPUTS.get(name):
+                cdk.CfnOutput(self, output, value=mapping.event_source_mapping_id)
+
+    def _tell(self, function: PipelineFunction, bucket_arn: str, config: DeployConfig) -> Inbox:
+        """The queue of committed jobs, of which the function may tell the tables of the catalog.
+
+        It stands beside the pipeline: it hears of a job that has ended, so it can hold up none.
+        """
+        inbox = Inbox(self, "Catalogs")
+        where = {"outcome": ["COMMITTED"], "bucket": [_name(bucket_arn)]}
+        inbox.add_rule(env.EVENT_SOURCE, env.EVENT_DETAIL_TYPE, where)
+        for one in config.told:
+            glue = f"arn:{self.partition}:glue:{self.region}:{self.account}"
+            actions, resources = one.rights(glue)
+            allow(function.role, actions, *resources)
+            manifests = f"{bucket_arn}/{one.prefix}*_commits/*"
+            allow(function.role, ["s3:GetObject"], manifests, why_wide=_WHY_MANIFESTS)
+        # For `s3commit doctor`.
+        cdk.CfnOutput(self, env.CATALOG_ROLE_OUTPUT, value=function.role.role_arn)
+        return inbox
 
     def _schedule(self, sweep: lambda_.IFunction, config: DeployConfig) -> events.Rule:
         """Call the sweep again and again with the deployment's limits; two at once do no harm."""
@@ -185,17 +225,21 @@ def _values(config: DeployConfig, storage: S3CommitStorage) -> dict[str, str | N
     is_own, is_key = config.encryption != "bucket", config.encryption == "aws:kms"
     return {
         env.TABLE: storage.ledger.table_name,
-        # Out of the ARN, which is what the storage stack exports.
-        env.BUCKET: cdk.Fn.select(5, cdk.Fn.split(":", storage.bucket_arn)),
+        env.BUCKET: _name(storage.bucket_arn),
         env.LEDGER_TTL_DAYS: str(config.ledger_ttl_days),
         env.REPLACE_BELOW: json.dumps(config.replace_prefixes),
         env.WORKERS: json.dumps([config.shares.workers, config.max_concurrency]),
-        env.FRESH_TABLES: json.dumps(list(config.fresh)) if config.fresh else None,
         env.CATALOGS: json.dumps(config.catalogs),
+        env.FRESH_TABLES: json.dumps(list(config.fresh)) if config.fresh else None,
         # The header of the pipeline's own puts, where the bucket's default is not meant.
         env.ENCRYPTION: config.encryption if is_own else None,
         env.ENCRYPTION_KEY: config.kms_key_arn if is_key else None,
     }
+
+
+def _name(bucket_arn: str) -> str:
+    """Out of the ARN, which is what the storage stack exports."""
+    return cdk.Fn.select(5, cdk.Fn.split(":", bucket_arn))
 
 
 def upload_jars(scope: Construct, built: Path = BUILT) -> None:
@@ -217,14 +261,8 @@ def upload_jars(scope: Construct, built: Path = BUILT) -> None:
 
 
 def cdk_json(project: Path) -> dict[str, Any]:
-    """The context of the project's `cdk.json`; for the embedded runtime without our parameters.
-
-    Raises `ConfigError` for what is no JSON, or has a name twice.
-    """
-    try:
-        context: dict[str, Any] = strict_json((project / "cdk.json").read_text())["context"]
-    except ValueError as error:
-        raise ConfigError(f"cdk.json: {error}") from None
+    """The context of the project's `cdk.json`; for the embedded runtime without our parameters."""
+    context: dict[str, Any] = json.loads((project / "cdk.json").read_text())["context"]
     if not os.environ.get(env.LOCAL):
         return context
     return {key: each for key, each in context.items() if not key.startswith(PREFIX)}

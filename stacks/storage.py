@@ -19,8 +19,7 @@ from s3commit.aws import env
 from stacks.access import protection
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
-from stacks.functions import FUNCTIONS
-from stacks.inbox import CONSUMERS, Inbox, InboxDestination
+from stacks.inbox import NOTIFIED, Inbox, InboxDestination
 
 
 class S3CommitStorage(cdk.Stack):
@@ -42,10 +41,7 @@ class S3CommitStorage(cdk.Stack):
         arn = config.kms_key_arn
         self.key = kms.Key.from_key_arn(self, "Key", arn) if arn else None
         self.ledger = self._ledger()
-        self.inboxes = {
-            name: Inbox(self, name, FUNCTIONS[consumer].timeout)
-            for name, consumer in CONSUMERS.items()
-        }
+        self.inboxes = {name: Inbox(self, name) for name in dict.fromkeys(NOTIFIED.values())}
         if config.import_bucket is None:
             self.bucket: s3.IBucket = self._create_bucket(config)
         else:
@@ -53,10 +49,11 @@ class S3CommitStorage(cdk.Stack):
         self.bucket_arn: str = self.export_value(
             self.bucket.bucket_arn, name=config.stack_name(env.BUCKET_EXPORT)
         )
-        self.rules: list[str] = []
         if config.events == "eventbridge":
-            name = self.bucket.bucket_name
-            self.rules = [inbox.add_rule(name) for inbox in self.inboxes.values()]
+            for inbox in self.inboxes.values():
+                keys = [{"suffix": suffix} for suffix in inbox.suffixes]
+                where = {"bucket": {"name": [self.bucket.bucket_name]}, "object": {"key": keys}}
+                inbox.add_rule("aws.s3", "Object Created", where)
         cdk.CfnOutput(self, env.BUCKET_OUTPUT, value=self.bucket.bucket_name)
         # For the next deployment, and for `s3commit doctor`.
         cdk.CfnOutput(self, env.PARAMETERS_OUTPUT, value=json.dumps(config.given))

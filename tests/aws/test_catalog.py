@@ -7,18 +7,17 @@ from typing import Any
 import boto3
 import pytest
 
-from s3commit.aws.catalog import CREATED_AT_ONCE, DROPPED_AT_ONCE, noted, tell
+from s3commit.aws.catalog import AT_ONCE, GlueTable, tell
 from s3commit.aws.env import Catalog
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.formats.catalog import NOTE, NULL, values_for
 from s3commit.core.formats.documents import CommitHeader, CommittedFile, commit_lines
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.errors import InvalidInputError, S3CommitError, TransientError
+from s3commit.core.model.errors import InvalidInputError, TransientError
 from s3commit.core.model.job import Destination
 from s3commit.core.model.record import ReplacedFacts
 from tests.contract.given import make_bucket
 
-KEYS = (("dt", "date"), ("city", "string"))
+NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 class Lake:
@@ -43,7 +42,7 @@ class Lake:
             "Columns": [{"Name": "x", "Type": "bigint"}],
             "SerdeInfo": {"SerializationLibrary": "parquet.serde"},
         }
-        keys = [{"Name": name, "Type": kind} for name, kind in KEYS]
+        keys = [{"Name": name, "Type": "string"} for name in ("dt", "city")]
         table = {"Name": "sales", "PartitionKeys": keys, "StorageDescriptor": storage}
         self.glue.create_table(DatabaseName=name, TableInput=table)
 
@@ -112,23 +111,24 @@ def in_city(name: str) -> str:
         (f"dt={NULL}/city={NULL}/", [NULL, NULL]),
         ("dt=2026-11-26/", None),
         ("city=a/dt=2026-11-26/", None),
-        ("dt=26.11./city=a/", None),
         ("dt=2026-11-26/city/", None),
         ("", None),
     ],
 )
 def test_a_path_has_the_values_of_the_tables_columns_or_is_refused(
-    path: str, values: list[str] | None
+    lake: Lake, path: str, values: list[str] | None
 ) -> None:
+    table = GlueTable(lake, lake.catalog, lake.bucket)
+    assert table.has(path) == (values is not None)
     if values is None:
-        with pytest.raises(InvalidInputError):
-            values_for(path, KEYS)
+        with pytest.raises(InvalidInputError, match="whose partition columns are dt, city"):
+            table.values(path)
     else:
-        assert values_for(path, KEYS) == values
+        assert table.values(path) == values
 
 
 def test_new_partitions_have_the_tables_format_and_come_by_pages(lake: Lake) -> None:
-    many = [in_city(f"{number:03}%3A") for number in range(CREATED_AT_ONCE + 1)]
+    many = [in_city(f"{number:03}%3A") for number in range(AT_ONCE + 1)]
     job = lake.commit(*many)
     for _ in range(2):
         lake.tell(job)
@@ -141,8 +141,8 @@ def test_new_partitions_have_the_tables_format_and_come_by_pages(lake: Lake) -> 
     lake.tell(lake.commit(removes=len(many)))
     assert lake.partitions() == {}
     sizes = {name: [size for each, size in lake.calls if each == name] for name, _ in lake.calls}
-    assert max(sizes["batch_create_partition"]) == CREATED_AT_ONCE
-    assert max(sizes["batch_delete_partition"]) == DROPPED_AT_ONCE
+    assert sizes["batch_create_partition"] == [AT_ONCE, 1, AT_ONCE, 1]
+    assert sizes["batch_delete_partition"] == [AT_ONCE, 1]
 
 
 @pytest.mark.parametrize("drops", [True, False])
@@ -198,20 +198,34 @@ def test_a_commit_while_its_partition_is_dropped_is_in_the_catalog(lake: Lake, d
     assert lake.cities() == {"a", "b"}
 
 
+@pytest.mark.parametrize(
+    ("location", "path", "why"),
+    [
+        ("s3://other/sales/", in_city("a"), "lies at s3://other/sales/"),
+        ("", "dt=2026-11-26/", "'dt=2026-11-26/' is no partition of table"),
+    ],
+)
 def test_a_table_elsewhere_or_with_other_columns_is_not_told_and_the_note_says_why(
-    moto_endpoint: str,
+    moto_endpoint: str, location: str, path: str, why: str
 ) -> None:
-    for location, paths, why in (
-        ("s3://other/sales/", [in_city("a")], "lies at s3://other/sales/"),
-        ("", ["dt=2026-11-26/"], "has the partition columns dt, and the table dt, city"),
-    ):
-        lake = Lake(moto_endpoint, location=location)
-        job, store = lake.commit(*paths), S3ObjectStore(lake.s3)
-        with pytest.raises(S3CommitError, match=why), noted(store, lake.catalog, job):
-            lake.tell(job)
-        note = NOTE.decode(store.get(lake.bucket, job.catalog, max_bytes=9999).body)
-        assert (note.table, why in note.error) == (lake.catalog.table, True)
-        assert lake.partitions() == {}
-        with noted(store, lake.catalog, job):
-            assert store.get(lake.bucket, job.catalog, max_bytes=9999)
-        assert store.head(lake.bucket, job.catalog) is None
+    lake = Lake(moto_endpoint, location=location)
+    job, store = lake.commit(path), S3ObjectStore(lake.s3)
+    notes: list[bytes] = []
+    lake.before["get_table"] = lambda: notes.append(
+        store.get(lake.bucket, job.catalog, max_bytes=9999).body
+    )
+    with pytest.raises(InvalidInputError, match=why):
+        lake.tell(job)
+    notes.append(store.get(lake.bucket, job.catalog, max_bytes=9999).body)
+    told = f"table {lake.catalog.table} of the catalog was not told of this job: "
+    assert (notes[0].decode(), why in notes[1].decode()) == (
+        f"{told}it is being told, or that died",
+        True,
+    )
+    assert lake.partitions() == {}
+
+
+def test_the_note_goes_when_a_try_went_through(lake: Lake) -> None:
+    job, store = lake.commit(in_city("a")), S3ObjectStore(lake.s3)
+    lake.tell(job)
+    assert store.head(lake.bucket, job.catalog) is None

@@ -132,7 +132,7 @@ def test_alarms_and_metrics_are_those_of_the_template(assembly: Assembly) -> Non
 
 def test_every_alarm_is_explained() -> None:
     """By its name in the template, which the notification carries."""
-    assembly = synthesize(catalogs={"sales/": "analytics.sales"})
+    assembly = synthesize(catalogs="sales/=analytics.sales")
     page = (ROOT / "docs" / "operations.md").read_text()
     table = page.split("| alarm | means | do |\n|---|---|---|\n")[1].split("\n\n")[0]
     named = re.findall(r"`([A-Za-z]+)`", "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE)))

@@ -28,8 +28,8 @@ with LocalRuntime(Path(sys.argv[1])) as runtime:
 @pytest.fixture
 def lake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployed]:
     """A deployment that tells two tables: ``sales/`` drops empty partitions, ``late/`` is late."""
-    dropping = {"table": "lake.sales", "dropEmpty": True}
-    assembly = synthesize(catalogs={"sales/": dropping, "late/": "lake.late"}).directory
+    tables = {"sales/": "lake.sales dropEmpty", "late/": "lake.late"}
+    assembly = synthesize(catalogs=tables).directory
     command = [sys.executable, "-c", RUNTIME + SERVE, str(assembly)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment()) as served:
@@ -98,7 +98,7 @@ def test_a_catalog_has_what_was_committed_whatever_becomes_of_the_events(lake: D
     shown = json.loads(run(*show).stdout)
     (problem,) = shown["problems"]
     assert shown["state"] == "COMMITTED"
-    assert problem.startswith("table lake.late of the catalog was not told of this job, last tried")
+    assert problem.startswith("table lake.late of the catalog was not told of this job: ")
     assert "EntityNotFoundException" in problem
     create_table(lake, "late")
     (message,) = queues.receive_message(QueueUrl=dead)["Messages"]

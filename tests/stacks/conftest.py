@@ -44,7 +44,7 @@ def bridged_import() -> Assembly:
 @pytest.fixture(scope="session")
 def telling() -> Assembly:
     """Two tables of a catalog are told of commits, and one of them of empty partitions."""
-    dropping = {"table": "analytics.sales", "dropEmpty": True}
+    dropping = "analytics.sales dropEmpty"
     return synthesize(catalogs={"sales/": dropping, "orders/eu/": "other.orders"})
 
 

@@ -11,7 +11,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.job import Destination
 from stacks.access import ACCESS, DATA, REQUEST, RESULT, protected, protection
 from stacks.definition import MAP_FUNCTION, STEPS
-from stacks.functions import FUNCTIONS, ON_DEMAND
+from stacks.functions import FUNCTIONS
 from tests.stacks.synthesized import (
     JOB_KEYS,
     KEY_ARN,
@@ -74,12 +74,9 @@ STATE_MACHINE = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(FUNCTIONS | ON_DEMAND))
-def test_a_function_may_do_its_own_work_and_nothing_else(
-    name: str, request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_a_function_may_do_its_own_work_and_nothing_else(telling: Assembly, name: str) -> None:
     """That it needs all of `ACCESS`, and no more, is the matter of test_rights_in_use.py."""
-    assembly = request.getfixturevalue("assembly" if name in FUNCTIONS else "telling")
     access = ACCESS[name]
     granted = {
         "bucket": {f"s3:{action}" for action in access.bucket},
@@ -89,20 +86,20 @@ def test_a_function_may_do_its_own_work_and_nothing_else(
         **CONNECTED.get(name, {}),
         **EVERY_FUNCTION,
     }
-    found = _rights(assembly.pipeline, _role(assembly, name))
+    found = _rights(telling.pipeline, _role(telling, name))
     assert found == {resource: actions for resource, actions in granted.items() if actions}
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_i12_a_function_is_denied_the_names_that_it_never_writes(
-    assembly: Assembly, name: str
+    telling: Assembly, name: str
 ) -> None:
     """Which these are is the matter of test_rights_in_use.py."""
     denied: dict[str, set[str]] = defaultdict(set)
     for action, patterns in ACCESS[name].denied.items():
         for pattern in patterns:
             denied[f"bucket/{pattern}"].add(f"s3:{action}")
-    assert _rights(assembly.pipeline, _role(assembly, name), "Deny") == denied
+    assert _rights(telling.pipeline, _role(telling, name), "Deny") == denied
 
 
 def test_the_state_machine_invokes_its_steps_and_reads_plans(assembly: Assembly) -> None:
@@ -126,7 +123,10 @@ def test_a_key_that_jobs_name_is_used_by_those_that_read_or_complete_what_they_w
 
 
 def _users(assembly: Assembly, key: str) -> dict[str, set[str]]:
-    rights = {name: _rights(assembly.pipeline, _role(assembly, name)) for name in FUNCTIONS}
+    rights = {
+        name: _rights(assembly.pipeline, _role(assembly, name))
+        for name in functions(assembly.pipeline)
+    }
     return {name: found[key] for name, found in rights.items() if key in found}
 
 

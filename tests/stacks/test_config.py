@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from s3commit.aws.env import LEAST, STEPS, Shares, shares
 from s3commit.core.model.limits import FORGOTTEN_DAYS
 from stacks.config import LOG_PERIODS, ConfigError, DeployConfig, parameter_name
 from stacks.layers import ROOT
-from stacks.pipeline import cdk_json
 from tests.stacks.synthesized import KEY_ARN, OPERATOR
 
 # What a parameter makes sense with only.
@@ -50,8 +48,8 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "operators": (OPERATOR, (OPERATOR,)),
     "freshTables": ("sales/=26,finance/eu=1/=168", ("sales/=26", "finance/eu=1/=168")),
     "catalogs": (
-        '{"a/b=1/": "db.t", "c/": {"table": "db.u", "dropEmpty": true}}',
-        (("a/b=1/", "db.t", False), ("c/", "db.u", True)),
+        {"a/b=1/": "db.t", "c/": "db.u dropEmpty"},
+        ("a/b=1/=db.t", "c/=db.u dropEmpty"),
     ),
     "alarmEmail": ("a@b.example", "a@b.example"),
     "reserveWorkers": ("true", True),
@@ -97,11 +95,8 @@ BAD: dict[str, list[Any]] = {
         "ä/=2",
     ],
     "catalogs": [
-        *("sales/=db.t", "[]", None, {"a/": None}, {"a/": ["db.t"]}, '{"a/": "d.t", "a/": "d.u"}'),
-        *({place: "db.t"} for place in ("a", "/", "a//", "/a/", "../", "a*/", "$a/", "_commits/")),
-        *({"a/": table} for table in ("t", "Db.t", "db.t.u", "db.", "db.t*", {"table": "t"})),
-        *({"a/": {"table": "d.t", **more}} for more in ({"dropEmpty": "yes"}, {"drop": True})),
-        *({"a/": "d.t", "a/b/": "d.u"}, {"a/": "d.t", "b/": "d.t"}, {"a/": {"dropEmpty": True}}),
+        *({place: "db.t"} for place in ("a", "/", "a//", "/a/", "../", "a*/", "$a/")),
+        *({"a/": table} for table in ("t", "Db.t", "db.t.u", "db.", "db.t*", None, "db.t drop")),
         {f"{number:0100}/": f"d.t{number}" for number in range(20)},
     ],
     "alarmEmail": ["nobody"],
@@ -162,13 +157,10 @@ def test_an_imported_bucket_is_not_configured(parameter: str) -> None:
         ({"operators": OPERATOR}, "operators says who is exempt from s3commit:protect"),
         ({"subnets": "subnet-0123abcd"}, "subnets and s3commit:securityGroups go together"),
         ({"encryption": "aws:kms"}, "encryption=aws:kms is with the key s3commit:kmsKeyArn"),
+        ({"catalogs": {"a/": "d.t", "a1/": "d.u", "a/b/": "d.v"}}, "has a prefix in another one's"),
         (
-            {"catalogs": {"a/": {"table": "d.t", "dropEmpty": True}}, "replacePrefixes": "b/"},
-            "dropEmpty of a/ drops nothing, since s3commit:replacePrefixes lets no job remove",
-        ),
-        (
-            {"catalogs": {"a/": "d.t"}, "lambdaConcurrency": LEAST + 1},
-            "lambdaConcurrency must be at least 10 with s3commit:catalogs",
+            {"catalogs": "a/=d.t", "lambdaConcurrency": LEAST + 1},
+            "must be at least 10 with s3commi",
         ),
         ({"retentionDays": 9, "ledgerTtlDays": 10}, "at least 2 less than s3commit:ledgerTtlDays"),
     ],
@@ -195,14 +187,6 @@ def test_i6_decision_records_outlast_the_order_of_overwrites() -> None:
 def test_replacing_is_allowed_nowhere_by_an_empty_list(given: Any, expected: Any) -> None:
     assert _read(replacePrefixes=given).replace_prefixes == expected
     assert _read().replace_prefixes == ("",), "everywhere, unless a parameter says so"
-
-
-def test_cdk_json_has_no_name_twice(tmp_path: Path) -> None:
-    """Of two entries for one prefix JSON's readers keep one, and say nothing."""
-    twice = '{"context": {"s3commit:catalogs": {"a/": "d.t", "a/": "d.u"}}}'
-    (tmp_path / "cdk.json").write_text(twice)
-    with pytest.raises(ConfigError, match=r"^cdk\.json: a/ is there twice$"):
-        cdk_json(tmp_path)
 
 
 def test_the_list_fits_into_the_environment_of_a_function() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from s3commit.aws import env
 from s3commit.version import __version__
-from stacks.functions import FUNCTIONS, ON_DEMAND
+from stacks.functions import FUNCTIONS
 from stacks.layers import ROOT
 from tests.stacks.synthesized import Assembly, Resource, functions, of_type, only, synthesize
 
@@ -21,8 +21,7 @@ VARIABLES = {
 
 
 def test_every_variable_that_is_set_is_read_and_the_other_way_round() -> None:
-    functions = (FUNCTIONS | ON_DEMAND).values()
-    given = {variable for function in functions for variable in function.reads}
+    given = {variable for function in FUNCTIONS.values() for variable in function.reads}
     settings = (PACKAGE / "aws" / "settings.py").read_text()
     read = set(re.findall(r"\benv\.([A-Z_]+)", settings))
     assert given == VARIABLES == {getattr(env, name) for name in read}
@@ -60,7 +59,7 @@ def test_handlers_and_what_they_import_of_us_are_one_zip(assembly: Assembly) -> 
     """One call of an upgrade changes both."""
     codes = {assembly.asset_of(one) for _, one in functions(assembly.pipeline).values()}
     (content,) = codes
-    handlers = {f"{name}.py" for name in (*FUNCTIONS, *ON_DEMAND)}
+    handlers = {f"{name}.py" for name in FUNCTIONS}
     assert {one.name for one in content.glob("*.py")} == {*handlers, "__init__.py"}
     assert {path.name for path in (content / "s3commit").iterdir()} - {"__pycache__"} == {
         *("__init__.py", "version.py", "py.typed", "aws", "core")
@@ -71,21 +70,23 @@ def test_handlers_and_what_they_import_of_us_are_one_zip(assembly: Assembly) -> 
 
 @pytest.mark.parametrize(
     ("name", "queue", "at_once"),
-    [("ingest", "Ingest", 1), ("dispatch", "Request", 10)],
+    [("ingest", "Ingest", 1), ("dispatch", "Request", 10), ("catalog", "Catalogs", 1)],
 )
 def test_a_queue_feeds_its_function_gets_failed_messages_back_and_hides_them_for_six_timeouts(
-    assembly: Assembly, name: str, queue: str, at_once: int
+    telling: Assembly, name: str, queue: str, at_once: int
 ) -> None:
     """I12: a manifest that kills the call that reads it takes no other one's message with it."""
-    mapping = _mapping(assembly, name)["Properties"]
-    assert f"GetAtt{queue}Queue" in mapping["EventSourceArn"]["Fn::ImportValue"]
+    mapping = _mapping(telling, name)["Properties"]
+    assert f"{queue}Queue" in str(mapping["EventSourceArn"])
     assert mapping["BatchSize"] == at_once
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert "MaximumBatchingWindowInSeconds" not in mapping
     assert mapping["ScalingConfig"]["MaximumConcurrency"] >= 2
-    queues = of_type(assembly.storage, "AWS::SQS::Queue").items()
-    (inbox,) = [each["Properties"] for key, each in queues if key.startswith(f"{queue}Queue")]
-    _, function = functions(assembly.pipeline)[name]
+    queues = of_type(telling.storage, "AWS::SQS::Queue") | of_type(
+        telling.pipeline, "AWS::SQS::Queue"
+    )
+    (inbox,) = [one["Properties"] for key, one in queues.items() if key.startswith(f"{queue}Queue")]
+    _, function = functions(telling.pipeline)[name]
     assert inbox["VisibilityTimeout"] >= 6 * function["Properties"]["Timeout"]
 
 

@@ -8,166 +8,145 @@ files came meanwhile is there again, even if the call dies in between and anothe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
-from s3commit.aws.clock import SystemClock
 from s3commit.aws.env import Catalog
 from s3commit.aws.failures import translated
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.formats.catalog import NOTE, CatalogNote, directories_of, values_for
-from s3commit.core.formats.layout import JobDirectory, directories_above, is_data, partition_of
-from s3commit.core.formats.strict_json import one_line
+from s3commit.core.formats.layout import JobDirectory, is_data, partition_of
+from s3commit.core.job.documents import read_commit_manifest
 from s3commit.core.job.plan import in_groups
 from s3commit.core.model.errors import InvalidInputError, S3CommitError, TransientError
-from s3commit.core.ports.objects import ListedObject
 
-# https://docs.aws.amazon.com/glue/latest/webapi/API_BatchCreatePartition.html
-CREATED_AT_ONCE: Final = 100
+# What BatchDeletePartition takes; BatchCreatePartition would take 100:
 # https://docs.aws.amazon.com/glue/latest/webapi/API_BatchDeletePartition.html
-DROPPED_AT_ONCE: Final = 25
+AT_ONCE: Final = 25
+MAX_COMMITS_BYTES: Final = 256 * 1024 * 1024  # a million files; the function has room for it
+_ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")
 
 
-@dataclass(frozen=True, slots=True)
+def _unescaped(text: str) -> str:
+    """As Spark's `ExternalCatalogUtils.unescapePathName`: ``%XX`` is one character."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+
+
 class GlueTable:
-    """A table as Glue has it: ``location`` with its ``/``, ``keys`` with their types."""
+    """A table as Glue has it. Raises `InvalidInputError` if it lies elsewhere than it is said."""
 
-    glue: Any
-    catalog: Catalog
-    bucket: str
-    location: str
-    keys: tuple[tuple[str, str], ...]
-    storage: dict[str, Any]
-
-    @property
-    def _names(self) -> dict[str, str]:
-        database, _, table = self.catalog.table.partition(".")
-        return {"DatabaseName": database, "TableName": table}
+    def __init__(self, glue: Any, catalog: Catalog, bucket: str) -> None:
+        self.catalog, self._glue = catalog, glue
+        database, _, name = catalog.table.partition(".")
+        self._names = {"DatabaseName": database, "TableName": name}
+        with translated(f"reading table {catalog.table} of the Glue Data Catalog"):
+            found = glue.get_table(DatabaseName=database, Name=name)["Table"]
+        self._storage = found["StorageDescriptor"]
+        self._location = f"{self._storage.get('Location', '').rstrip('/')}/"
+        self._columns = [one["Name"].lower() for one in found.get("PartitionKeys", ())]
+        # A catalog may say ``s3a://``.
+        if self._location.partition("://")[2] != f"{bucket}/{catalog.prefix}":
+            raise InvalidInputError(
+                f"table {catalog.table} lies at {self._location}, and the parameter catalogs says"
+                f" s3://{bucket}/{catalog.prefix}: mend one of them"
+            )
 
     def values(self, path: str) -> list[str]:
-        """The values of a directory below the table. Raises as `values_for`."""
-        return values_for(path, self.keys)
+        """The values of ``dt=2026-11-21/hour=3/``.
+
+        Raises `InvalidInputError` if the table has other partition columns.
+        """
+        elements = [one.partition("=") for one in path.split("/")[:-1]]
+        # Glue has its names in lower case, and Spark compares them without case.
+        names = [_unescaped(name).lower() if equals else "" for name, equals, _ in elements]
+        if names != self._columns:
+            raise InvalidInputError(
+                f"{path[:200]!r} is no partition of table {self.catalog.table}, whose partition"
+                f" columns are {', '.join(self._columns) or 'none'}: write with these, or mend it"
+            )
+        return [_unescaped(value) for _, _, value in elements]
 
     def has(self, path: str) -> bool:
-        """Whether a directory can be a partition of the table: others' files may lie anywhere."""
-        with suppress(InvalidInputError):
+        """Whether a directory can be a partition: other people's files may lie anywhere."""
+        try:
             return bool(self.values(path))
-        return False
+        except InvalidInputError:
+            return False
 
     def create(self, paths: Iterable[str]) -> None:
         """Create the partitions that are not there; each has the format of the table."""
-        inputs = (
-            {
-                "Values": self.values(path),
-                "StorageDescriptor": {**self.storage, "Location": self.location + path},
-            }
-            for path in sorted(paths)
+        found = ((path, self.values(path)) for path in sorted(paths))
+        created = (
+            {"Values": values, "StorageDescriptor": {**self._storage, "Location": at}}
+            for path, values in found
+            if (at := self._location + path) and values
         )
-        for some in in_groups(inputs, CREATED_AT_ONCE):
-            with translated(f"creating partitions of {self.catalog.table}"):
-                answer = self.glue.batch_create_partition(**self._names, PartitionInputList=some)
-            self._refuse(answer, "AlreadyExistsException")
-
-    def registered(self, below: str) -> dict[str, list[str]]:
-        """The values of the partitions whose location is ``below`` the table, by location."""
-        asked, start = {**self._names, "ExcludeColumnSchema": True}, len(self.location)
-        found: dict[str, list[str]] = {}
-        with translated(f"reading the partitions of {self.catalog.table}"):
-            for page in self.glue.get_paginator("get_partitions").paginate(**asked):
-                for one in page["Partitions"]:
-                    at = f"{one['StorageDescriptor']['Location'].rstrip('/')}/"
-                    if at.startswith(self.location + below):
-                        found[at[start:]] = one["Values"]
-        return found
+        self._change("batch_create_partition", PartitionInputList=created)
 
     def drop(self, partitions: Iterable[list[str]]) -> None:
         """Take partitions out of the catalog; their location is left alone."""
-        for some in in_groups(({"Values": values} for values in partitions), DROPPED_AT_ONCE):
-            with translated(f"dropping partitions of {self.catalog.table}"):
-                answer = self.glue.batch_delete_partition(**self._names, PartitionsToDelete=some)
-            self._refuse(answer, "EntityNotFoundException")
+        dropped = ({"Values": values} for values in partitions)
+        self._change("batch_delete_partition", PartitionsToDelete=dropped)
 
-    def _refuse(self, answer: dict[str, Any], harmless: str) -> None:
-        errors = [one["ErrorDetail"] for one in answer.get("Errors", ())]
-        for one in errors:
-            if one["ErrorCode"] != harmless:
-                raise TransientError(
-                    f"Glue refused a partition of {self.catalog.table}:"
-                    f" {one.get('ErrorMessage', 'no message')} ({one['ErrorCode']})"
-                )
+    def _change(self, operation: str, **given: Iterable[Any]) -> None:
+        ((argument, partitions),) = given.items()
+        for some in in_groups(partitions, AT_ONCE):
+            with translated(f"{operation} of table {self.catalog.table}"):
+                answer = getattr(self._glue, operation)(**self._names, **{argument: some})
+            for error in (one["ErrorDetail"] for one in answer.get("Errors", ())):
+                if error["ErrorCode"] not in {"AlreadyExistsException", "EntityNotFoundException"}:
+                    raise TransientError(f"{operation} of table {self.catalog.table}: {error}")
+
+    def registered(self, below: str) -> dict[str, list[str]]:
+        """The values of the partitions whose location is ``below`` the table, by location."""
+        asked, start = {**self._names, "ExcludeColumnSchema": True}, len(self._location)
+        found: dict[str, list[str]] = {}
+        with translated(f"reading the partitions of {self.catalog.table}"):
+            for page in self._glue.get_paginator("get_partitions").paginate(**asked):
+                for one in page["Partitions"]:
+                    at = f"{one['StorageDescriptor']['Location'].rstrip('/')}/"
+                    if at.startswith(self._location + below):
+                        found[at[start:]] = one["Values"]
+        return found
 
 
-def read_table(glue: Any, catalog: Catalog, bucket: str) -> GlueTable:
-    """The table, if it lies where the parameter says. Raises `InvalidInputError` if elsewhere."""
-    database, _, name = catalog.table.partition(".")
-    with translated(f"reading table {catalog.table} of the Glue Data Catalog"):
-        found = glue.get_table(DatabaseName=database, Name=name)["Table"]
-    storage = found["StorageDescriptor"]
-    location = f"{storage.get('Location', '').rstrip('/')}/"
-    # A catalog may say ``s3a://``.
-    if location.partition("://")[2] != f"{bucket}/{catalog.prefix}":
-        raise InvalidInputError(
-            f"table {catalog.table} lies at {location}, and the parameter catalogs says"
-            f" s3://{bucket}/{catalog.prefix}: mend one of them"
-        )
-    keys = tuple((one["Name"], one.get("Type", "")) for one in found.get("PartitionKeys", ()))
-    return GlueTable(glue, catalog, bucket, location, keys, storage)
+def full(store: S3ObjectStore, bucket: str, catalog: Catalog, below: str) -> Iterator[str]:
+    """The directory of each data file ``below`` the table; some come again and again."""
+    keys = (one.key[len(catalog.prefix) :] for one in store.list(bucket, catalog.prefix + below))
+    return (partition_of(key) for key in keys if is_data(key))
 
 
 def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirectory) -> int:
     """Tell the table of a committed job; return in how many partitions the job has files.
 
-    Raises `S3CommitError`: perhaps some partitions were created or dropped; repeat it.
+    Until that went through, a note says that the table does not know the job, for `show`. Raises
+    `S3CommitError`: perhaps some partitions were created or dropped; repeat it.
     """
-    table = read_table(glue, catalog, directory.bucket)
-    lines = store.lines(directory.bucket, directory.commits)
-    header, paths = directories_of(lines, directory, catalog.prefix)
-    if not table.keys and not any("=" in path for path in paths):
-        return 0
+    note = f"table {catalog.table} of the catalog was not told of this job: "
+    store.put(directory.bucket, directory.catalog, f"{note}it is being told, or that died".encode())
+    try:
+        count = _tell(store, GlueTable(glue, catalog, directory.bucket), directory)
+    except S3CommitError as error:
+        store.put(directory.bucket, directory.catalog, (note + error.message).encode())
+        raise
+    store.delete(directory.bucket, directory.catalog)
+    return count
+
+
+def _tell(store: S3ObjectStore, table: GlueTable, directory: JobDirectory) -> int:
+    header, files = read_commit_manifest(store, directory, max_bytes=MAX_COMMITS_BYTES)
+    bucket, catalog = directory.bucket, table.catalog
+    paths = {partition_of(file.key[len(catalog.prefix) :]) for file in files}
     table.create(paths)
     # What the job has written may be gone by now: a later job's event may have come before.
-    removed = header.replaced is not None and header.replaced.files
-    if catalog.drops_empty and (removed or not all(map(partial(_is_full, store, table), paths))):
-        _compare(store, table, directory.destination.prefix)
+    gone = (path for path in paths if next(full(store, bucket, catalog, path), None) is None)
+    removed = header.replaced is not None and header.replaced.files > 0
+    below = directory.destination.prefix[len(catalog.prefix) :]
+    again = catalog.drops_empty and (removed or any(True for _ in gone))
+    while again:
+        registered = table.registered(below)
+        there = set(full(store, bucket, catalog, below))
+        table.create(path for path in there - registered.keys() if table.has(path))
+        table.drop(registered[path] for path in registered.keys() - there)
+        again = not registered.keys() <= there
     return len(paths)
-
-
-def _full(store: S3ObjectStore, table: GlueTable, prefix: str) -> Iterator[str]:
-    """The directory of each data file there; some come again and again."""
-    keys = (one.key[len(table.catalog.prefix) :] for one in store.list(table.bucket, prefix))
-    return (partition_of(key) for key in keys if is_data(key))
-
-
-def _is_full(store: S3ObjectStore, table: GlueTable, path: str) -> bool:
-    return next(_full(store, table, table.catalog.prefix + path), None) is not None
-
-
-def _compare(store: S3ObjectStore, table: GlueTable, destination: str) -> None:
-    """Make the partitions below a destination those that have files, and look again."""
-    while True:
-        registered = table.registered(destination[len(table.catalog.prefix) :])
-        full = set(_full(store, table, destination))
-        table.create(filter(table.has, full - registered.keys()))
-        above = {outer for path in full for outer in directories_above(path)}
-        empty = registered.keys() - full - above
-        if not empty:
-            return
-        table.drop(registered[path] for path in sorted(empty))
-
-
-@contextmanager
-def noted(store: S3ObjectStore, catalog: Catalog, directory: JobDirectory) -> Iterator[None]:
-    """While it lasts, and when it failed, a note says that the table does not know the job."""
-    note = CatalogNote(directory.job_id, catalog.table, SystemClock().now())
-    etag = store.put(directory.bucket, directory.catalog, NOTE.encode(note))
-    try:
-        yield
-    except S3CommitError as error:
-        failed = CatalogNote(note.job_id, note.table, note.tried_at, one_line(error.message))
-        store.put(directory.bucket, directory.catalog, NOTE.encode(failed))
-        raise
-    # A second delivery of the event may have put its own by now, and deletes that itself.
-    store.delete_seen(directory.bucket, [ListedObject(directory.catalog, etag, 0)])

@@ -91,30 +91,30 @@ LEAST: Final = 2 * LEAST_OF_A_QUEUE + 1 + STEPS
 
 
 class Catalog(NamedTuple):
-    """A table of the Glue Data Catalog, and where it lies: ``sales/``, ``analytics.sales``.
-
-    ``drops_empty``: a partition goes from the catalog when its last file is gone.
-    """
+    """A table of the Glue Data Catalog and where it lies, as the parameter ``catalogs`` says."""
 
     prefix: str
     table: str
-    drops_empty: bool = False
+    drops_empty: bool  # a partition goes from the catalog when its last file is gone
 
-    @property
-    def actions(self) -> tuple[str, ...]:
-        """What is done with the table."""
-        tells = ("glue:GetTable", "glue:BatchCreatePartition")
-        drops = ("glue:GetPartitions", "glue:BatchDeletePartition")
-        return (*tells, *drops) if self.drops_empty else tells
+    @classmethod
+    def of(cls, parameter: str) -> Catalog:
+        """Read ``sales/=analytics.sales`` or ``sales/=analytics.sales dropEmpty``."""
+        prefix, _, table = parameter.rpartition("=")
+        return cls(prefix, table.partition(" ")[0], " " in table)
 
-    def resources(self, partition: str, region: str, account: str) -> list[str]:
-        """The ARNs that rights on the table are given for: its ancestors' as well.
+    def rights(self, arn: str) -> tuple[list[str], list[str]]:
+        """What is done with the table, and of which ARNs; ``arn`` is how those of Glue begin.
 
         https://docs.aws.amazon.com/glue/latest/dg/glue-specifying-resource-arns.html
         """
         database, _, table = self.table.partition(".")
+        drops = ["glue:GetPartitions", "glue:BatchDeletePartition"] if self.drops_empty else []
         places = ("catalog", f"database/{database}", f"table/{database}/{table}")
-        return [f"arn:{partition}:glue:{region}:{account}:{place}" for place in places]
+        return (
+            ["glue:GetTable", "glue:BatchCreatePartition", *drops],
+            [f"{arn}:{place}" for place in places],
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,13 +85,6 @@ class S3ObjectStore:
             with closing(answer["Body"]) as stream:
                 return stream.read()
 
-    def lines(self, bucket: str, key: str) -> Iterator[bytes]:
-        """The lines of an object that may have no room in memory. Raises as `get`."""
-        with translated(f"reading s3://{bucket}/{key}"):
-            body = self._client.get_object(Bucket=bucket, Key=key)["Body"]
-            with closing(body) as stream:
-                yield from stream.iter_lines()
-
     def head(self, bucket: str, key: str) -> ObjectFacts | None:
         """See `ObjectReader.head`."""
         try:

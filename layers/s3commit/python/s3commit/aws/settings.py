@@ -42,7 +42,7 @@ def fresh_tables() -> tuple[str, ...]:
 
 def catalogs() -> tuple[Catalog, ...]:
     """The tables of the Glue Data Catalog that are told of commits. Raises as `data_bucket`."""
-    return tuple(Catalog(*one) for one in json.loads(_value(env.CATALOGS)))
+    return tuple(map(Catalog.of, json.loads(_value(env.CATALOGS))))
 
 
 def workers() -> Workers:

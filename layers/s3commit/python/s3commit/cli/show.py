@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -24,14 +23,13 @@ from s3commit.cli.job import (
 from s3commit.cli.options import age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
-from s3commit.core.formats.catalog import MAX_NOTE_BYTES, NOTE
-from s3commit.core.formats.layout import CATALOG_FILE, JobDirectory
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.strict_json import one_line
 from s3commit.core.job.record import committed_holder
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.codes import Advice, advice_on, advice_on_execution
 from s3commit.core.model.errors import (
     AccessError,
-    InvalidInputError,
     NotFoundError,
     OutcomeUnknownError,
     S3CommitError,
@@ -168,23 +166,16 @@ def _tasks(session: Session, job: Job, manifests: list[str]) -> dict[str, int] |
     return {"done": len(done), "of": pending.task_count} if pending.task_count else None
 
 
-def _catalog(session: Session, job: Job) -> Iterator[str]:
-    """That a table of the catalog does not know the committed job; nothing if that is not known."""
-    directory = job.directory
+def _catalog(session: Session, job: Job) -> tuple[str, ...]:
+    """That a table of the catalog does not know the committed job; none if that is not known."""
     if job.state != JobState.COMMITTED:
-        return
-    with suppress(NotFoundError, AccessError):
-        body = session.store.get(directory.bucket, directory.catalog, max_bytes=MAX_NOTE_BYTES).body
-        try:
-            note = NOTE.decode(body)
-        except InvalidInputError as error:
-            yield unreadable(CATALOG_FILE, error)
-            return
-        yield (
-            f"table {note.table} of the catalog was not told of this job, last tried at"
-            f" {moment(note.tried_at)}: {note.error or 'the function works on it, or died'}. It is"
-            " tried again; after five tries redrive the queue CatalogsDeadLetters"
-        )
+        return ()
+    try:
+        note = session.store.get(job.directory.bucket, job.directory.catalog, max_bytes=2**16).body
+    except (NotFoundError, AccessError):
+        return ()
+    again = ". It is tried again; after five tries redrive the queue CatalogsDeadLetters"
+    return (one_line(note.decode(errors="replace")) + again,)
 
 
 def _request(job: Job) -> dict[str, Any] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 import subprocess
@@ -27,7 +26,6 @@ SOURCES = (
     "lambdas",
     "layers",
 )
-CONTEXT = "CDK_CONTEXT_JSON"
 _STAMP = ".s3commit-sources"
 
 
@@ -73,11 +71,9 @@ def synthesize(project: Path, out: Path) -> Path:
 def source_digest(project: Path) -> str:
     """A digest of all that the assembly is made from: names and bytes, the CDK among the pins.
 
-    And the context that `cdk` would hand over, such as the parameter ``catalogs``.
+    Parameters too, where `cdk` would hand them over.
     """
-    digest = hashlib.sha256(sys.version.encode())
-    if context := json.loads(os.environ.get(CONTEXT) or "{}"):
-        digest.update(json.dumps(context, sort_keys=True).encode())
+    digest = hashlib.sha256(f"{sys.version}{os.environ.get('CDK_CONTEXT_JSON')}".encode())
     for root in SOURCES:
         path = project / root
         files = [path] if path.is_file() else sorted(path.rglob("*"))

@@ -29,9 +29,9 @@ def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
     # Listed first: a manifest that comes later names uploads that were not aborted here, and it is
     # all that its own event finds them by.
     own = store.list(directory.bucket, directory.pipeline_prefix)
-    kept = [directory.decision, directory.catalog]
-    kept += [directory.replaced] * (record.state is JobState.COMMITTED)
-    pages = [one for one in own if not one.key.startswith(tuple(kept))]
+    is_committed = record.state is JobState.COMMITTED
+    kept = (directory.decision, directory.catalog, directory.replaced)[: 2 + is_committed]
+    pages = [one for one in own if not one.key.startswith(kept)]
     seen = pages + list(store.list(directory.bucket, directory.tasks))
     if not abort_uploads(ports, directory, time):
         return replace(ticket, page=int(time.is_cut))

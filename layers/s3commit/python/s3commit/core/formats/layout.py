@@ -31,7 +31,7 @@ SUCCESS = "_SUCCESS"
 REPLACED = "_replaced/"
 PIPELINE = "_s3commit/"  # at the bucket's root: the pipeline's own, no client may write there
 DECISION_FILE = "_decision.json"
-CATALOG_FILE = "_catalog.json"
+CATALOG_FILE = "_catalog.txt"
 KEYS = "_keys/"  # the pipeline's notes of idempotency keys
 
 # User metadata of every data object: who made it. S3 lower-cases the names.
