@@ -15,6 +15,7 @@ from typing import Any, Final
 from s3commit.aws.env import Catalog
 from s3commit.aws.failures import translated
 from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.formats.documents import MAX_WHOLE_BYTES
 from s3commit.core.formats.layout import JobDirectory, is_data, partition_of
 from s3commit.core.job.documents import read_commit_manifest
 from s3commit.core.job.plan import in_groups
@@ -23,7 +24,6 @@ from s3commit.core.model.errors import InvalidInputError, S3CommitError, Transie
 # What BatchDeletePartition takes; BatchCreatePartition would take 100:
 # https://docs.aws.amazon.com/glue/latest/webapi/API_BatchDeletePartition.html
 AT_ONCE: Final = 25
-MAX_COMMITS_BYTES: Final = 256 * 1024 * 1024  # a million files; the function has room for it
 _ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")
 
 
@@ -134,7 +134,7 @@ def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirect
 
 
 def _tell(store: S3ObjectStore, table: GlueTable, directory: JobDirectory) -> int:
-    header, files = read_commit_manifest(store, directory, max_bytes=MAX_COMMITS_BYTES)
+    header, files = read_commit_manifest(store, directory, max_bytes=MAX_WHOLE_BYTES)
     bucket, catalog = directory.bucket, table.catalog
     paths = {partition_of(file.key[len(catalog.prefix) :]) for file in files}
     table.create(paths)

@@ -43,6 +43,7 @@ SUCCESS_FILES = 100  # Hadoop's SUCCESS_MARKER_FILE_LIMIT
 MAX_LINE_BYTES = MAX_JOB_BYTES  # the first one repeats _job.json's columns and key
 MAX_SUCCESS_BYTES = 1024 * 1024
 MAX_COMMITS_BYTES = 1024 * 1024 * 1024
+MAX_WHOLE_BYTES = 256 * 1024 * 1024  # what a function reads of it: half a million files or more
 
 
 class _Action(StrEnum):
