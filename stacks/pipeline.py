@@ -87,8 +87,7 @@ class S3CommitPipeline(cdk.Stack):
             table_arn=storage.ledger.table_arn,
             values=_values(config, storage),
         )
-        names = [name for name in FUNCTIONS if name != "catalog" or config.catalogs]
-        functions = {name: make(name) for name in names}
+        functions = {name: make(name) for name in FUNCTIONS if name != "catalog" or config.catalogs}
         workflow = Workflow(
             self,
             "CommitJob",
@@ -156,12 +155,7 @@ class S3CommitPipeline(cdk.Stack):
 
         https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
         """
-        shares = config.shares
-        most = {
-            "Ingest": shares.manifests,
-            "Request": shares.requests,
-            "Catalogs": LEAST_OF_A_QUEUE,
-        }
+        most = {"Ingest": config.shares.manifests, "Request": config.shares.requests}
         for name, inbox in inboxes.items():
             consumer = functions[CONSUMERS[name]]
             allow(
@@ -175,7 +169,7 @@ class S3CommitPipeline(cdk.Stack):
                 target=consumer.function,
                 event_source_arn=inbox.queue.queue_arn,
                 batch_size=BATCHES[name],
-                max_concurrency=most[name],
+                max_concurrency=most.get(name, LEAST_OF_A_QUEUE),
                 report_batch_item_failures=True,
             )
             # Lambda tries to read the queue when the mapping is made.

@@ -8,9 +8,9 @@ files came meanwhile is there again, even if the call dies in between and anothe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
+from urllib.parse import unquote
 
 from s3commit.aws.env import Catalog
 from s3commit.aws.failures import translated
@@ -24,12 +24,6 @@ from s3commit.core.model.errors import InvalidInputError, S3CommitError, Transie
 # What BatchDeletePartition takes; BatchCreatePartition would take 100:
 # https://docs.aws.amazon.com/glue/latest/webapi/API_BatchDeletePartition.html
 AT_ONCE: Final = 25
-_ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")
-
-
-def _unescaped(text: str) -> str:
-    """As Spark's `ExternalCatalogUtils.unescapePathName`: ``%XX`` is one character."""
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 class GlueTable:
@@ -52,19 +46,19 @@ class GlueTable:
             )
 
     def values(self, path: str) -> list[str]:
-        """The values of ``dt=2026-11-21/hour=3/``.
+        """The values of ``dt=2026-11-21/hour=3/``, as Spark's `unescapePathName` reads them.
 
         Raises `InvalidInputError` if the table has other partition columns.
         """
-        elements = [one.partition("=") for one in path.split("/")[:-1]]
+        elements = [unquote(one, "latin-1").partition("=") for one in path.split("/")[:-1]]
         # Glue has its names in lower case, and Spark compares them without case.
-        names = [_unescaped(name).lower() if equals else "" for name, equals, _ in elements]
+        names = [name.lower() if equals else "" for name, equals, _ in elements]
         if names != self._columns:
             raise InvalidInputError(
                 f"{path[:200]!r} is no partition of table {self.catalog.table}, whose partition"
                 f" columns are {', '.join(self._columns) or 'none'}: write with these, or mend it"
             )
-        return [_unescaped(value) for _, _, value in elements]
+        return [value for _, _, value in elements]
 
     def has(self, path: str) -> bool:
         """Whether a directory can be a partition: other people's files may lie anywhere."""
@@ -122,31 +116,27 @@ def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirect
     Until that went through, a note says that the table does not know the job, for `show`. Raises
     `S3CommitError`: perhaps some partitions were created or dropped; repeat it.
     """
+    bucket = directory.bucket
     note = f"table {catalog.table} of the catalog was not told of this job: "
-    store.put(directory.bucket, directory.catalog, f"{note}it is being told, or that died".encode())
+    store.put(bucket, directory.catalog, f"{note}it is being told, or that died".encode())
     try:
-        count = _tell(store, GlueTable(glue, catalog, directory.bucket), directory)
+        table = GlueTable(glue, catalog, bucket)
+        header, files = read_commit_manifest(store, directory, max_bytes=MAX_WHOLE_BYTES)
+        paths = {partition_of(file.key[len(catalog.prefix) :]) for file in files}
+        table.create(paths)
+        # What the job has written may be gone by now: a later job's event may have come before.
+        gone = (path for path in paths if next(full(store, bucket, catalog, path), None) is None)
+        removed = header.replaced is not None and header.replaced.files > 0
+        again = catalog.drops_empty and (removed or any(True for _ in gone))
+        while again:
+            below = directory.destination.prefix[len(catalog.prefix) :]
+            registered = table.registered(below)
+            there = set(full(store, bucket, catalog, below))
+            table.create(path for path in there - registered.keys() if table.has(path))
+            table.drop(registered[path] for path in registered.keys() - there)
+            again = not registered.keys() <= there
     except S3CommitError as error:
-        store.put(directory.bucket, directory.catalog, (note + error.message).encode())
+        store.put(bucket, directory.catalog, (note + error.message).encode())
         raise
-    store.delete(directory.bucket, directory.catalog)
-    return count
-
-
-def _tell(store: S3ObjectStore, table: GlueTable, directory: JobDirectory) -> int:
-    header, files = read_commit_manifest(store, directory, max_bytes=MAX_WHOLE_BYTES)
-    bucket, catalog = directory.bucket, table.catalog
-    paths = {partition_of(file.key[len(catalog.prefix) :]) for file in files}
-    table.create(paths)
-    # What the job has written may be gone by now: a later job's event may have come before.
-    gone = (path for path in paths if next(full(store, bucket, catalog, path), None) is None)
-    removed = header.replaced is not None and header.replaced.files > 0
-    below = directory.destination.prefix[len(catalog.prefix) :]
-    again = catalog.drops_empty and (removed or any(True for _ in gone))
-    while again:
-        registered = table.registered(below)
-        there = set(full(store, bucket, catalog, below))
-        table.create(path for path in there - registered.keys() if table.has(path))
-        table.drop(registered[path] for path in registered.keys() - there)
-        again = not registered.keys() <= there
+    store.delete(bucket, directory.catalog)
     return len(paths)

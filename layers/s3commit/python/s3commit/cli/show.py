@@ -100,6 +100,7 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
     has_pipeline = None if known else session.has_pipeline(job.directory.bucket)
     arns = [job.execution] * at_work + [one["execution"] for one in in_the_way]
     executions, problems = session.read_executions(arns)
+    problems += _catalog(session, job)
     for one in in_the_way:
         other = executions.get(one["execution"])
         one["executionStatus"] = other.status if other else None
@@ -139,12 +140,7 @@ def _document(session: Session, job: Job) -> dict[str, Any]:
         "executionStatus": execution.status if execution else None,
         "executionError": _error(execution.failure if execution else None, advice_on_execution),
         "console": console_url(job.execution) if job.execution and session.has_console() else None,
-        "problems": [
-            *job.problems.values(),
-            *problems,
-            *_catalog(session, job),
-            *(() if complete else (_UNCOUNTED,)),
-        ],
+        "problems": [*job.problems.values(), *problems, *(() if complete else (_UNCOUNTED,))],
         "next": next_step(job, execution, in_the_way, now, has_pipeline, key_holder=holder),
     }
 
@@ -166,16 +162,16 @@ def _tasks(session: Session, job: Job, manifests: list[str]) -> dict[str, int] |
     return {"done": len(done), "of": pending.task_count} if pending.task_count else None
 
 
-def _catalog(session: Session, job: Job) -> tuple[str, ...]:
+def _catalog(session: Session, job: Job) -> list[str]:
     """That a table of the catalog does not know the committed job; none if that is not known."""
     if job.state != JobState.COMMITTED:
-        return ()
+        return []
     try:
         note = session.store.get(job.directory.bucket, job.directory.catalog, max_bytes=2**16).body
     except (NotFoundError, AccessError):
-        return ()
+        return []
     again = ". It is tried again; after five tries redrive the queue CatalogsDeadLetters"
-    return (one_line(note.decode(errors="replace")) + again,)
+    return [one_line(note.decode(errors="replace")) + again]
 
 
 def _request(job: Job) -> dict[str, Any] | None:
