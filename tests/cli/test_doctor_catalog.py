@@ -52,9 +52,7 @@ def test_a_table_is_compared_with_the_parameter_the_paths_and_the_rights(
 
 
 def test_a_note_is_shown_on_one_line_without_control_characters(desk: Desk) -> None:
-    directory = desk.committed_job(JOB)
-    desk.world.store.put(BUCKET, directory.catalog, b"not told: \x1b[31m\n\xff")
-    (problem,) = desk.json("show", JOB, "--table", TABLE)["problems"]
-    assert problem.startswith(
-        "not told: \\x1b[31m\\n\ufffd. It is tried again; after five tries redrive"
-    )
+    note = b"not told: \x1b[31m\n\xff"
+    desk.world.store.put(BUCKET, desk.committed_job(JOB).catalog, note)
+    shown = desk.run("show", JOB, "--table", TABLE).stdout
+    assert "not told: \\x1b[31m\\n\ufffd. It is tried again; after five tries redrive" in shown

@@ -87,18 +87,15 @@ class DynamoLedger(DynamoNotes, Ledger):
             _ = self._table.connection.client
 
     def job(self, ref: str) -> JobRecord | None:
-        """See `Ledger.job`."""
         item = self._job_item(ref)
         return job_record(item) if item else None
 
     def jobs_with_id(self, job_id: str) -> list[JobRecord]:
-        """See `Ledger.jobs_with_id`."""
         with translated(f"reading the jobs with id {job_id} in the ledger"):
             found = self._items.job.query(id_key(job_id), consistent_read=True)
             return [job_record(item) for item in found]
 
     def open_job(self, record: JobRecord) -> JobRecord:
-        """See `Ledger.open_job`."""
         is_free = JobItem.pk.does_not_exist()
         if record.state is not JobState.OPEN:
             is_free |= JobItem.state == JobState.OPEN.value
@@ -130,7 +127,6 @@ class DynamoLedger(DynamoNotes, Ledger):
         *,
         unlocked: Collection[str] = (),
     ) -> JobRecord:
-        """See `Ledger.update`."""
         if changes.keys() & _MOVES_ITEMS:
             before = expected.check(ref, self.job(ref))
             after = replace(before, **changes)
@@ -225,7 +221,6 @@ class DynamoLedger(DynamoNotes, Ledger):
     def jobs_in(
         self, state: JobState, *, before: str, since: str = "", latest_first: bool = False
     ) -> Iterator[JobRecord]:
-        """See `Ledger.jobs_in`."""
         in_between = JobItem.updated_at.between(since or "0", before)  # no key is empty
         shelves = [
             self._items.job.by_state.query(
@@ -242,7 +237,6 @@ class DynamoLedger(DynamoNotes, Ledger):
                     yield job_record(item)
 
     def count_in(self, state: JobState, *, since: str, most: int) -> int:
-        """See `Ledger.count_in`."""
         found, recent = 0, JobItem.updated_at >= since
         with translated(f"counting the jobs in {state}"):
             for number in range(SHELVES):
@@ -251,7 +245,6 @@ class DynamoLedger(DynamoNotes, Ledger):
         return found
 
     def unlist(self, ref: str) -> None:
-        """See `Ledger.unlist`."""
         is_there = JobItem.pk.exists()
         # Else its time to live was over.
         with suppress(PreconditionError), translated(f"taking job {ref} out of the index"):

@@ -92,13 +92,11 @@ class DynamoNotes:
         return seconds_after(self._clock.now(), days * DAY)
 
     def locks(self, nodes: Collection[str]) -> list[Lock]:
-        """See `Ledger.locks`."""
         with translated("reading locks"):
             found = self._items.lock.batch_get(map(lock_key, nodes), consistent_read=True)
             return [Lock(item.sk, item.ref) for item in found]
 
     def locks_below(self, node: str) -> Iterator[Lock]:
-        """See `Ledger.locks_below`."""
         pk, own = lock_key(node)
         with translated(f"reading the locks below {node}"):
             for item in self._query(self._items.lock, pk, LockItem.sk.startswith(own)):
@@ -106,20 +104,17 @@ class DynamoNotes:
                     yield Lock(item.sk, item.ref)
 
     def unlock(self, lock: Lock) -> None:
-        """See `Ledger.unlock`."""
         still_has_it = LockItem.ref == lock.ref
         with suppress(PreconditionError), translated(f"removing the lock of {lock.node}"):
             self._items.lock(*lock_key(lock.node)).delete(still_has_it)
 
     def key_holder(self, destination: Destination, digest: str) -> KeyHolder | None:
-        """See `Ledger.key_holder`."""
         keys = key_key(destination_node(destination), digest)
         what = f"reading an idempotency key of {destination.uri}"
         found = self._get(self._items.key, keys, what)
         return record_of(KeyHolder, found) if found else None
 
     def free_key(self, destination: Destination, digest: str, job_id: str) -> None:
-        """See `Ledger.free_key`."""
         keys = key_key(destination_node(destination), digest)
         still_has_it = KeyItem.job_id == job_id
         what = f"freeing an idempotency key of {destination.uri}"
@@ -127,7 +122,6 @@ class DynamoNotes:
             self._items.key(*keys).delete(still_has_it)
 
     def appends(self, node: str, *, below: bool) -> Iterator[Append]:
-        """See `Ledger.appends`."""
         under_way, own = append_key(node, "")
         under = LedgerItem.sk.startswith(node if below else own)
         ended = [ended_key(node, "", each)[0] for each in where_ended(self._clock.now())]
@@ -138,13 +132,11 @@ class DynamoNotes:
                     yield Append(at, ref, ended=pk != under_way)
 
     def turns_asked(self, node: str, *, before: str) -> Iterator[Turn]:
-        """See `Ledger.turns_asked`."""
         keys = turn_key(Kind.ASKED, Turn(before, "", node))
         with translated(f"reading the turns at {node}"):
             yield from self._turns(keys[0], TurnItem.sk < before)
 
     def turns_done(self, node: str, *, since: str) -> Iterator[Turn]:
-        """See `Ledger.turns_done`."""
         with translated(f"reading the turns at {node}"):
             for day in days_of_turns(since, self._clock.now()):
                 keys = turn_key(Kind.DONE, Turn(day, "", node))
@@ -156,21 +148,18 @@ class DynamoNotes:
             yield Turn(requested_at, ref, item.node)
 
     def record_attempt(self, attempt: AttemptRecord) -> None:
-        """See `Ledger.record_attempt`."""
         nobody_noted_it = AttemptItem.pk.does_not_exist()
         item = attempt_item(self._items.attempt, attempt, self._expiry(NOTE_DAYS))
         with suppress(PreconditionError), translated(f"noting an attempt of job {attempt.ref}"):
             item.save(nobody_noted_it)
 
     def attempts(self, ref: str) -> Iterator[AttemptRecord]:
-        """See `Ledger.attempts`."""
         with translated(f"reading the attempts of job {ref}"):
             for shard in range(SHARDS):
                 for item in self._query(self._items.attempt, shard_key(ref, shard)):
                     yield record_of(AttemptRecord, item)
 
     def healing(self, bucket: str, *, now: str) -> Healing:
-        """See `Ledger.healing`."""
         found = self._healing(bucket)
         if found is None:
             first = Healing(self._table_id(), now)
@@ -184,7 +173,6 @@ class DynamoNotes:
         return found.of(self._table_id())
 
     def note_healing(self, bucket: str, healing: Healing) -> None:
-        """See `Ledger.note_healing`."""
         same_table = HealingItem.table == healing.table
         is_not_whole = HealingItem.whole == False  # noqa: E712
         with suppress(PreconditionError), translated(f"noting what is known of {bucket}"):

@@ -66,7 +66,6 @@ class S3ObjectStore:
         self._sleep = sleep
 
     def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
-        """See `ObjectReader.get`."""
         with translated(f"reading s3://{bucket}/{key}"):
             answer = self._client.get_object(Bucket=bucket, Key=key)
             with closing(answer["Body"]) as stream:
@@ -79,14 +78,12 @@ class S3ObjectStore:
                 return StoredObject(_facts(key, answer), stream.read())
 
     def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
-        """See `ObjectReader.first_bytes`."""
         with translated(f"reading s3://{bucket}/{key}"):
             answer = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes=0-{count - 1}")
             with closing(answer["Body"]) as stream:
                 return stream.read()
 
     def head(self, bucket: str, key: str) -> ObjectFacts | None:
-        """See `ObjectReader.head`."""
         try:
             with translated(f"looking at s3://{bucket}/{key}"):
                 return _facts(key, self._client.head_object(Bucket=bucket, Key=key))
@@ -94,7 +91,6 @@ class S3ObjectStore:
             return None
 
     def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
-        """See `ObjectReader.list`."""
         start: Any = {"StartAfter": after} if after else {}
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=prefix, PaginationConfig={"PageSize": self._page}, **start
@@ -106,7 +102,6 @@ class S3ObjectStore:
                     yield ListedObject(found["Key"], found["ETag"], found["Size"], moment)
 
     def names(self, bucket: str, prefix: str) -> Iterator[str]:
-        """See `s3commit.writer.place.NamesReader.names`."""
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=prefix, Delimiter="/", PaginationConfig={"PageSize": self._page}
         )
@@ -117,7 +112,6 @@ class S3ObjectStore:
                 yield from (key[len(prefix) :] for key in sorted(keys) if key != prefix)
 
     def list_versions(self, bucket: str, key: str) -> Iterator[ListedVersion]:
-        """See `ObjectReader.list_versions`."""
         pages = self._client.get_paginator("list_object_versions").paginate(
             Bucket=bucket, Prefix=key
         )
@@ -129,16 +123,13 @@ class S3ObjectStore:
                     yield ListedVersion(one["VersionId"], one["ETag"], one["Size"])
 
     def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
-        """See `ObjectReader.list_uploads`."""
         return open_uploads(self._client, bucket, prefix, after=after, page_size=self._page)
 
     def is_versioned(self, bucket: str) -> bool:
-        """See `ObjectReader.is_versioned`."""
         with translated(f"looking at the versioning of s3://{bucket}"):
             return self._client.get_bucket_versioning(Bucket=bucket).get("Status") == "Enabled"
 
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
-        """See `ObjectReader.upload_is_open`."""
         try:
             with translated(f"looking at an upload of s3://{bucket}/{key}"):
                 self._client.list_parts(Bucket=bucket, Key=key, UploadId=upload_id, MaxParts=1)
@@ -157,7 +148,6 @@ class S3ObjectStore:
         content_type: str = "application/json",
         metadata: dict[str, str] | None = None,
     ) -> str:
-        """See `ObjectWriter.put`."""
         condition: dict[str, Any] = {} if if_match is None else {"IfMatch": if_match}
         if if_absent:
             condition["IfNoneMatch"] = "*"
@@ -184,7 +174,6 @@ class S3ObjectStore:
             raise
 
     def delete(self, bucket: str, key: str, *, if_match: str | None = None) -> None:
-        """See `ObjectWriter.delete`."""
         chosen: dict[str, Any] = {} if if_match is None else {"IfMatch": if_match}
 
         def attempt() -> None:
@@ -203,7 +192,6 @@ class S3ObjectStore:
                 raise
 
     def delete_seen(self, bucket: str, objects: Sequence[ListedObject]) -> None:
-        """See `ObjectWriter.delete_seen`."""
         together = [seen for seen in objects if fits_xml(seen.key)]
         if together:
             delete_together(self._client, bucket, together)
@@ -215,7 +203,6 @@ class S3ObjectStore:
     def create_upload(
         self, bucket: str, key: str, *, metadata: dict[str, str], content_type: str
     ) -> str:
-        """See `UploadStarter.create_upload`."""
         with translated(f"starting an upload of s3://{bucket}/{key}"):
             answer = self._client.create_multipart_upload(
                 Bucket=bucket,
@@ -229,7 +216,6 @@ class S3ObjectStore:
     def upload_part(
         self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
     ) -> str:
-        """See `UploadStarter.upload_part`."""
         # botocore takes bytes; from a memoryview this makes the copy, from bytes it does not
         whole = bytes(body)
         with translated(f"sending part {number} of s3://{bucket}/{key}"):
@@ -241,7 +227,6 @@ class S3ObjectStore:
     def copy_part(
         self, bucket: str, key: str, upload_id: str, number: int, source: PartSource
     ) -> str:
-        """See `UploadStarter.copy_part`."""
         part: Any = {}
         if source.stop is not None:
             part["CopySourceRange"] = f"bytes={source.start}-{source.stop - 1}"
@@ -257,7 +242,6 @@ class S3ObjectStore:
         return answer["CopyPartResult"]["ETag"]
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
-        """See `UploadStarter.abort_upload`."""
         with suppress(UploadGoneError), translated(f"aborting an upload of s3://{bucket}/{key}"):
             self._client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
 
@@ -271,7 +255,6 @@ class S3ObjectStore:
         length: int,
         if_absent: bool = False,
     ) -> ObjectFacts:
-        """See `ObjectStore.complete_upload`."""
         what = f"completing an upload of s3://{bucket}/{key}"
         if not etags:
             raise JobRefusedError(f"{what}: no part is named", code="PARTS_MISMATCH")

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from s3commit.core.formats.strict_json import member_name
+from s3commit.core.formats.strict_json import member_name, printable
 from s3commit.core.model.amounts import size
 
 SHOWN = 50  # elements of a list
@@ -105,15 +105,6 @@ def moment(text: str) -> str:
 def epoch_of(text: str) -> float:
     """RFC 3339 as seconds since 1970."""
     return datetime.fromisoformat(text).timestamp()
-
-
-def printable(text: str) -> str:
-    """The text with its control characters spelled out: keys are made by others."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
 
 
 def some(names: Iterable[str], shown: int = 3) -> str:

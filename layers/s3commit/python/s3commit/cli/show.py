@@ -24,7 +24,6 @@ from s3commit.cli.options import age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.strict_json import one_line
 from s3commit.core.job.record import committed_holder
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.codes import Advice, advice_on, advice_on_execution
@@ -171,7 +170,7 @@ def _catalog(session: Session, job: Job) -> list[str]:
     except (NotFoundError, AccessError):
         return []
     again = ". It is tried again; after five tries redrive the queue CatalogsDeadLetters"
-    return [one_line(note.decode(errors="replace")) + again]
+    return [note.decode(errors="replace") + again]
 
 
 def _request(job: Job) -> dict[str, Any] | None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from enum import Enum, auto
-from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar
 
 from s3commit.core.model.job import PendingFile
@@ -219,12 +218,7 @@ class PendingUpload(io.BufferedIOBase):
             return report.any_cleanup_exception
         return self._give_up(_State.ABORTED)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()
         else:

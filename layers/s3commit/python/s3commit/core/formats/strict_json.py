@@ -87,14 +87,19 @@ def member_name(name: str) -> str:
     return head + "".join(map(str.capitalize, rest))
 
 
-def one_line(text: str, longest: int = LONGEST_LINE) -> str:
-    """``text`` as one printable line: what is no printable character is written as an escape.
+def printable(text: str) -> str:
+    """The text with what is no printable character written as an escape.
 
-    For messages that quote strangers: a line break could forge a second message, a control
-    character a terminal's output, and a lone surrogate can't be stored.
+    For what strangers have named: a line break could forge a second message, a control character a
+    terminal's output, and a lone surrogate can't be stored.
     """
-    shown = (
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        for character in text[:longest]
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
-    return "".join(shown)[:longest]
+
+
+def one_line(text: str, longest: int = LONGEST_LINE) -> str:
+    """``text`` as one line for a message that quotes a stranger: `printable`, and not too long."""
+    return printable(text[:longest])[:longest]
