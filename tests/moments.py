@@ -93,9 +93,9 @@ class Table:
         moment()
         return seen
 
-    def append(self) -> None:
-        """One more job."""
-        self._commit("append", lambda: None, ())
+    def append(self) -> str:
+        """One more job; its id."""
+        return self._commit("append", lambda: None, ())
 
     def _write(self, conflict: str) -> tuple[Job, list[Any]]:
         job = s3commit.open_job(
@@ -121,11 +121,12 @@ class Table:
         found = self.ports.store.list_uploads(self.bucket, self.prefix)
         return [one for one in found if job.job_id in one.key]
 
-    def _commit(self, conflict: str, look: Callable[[], object], states: tuple[str, ...]) -> None:
+    def _commit(self, conflict: str, look: Callable[[], object], states: tuple[str, ...]) -> str:
         job, counted = self._write(conflict)
         job.environment = _Instead(lambda: self._execute(job, look, states))
         job.commit(counted)
         look()
+        return job.job_id
 
     def _execute(self, job: Job, look: Callable[[], object], states: tuple[str, ...]) -> None:
         place = JobDirectory(Destination(self.bucket, self.prefix), job.job_id)

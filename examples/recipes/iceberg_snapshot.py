@@ -46,16 +46,13 @@ def follow(table: Table, destination: str) -> list[str]:
         return []
     files = {task.file.file_path: task.file for task in table.scan().plan_files()}
     known = {job for one in table.snapshots() for job in _jobs_of(one)}
-    wanted, earlier = set(files), set[str]()
+    wanted = set(files)
     waiting: list[str] = []
     added: list[str] = []
     for job in sorted(jobs.values(), key=lambda job: job.header["decidedAt"]):
-        before, earlier = earlier, earlier | job.paths
         if job.job_id in known:
             continue
         left = {path for path in wanted if path in there or not job.may_replace(path)}
-        if job.replaces:  # also an undo, which may have put earlier files back
-            left |= before & there
         if left != wanted or not job.paths & there <= wanted:  # else its snapshot has expired
             wanted = left | job.paths
         waiting.append(job.job_id)

@@ -19,13 +19,12 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField
 
+import s3commit
 from examples.recipes.iceberg_snapshot import JOBS, follow
-from s3commit.core.formats.documents import CommitHeader, CommittedFile, commit_lines
-from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import Destination, Scope
-from s3commit.core.model.record import ReplacedFacts
+from s3commit.core.model.job import Scope
 from tests.lake import Lake
 from tests.moments import STATES, Table, body
+from tests.past import past_job
 from tests.writer.test_readers import duck  # noqa: F401 - a fixture
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "p", LongType()))
@@ -106,83 +105,49 @@ def test_every_count_is_one_that_a_commit_made_true(
     old = [one.snapshot_id for one in table.snapshots()]
     table.maintenance.expire_snapshots().by_ids(old[:-1]).commit()
     assert follow(table, files.uri) == []
-    files.append()
+    before = files.ids
+    job_id = files.append()
     assert (len(follow(table, files.uri)), ids_of(table)) == (3, files.ids)
+    undone = s3commit.undo(files.uri, job_id)
+    assert (follow(table, files.uri), ids_of(table)) == ([undone.job_id], before)
 
 
-class Past:
-    """Jobs as they have left S3: a table that comes late finds no more of them."""
+def past(lake: Lake, files: dict[str, int], *, ended: bool = True, **how: Any) -> str:
+    """A committed job with a row in each file, as it has left S3; the key of its result."""
+    bodies = {f"t/{name}": body("parquet", [row]) for name, row in files.items()}
+    job = past_job(lake.store, f"s3://{lake.bucket}/t/", bodies, **how)
+    for key in (job.job, job.result)[: 1 + ended]:
+        lake.store.put(lake.bucket, key, b"{}")
+    return job.result
 
-    def __init__(self, lake: Lake) -> None:
-        self.lake, self.number = lake, 0
 
-    def put(self, key: str, body: bytes = b"{}") -> None:
-        self.lake.store.put(self.lake.bucket, key, body)
-
-    def job(self, files: dict[str, int], *, removes: int = 0, **header: Any) -> JobDirectory:
-        """A committed job that has not ended; each file has one row."""
-        self.number += 1
-        place = Destination(self.lake.bucket, "t/")
-        directory = JobDirectory(place, f"00000000-0000-4000-8000-{self.number:012}")
-        moment = f"2026-11-26T00:00:{self.number:02}.000Z"
-        replaced = ReplacedFacts("5" * 64, removes, removes) if removes else None
-        counts = (len(files), len(files), None)
-        said = CommitHeader(
-            *(directory.job_id, place.uri, moment, *counts), replaced=replaced, **header
-        )
-        for name, row in files.items():
-            self.put(f"t/{name}", body("parquet", [row]))
-        lines = commit_lines(said, [CommittedFile(f"t/{name}", 1) for name in files])
-        self.put(directory.commits, b"".join(lines))
-        self.put(directory.job)
-        return directory
-
-    def ended(self, files: dict[str, int], **how: Any) -> None:
-        self.put(self.job(files, **how).result)
-
-    def remove(self, *names: str) -> None:
-        for name in names:
-            self.lake.store.delete(self.lake.bucket, f"t/{name}")
+def remove(lake: Lake, *names: str) -> None:
+    for one in list(lake.store.list(lake.bucket, "t/")):
+        if one.key.startswith(tuple(f"t/{name}-" for name in names)):
+            lake.store.delete(lake.bucket, one.key)
 
 
 def test_what_a_job_is_removing_now_waits_until_it_has_ended(
     lake: Lake, iceberg: Callable[[bool], IcebergTable]
 ) -> None:
     """An append stayed beside one that replaces; the next one has removed half of it."""
-    table, past, uri = iceberg(False), Past(lake), f"s3://{lake.bucket}/t/"
-    past.ended({"a": 1, "b": 2})
-    past.ended({"c": 3}, removes=1)
-    under_way = past.job({"d": 4}, removes=3)
-    past.remove("a")
+    table, uri = iceberg(False), f"s3://{lake.bucket}/t/"
+    past(lake, {"a": 1, "b": 2})
+    past(lake, {"c": 3}, removes=1)
+    result = past(lake, {"d": 4}, removes=3, ended=False)
+    remove(lake, "a")
     assert (follow(table, uri), table.current_snapshot()) == ([], None)
-    past.remove("b", "c")
-    past.put(under_way.result)
+    remove(lake, "b", "c")
+    lake.store.put(lake.bucket, result, b"{}")
     assert (len(follow(table, uri)), ids_of(table)) == (3, [4])
 
 
 def test_of_a_job_that_a_later_one_has_replaced_in_part_there_is_no_snapshot_alone(
     lake: Lake, iceberg: Callable[[bool], IcebergTable]
 ) -> None:
-    table, past, uri = iceberg(True), Past(lake), f"s3://{lake.bucket}/t/"
-    past.ended({"p=0/a": 1, "p=1/b": 2})
-    past.ended({"p=0/c": 3}, removes=1, scope=Scope.PARTITION)
-    past.remove("p=0/a")
-    assert len(follow(table, uri)) == 2
+    table = iceberg(True)
+    past(lake, {"p=0/a": 1, "p=1/b": 2})
+    past(lake, {"p=0/c": 3}, removes=1, scope=Scope.PARTITION)
+    remove(lake, "p=0/a")
+    assert len(follow(table, f"s3://{lake.bucket}/t/")) == 2
     assert (len(table.snapshots()), ids_of(table)) == (1, [2, 3])
-
-
-def test_an_undo_takes_a_jobs_files_away_and_what_it_puts_back_is_there_again(
-    lake: Lake, iceberg: Callable[[bool], IcebergTable]
-) -> None:
-    table, past, uri = iceberg(False), Past(lake), f"s3://{lake.bucket}/t/"
-    past.ended({"a": 1})
-    follow(table, uri)
-    past.ended({"b": 2}, removes=1)
-    past.remove("a")
-    follow(table, uri)
-    assert ids_of(table) == [2]
-    past.put("t/a", body("parquet", [1]))
-    past.remove("b")
-    past.ended({}, removes=1)
-    follow(table, uri)
-    assert (len(table.snapshots()), ids_of(table)) == (3, [1])
