@@ -30,7 +30,7 @@ def test_an_append_is_undone_and_its_key_free(desk: Desk) -> None:
     done = desk.run("undo", JOB, "--table", TABLE)
     assert done.stdout == f"undid job {JOB} at {SALES}: 2 files, 8 B, 8 rows removed\n"
     assert done.stderr == (
-        "its idempotency key is free then: the next job with it is committed\n"
+        "its idempotency key is free: the next job with it is committed\n"
         f"to take the undo back: s3commit undo {UNDO} --destination {SALES}\n"
     )
     assert {key.rpartition("-0b")[0] for key in desk.world.visible()} == {""}
@@ -57,7 +57,7 @@ def test_what_was_replaced_comes_back_or_is_left(desk: Desk) -> None:
         "dryRun": True,
     }
     left = desk.run("undo", uri_of(over), "--dry-run", "--leave-removed")
-    assert left.stderr == "left removed: 2 files that it had replaced\n"
+    assert left.stderr == "left removed, which it had replaced: 2 files\n"
     done = desk.run("undo", uri_of(over))
     assert "came back as it was before: 2 files, 8 B, 8 rows\n" in done.stderr
     assert sorted(desk.world.visible().values()) == [b"0 a0", b"1 a0"]

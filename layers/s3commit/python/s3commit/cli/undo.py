@@ -9,9 +9,9 @@ from s3commit.cli.options import dry_run_option, job_options, with_session
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job.undo import NOT_COMMITTED
-from s3commit.core.model.amounts import amount
+from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Destination
+from s3commit.core.model.job import Destination, JobResult
 from s3commit.core.model.states import JobState
 from s3commit.writer.job import DEFAULT_COMMIT_TIMEOUT
 from s3commit.writer.undo import PlannedUndo, carry_out, plan_undo
@@ -57,11 +57,11 @@ def undo(
     result = None
     if not dry_run:
         result = carry_out(ports, planned, session.environment, timeout=DEFAULT_COMMIT_TIMEOUT)
-    _print(session, planned, result.job_id if result else None)
+    _print(session, planned, result)
 
 
-def _print(session: Session, planned: PlannedUndo, undo_id: str | None) -> None:
-    found, job = planned.found, planned.directory
+def _print(session: Session, planned: PlannedUndo, result: JobResult | None) -> None:
+    found, job, undo_id = planned.found, planned.directory, result.job_id if result else None
     rows = None if found.replaced else found.header.rows
     removed = sum(one.length for one in found.removes)
     backs = [file for file, _ in planned.restores]
@@ -83,12 +83,14 @@ def _print(session: Session, planned: PlannedUndo, undo_id: str | None) -> None:
     if backs:
         back = amount(len(backs), back_bytes, back_rows)
         session.out.note(f"{'comes' if undo_id is None else 'came'} back as it was before: {back}")
-    elif found.header.replaced and found.header.replaced.files:
-        session.out.note(f"left removed: {found.header.replaced.files} files that it had replaced")
+    elif planned.leaves_removed and found.restores:
+        left = many(len(found.restores), "file")
+        session.out.note(f"left removed, which it had replaced: {left}")
     if found.replaced:
         session.out.note(f"later jobs had replaced {found.replaced} of its files before")
     if found.header.idempotency_key:
-        session.out.note("its idempotency key is free then: the next job with it is committed")
+        when = "becomes" if undo_id is None else "is"
+        session.out.note(f"its idempotency key {when} free: the next job with it is committed")
     if undo_id:
         session.out.note(
             f"to take the undo back: s3commit undo {undo_id} --destination {job.destination.uri}"

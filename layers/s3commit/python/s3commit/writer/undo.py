@@ -11,6 +11,7 @@ process.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, cast
@@ -18,9 +19,10 @@ from typing import Final, cast
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
+from s3commit.aws.session import Encryption, make_client
 from s3commit.core.formats.documents import CommittedFile
 from s3commit.core.formats.layout import (
+    MAX_KEY_BYTES,
     JobDirectory,
     check_job_id,
     parse_destination,
@@ -53,6 +55,7 @@ VERSIONS_GONE: Final = "VERSIONS_GONE"
 COPIED_BYTES: Final = 512 * MIB  # that S3 copies with one request
 FILES_OF_A_TASK: Final = 1_000
 WORKERS: Final = 16
+_BUCKET: Final = re.compile(r"_\d+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +64,14 @@ class PlannedUndo:
 
     ``restores`` are the files that come back, each with the id of the version that is copied.
     ``key`` is the digest of the idempotency key that the undo takes: where it brings back the data
-    of a job that an undo had removed.
+    of a job that an undo had removed. It ``leaves_removed`` what the job had replaced.
     """
 
     directory: JobDirectory
     found: Undo
     restores: tuple[tuple[CommittedFile, str], ...] = ()
     key: str | None = None
+    leaves_removed: bool = False
 
 
 def undo(
@@ -76,13 +80,15 @@ def undo(
     *,
     leave_removed: bool = False,
     timeout: float = DEFAULT_COMMIT_TIMEOUT,
+    encryption: Encryption | None = None,
 ) -> JobResult:
     """Undo the committed job ``job_id`` of the table: all of it, or nothing.
 
     Its files that are there are removed. Those that it replaced come back, from the versions that
     the bucket keeps, unless ``leave_removed``. Its idempotency key is free again, so the corrected
     data can be written under it. Returns the result of the undo: ``files`` have come back,
-    ``replaced`` were removed. Undoing that job in turn brings everything back.
+    ``replaced`` were removed. Undoing that job in turn brings everything back. What comes back is
+    encrypted as ``encryption`` says, or in the bucket's own way.
 
     Raises `JobRefusedError` if there is nothing to undo, or it can't be undone as a whole: nothing
     was changed. Raises else as `s3commit.Job.commit`.
@@ -91,7 +97,8 @@ def undo(
     client = make_client(connections=WORKERS)
     check_pipeline(client, directory.destination)
     no_ledger = cast("Ledger", None)  # a plan asks S3 alone
-    ports = Ports(S3ObjectStore(client), no_ledger, SystemClock(), ThreadMap(WORKERS))
+    store = S3ObjectStore(client, encryption=encryption)
+    ports = Ports(store, no_ledger, SystemClock(), ThreadMap(WORKERS))
     planned = plan_undo(ports, directory, leave_removed=leave_removed)
     return carry_out(ports, planned, Environment(), timeout=timeout)
 
@@ -109,9 +116,16 @@ def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> 
                 f"no file of job {directory.job_id} is there any more",
                 code=NOTHING_TO_UNDO,
             )
-        return PlannedUndo(directory, found)
+        return PlannedUndo(directory, found, leaves_removed=True)
     if found.refused:
         raise found.refused
+    for number, file in enumerate(found.restores):
+        if len(_name(file.key, number, directory.job_id).encode()) > MAX_KEY_BYTES:
+            raise JobRefusedError(
+                f"a copy of {file.key[:200]!r} would have a key of more than {MAX_KEY_BYTES} bytes;"
+                " to remove the job's own files all the same: --leave-removed",
+                code="NAME_TOO_LONG",
+            )
     return PlannedUndo(directory, found, _versions(ports, directory, found), _key(ports, directory))
 
 
@@ -129,6 +143,7 @@ def carry_out(
         who=this_program(),
         idempotency_key=planned.key,
         undoes=planned.directory.job_id,
+        leave_removed=planned.leaves_removed,
     )
     put_job(ports.store, spec)
     with Job(spec, environment=environment, _store=ports.store) as job:
@@ -192,9 +207,15 @@ def _copy(
 
 
 def _name(key: str, number: int, job_id: str) -> str:
-    """Beside the file, with the same ends of its name: readers go by them."""
-    _, dot, ends = key.rpartition("/")[2].partition(".")
-    return f"{partition_of(key)}part-{number:05d}-{job_id}{dot}{ends}"
+    """Beside the file, with the same ends of its name: readers go by them.
+
+    A bucket's number too, where Spark still finds it
+    (org.apache.spark.sql.execution.datasources.BucketingUtils).
+    """
+    stem, dot, ends = key.rpartition("/")[2].partition(".")
+    bucket = _BUCKET.search(stem)
+    ends = f".{bucket[0]}{dot}{ends}" if bucket else f"{dot}{ends}"
+    return f"{partition_of(key)}part-{number:05d}-{job_id}{ends}"
 
 
 def _upload(ports: Ports, target: Target, file: CommittedFile, version: str) -> PendingFile:

@@ -72,9 +72,10 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
                 )
         if record.conflict is Conflict.REPLACE:
             if record.undoes:
-                undo = judge_undo(ports, record)
+                undo = judge_undo(ports, spec, record)
                 facts = write_replaced(ports, directory, undo.removes)
-                facts = replace(facts, frees=undo.header.idempotency_key or "")
+                key = undo.header.idempotency_key
+                facts = replace(facts, frees=key, holder=undo.holder) if key else facts
             else:
                 facts = write_replaced(ports, directory, _replaced(ports, directory, record))
             record = ports.ledger.note(record, now=ports.clock.now(), replaced=facts)

@@ -29,7 +29,8 @@ def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
     # Listed first: a manifest that comes later names uploads that were not aborted here, and it is
     # all that its own event finds them by.
     own = store.list(directory.bucket, directory.pipeline_prefix)
-    kept = (directory.decision, directory.replaced)[: 1 + (record.state is JobState.COMMITTED)]
+    is_committed = record.state is JobState.COMMITTED
+    kept = (directory.decision, directory.replaced) if is_committed else directory.decision
     pages = [one for one in own if not one.key.startswith(kept)]
     seen = pages + list(store.list(directory.bucket, directory.tasks))
     if not abort_uploads(ports, directory, time):

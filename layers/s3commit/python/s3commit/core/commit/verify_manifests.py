@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Final
 
 from s3commit.core.formats.documents import MAX_COMMITS_BYTES, MAX_LINE_BYTES, listed_bytes
-from s3commit.core.formats.layout import JobDirectory, partition_of
+from s3commit.core.formats.layout import JobDirectory, is_copy, partition_of
 from s3commit.core.formats.manifest import (
     MAX_MANIFEST_BYTES,
     SMALL_MANIFEST_BYTES,
@@ -67,7 +67,7 @@ class _Verified:
     rows: int | None = 0
 
     def files(
-        self, directory: JobDirectory, manifests: Iterable[PendingSet]
+        self, directory: JobDirectory, manifests: Iterable[PendingSet], *, is_undo: bool
     ) -> Iterator[PendingFile]:
         """The files of the manifests, each noted whole before. Raises `JobRefusedError`."""
         for pending in manifests:
@@ -76,6 +76,11 @@ class _Verified:
                 if key in self.keys:
                     raise JobRefusedError(
                         f"{file.key!r} is written by two tasks of the job", code="DUPLICATE_KEY"
+                    )
+                if file.origin and not (is_undo and is_copy(file.key, file.origin)):
+                    raise JobRefusedError(
+                        f"{file.key[:200]!r} says that it is a copy, which it can't be",
+                        code="BAD_FIELD",
                     )
                 self.keys.add(key)
                 self.uploads.add(short_digest(file.key, file.upload_id))
@@ -121,7 +126,8 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     total = sum(attempt.files for attempt in request.attempts)
     _refuse_more(total)
     found = _Verified()
-    files = found.files(directory, counted_manifests(ports, directory, request.attempts))
+    manifests = counted_manifests(ports, directory, request.attempts)
+    files = found.files(directory, manifests, is_undo=bool(record.undoes))
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
     partitions = ""
 

@@ -303,6 +303,11 @@ def partition_of(relative_key: str) -> str:
     return directory + separator
 
 
+def is_copy(key: str, origin: str) -> bool:
+    """Whether the one key can be of a copy of the other, which an undo brings back beside it."""
+    return key != origin and partition_of(key) == partition_of(origin)
+
+
 def directories_above(prefix: str) -> Iterator[str]:
     """The directories in which a directory lies, the outermost first; each with its ``/``."""
     above = ""

@@ -207,8 +207,9 @@ def _bring_back(ports: Ports, bucket: str, key: str) -> None:
     standing = ports.ledger.job(decided.ref)
     if standing is not None and standing.state is not JobState.OPEN:
         return  # another call has brought it back
-    if has_lost_key(ports.store, decided):
-        decided = replace(decided, idempotency_key=None)
+    with suppress(NeedsOperatorError):  # a spoilt note stops the jobs with that key alone
+        if has_lost_key(ports.store, decided):
+            decided = replace(decided, idempotency_key=None)
     # So the sweep continues it at once, and deletes its documents when their time is over.
     found = replace(decided, updated_at=decided.finished_at or decided.decided_at or "")
     ports.ledger.open_job(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from s3commit.core.formats.documents import CommitHeader, CommittedFile
+from s3commit.core.formats.documents import MAX_COMMITS_BYTES, CommitHeader, CommittedFile
 from s3commit.core.formats.layout import (
     COMMITS,
     JobDirectory,
@@ -44,14 +44,17 @@ class Commit:
         undone = self.header.undoes
         return JobDirectory(self.directory.destination, undone) if undone else None
 
-    def reach(self, store: ObjectReader) -> Reach:
-        """What it has removed, or would have. Requests: a GET where that is partitions."""
+    def reach(self, store: ObjectReader, *, max_bytes: int = MAX_COMMITS_BYTES) -> Reach:
+        """What it has removed, or would have. Requests: a GET where that is partitions.
+
+        Raises as `read_commit_manifest`.
+        """
         if self.header.undoes:
             return {self.header.undoes}
         if self.header.scope is Scope.DIRECTORY:
             return {None}
         root = len(self.directory.destination.prefix)
-        _, files = read_commit_manifest(store, self.directory)
+        _, files = read_commit_manifest(store, self.directory, max_bytes=max_bytes)
         return {partition_of(file.key[root:]) for file in files}
 
 

@@ -89,31 +89,44 @@ def _counts(one: KeyHolder) -> str:
 def note_key(ports: Ports, record: JobRecord, key: str) -> None:
     """Note the key of a job that is about to be committed; repeatable.
 
-    What a stranger has put where clients look is written over (I12).
+    What else lies there is written over, a stranger's too (I12), as long as the job has the key:
+    else this call is late, and the job undone.
     """
-    directory, digest, own = JobDirectory.of(record), key_digest(key), record.job_id
-    note, bucket = _holder(record), directory.bucket
+    digest = key_digest(key)
 
-    def is_free(found: KeyHolder) -> bool:
-        """Else this call is late: the job is undone, or another one has the key since."""
-        return found.undone_by != "" and found.job_id != own
+    def has_it(_found: KeyHolder | None) -> bool:
+        holder = ports.ledger.key_holder(record.destination, digest)
+        return holder is not None and holder.job_id == record.job_id
 
-    _put(ports, bucket, directory.key_note(digest), note, is_free)
-    _put(ports, bucket, directory.once(digest), note, lambda found: found.job_id != own)
+    for name in _names(record, digest):
+        _put(ports, record.destination.bucket, name, _holder(record), has_it)
 
 
 def free_key(ports: Ports, record: JobRecord) -> None:
     """Free the key of the job that the record's job undoes; repeatable.
 
-    A key that another job has taken since stays that one's.
+    A key that another job has taken since stays that one's. The pipeline's note says what has
+    become of the holder. The hint names the undo, which has no such key: so it is none.
     """
-    if record.replaced is None or not record.replaced.frees:
+    facts = record.replaced
+    if facts is None or not facts.frees:
         return
-    undone, digest = record.undoes, key_digest(record.replaced.frees)
-    directory, note = JobDirectory.of(record), KeyHolder(undone, 0, undone_by=record.job_id)
-    for name in (directory.key_note(digest), directory.once(digest)):
-        _put(ports, directory.bucket, name, note, lambda found: found.job_id == undone)
-    ports.ledger.free_key(record.destination, digest, undone)
+
+    def is_holders(found: KeyHolder | None) -> bool:
+        return found is None or found.job_id == facts.holder
+
+    digest, bucket = key_digest(facts.frees), record.destination.bucket
+    undone = KeyHolder(facts.holder, 0, undone_by=record.job_id)
+    notes = (undone, KeyHolder(record.job_id, 0))
+    for name, note in zip(_names(record, digest), notes, strict=True):
+        _put(ports, bucket, name, note, is_holders)
+    ports.ledger.free_key(record.destination, digest, facts.holder)
+
+
+def _names(record: JobRecord, digest: str) -> tuple[str, str]:
+    """The keys of the pipeline's note and of the hint for clients."""
+    directory = JobDirectory.of(record)
+    return directory.key_note(digest), directory.once(digest)
 
 
 def has_lost_key(store: ObjectReader, record: JobRecord) -> bool:
@@ -130,23 +143,21 @@ def _put(
     bucket: str,
     name: str,
     note: KeyHolder,
-    may_replace: Callable[[KeyHolder], bool],
+    may_replace: Callable[[KeyHolder | None], bool],
 ) -> None:
-    """Put the note where none is, in place of one that is none, or of one that it may replace."""
+    """Put the note where none is, or in place of one that it may replace; None: can't be read."""
     body = _NOTE.encode(note)
     with suppress(PreconditionError):
         ports.store.put(bucket, name, body, if_absent=True)
         return
-    condition = None
-    try:
+    condition, found = None, None
+    with suppress(*NOT_READABLE):
         stored = ports.store.get(bucket, name, max_bytes=MAX_NOTE_BYTES)
         condition = stored.facts.etag
-        if not may_replace(_NOTE.decode(stored.body)):
-            return
-    except NOT_READABLE:
-        pass  # a stranger's
-    with suppress(PreconditionError):  # another call was faster
-        ports.store.put(bucket, name, body, if_match=condition)
+        found = _NOTE.decode(stored.body)
+    if found != note and may_replace(found):
+        with suppress(PreconditionError):  # another call was faster
+            ports.store.put(bucket, name, body, if_match=condition)
 
 
 def _holder(record: JobRecord) -> KeyHolder:
@@ -181,7 +192,7 @@ def hinted_job(store: ObjectReader, destination: Destination, key: str) -> JobDi
     name = JobDirectory(destination, "").once(key_digest(key))
     with suppress(*NOT_READABLE):
         note = _read(store, destination.bucket, name)
-        job = JobDirectory(destination, note.job_id) if note and not note.undone_by else None
+        job = JobDirectory(destination, note.job_id) if note else None
         return job if job and read_commit_header(store, job).idempotency_key == key else None
     return None
 

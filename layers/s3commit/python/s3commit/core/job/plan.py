@@ -10,6 +10,7 @@ what a page says was verified when it was written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -22,10 +23,12 @@ from s3commit.core.formats.manifest import digest, expected_etag
 from s3commit.core.formats.strict_json import bounded, dump, parse
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.model.errors import (
+    NOT_READABLE,
     PAGE_CHANGED,
     InvalidInputError,
     NeedsOperatorError,
     NotFoundError,
+    PreconditionError,
     TransientError,
     UploadGoneError,
 )
@@ -256,9 +259,10 @@ def publish_manifest(
 ) -> list[str]:
     """Write ``_commits/_<job_id>.jsonl`` of the plan's ``files``, and return the first keys.
 
-    Whatever lies there, by an earlier try or by a stranger, is written over (I12). A short one goes
-    up with one PUT, a long one in parts. Its name carries the job's id, so that `TidyUp` finds the
-    upload of a worker that died on the way. Raises `TransientError` if the upload was aborted.
+    What lies there stays if it is the same, by an earlier try: its time says in what order jobs
+    were published. Anything else, a stranger's, is written over (I12). A short one goes up with one
+    PUT, a long one in parts. Its name carries the job's id, so that `TidyUp` finds the upload of a
+    worker that died on the way. Raises `TransientError` if the upload was aborted.
     """
     names: list[str] = []
 
@@ -273,7 +277,7 @@ def publish_manifest(
     parts = _parts(commit_lines(header_of(record), committed()))
     first = next(parts, b"")
     if len(first) < PUT_BYTES:
-        ports.store.put(directory.bucket, key, first, content_type=_NDJSON)
+        _put_once(ports, directory.bucket, key, first)
         return names
     try:
         upload_id = ports.store.create_upload(
@@ -283,10 +287,31 @@ def publish_manifest(
         for number, part in enumerate(chain([first], parts), start=1):
             etags.append(ports.store.upload_part(directory.bucket, key, upload_id, number, part))
             length += len(part)
-        ports.store.complete_upload(directory.bucket, key, upload_id, etags, length=length)
+        complete = partial(
+            ports.store.complete_upload, directory.bucket, key, upload_id, etags, length=length
+        )
+        try:
+            complete(if_absent=True)
+        except PreconditionError:
+            facts = ports.store.head(directory.bucket, key)
+            own = facts is not None and facts.metadata.get(META_JOB) == directory.job_id
+            if own and facts is not None and facts.length == length:
+                ports.store.abort_upload(directory.bucket, key, upload_id)
+            else:
+                complete()
     except UploadGoneError as error:
         raise TransientError(error.message) from error
     return names
+
+
+def _put_once(ports: Ports, bucket: str, key: str, body: bytes) -> None:
+    with suppress(PreconditionError):
+        ports.store.put(bucket, key, body, if_absent=True, content_type=_NDJSON)
+        return
+    with suppress(*NOT_READABLE):
+        if ports.store.get(bucket, key, max_bytes=len(body)).body == body:
+            return
+    ports.store.put(bucket, key, body, content_type=_NDJSON)
 
 
 def _parts(lines: Iterable[bytes]) -> Iterator[bytes]:

@@ -127,6 +127,7 @@ def write_replaced(
     def counted() -> Iterator[ListedObject]:
         nonlocal count, size
         for one in files:
+            _refuse_no_data(one, directory)  # what could not be carried out after the decision
             if not one.key.endswith(f"/{SUCCESS}"):
                 count += 1
                 size += one.length
@@ -148,6 +149,11 @@ def replaced_files(
 def decode_replaced(line: bytes, directory: JobDirectory) -> ListedObject:
     """Read a line of the replace list. Raises `InvalidInputError` for what is no data (I7)."""
     listed = _REPLACED.decode(line)
+    _refuse_no_data(listed, directory)
+    return listed
+
+
+def _refuse_no_data(listed: ListedObject, directory: JobDirectory) -> None:
     relative = listed.key[len(directory.destination.prefix) :]
     is_inside = listed.key.startswith(directory.destination.prefix)
     if not is_inside or not (is_data(relative) or is_inner_marker(relative)):
@@ -156,7 +162,6 @@ def decode_replaced(line: bytes, directory: JobDirectory) -> ListedObject:
             f" {directory.destination.uri}",
             code="NOT_CONTAINED",
         )
-    return listed
 
 
 def markers_to_remove(

@@ -10,10 +10,10 @@ A job is undone if another one that undoes it is committed, and is not undone it
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from os.path import commonprefix
 from typing import Final, NoReturn
@@ -24,6 +24,7 @@ from s3commit.core.formats.layout import (
     SUCCESS,
     JobDirectory,
     directories_above,
+    is_copy,
     owner_of,
     parse_commit_manifest_key,
     partition_of,
@@ -36,6 +37,7 @@ from s3commit.core.job.history import (
     reaches_of,
     read_commits,
 )
+from s3commit.core.job.plan import in_groups, planned_files
 from s3commit.core.job.replaced import replaced_files
 from s3commit.core.model.errors import (
     NOT_READABLE,
@@ -44,13 +46,15 @@ from s3commit.core.model.errors import (
     NeedsOperatorError,
     NotFoundError,
 )
-from s3commit.core.model.job import Destination
+from s3commit.core.model.job import Destination, JobSpec
+from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, shifted
 from s3commit.core.ports.objects import ListedObject
 
-MAX_UNDO_BYTES: Final = 256 * 1024 * 1024  # of a commit manifest: a million files have room in it
+MAX_UNDO_BYTES: Final = 256 * 1024 * 1024  # of a commit manifest, of half a million files or more
+MANIFESTS_AT_ONCE: Final = 4
 NOT_COMMITTED: Final = "NOT_COMMITTED"
 NOTHING_TO_UNDO: Final = "NOTHING_TO_UNDO"
 FILES_CHANGED: Final = "FILES_CHANGED"
@@ -64,40 +68,40 @@ class Undo:
 
     ``removes`` are the files of the job that are there. ``replaced`` counts those that later jobs
     have removed. ``restores`` are the files that the job replaced, as they were. ``refused`` says
-    why these can't come back.
+    why these can't come back. ``holder`` is the id of the job that has the job's key.
     """
 
     header: CommitHeader
     removes: tuple[ListedObject, ...]
     replaced: int
     restores: tuple[CommittedFile, ...]
+    holder: str
     refused: JobRefusedError | None = None
 
-    @property
-    def bytes(self) -> int:
-        """The bytes that come back."""
-        return sum(file.length for file in self.restores)
 
-
-def judge_undo(ports: Ports, record: JobRecord) -> Undo:
+def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
     """What a job has to do that undoes another one; asked under its locks.
 
-    It brings back all that the other one replaced, or nothing. Raises `JobRefusedError` as
-    `look_back`; ``NOT_COMMITTED`` for a job that is under way, and ``FILES_CHANGED`` if what the
-    undo brings back is not what was replaced.
+    It brings back all that the other one replaced, or, if it says so, nothing. Raises
+    `JobRefusedError` as `look_back`; ``NOT_COMMITTED`` for a job that is under way, and
+    ``FILES_CHANGED`` if what the undo brings back is not what was replaced.
     """
     undone = JobDirectory(record.destination, record.undoes)
     known = ports.ledger.job(undone.ref)
     if known is not None and known.state is not JobState.COMMITTED:
         _refuse(NOT_COMMITTED, f"job {undone.job_id} is {known.state}: there is nothing to undo")
-    found, plan = look_back(ports, undone), record.planned
-    if plan.files:
-        if found.refused:
-            raise found.refused
-        if (plan.files, plan.bytes) != (len(found.restores), found.bytes):
-            _refuse(FILES_CHANGED, "the table has changed since the undo began: run it again")
-    elif not found.removes:
-        _refuse(NOTHING_TO_UNDO, f"later jobs have replaced all files of job {undone.job_id}")
+    found = look_back(ports, undone)
+    if spec.leave_removed:
+        if not found.removes:
+            _refuse(NOTHING_TO_UNDO, f"later jobs have replaced all files of job {undone.job_id}")
+    elif found.refused:
+        raise found.refused
+    brought = Counter(
+        (file.origin, file.length) for file in planned_files(ports, JobDirectory.of(record), record)
+    )
+    asked = () if spec.leave_removed else found.restores
+    if brought != Counter((file.first_key, file.length) for file in asked):
+        _refuse(FILES_CHANGED, "the table has changed since the undo began: run it again")
     return found
 
 
@@ -110,22 +114,22 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
 
     Requests: two listings of where its files and those that it replaced lie; a GET for each commit
     since, two for one that has replaced partitions or brought files back; and a GET for each job of
-    which it replaced files.
+    which it replaced files, at each directory above them.
     """
     header, files = _manifest(ports, directory)
     listed, refused = _listed(ports, directory, header)
     keys = [*(file.key for file in files), *(one.key for one in listed)]
     root = partition_of(commonprefix(keys)) or directory.destination.prefix  # noqa: RUF071 - keys
-    later = _later(ports, directory, root)
-    undone = _undone(later)
+    own, commits = _commits(ports, directory, root)
+    undone = _undone(commits)
     if directory in undone:
         who = undone[directory].job_id
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} is undone already, by job {who}")
-    removes, gone = _present(ports, root, files, _copies(ports, later), directory)
+    removes, gone = _present(ports, root, files, _copies(ports, commits), directory)
     reaches = [
-        (one, one.reach(ports.store))
-        for one in later
-        if one.header.replaced is not None and (gone or listed)
+        (one, _reach(ports, one))
+        for one in commits
+        if one.moment > own.moment and one.header.replaced is not None and (gone or listed)
     ]
     for file in gone:
         if next(_reaching(reaches, file), None) is None:
@@ -135,7 +139,8 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     refused = refused or _overwritten(ports, header, standing, restores)
     if not removes and not restores and refused is None:
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} has no files, or later jobs replaced all")
-    return Undo(header, tuple(removes), len(gone), restores, refused)
+    holder = _holder(directory, header, commits, undone)
+    return Undo(header, tuple(removes), len(gone), restores, holder, refused)
 
 
 def _refuse(code: str, message: str) -> NoReturn:
@@ -172,8 +177,11 @@ def _listed(
     return [one for one in files if not one.key.endswith(f"/{SUCCESS}")], None
 
 
-def _later(ports: Ports, directory: JobDirectory, root: str) -> list[Commit]:
-    """The commits since the job's own, above, at and below ``root``, in their order."""
+def _commits(ports: Ports, directory: JobDirectory, root: str) -> tuple[Commit, list[Commit]]:
+    """The job's own commit; and those since, above, at and below ``root``, in their order.
+
+    By S3's clocks: some that are a little earlier are among them.
+    """
     store, bucket = ports.store, directory.bucket
     found = {
         job: listed
@@ -185,32 +193,58 @@ def _later(ports: Ports, directory: JobDirectory, root: str) -> list[Commit]:
         job = parse_commit_manifest_key(Destination(bucket, place), listed.key) if inside else None
         if job is not None:
             found[job] = listed
-    since = found[directory].modified if directory in found else ""
+    since = shifted(found[directory].modified, -2 * S3_CLOCKS) if directory in found else ""
     some = ((job, listed) for job, listed in found.items() if listed.modified >= since)
     commits = sorted(read_commits(store, ports.parallel, some), key=lambda one: one.moment)
-    own = next((one for one in commits if one.directory == directory), None)
-    if own is None:
-        _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is gone")
-    return commits[commits.index(own) + 1 :]
+    for one in commits:
+        if one.directory == directory:
+            return one, [other for other in commits if other is not one]
+    _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is gone")
 
 
-def _undone(later: list[Commit]) -> dict[JobDirectory, JobDirectory]:
-    """The jobs that are undone, each with the one that has undone it."""
-    undone: dict[JobDirectory, JobDirectory] = {}
-    for one in reversed(later):  # whether it is undone itself is known by then
-        if one.undoes is not None and one.directory not in undone:
-            undone[one.undoes] = one.directory
-    return undone
+def _undone(commits: list[Commit]) -> dict[JobDirectory, JobDirectory]:
+    """The jobs that are undone, each with the one that has undone it.
+
+    No clock is asked: an undo comes after what it undoes, whatever the times say.
+    """
+    undos: dict[JobDirectory, list[JobDirectory]] = {}
+    for one in commits:
+        if one.undoes is not None:
+            undos.setdefault(one.undoes, []).append(one.directory)
+
+    def by(job: JobDirectory, seen: frozenset[JobDirectory]) -> JobDirectory | None:
+        """The undo of the job that stands; nobody honest makes a circle."""
+        left = (one for one in undos.get(job, ()) if one not in seen)
+        return next((one for one in left if by(one, seen | {one}) is None), None)
+
+    found = {job: by(job, frozenset([job])) for job in undos}
+    return {job: undo for job, undo in found.items() if undo is not None}
 
 
-def _copies(ports: Ports, later: list[Commit]) -> dict[str, list[CommittedFile]]:
-    """What undos since have brought back, by the key that the data had first."""
+def _holder(
+    directory: JobDirectory,
+    header: CommitHeader,
+    commits: list[Commit],
+    undone: dict[JobDirectory, JobDirectory],
+) -> str:
+    """The id of the job that has the key: an undo of an undo may have brought both back."""
+    later = [
+        one.directory.job_id
+        for one in commits
+        if one.directory.destination == directory.destination
+        and one.header.idempotency_key == header.idempotency_key
+        and one.directory not in undone
+    ]
+    return [directory.job_id, *later][-1]
+
+
+def _copies(ports: Ports, commits: list[Commit]) -> dict[str, list[CommittedFile]]:
+    """What undos have brought back, by the key that the data had first."""
     copies: dict[str, list[CommittedFile]] = {}
-    for one in later:
-        if one.undoes is not None and one.header.files:
-            _, files = read_commit_manifest(ports.store, one.directory, max_bytes=MAX_UNDO_BYTES)
-            for file in files:
-                copies.setdefault(file.first_key, []).append(file)
+    for one in commits:
+        for file in _files_of(ports, one.directory) if one.header.undoes else ():
+            if is_copy(file.key, file.origin):
+                copies.setdefault(file.origin, []).append(file)
     return copies
 
 
@@ -225,20 +259,22 @@ def _present(
     wanted = {one.key: one for file in files for one in (file, *copies.get(file.first_key, ()))}
     here = ports.store.list(directory.bucket, root)
     present = {listed.key: listed for listed in here if listed.key in wanted}
-    removes, gone = [], []
-    for file in files:
-        names = [one.key for one in (file, *copies.get(file.first_key, ()))]
-        key = next((name for name in names if name in present), None)
-        if key is None:
-            gone.append(file)
-            continue
-        listed, was = present[key], wanted[key]
+    for key, listed in present.items():
+        was = wanted[key]
         if listed.length != was.length or was.etag not in {"", listed.etag}:
             facts = ports.store.head(directory.bucket, key)  # encrypted, its etag tells nothing
             if facts is None or not facts.matches(was.length, was.etag):
                 _refuse(FILES_CHANGED, f"{key!r} is not what the job has put there")
-        removes.append(listed)
-    return removes, gone
+    there = {wanted[key].first_key for key in present}
+    return list(present.values()), [file for file in files if file.first_key not in there]
+
+
+def _reach(ports: Ports, commit: Commit) -> Reach:
+    """What it has removed; of a manifest that can't be read, anything at its destination."""
+    try:
+        return commit.reach(ports.store, max_bytes=MAX_UNDO_BYTES)
+    except NOT_READABLE:
+        return {None}
 
 
 def _restored(
@@ -248,16 +284,27 @@ def _restored(
     undone: dict[JobDirectory, JobDirectory],
 ) -> Iterator[CommittedFile]:
     """The files that come back: all that the job replaced but those of jobs that are undone."""
-    place = directory.destination
-    owners = {JobDirectory(place, name) for one in listed if (name := owner_of(one.key))}
+    keys = {one.key for one in listed}
+
+    def known_to(job: JobDirectory) -> list[CommittedFile]:
+        return [file for file in _files_of(ports, job) if file.key in keys]
+
+    makers = {job for key in keys for job in _makers(directory.bucket, key)}
     known: dict[str, CommittedFile] = {}
-    for files in ports.parallel(partial(_files_of, ports), owners):
-        known |= {file.key: file for file in files}
+    for some in in_groups(makers, MANIFESTS_AT_ONCE):
+        for files in ports.parallel(known_to, some):
+            known |= {file.key: file for file in files}
     for one in listed:
         was = known.get(one.key) or CommittedFile(one.key, one.length)
-        owner = owner_of(was.first_key)
-        if owner is None or JobDirectory(place, owner) not in undone:
+        if not undone.keys() & _makers(directory.bucket, was.first_key):
             yield replace(was, length=one.length, etag=one.etag)
+
+
+def _makers(bucket: str, key: str) -> set[JobDirectory]:
+    """The jobs that can have made the file, by its name: of each destination above it one."""
+    owner = owner_of(key)
+    places = directories_above(key) if owner else ()
+    return {JobDirectory(Destination(bucket, at), owner or "") for at in places}
 
 
 def _files_of(ports: Ports, job: JobDirectory) -> list[CommittedFile]:

@@ -186,7 +186,8 @@ class Who:
 class JobSpec:
     """``_job.json``: what the client said at job setup. Times are RFC 3339, UTC.
 
-    ``undoes`` is the id of the job at the same destination that this one undoes; empty: none.
+    ``undoes`` is the id of the job at the same destination that this one undoes; empty: none. With
+    ``leave_removed`` it brings back nothing of what that one had replaced.
     ``sha256`` is the digest of the document that was read, ``put_at`` when S3 has got it: neither
     stands in it.
     """
@@ -202,6 +203,7 @@ class JobSpec:
     conditions: Conditions = field(default_factory=Conditions)
     who: Annotated[Who | None, SPARSE] = None
     undoes: Annotated[JobId, SPARSE] = ""
+    leave_removed: Annotated[bool, SPARSE] = False
     sha256: str = field(default="", compare=False)
     put_at: str = field(default="", compare=False)
 
