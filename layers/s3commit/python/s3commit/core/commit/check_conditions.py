@@ -55,7 +55,7 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
                 ports.parallel,
                 partial(planned_record, ports, ticket, JobState.SEALED),
                 partial(read_spec, ports, directory),
-                lambda: in_order(ports.parallel, read, whole_pages(ticket.few)),
+                partial(in_order, ports.parallel, read, whole_pages(ticket.few)),
             )
         plan = record.planned
         refuse_changed(spec, record)

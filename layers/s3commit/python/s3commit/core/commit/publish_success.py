@@ -54,7 +54,8 @@ def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
         )
         if record.idempotency_key is not None:
             note_key(ports, record, record.idempotency_key)
-        free_key(ports, record)
+        if record.undoes:
+            free_key(ports, record)
         _put_marker(ports, ticket, record, names, seen)
         note_end(ports, record, JobState.COMMITTED)
         record = ports.ledger.advance(record, JobState.COMMITTED, now=ports.clock.now())

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
+from operator import call
 from typing import Any, Final, TypeVar
 
 from s3commit.core.formats.codec import Codec
@@ -103,7 +104,7 @@ def write_list(
             yield beside
 
     put = partial(ports.store.put, directory.bucket)
-    for _done in ports.parallel(lambda call: call(), puts()):
+    for _done in ports.parallel(call, puts()):
         pass
     return sha256, written
 
