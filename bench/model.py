@@ -30,9 +30,9 @@ SIZES: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 JOBS: Final = (1, 10, 100, 1_000)
 AT_ONCE: Final = 10_000  # files of each of several jobs
 # Of a job until its result is there; what comes before its request or after its result delays none.
-TRANSITIONS_TO_RESULT: Final = 13
-REQUESTS_TO_RESULT: Final = 10  # one after the other, beside those for its files and manifests
-BESIDE: Final = 6  # those that are made at the same time as others: see `together` in the steps
+TRANSITIONS_TO_RESULT: Final = 12
+REQUESTS_TO_RESULT: Final = 7  # one after the other, beside those for its files and manifests
+BESIDE: Final = 7  # those that are made at the same time as others: see `together` in the steps
 
 
 @dataclass(frozen=True, slots=True)

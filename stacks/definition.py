@@ -174,7 +174,11 @@ def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
         ),
         # An empty table heals itself before any job is sealed in it.
         "WaitForLedger": _wait("SealJob"),
-        "VerifyManifests": _step("VerifyManifests", functions, "AcquireDestination"),
+        "VerifyManifests": _step("VerifyManifests", functions, "DestinationNeeded"),
+        # A job that appends, without a key, waits for nobody.
+        "DestinationNeeded": _choice(
+            "$.acquired", {True: "CheckConditions", False: "AcquireDestination"}
+        ),
         "AcquireDestination": _step("AcquireDestination", functions, "DestinationFree"),
         "DestinationFree": _choice(
             "$.acquired", {True: "CheckConditions", False: "WaitForDestination"}

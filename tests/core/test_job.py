@@ -14,7 +14,6 @@ from tests.fakes.faults import Crash
 COMMIT_PATH = [
     "SealJob",
     "VerifyManifests",
-    "AcquireDestination",
     "CheckConditions",
     "DecideCommit",
     "CompleteUploads",

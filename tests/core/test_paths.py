@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -16,8 +17,8 @@ PACKAGE = ROOT / "layers" / "s3commit" / "python"
 TAKEN_AS_GIVEN = ("core/model", "core/ports")
 
 
-def passed_through(act: Callable[[], object]) -> tuple[int, int]:
-    """The functions of the product that ``act`` runs through, and their modules."""
+def passed_through(act: Callable[[], object]) -> int:
+    """How many functions of the product ``act`` runs through."""
     functions: set[tuple[str, str]] = set()
     base = str(PACKAGE / "s3commit") + "/"
 
@@ -32,7 +33,7 @@ def passed_through(act: Callable[[], object]) -> tuple[int, int]:
         act()
     finally:
         sys.setprofile(None)
-    return len(functions), len({module for module, *_ in functions})
+    return len(functions)
 
 
 def written(*tasks: str) -> tuple[World, JobDirectory, list[CountedAttempt]]:
@@ -46,18 +47,16 @@ def written(*tasks: str) -> tuple[World, JobDirectory, list[CountedAttempt]]:
 def test_a_manifest_passes_few_functions_on_its_way_to_the_ledger() -> None:
     world, directory, (counted,) = written("t0")
 
-    functions, modules = passed_through(lambda: world.announce(directory, counted))
+    functions = passed_through(lambda: world.announce(directory, counted))
 
     assert 0 < functions <= 25
-    assert modules <= 5
 
 
 def test_a_request_passes_few_functions_on_its_way_to_the_result() -> None:
-    world, directory, counted = written("t0", "t1", "t2")
-    world.request(directory, *counted)
-
-    functions, modules = passed_through(lambda: world.run(directory))
+    for _ in range(2):  # what is made once in a process is made by the first
+        world, directory, counted = written("t0", "t1", "t2")
+        world.request(directory, *counted)
+        functions = passed_through(partial(world.run, directory))
 
     assert world.result(directory).files == 3
     assert functions <= 130
-    assert modules <= 20

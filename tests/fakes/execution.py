@@ -80,12 +80,14 @@ def proceed(ticket: Ticket) -> str:
     return "PublishSuccess" if step == "RemoveReplaced" and not ticket.replaces else step
 
 
+def _acquires(ticket: Ticket) -> str:
+    return "CheckConditions" if ticket.acquired else "AcquireDestination"
+
+
 ROUTES: dict[str, Callable[[Ticket], str]] = {
     "SealJob": proceed,
-    "VerifyManifests": lambda _: "AcquireDestination",
-    "AcquireDestination": lambda ticket: (
-        "CheckConditions" if ticket.acquired else "AcquireDestination"
-    ),
+    "VerifyManifests": _acquires,
+    "AcquireDestination": _acquires,
     "CheckConditions": lambda _: "DecideCommit",
     "DecideCommit": proceed,
     "CompleteUploads": lambda _: "BeginPublish",

@@ -193,6 +193,7 @@ def test_the_event_of_a_commit_says_what_was_committed_and_when(world: World, ca
         "bytes": 15,
         "rows": 15,
         "replaced": 1,
+        "undoes": None,
         "key": "2026-11-21",
         "openedAt": opened.modified,
         "decidedAt": result.decided_at,

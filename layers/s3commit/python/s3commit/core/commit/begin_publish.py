@@ -25,7 +25,6 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
     `NeedsOperatorError` if the plan is gone, or the machine could not read it: no repetition mends
     that, and nothing is undone for it.
     """
-    ticket = replace(ticket, few=())  # a next round takes the plan itself
     record = own_record(
         ports, ticket, JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK
     )
@@ -45,9 +44,14 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
     counted = sorted(result.unit for result in ticket.completed)
     visible = sum(result.files for result in ticket.completed)
     if counted != list(range(plan.units)) or visible != plan.files:
-        return next_round(ports, ticket, record)
+        return _again(ports, ticket, record)
     record = ports.ledger.advance(record, JobState.PUBLISHING, now=ports.clock.now())
     return ticket.after(record)
+
+
+def _again(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
+    """The next round, which takes the plan itself."""
+    return next_round(ports, replace(ticket, few=()), record)
 
 
 def _miss(ports: Ports, ticket: Ticket, record: JobRecord, lost: int) -> Ticket:
@@ -55,7 +59,7 @@ def _miss(ports: Ports, ticket: Ticket, record: JobRecord, lost: int) -> Ticket:
     reasons = [result.why for result in ticket.completed if result.lost]
     is_denied = all(why.startswith(AccessError.code) for why in reasons)
     if is_denied and ticket.looks < DENIED_LOOKS:
-        again = next_round(ports, ticket, record)
+        again = _again(ports, ticket, record)
         pause = max(again.pause, DENIED_PAUSE * 2**ticket.looks)
         return replace(again, pause=pause, looks=ticket.looks + 1)
     failure = Failure(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -17,7 +17,7 @@ from s3commit.core.formats.layout import (
     owner_of,
 )
 from s3commit.core.formats.ticket import Ticket, Unit
-from s3commit.core.job.documents import read_spec_of, refusing_unreadable
+from s3commit.core.job.documents import read_spec, refuse_changed, refusing_unreadable
 from s3commit.core.job.plan import files_of_unit, in_groups, planned_files, read_index, whole_pages
 from s3commit.core.job.record import planned_record, unless_overtaken
 from s3commit.core.job.replaced import (
@@ -35,7 +35,7 @@ from s3commit.core.model.job import Conflict, Scope
 from s3commit.core.model.limits import FILES_LOOKED_AT
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.bundle import Ports, in_order, together
 from s3commit.core.ports.objects import ListedObject, listed_at
 
 LISTED_AT_ONCE: Final = 10_000  # files, between two readings of the appends beside the job
@@ -48,19 +48,21 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
     replace list of a job that replaces. Raises `JobRefusedError` with the figure that failed it.
     """
     directory = ticket.directory
-    record = planned_record(ports, ticket, JobState.SEALED)
-    plan = record.planned
+    read = partial(_keys, ports, directory)
     with unless_overtaken(ports, ticket, JobState.SEALED):
         with refusing_unreadable(ports, directory):
-            spec, units = together(
+            record, spec, few = together(
                 ports.parallel,
-                partial(read_spec_of, ports, directory, record),
-                partial(read_index, ports.store, directory, plan.sha256),
+                partial(planned_record, ports, ticket, JobState.SEALED),
+                partial(read_spec, ports, directory),
+                partial(in_order, ports.parallel, read, whole_pages(ticket.few)),
             )
+        plan = record.planned
+        refuse_changed(spec, record)
         failed = spec.conditions.failed(plan.files, plan.rows)
         if failed:
             raise JobRefusedError(failed, code="CONDITION_FAILED")
-        _refuse_taken_names(ports, directory, record, units)
+        _refuse_taken_names(ports, directory, record, few)
         if record.conflict is Conflict.FAIL:
             files = (one.key for one in existing_files(ports, directory, record))
             found = next(chain(_at_directories(ports, directory, record), files), None)
@@ -95,20 +97,26 @@ def _at_directories(ports: Ports, directory: JobDirectory, record: JobRecord) ->
             yield found.key
 
 
+def _keys(ports: Ports, directory: JobDirectory, page: Unit) -> list[str]:
+    """The keys of a page of the plan, in order."""
+    return sorted([file.key for file in files_of_unit(ports.store, directory, page)])
+
+
 def _refuse_taken_names(
-    ports: Ports, directory: JobDirectory, record: JobRecord, units: list[Unit]
+    ports: Ports, directory: JobDirectory, record: JobRecord, few: list[list[str]]
 ) -> None:
     """Nothing lies where the job's files are going to be (I5).
 
-    So whatever lies there after the decision is the job's, and a roll back may delete it.
+    So whatever lies there after the decision is the job's, and a roll back may delete it. ``few``
+    are the keys of a small plan, page by page.
     """
-    taken = (
-        _listed(ports, directory, record)
-        if record.planned.files > FILES_LOOKED_AT
-        else chain.from_iterable(
-            ports.parallel(partial(_planned, ports, directory), whole_pages(units))
+    if record.planned.files > FILES_LOOKED_AT:
+        taken = _listed(ports, directory, record)
+    else:
+        pages: Iterable[list[str] | Unit] = few or whole_pages(
+            read_index(ports.store, directory, record.planned.sha256)
         )
-    )
+        taken = chain.from_iterable(ports.parallel(partial(_planned, ports, directory), pages))
     key = next(taken, None)
     if key is not None:
         raise JobRefusedError(
@@ -130,13 +138,15 @@ def _listed(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterato
     return (file.key for file in files if file.key in named)
 
 
-def _planned(ports: Ports, directory: JobDirectory, page: Unit) -> list[str]:
+def _planned(ports: Ports, directory: JobDirectory, page: list[str] | Unit) -> list[str]:
     """The keys of a page of the plan at which something lies.
 
-    Requests: a GET for the page and a listing; where a page of the listing does not reach as far as
-    the files, a listing for each of the others.
+    Requests: a GET for the page, unless its keys are given, and a listing; where a page of the
+    listing does not reach as far as the files, a listing for each of the others.
     """
-    keys = sorted([file.key for file in files_of_unit(ports.store, directory, page)])
+    keys = _keys(ports, directory, page) if isinstance(page, Unit) else page
+    if not keys:
+        return []
     prefix = directory.destination.prefix
     listing = ports.store.list(directory.bucket, prefix, after=keys[0][:-1])
     listed = [one.key for one in islice(listing, PAGE)]

@@ -20,7 +20,7 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.job import PendingFile
 from s3commit.core.model.limits import LONGEST_WORDS, SHORTEST_WORDS, WORDS_OF_A_JOB
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, together
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import listed_at
 
@@ -36,9 +36,12 @@ def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
     (the page is gone: nothing was completed, and nothing is undone for it).
     """
     try:
-        record = own_record(ports, ticket, JobState.COMMITTING)
         with unless_overtaken(ports, ticket, JobState.COMMITTING):
-            files = files_of_unit(ports.store, ticket.directory, unit)
+            record, files = together(
+                ports.parallel,
+                partial(own_record, ports, ticket, JobState.COMMITTING),
+                partial(files_of_unit, ports.store, ticket.directory, unit),
+            )
     except LostRaceError:
         return UnitResult(unit.number, files=0, lost=0)
     lost = list(filter(None, ports.parallel(partial(complete_file, ports), files)))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import put_decision, refuse_unfit
 from s3commit.core.job.record import planned_record
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, together
 from s3commit.core.ports.ledger import LostRaceError
 
 
@@ -21,7 +23,11 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     (``LEDGER_RESTORED``) if the table was restored from a backup: a job that has locks there may
     have lost them since; and as `refuse_unfit`.
     """
-    record = planned_record(ports, ticket, JobState.SEALED, JobState.COMMITTING)
+    record, _ = together(
+        ports.parallel,
+        partial(planned_record, ports, ticket, JobState.SEALED, JobState.COMMITTING),
+        partial(ports.ledger.healing, ticket.bucket, now=ports.clock.now()),
+    )
     if record.state is JobState.COMMITTING:
         put_decision(ports, record)
         return ticket.after(record)
@@ -30,7 +36,6 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     if not (is_checked and is_locked):
         raise LostRaceError(f"job {ticket.job_id} has no replace list or lock", record)
     refuse_unfit(record, ports.clock.now())
-    ports.ledger.healing(ticket.bucket, now=ports.clock.now())
     decided = ports.ledger.decide(record, now=ports.clock.now())
     put_decision(ports, decided)
     return ticket.after(decided)

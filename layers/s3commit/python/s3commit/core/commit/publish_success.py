@@ -13,10 +13,10 @@ from s3commit.core.formats.documents import (
 )
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.decision_record import note_end, note_publishing
+from s3commit.core.job.decision_record import note_end, note_publishing, stored_decision
 from s3commit.core.job.documents import conclude
 from s3commit.core.job.idempotency_key import free_key, note_key
-from s3commit.core.job.plan import planned_files, publish_manifest
+from s3commit.core.job.plan import files_of_few, planned_files, publish_manifest
 from s3commit.core.job.record import own_record, unless_overtaken
 from s3commit.core.model.errors import (
     AccessError,
@@ -24,6 +24,7 @@ from s3commit.core.model.errors import (
     NotFoundError,
     PreconditionError,
 )
+from s3commit.core.model.job import PendingFile
 from s3commit.core.model.limits import LONGEST_MARKER_PAUSE, MARKER_PAUSE, MARKER_ROUNDS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -35,31 +36,41 @@ _Seen = tuple[str | None, str | None]  # a marker's etag, and its job
 
 def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
     """Commit manifest, key, marker, ledger, result: in this order, each step repeatable (I9)."""
-    record = own_record(ports, ticket, JobState.PUBLISHING, JobState.COMMITTED)
+    with unless_overtaken(ports, ticket, JobState.PUBLISHING, JobState.COMMITTED):
+        record, few, decision, seen = together(
+            ports.parallel,
+            partial(own_record, ports, ticket, JobState.PUBLISHING, JobState.COMMITTED),
+            partial(files_of_few, ports, ticket),
+            partial(stored_decision, ports, ticket.directory),
+            partial(_marker, ports, ticket.directory),
+        )
     if record.state is JobState.PUBLISHING:
         # Others act on the commit from here on: it stays, even if the ledger is lost.
-        names, _, seen = together(
+        names, *_ = together(
             ports.parallel,
-            partial(_list_files, ports, ticket, record),
-            partial(note_publishing, ports, record),
-            partial(_marker, ports, ticket.directory),
+            partial(_list_files, ports, ticket, record, few),
+            partial(note_publishing, ports, record, decision),
+            partial(own_record, ports, ticket, JobState.PUBLISHING),
         )
         if record.idempotency_key is not None:
             note_key(ports, record, record.idempotency_key)
-        free_key(ports, record)
+        if record.undoes:
+            free_key(ports, record)
         _put_marker(ports, ticket, record, names, seen)
         note_end(ports, record, JobState.COMMITTED)
         record = ports.ledger.advance(record, JobState.COMMITTED, now=ports.clock.now())
     return conclude(ports, ticket, record)
 
 
-def _list_files(ports: Ports, ticket: Ticket, record: JobRecord) -> list[str]:
+def _list_files(
+    ports: Ports, ticket: Ticket, record: JobRecord, few: list[PendingFile]
+) -> list[str]:
     """Put the commit manifest, unless RemoveReplaced has; the first keys."""
     with unless_overtaken(ports, ticket, JobState.PUBLISHING):
+        files = few or planned_files(ports, ticket.directory, record)
         if record.replaced is not None and record.replaced.files:
-            files = planned_files(ports, ticket.directory, record)
             return [file.key for file in islice(files, SUCCESS_FILES)]
-        return publish_manifest(ports, ticket.directory, record)
+        return publish_manifest(ports, ticket.directory, record, files)
 
 
 def _put_marker(
@@ -67,8 +78,9 @@ def _put_marker(
 ) -> None:
     """Put ``_SUCCESS`` on condition that it replaces the very marker that was ``seen`` (I9).
 
-    Between looking and putting, the ledger is asked again: a late waker whose job has moved on
-    loses there, and one that stalls after that loses the condition.
+    Between looking and putting, the ledger is asked again, for what was ``seen`` by the caller: a
+    late waker whose job has moved on loses there, and one that stalls after that loses the
+    condition.
     """
     directory = ticket.directory
     body = encode_success(record, names, ports.clock.now())
@@ -76,7 +88,8 @@ def _put_marker(
         etag, job_id = _marker(ports, directory) if lost else seen
         if job_id == record.job_id:
             return
-        own_record(ports, ticket, JobState.PUBLISHING)
+        if lost:
+            own_record(ports, ticket, JobState.PUBLISHING)
         try:
             ports.store.put(
                 directory.bucket, directory.success, body, if_absent=etag is None, if_match=etag

@@ -7,8 +7,8 @@ from functools import partial
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.decision_record import note_publishing
-from s3commit.core.job.plan import publish_manifest, read_index, read_unit
+from s3commit.core.job.decision_record import note_publishing, stored_decision
+from s3commit.core.job.plan import planned_files, publish_manifest, read_index, read_unit
 from s3commit.core.job.record import own_record, unless_overtaken
 from s3commit.core.job.replaced import decode_replaced
 from s3commit.core.model.errors import NeedsOperatorError
@@ -31,9 +31,10 @@ def remove_replaced(ports: Ports, ticket: Ticket) -> Ticket:
         # After the first delete the job is never rolled back, even if the ledger is lost (I8):
         # else both old and new files could be gone. And the new files are listed for readers
         # before an old one is deleted.
-        note_publishing(ports, record)
+        note_publishing(ports, record, stored_decision(ports, ticket.directory))
         if not ticket.page:
-            publish_manifest(ports, ticket.directory, record)
+            files = planned_files(ports, ticket.directory, record)
+            publish_manifest(ports, ticket.directory, record, files)
         page = _remove(ports, ticket.directory, record.replaced, first=ticket.page)
     return replace(ticket, page=page)
 

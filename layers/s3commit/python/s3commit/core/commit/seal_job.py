@@ -37,36 +37,49 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
     (``LEDGER_RESTORED``) if the table was restored from a backup.
     """
     directory = ticket.directory
-    pause = heal(ports, directory.bucket)
+    pause, found = together(
+        ports.parallel, partial(heal, ports, directory.bucket), partial(record_of, ports, directory)
+    )
     if pause:
         return replace(ticket, pause=pause)
-    record = _find_or_open(ports, directory)
+    record = found or _find_or_open(ports, directory)
     if record.state in ENDED:
         return ticket.after(record)
-    has_it_already = record.execution == ticket.execution != ""
-    if not has_it_already:
-        record = ports.ledger.take_over(record, execution=ticket.execution, now=ports.clock.now())
+    # A request is put once, so it may be read before the job is this execution's.
+    record, request = together(
+        ports.parallel,
+        partial(_taken_over, ports, record, ticket.execution),
+        partial(_judge_request, ports, record) if record.state is JobState.OPEN else str,
+    )
     if record.state is JobState.COMMITTING:
         put_decision(ports, record)  # its execution may have died right after the decision
     if ticket.gives_up and record.state in {JobState.OPEN, JobState.SEALED}:
         why, now = Failure(ABORTED_BY_OPERATOR, one_line(ticket.gives_up)), ports.clock.now()
         record = ports.ledger.advance(record, JobState.ABORTING, now=now, failure=why)
     if record.state is JobState.OPEN:
-        found = _judge_request(ports, directory, record)
-        refused, asked = (found, None) if isinstance(found, Failure) else (None, found)
+        refused, asked = (request, None) if isinstance(request, Failure) else (None, request)
         target, now = JobState.ABORTING if refused else JobState.SEALED, ports.clock.now()
         record = ports.ledger.advance(record, target, now=now, failure=refused, requested_at=asked)
     return ticket.after(record)
 
 
-def _judge_request(ports: Ports, directory: JobDirectory, record: JobRecord) -> Failure | str:
+def _taken_over(ports: Ports, record: JobRecord, execution: str) -> JobRecord:
+    """The record under this execution."""
+    if record.execution == execution != "":
+        return record
+    return ports.ledger.take_over(record, execution=execution, now=ports.clock.now())
+
+
+def _judge_request(ports: Ports, record: JobRecord) -> Failure | str:
     """The reason for which the job is aborted at once, or when its commit was requested."""
+    directory = JobDirectory.of(record)
     try:
         with refusing_unreadable(ports, directory):
-            request, wrong = together(
+            request, wrong, is_inner = together(
                 ports.parallel,
                 partial(read_request, ports, directory),
                 partial(_wrong_spec, ports, directory),
+                partial(is_further_up, ports, directory),
             )
         if isinstance(request, AbortRequest):
             code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
@@ -77,7 +90,7 @@ def _judge_request(ports: Ports, directory: JobDirectory, record: JobRecord) -> 
             raise wrong
     except (InvalidInputError, JobRefusedError) as error:
         return Failure(error.code, one_line(error.message))
-    if is_further_up(ports, directory):
+    if is_inner:
         return Failure(
             JOB_ID_TAKEN,
             f"a directory above {directory.destination.uri} has a job with id"

@@ -22,7 +22,8 @@ from s3commit.core.job.documents import (
     JOB_CHANGED,
     decode_manifest,
     read_request,
-    read_spec_of,
+    read_spec,
+    refuse_changed,
     refusing_unreadable,
 )
 from s3commit.core.job.plan import files_of_unit, grouped, whole_pages, write_plan
@@ -39,7 +40,7 @@ from s3commit.core.model.job import (
     Scope,
 )
 from s3commit.core.model.limits import MAX_JOB_FILES, MAX_TOTAL_BYTES, UNITS_OF_A_JOB
-from s3commit.core.model.record import JobRecord, PlanFacts
+from s3commit.core.model.record import PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, in_order, together
 
@@ -105,8 +106,20 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     no upload was completed then.
     """
     directory = ticket.directory
-    record = own_record(ports, ticket, JobState.SEALED)
-    request = _commit_request(ports, directory, record)
+    with refusing_unreadable(ports, directory):
+        record, spec, request = together(
+            ports.parallel,
+            partial(own_record, ports, ticket, JobState.SEALED),
+            partial(read_spec, ports, directory),
+            partial(read_request, ports, directory),
+        )
+    refuse_changed(spec, record)
+    if not isinstance(request, CommitRequest):
+        raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
+    if request.job_sha256 not in {"", spec.sha256}:
+        raise JobRefusedError(
+            "_job.json is gone, or not the one that the request means", code=JOB_CHANGED
+        )
     if record.conflict is Conflict.REPLACE:
         _refuse_to_replace(ports, directory)
     # What the request claims sets the size of the units, so it is judged before they are made.
@@ -115,41 +128,30 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     found = _Verified()
     manifests = counted_manifests(ports, directory, request.attempts)
     files = found.files(directory, manifests, is_undo=bool(record.undoes))
-    sha256, units = write_plan(ports, directory, files, total=total)
-    with unless_overtaken(ports, ticket, JobState.SEALED):
-        _refuse_missing_uploads(ports, directory, found, units, record.opened_at)
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
+    partitions = ""
+
+    def beside() -> None:
+        nonlocal partitions
+        if by_partition:
+            partitions = write_partitions(ports, directory, found.partitions)
+        _find_uploads(ports, directory, found, record.opened_at)
+
+    with unless_overtaken(ports, ticket, JobState.SEALED):
+        sha256, units = write_plan(ports, directory, files, total=total, beside=beside)
+        _refuse_missing_uploads(ports, directory, found.uploads, units)
     facts = PlanFacts(
         sha256=sha256,
         units=len(units),
         files=len(found.keys),
         bytes=found.bytes,
         rows=found.rows,
-        partitions=write_partitions(ports, directory, found.partitions) if by_partition else "",
+        partitions=partitions,
     )
     record = ports.ledger.note(record, now=ports.clock.now(), plan=facts)
     few = tuple(units) if len(units) <= UNITS_OF_A_JOB else ()
-    return replace(ticket.after(record), few=few)
-
-
-def _commit_request(ports: Ports, directory: JobDirectory, record: JobRecord) -> CommitRequest:
-    """The request, if it is one to commit still, and means the ``_job.json`` that is there.
-
-    Raises `JobRefusedError` (``REQUEST_CHANGED``, ``JOB_CHANGED``).
-    """
-    with refusing_unreadable(ports, directory):
-        spec, request = together(
-            ports.parallel,
-            partial(read_spec_of, ports, directory, record),
-            partial(read_request, ports, directory),
-        )
-    if not isinstance(request, CommitRequest):
-        raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
-    if request.job_sha256 not in {"", spec.sha256}:
-        raise JobRefusedError(
-            "_job.json is gone, or not the one that the request means", code=JOB_CHANGED
-        )
-    return request
+    needs_nothing = record.conflict is Conflict.APPEND and record.idempotency_key is None
+    return replace(ticket.after(record), few=few, acquired=needs_nothing)
 
 
 def _refuse_more(files: int, size: int = 0, names: int = 0, listed: int = 0) -> None:
@@ -177,10 +179,8 @@ def _refuse_to_replace(ports: Ports, directory: JobDirectory) -> None:
         )
 
 
-def _refuse_missing_uploads(
-    ports: Ports, directory: JobDirectory, found: _Verified, units: Iterable[Unit], opened_at: str
-) -> None:
-    """One listing for all uploads; one that it lacks is asked for by itself."""
+def _find_uploads(ports: Ports, directory: JobDirectory, found: _Verified, opened_at: str) -> None:
+    """One listing for all uploads; those that it lacks are left in ``found``."""
     missing = found.uploads
     if missing:
         prefix = directory.destination.prefix
@@ -203,6 +203,12 @@ def _refuse_missing_uploads(
                     code="BAD_FIELD",
                 )
             missing.discard(counted)
+
+
+def _refuse_missing_uploads(
+    ports: Ports, directory: JobDirectory, missing: set[bytes], units: Iterable[Unit]
+) -> None:
+    """Each that the listing lacked is asked for by itself."""
     for page in whole_pages(units) if missing else ():
         for file in files_of_unit(ports.store, directory, page):
             if short_digest(file.key, file.upload_id) not in missing:

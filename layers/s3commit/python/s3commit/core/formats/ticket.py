@@ -43,7 +43,7 @@ class Ticket:
     """One execution's view of a job; ``generation`` is the one that its writes are fenced by.
 
     ``replaces`` says that there are files to remove when the job's own are visible.
-    ``acquired`` says that the job has its locks; else it waits for other jobs.
+    ``acquired`` says that the job has its locks, or needs none; else it waits for other jobs.
     ``pause`` is for how many seconds the machine waits before the step, or its state, comes again.
     ``few`` is the whole plan of a small job, as long as it was not tried to complete it.
     ``workers`` are as many as its Map may have: to Step Functions 0 would mean any number.

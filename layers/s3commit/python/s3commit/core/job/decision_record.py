@@ -50,7 +50,7 @@ from s3commit.core.model.locks import seconds
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import CallTime, Ports
-from s3commit.core.ports.objects import listed_at
+from s3commit.core.ports.objects import StoredObject, listed_at
 
 JOB_ENDED = "JOB_ENDED"
 HEALED_AT_ONCE = 1_000  # objects of a listing, before the progress is noted
@@ -102,15 +102,20 @@ def put_decision(ports: Ports, record: JobRecord) -> None:
         ports.store.put(directory.bucket, directory.decision, body, if_absent=True)
 
 
-def note_publishing(ports: Ports, record: JobRecord) -> None:
+def stored_decision(ports: Ports, directory: JobDirectory) -> StoredObject | None:
+    """The decision record as it lies there; None if the job's documents are gone."""
+    with suppress(NotFoundError):
+        return ports.store.get(directory.bucket, directory.decision, max_bytes=MAX_DECISION_BYTES)
+    return None
+
+
+def note_publishing(ports: Ports, record: JobRecord, stored: StoredObject | None) -> None:
     """Note that all files are visible: the job is never rolled back, even if the ledger is lost.
 
-    Conditional on the record that was read: a late call must not set an ended job back.
+    Conditional on the record that was ``stored``: a late call must not set an ended job back.
     """
     directory = JobDirectory.of(record)
-    try:
-        stored = ports.store.get(directory.bucket, directory.decision, max_bytes=MAX_DECISION_BYTES)
-    except NotFoundError:
+    if stored is None:
         return  # the job has ended and its documents are gone
     if _decode(stored.body, directory.decision).state is not JobState.COMMITTING:
         return

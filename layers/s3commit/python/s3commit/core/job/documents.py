@@ -102,17 +102,12 @@ def opened_at(store: ObjectReader, record: JobRecord) -> str:
     return found.modified if found is not None else ""
 
 
-def read_spec_of(ports: Ports, directory: JobDirectory, record: JobRecord) -> JobSpec:
-    """As `read_spec`, if it is still the document that the ledger knows.
-
-    Raises `JobRefusedError` (``JOB_CHANGED``) if it is another one.
-    """
-    spec = read_spec(ports, directory)
+def refuse_changed(spec: JobSpec, record: JobRecord) -> None:
+    """Raise `JobRefusedError` (``JOB_CHANGED``) if it is not the document that the ledger knows."""
     now = (spec.conflict, spec.scope, spec.idempotency_key)
     same = now == (record.conflict, record.scope, record.idempotency_key)
     if not same or record.job_sha256 not in {None, spec.sha256}:
         raise JobRefusedError("_job.json is not what it was when the job began", code=JOB_CHANGED)
-    return spec
 
 
 def read_result(store: ObjectReader, directory: JobDirectory) -> JobResult:

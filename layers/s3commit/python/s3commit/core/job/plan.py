@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
+from operator import call
 from typing import Any, Final, TypeVar
 
 from s3commit.core.formats.codec import Codec
@@ -21,7 +22,7 @@ from s3commit.core.formats.documents import SUCCESS_FILES, CommittedFile, commit
 from s3commit.core.formats.layout import META_JOB, JobDirectory
 from s3commit.core.formats.manifest import digest, expected_etag
 from s3commit.core.formats.strict_json import bounded, dump, parse
-from s3commit.core.formats.ticket import Unit
+from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.model.errors import (
     NOT_READABLE,
     PAGE_CHANGED,
@@ -72,32 +73,40 @@ def write_list(
     directory: JobDirectory,
     pages: Iterable[Sequence[Sequence[T]]],
     encode: Callable[[T], bytes],
+    *,
     below: str = "",
+    beside: Callable[[], object] | None = None,
 ) -> tuple[str, list[Unit]]:
     """Put the pages, each of one unit or several, and their index; return its digest and the units.
 
     They lie ``below`` that prefix, as in the functions that read them. ``encode`` makes a line of
-    an item, within the limits `LINE`. The same items give the same objects. Raises
-    `InvalidInputError` (``TOO_LARGE``) for what could not be read again.
+    an item, within the limits `LINE`. The same items give the same objects. When all of them are
+    known ``beside`` is called, beside the last puts. Raises `InvalidInputError` (``TOO_LARGE``) for
+    what could not be read again.
     """
-
-    def put(units: Sequence[Sequence[T]]) -> tuple[str, list[int]]:
-        body = b"\n".join(map(encode, chain.from_iterable(units))) + b"\n"
-        bounded(body, what="a page", max_bytes=MAX_PAGE_BYTES, most=_ANY)
-        sha256 = digest(body)
-        key = directory.page(sha256, below)
-        ports.store.put(directory.bucket, key, body, content_type=_NDJSON)
-        return sha256, list(map(len, units))
-
     written: list[Unit] = []
-    for sha256, sizes in in_order(ports.parallel, put, pages):
-        start = 0
-        for size in sizes:
-            written.append(Unit(len(written), sha256, start, start + size))
-            start += size
-    index = bounded(dump(list(map(_UNIT.write, written))), **_LIMITS)
-    ports.store.put(directory.bucket, directory.index(digest(index), below), index)
-    return digest(index), written
+    sha256 = ""
+
+    def puts() -> Iterator[Callable[[], object]]:
+        nonlocal sha256
+        for page in pages:
+            body = b"\n".join(map(encode, chain.from_iterable(page))) + b"\n"
+            bounded(body, what="a page", max_bytes=MAX_PAGE_BYTES, most=_ANY)
+            key, start = digest(body), 0
+            for size in map(len, page):
+                written.append(Unit(len(written), key, start, start + size))
+                start += size
+            yield partial(put, directory.page(key, below), body, content_type=_NDJSON)
+        index = bounded(dump(list(map(_UNIT.write, written))), **_LIMITS)
+        sha256 = digest(index)
+        yield partial(put, directory.index(sha256, below), index)
+        if beside is not None:
+            yield beside
+
+    put = partial(ports.store.put, directory.bucket)
+    for _done in ports.parallel(call, puts()):
+        pass
+    return sha256, written
 
 
 def decode_unit(value: object) -> Unit:
@@ -195,13 +204,18 @@ def _read(reader: ObjectReader, directory: JobDirectory, key: str, sha256: str, 
 
 
 def write_plan(
-    ports: Ports, directory: JobDirectory, files: Iterable[PendingFile], *, total: int
+    ports: Ports,
+    directory: JobDirectory,
+    files: Iterable[PendingFile],
+    *,
+    total: int,
+    beside: Callable[[], object] | None = None,
 ) -> tuple[str, list[Unit]]:
     """Put the ``total`` files as pages and an index. Raises as `write_list`."""
     most, most_parts = unit_limits(total)
     units = grouped(files, most, parts_of, most_parts)
     pages = grouped(units, PAGE_FILES // most, lambda unit: sum(map(parts_of, unit)), UNIT_PARTS)
-    return write_list(ports, directory, pages, _FILE.encode)
+    return write_list(ports, directory, pages, _FILE.encode, beside=beside)
 
 
 def unit_limits(total: int) -> tuple[int, int]:
@@ -232,8 +246,19 @@ def planned_files(
     return read_list(ports, directory, record.planned.sha256, _FILE.decode)
 
 
-def publish_manifest(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[str]:
-    """Write ``_commits/_<job_id>.jsonl`` and return the first keys. Raises as `read_index`.
+def files_of_few(ports: Ports, ticket: Ticket) -> list[PendingFile]:
+    """Every file of a small plan, whose units the ticket has; of a larger one none.
+
+    Raises as `read_unit`.
+    """
+    read = partial(files_of_unit, ports.store, ticket.directory)
+    return [*chain.from_iterable(in_order(ports.parallel, read, whole_pages(ticket.few)))]
+
+
+def publish_manifest(
+    ports: Ports, directory: JobDirectory, record: JobRecord, files: Iterable[PendingFile]
+) -> list[str]:
+    """Write ``_commits/_<job_id>.jsonl`` of the plan's ``files``, and return the first keys.
 
     What lies there stays if it is the same, by an earlier try: its time says in what order jobs
     were published. Anything else, a stranger's, is written over (I12). A short one goes up with one
@@ -243,7 +268,7 @@ def publish_manifest(ports: Ports, directory: JobDirectory, record: JobRecord) -
     names: list[str] = []
 
     def committed() -> Iterator[CommittedFile]:
-        for file in planned_files(ports, directory, record):
+        for file in files:
             if len(names) < SUCCESS_FILES:
                 names.append(file.key)
             etag = expected_etag(file)

@@ -134,7 +134,7 @@ def write_replaced(
             yield one
 
     pages = ([unit] for unit in in_groups(counted(), DELETE_AT_ONCE))
-    sha256, _ = write_list(ports, directory, pages, _REPLACED.encode, directory.replaced)
+    sha256, _ = write_list(ports, directory, pages, _REPLACED.encode, below=directory.replaced)
     return ReplacedFacts(sha256, count, size)
 
 

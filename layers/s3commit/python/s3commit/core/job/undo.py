@@ -41,6 +41,7 @@ from s3commit.core.job.plan import in_groups, planned_files
 from s3commit.core.job.replaced import replaced_files
 from s3commit.core.model.errors import (
     NOT_READABLE,
+    AccessError,
     InvalidInputError,
     JobRefusedError,
     NeedsOperatorError,
@@ -67,7 +68,8 @@ class Undo:
 
     ``removes`` are the files of the job that are there. ``replaced`` counts those that later jobs
     have removed. ``restores`` are the files that the job replaced, as they were. ``refused`` says
-    why these can't come back. ``holder`` is the id of the job that has the job's key.
+    why these can't come back. ``holder`` is the id of the job that has the job's key. ``makers``
+    are the undos that have brought copies of its files back.
     """
 
     header: CommitHeader
@@ -75,6 +77,7 @@ class Undo:
     replaced: int
     restores: tuple[CommittedFile, ...]
     holder: str
+    makers: frozenset[JobDirectory]
     refused: JobRefusedError | None = None
 
 
@@ -86,10 +89,10 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
     ``FILES_CHANGED`` if what the undo brings back is not what was replaced.
     """
     undone = JobDirectory(record.destination, record.undoes)
-    known = ports.ledger.job(undone.ref)
-    if known is not None and known.state is not JobState.COMMITTED:
-        _refuse(NOT_COMMITTED, f"job {undone.job_id} is {known.state}: there is nothing to undo")
+    _refuse_under_way(ports, undone)
     found = look_back(ports, undone)
+    for maker in found.makers:  # a forged manifest may name the files of a job that writes them now
+        _refuse_under_way(ports, maker)
     if spec.leave_removed:
         if not found.removes:
             _refuse(NOTHING_TO_UNDO, f"later jobs have replaced all files of job {undone.job_id}")
@@ -102,6 +105,12 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
     if brought != Counter((file.first_key, file.length) for file in asked):
         _refuse(FILES_CHANGED, "the table has changed since the undo began: run it again")
     return found
+
+
+def _refuse_under_way(ports: Ports, job: JobDirectory) -> None:
+    known = ports.ledger.job(job.ref)
+    if known is not None and known.state is not JobState.COMMITTED:
+        _refuse(NOT_COMMITTED, f"job {job.job_id} is {known.state}, and its files stay")
 
 
 def look_back(ports: Ports, directory: JobDirectory) -> Undo:
@@ -124,22 +133,30 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     if directory in undone:
         who = undone[directory].job_id
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} is undone already, by job {who}")
-    removes, gone = _present(ports, root, files, _copies(ports, commits), directory)
+    copies = _copies(ports, commits)
+    removes, gone = _present(ports, root, files, copies, directory)
     reaches = [
         (one, _reach(ports, one))
         for one in commits
-        if one.moment > own.moment and one.header.replaced is not None and (gone or listed)
+        if one.header.replaced is not None and (gone or listed)
     ]
     for file in gone:
         if next(_reaching(reaches, file), None) is None:
             _refuse(FILES_CHANGED, f"{file.key!r} was deleted, and no job says that it did")
     restores = tuple(_restored(ports, directory, listed, undone))
-    standing = [(one, reach) for one, reach in reaches if one.directory not in undone]
+    removed = {one.key for one in removes}
+    still = [file for file in files if file.key in removed]
+    standing = [
+        (one, reach)
+        for one, reach in reaches
+        if one.directory not in undone and _is_later(own, one, reach, still, listed)
+    ]
     refused = refused or _overwritten(ports, header, standing, restores)
     if not removes and not restores and refused is None:
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} has no files, or later jobs replaced all")
     holder = _holder(directory, header, commits, undone)
-    return Undo(header, tuple(removes), len(gone), restores, holder, refused)
+    makers = frozenset(job for job, one in copies if one.key in removed)
+    return Undo(header, tuple(removes), len(gone), restores, holder, makers, refused)
 
 
 def _refuse(code: str, message: str) -> NoReturn:
@@ -237,31 +254,57 @@ def _holder(
     return [directory.job_id, *later][-1]
 
 
-def _copies(ports: Ports, commits: list[Commit]) -> dict[str, list[CommittedFile]]:
-    """What undos have brought back, by the key that the data had first."""
-    copies: dict[str, list[CommittedFile]] = {}
-    for one in commits:
-        for file in _files_of(ports, one.directory) if one.header.undoes else ():
-            if is_copy(file.key, file.origin):
-                copies.setdefault(file.origin, []).append(file)
-    return copies
+def _is_later(
+    own: Commit,
+    other: Commit,
+    reach: Reach,
+    still: list[CommittedFile],
+    listed: list[ListedObject],
+) -> bool:
+    """Whether the other job may have replaced after this one.
+
+    S3's clocks tell no more than seconds (A7). Within them a job is earlier of which this one has
+    replaced files, or which would else have removed what this one has there ``still``.
+    """
+    if other.put_at > shifted(own.put_at, S3_CLOCKS):
+        return True
+    if other.put_at < shifted(own.put_at, -S3_CLOCKS):
+        return False
+    has_replaced_it = any(owner_of(one.key) == other.directory.job_id for one in listed)
+    reached = (next(_reaching([(other, reach)], file), None) for file in still)
+    return not has_replaced_it and all(one is None for one in reached)
+
+
+def _copies(ports: Ports, commits: list[Commit]) -> list[tuple[JobDirectory, CommittedFile]]:
+    """What undos have brought back, each file with the undo."""
+    return [
+        (one.directory, file)
+        for one in commits
+        if one.header.undoes
+        for file in _files_of(ports, one.directory)
+        if is_copy(file.key, file.origin)
+    ]
 
 
 def _present(
     ports: Ports,
     root: str,
     files: list[CommittedFile],
-    copies: dict[str, list[CommittedFile]],
+    copies: list[tuple[JobDirectory, CommittedFile]],
     directory: JobDirectory,
 ) -> tuple[list[ListedObject], list[CommittedFile]]:
     """The files that are there, as themselves or as a copy; and those that are not."""
-    wanted = {one.key: one for file in files for one in (file, *copies.get(file.first_key, ()))}
+    wanted = {file.key: file for file in files}
+    first = {(file.first_key, file.length) for file in files}
+    wanted |= {one.key: one for _, one in copies if (one.origin, one.length) in first}
     here = ports.store.list(directory.bucket, root)
     present = {listed.key: listed for listed in here if listed.key in wanted}
     for key, listed in present.items():
         was = wanted[key]
         if listed.length != was.length or was.etag not in {"", listed.etag}:
-            facts = ports.store.head(directory.bucket, key)  # encrypted, its etag tells nothing
+            facts = None
+            with suppress(AccessError, InvalidInputError):  # under a key of another's
+                facts = ports.store.head(directory.bucket, key)  # encrypted, its etag tells nothing
             if facts is None or not facts.matches(was.length, was.etag):
                 _refuse(FILES_CHANGED, f"{key!r} is not what the job has put there")
     there = {wanted[key].first_key for key in present}

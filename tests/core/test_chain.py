@@ -1,0 +1,82 @@
+"""How many responses of S3 and the ledger a commit waits for, one after the other, to its result.
+
+The latency of a small job is their number times the latency of one (bench/README.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from s3commit.core.commit.complete_unit import complete_unit
+from s3commit.core.formats.ticket import Ticket, Unit, UnitResult
+from s3commit.core.model.job import Conflict, Scope
+from s3commit.core.ports.bundle import Ports
+from tests.core.world import World, job_directory
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import Call
+
+
+class Chain:
+    """Counts requests as they depend on each other: those of a parallel map begin together."""
+
+    def __init__(self, result: str) -> None:
+        self.length = self.to_the_result = 0
+        self._result = result
+
+    def asked(self, call: Call) -> bool:
+        self.length += 1
+        if call.verb == "put" and call.key == self._result:
+            self.to_the_result = self.length
+        return False
+
+    def parallel(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+        """An item begins when it was made, which may have taken requests too."""
+        made, longest, left = self.length, self.length, iter(items)
+        while True:
+            self.length = made
+            try:
+                item = next(left)
+            except StopIteration:
+                break
+            made = self.length
+            done = function(item)
+            self.length = longest = max(longest, self.length)
+            yield done
+        self.length = max(longest, made)
+
+
+def side_by_side(ports: Ports, ticket: Ticket, units: Sequence[Unit]) -> Iterator[UnitResult]:
+    """As the Map has its workers."""
+    return ports.parallel(partial(complete_unit, ports, ticket), units)
+
+
+APPEND: dict[str, Any] = {}
+KEYED = {"idempotency_key": "2026-11-21"}
+REPLACE = {"conflict": Conflict.REPLACE}
+PARTITIONS = {**REPLACE, "scope": Scope.PARTITION}
+
+
+@pytest.mark.parametrize(
+    ("spec", "files", "most"),
+    [(APPEND, 3, 23), (APPEND, 1_000, 25), (KEYED, 3, 28), (REPLACE, 3, 44), (PARTITIONS, 3, 51)],
+    ids=["append", "1,000 files", "with a key", "replace", "replace partitions"],
+)
+def test_a_commit_waits_for_so_many_responses(spec: dict[str, Any], files: int, most: int) -> None:
+    world, directory = World(), job_directory()
+    world.heal()
+    world.store.put("lake", "sales/dt=1/old.csv", b"old")
+    world.open(directory, **spec)
+    names = {f"dt={n}/part-{n}-{directory.job_id}.csv": b"x" for n in range(files)}
+    attempt = world.attempt(directory, "t0", files=names)
+    world.announce(directory, attempt)
+    world.request(directory, attempt)
+    chain = Chain(directory.result)
+    world.ports = replace(world.ports, parallel=chain.parallel)
+    world.plan.run_before(None, lambda: None, where=chain.asked)
+    run_execution(world.ports, directory, complete=side_by_side)
+    assert chain.to_the_result == most
