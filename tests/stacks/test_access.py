@@ -123,10 +123,8 @@ def test_a_key_that_jobs_name_is_used_by_those_that_read_or_complete_what_they_w
 
 
 def _users(assembly: Assembly, key: str) -> dict[str, set[str]]:
-    rights = {
-        name: _rights(assembly.pipeline, _role(assembly, name))
-        for name in functions(assembly.pipeline)
-    }
+    names = functions(assembly.pipeline)
+    rights = {name: _rights(assembly.pipeline, _role(assembly, name)) for name in names}
     return {name: found[key] for name, found in rights.items() if key in found}
 
 
@@ -252,7 +250,6 @@ def _short(template: dict[str, Any], resource: Any) -> str:
         case {"Fn::GetAtt": [str(logical_id), "Arn"]} | {"Ref": str(logical_id)}:
             if logical_id in by_logical_id:
                 return by_logical_id[logical_id]
-            return next(
-                part for part in ("Logs", "CommitJobMachine", "CatalogsQueue") if part in logical_id
-            )
+            parts = ("Logs", "CommitJobMachine", "CatalogsQueue")
+            return next(part for part in parts if part in logical_id)
     raise AssertionError(resource)

@@ -47,10 +47,7 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "protectNames": ("documents", "documents"),
     "operators": (OPERATOR, (OPERATOR,)),
     "freshTables": ("sales/=26,finance/eu=1/=168", ("sales/=26", "finance/eu=1/=168")),
-    "catalogs": (
-        {"a/b=1/": "db.t", "c/": "db.u dropEmpty"},
-        ("a/b=1/=db.t", "c/=db.u dropEmpty"),
-    ),
+    "catalogs": ({"a/b=1/": "d.t", "c/": "d.u dropEmpty"}, ("a/b=1/=d.t", "c/=d.u dropEmpty")),
     "alarmEmail": ("a@b.example", "a@b.example"),
     "reserveWorkers": ("true", True),
     "sparkJars": ("true", True),
@@ -158,10 +155,7 @@ def test_an_imported_bucket_is_not_configured(parameter: str) -> None:
         ({"subnets": "subnet-0123abcd"}, "subnets and s3commit:securityGroups go together"),
         ({"encryption": "aws:kms"}, "encryption=aws:kms is with the key s3commit:kmsKeyArn"),
         ({"catalogs": {"a/": "d.t", "a1/": "d.u", "a/b/": "d.v"}}, "has a prefix in another one's"),
-        (
-            {"catalogs": "a/=d.t", "lambdaConcurrency": LEAST + 1},
-            "must be at least 10 with s3commi",
-        ),
+        ({"catalogs": "a/=d.t", "lambdaConcurrency": LEAST + 1}, "must be at least 10 with s3c"),
         ({"retentionDays": 9, "ledgerTtlDays": 10}, "at least 2 less than s3commit:ledgerTtlDays"),
     ],
 )

@@ -82,10 +82,10 @@ def test_a_queue_feeds_its_function_gets_failed_messages_back_and_hides_them_for
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert "MaximumBatchingWindowInSeconds" not in mapping
     assert mapping["ScalingConfig"]["MaximumConcurrency"] >= 2
-    queues = of_type(telling.storage, "AWS::SQS::Queue") | of_type(
-        telling.pipeline, "AWS::SQS::Queue"
-    )
-    (inbox,) = [one["Properties"] for key, one in queues.items() if key.startswith(f"{queue}Queue")]
+    of_both = telling.storage["Resources"] | telling.pipeline["Resources"]
+    (inbox,) = [
+        one["Properties"] for key, one in of_both.items() if key.startswith(f"{queue}Queue")
+    ]
     _, function = functions(telling.pipeline)[name]
     assert inbox["VisibilityTimeout"] >= 6 * function["Properties"]["Timeout"]
 

@@ -26,6 +26,7 @@ from s3commit.core.job.documents import (
     read_request,
     read_result,
     read_spec,
+    result_of,
 )
 from s3commit.core.job.uploads import uploads_of_job
 from s3commit.core.model.errors import (
@@ -41,7 +42,6 @@ from s3commit.core.model.job import (
     Failure,
     JobResult,
     JobSpec,
-    Outcome,
     PendingSet,
 )
 from s3commit.core.model.record import JobRecord
@@ -171,7 +171,8 @@ def read_job(
     # Where a request stands, an ended job that has no result yet is not done.
     is_done = not requested or RESULT_FILE in problems
     if result is None and record is not None and record.state in ENDED and is_done:
-        result = _result_of(record)
+        # The sweep deletes the documents of ended jobs, the jar those of undone ones.
+        result = result_of(record, record.updated_at)
     found = Job(
         name=(typed or directory.typed) + session.where,
         where=session.where,
@@ -198,24 +199,6 @@ def read_job(
 def unreadable(name: str, error: S3CommitError) -> str:
     """The line that says of a document why it can't be read."""
     return f"{name} can not be read: {error.message} [{error.code}]"
-
-
-def _result_of(record: JobRecord) -> JobResult:
-    """By the ledger: the sweep deletes documents of ended jobs, the jar those of undone ones."""
-    outcome, plan = Outcome(record.state.value), record.plan
-    counts = plan if outcome is Outcome.COMMITTED else None
-    return JobResult(
-        record.job_id,
-        outcome,
-        record.failure,
-        counts.files if counts else 0,
-        counts.bytes if counts else 0,
-        counts.rows if counts else None,
-        record.decided_at,
-        record.finished_at or record.updated_at,
-        record.execution,
-        record.replaced.files if counts and record.replaced else 0,
-    )
 
 
 def locate(

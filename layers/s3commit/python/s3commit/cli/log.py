@@ -15,7 +15,6 @@ from typing import Any
 import click
 
 from s3commit.cli.job import LOOKED_AT, jobs_at, read_job
-from s3commit.cli.ls import committed_at
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
@@ -27,6 +26,7 @@ from s3commit.core.formats.layout import (
     is_data,
     owner_of,
 )
+from s3commit.core.job.history import manifests_at
 from s3commit.core.model.errors import NotFoundError
 from s3commit.core.model.job import Destination, Who
 from s3commit.core.model.locks import key_digest
@@ -119,7 +119,8 @@ def _begun(session: Session, destination: Destination) -> dict[str, str]:
             latest, _ = jobs_at(ledger, state, now, destination, LOOKED_AT, latest_first=True)
             here = (record for record in latest if record.destination == destination)
             found |= {record.job_id: record.updated_at for record in here}
-    put = [(one.job_id, at) for one, at in committed_at(session, destination)]
+    manifests = manifests_at(session.store, destination)
+    put = [(one.job_id, listed.modified) for one, listed in manifests]
     for job_id, moment in chain(put, _job_documents(session, destination)):
         found[job_id] = max(moment, found.get(job_id, ""))
     return found

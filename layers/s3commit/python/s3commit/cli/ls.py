@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from os.path import commonprefix
 from typing import Any
 
@@ -13,8 +12,9 @@ from s3commit.cli.options import DESTINATION, JOB, with_session
 from s3commit.cli.render import fields
 from s3commit.cli.session import Session
 from s3commit.core.formats.documents import CommitHeader, CommittedFile
-from s3commit.core.formats.layout import COMMITS, JobDirectory, parse_commit_manifest_key
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job.documents import read_commit_header, read_commit_manifest
+from s3commit.core.job.history import manifests_at
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import NOT_READABLE, InvalidInputError, NotFoundError
 from s3commit.core.model.job import Destination
@@ -58,9 +58,8 @@ def _list_jobs(session: Session, destination: Destination) -> None:
             problem = unreadable(directory.commits[len(destination.prefix) :], error)
             return {**_job_document(None, problem), "jobId": directory.job_id}
 
-    found = session.parallel(
-        read, [directory for directory, _ in committed_at(session, destination)]
-    )
+    manifests = manifests_at(session.store, destination)
+    found = session.parallel(read, [directory for directory, _ in manifests])
     jobs = sorted(found, key=lambda job: (job["decidedAt"] or "", job["jobId"]))
     session.out.table({"destination": destination.uri, "jobs": jobs}, "jobs", _JOBS)
     known = [job for job in jobs if job["problem"] is None]
@@ -110,14 +109,6 @@ def _job_document(job: CommitHeader | None, problem: str | None = None) -> dict[
     )
     more = {"fileCount": job.files, "undoes": job.undoes or None} if job else {}
     return {**members, "fileCount": None, "undoes": None, **more, "problem": problem}
-
-
-def committed_at(session: Session, destination: Destination) -> Iterator[tuple[JobDirectory, str]]:
-    """Each committed job, and when its manifest was put. One request for 1,000 jobs."""
-    for one in session.store.list(destination.bucket, destination.prefix + COMMITS):
-        directory = parse_commit_manifest_key(destination, one.key)
-        if directory is not None:
-            yield directory, one.modified
 
 
 def _gone(session: Session, destination: Destination, files: list[CommittedFile]) -> set[str]:

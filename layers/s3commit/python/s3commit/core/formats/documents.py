@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 from s3commit.core.formats.codec import Codec, Form, read_text
 from s3commit.core.formats.layout import JOB_ID, JobDirectory, parse_destination
-from s3commit.core.formats.manifest import check_contained, digest
+from s3commit.core.formats.manifest import HADOOPS, check_contained, digest
 from s3commit.core.formats.strict_json import dump, parse
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import SPARSE, Text
@@ -329,14 +329,11 @@ def encode_success(record: JobRecord, keys: Iterable[str], now: str) -> bytes:
             "diagnostics": {},
             "filenames": [f"/{key}" for key in keys],
             "iostatistics": {
+                **HADOOPS["iostatistics"],
                 "counters": {
                     "committer_files_committed": header.files,
                     "committer_bytes_committed": header.bytes,
                 },
-                "gauges": {},
-                "minimums": {},
-                "maximums": {},
-                "meanstatistics": {},
             },
             "state": None,
             "stage": None,

@@ -37,15 +37,8 @@ MAX_MANIFEST_VALUES = 1_000_000
 # Larger ones are read one at a time.
 SMALL_MANIFEST_BYTES = 512 * 1024
 
-_HADOOPS: Final[dict[str, Any]] = {
-    "iostatistics": {
-        "counters": {},
-        "gauges": {},
-        "minimums": {},
-        "maximums": {},
-        "meanstatistics": {},
-    },
-}
+_STATISTICS = ("counters", "gauges", "minimums", "maximums", "meanstatistics")
+HADOOPS: Final[dict[str, Any]] = {"iostatistics": {name: {} for name in _STATISTICS}}
 _ETAG: Final = Text(MAX_ETAG, least=1)
 
 
@@ -65,7 +58,7 @@ def _etag(part: Any) -> Any:
 _FILE: Final = Codec(
     PendingFile,
     version=FILE_VERSION,
-    constants={"filename": None, "date": None, "text": "", "extraData": {}, **_HADOOPS},
+    constants={"filename": None, "date": None, "text": "", "extraData": {}, **HADOOPS},
     forms={
         "etags": each(Form(_etag, lambda etag: {"etag": etag}), Several(MAX_PARTS, least=1)),
     },
@@ -88,7 +81,7 @@ _SET: Final = Codec(
     PendingSet,
     version=SET_VERSION,
     **_LIMITS,
-    constants=_HADOOPS,
+    constants=HADOOPS,
     forms={"files": each(Form(_FILE.member, _file_json), Several(MAX_FILES))},
 )
 

@@ -196,20 +196,7 @@ def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> Jo
     behind it.
     """
     committed = record.state is JobState.COMMITTED
-    plan = record.plan if committed else None
-    failure = record.failure
-    result = JobResult(
-        job_id=record.job_id,
-        outcome=Outcome(record.state),
-        error=failure and Failure(one_line(failure.code, 100), one_line(failure.message)),
-        files=plan.files if plan else 0,
-        bytes=plan.bytes if plan else 0,
-        rows=plan.rows if plan else None,
-        decided_at=record.decided_at,
-        finished_at=record.finished_at or ports.clock.now(),
-        execution=record.execution,
-        replaced=record.replaced.files if committed and record.replaced else 0,
-    )
+    result = result_of(record, ports.clock.now())
     if not committed and not _is_awaited(ports, directory):
         return result
     # If it is there, this step ran before; a job ends once, so that result says the same.
@@ -220,6 +207,24 @@ def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> Jo
         if not committed and not _is_awaited(ports, directory):
             ports.store.delete(directory.bucket, directory.result, if_match=etag)
     return result
+
+
+def result_of(record: JobRecord, now: str) -> JobResult:
+    """The result of an ended job, which ended ``now`` unless the record knows when."""
+    committed, failure = record.state is JobState.COMMITTED, record.failure
+    plan = record.plan if committed else None
+    return JobResult(
+        job_id=record.job_id,
+        outcome=Outcome(record.state),
+        error=failure and Failure(one_line(failure.code, 100), one_line(failure.message)),
+        files=plan.files if plan else 0,
+        bytes=plan.bytes if plan else 0,
+        rows=plan.rows if plan else None,
+        decided_at=record.decided_at,
+        finished_at=record.finished_at or now,
+        execution=record.execution,
+        replaced=record.replaced.files if committed and record.replaced else 0,
+    )
 
 
 def _is_awaited(ports: Ports, directory: JobDirectory) -> bool:
