@@ -51,7 +51,7 @@ from s3commit.core.model.job import (
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import ObjectFacts, ObjectReader, listed_at
+from s3commit.core.ports.objects import ObjectReader, listed_at
 
 JOB_CHANGED = "JOB_CHANGED"
 UNREADABLE = "UNREADABLE"
@@ -147,14 +147,12 @@ def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | Abort
         ) from None
     request = decode_request(stored.body, directory)
     if isinstance(request, CommitRequest):
-        return replace(request, put_at=_first_put(stored.facts))
+        # When S3 got it first: a client that still waits puts it again, and says so.
+        put_at, claimed = stored.facts.modified, stored.facts.metadata.get(META_REQUESTED, "")
+        return replace(
+            request, put_at=min(claimed, put_at) if _MOMENT.fullmatch(claimed) else put_at
+        )
     return request
-
-
-def _first_put(facts: ObjectFacts) -> str:
-    """When S3 got the request first: a client that still waits puts it again, and says so."""
-    claimed = facts.metadata.get(META_REQUESTED, "")
-    return min(claimed, facts.modified) if _MOMENT.fullmatch(claimed) else facts.modified
 
 
 def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
