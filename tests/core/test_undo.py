@@ -139,12 +139,14 @@ def test_all_manifests_go_with_a_request_for_each_thousand() -> None:
     world.open(directory)
     for number in range(2 * DELETE_AT_ONCE + 1):
         world.store.put(BUCKET, directory.manifest(f"loser{number}", "a0"), b"")
+    world.store.put(BUCKET, directory.catalog, b"a note for people")
     world.request(directory, world.attempt(directory, "t0"))
     world.run(directory)
     groups = [call.arguments["objects"] for call in world.plan.calls if call.verb == "delete_seen"]
     assert [len(group) for group in groups] == [DELETE_AT_ONCE, DELETE_AT_ONCE, 4]
     assert world.plan.counts().get("delete", 0) == 0
     assert world.all_keys(directory.tasks) == []
+    assert world.all_keys(directory.pipeline_prefix) == [directory.catalog, directory.decision]
 
 
 def test_i4_a_manifest_that_was_put_anew_since_it_was_listed_stays() -> None:
