@@ -82,7 +82,9 @@ def test_a_queue_feeds_its_function_gets_failed_messages_back_and_hides_them_for
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert "MaximumBatchingWindowInSeconds" not in mapping
     assert mapping["ScalingConfig"]["MaximumConcurrency"] >= 2
-    of_both = telling.storage["Resources"] | telling.pipeline["Resources"]
+    of_both: dict[str, Resource] = {}
+    for template in (telling.storage, telling.pipeline):
+        of_both |= of_type(template, "AWS::SQS::Queue")
     (inbox,) = [
         one["Properties"] for key, one in of_both.items() if key.startswith(f"{queue}Queue")
     ]
