@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from s3commit.core.formats.documents import CommitHeader, CommittedFile, commit_lines
 from s3commit.core.formats.layout import JobDirectory, partition_of
 from s3commit.core.job.idempotency_key import hinted_job, note_key
 from s3commit.core.model.errors import (
@@ -18,15 +19,19 @@ from s3commit.core.model.errors import (
     S3CommitError,
 )
 from s3commit.core.model.job import Conflict, JobResult, Outcome, Scope
+from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.locks import key_digest
+from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import shifted
 from s3commit.writer import undo as undoing
 from s3commit.writer.undo import carry_out, plan_undo
-from tests.core.world import World, job_directory
+from tests.core.world import NEIGHBOUR, World, job_directory
 from tests.writer.support import ScriptedEnvironment
 
 Content = set[tuple[str, bytes]]  # a key's directory, and the bytes of a file
 PARTITIONS = ("dt=1/", "dt=2/")
+APART = S3_CLOCKS + 1  # seconds between two jobs: within fewer their order is not known
 
 
 @dataclass
@@ -69,6 +74,7 @@ class Table:
         self.world.request(directory, *attempts)
         self.world.run(directory)
         assert self.world.result(directory).outcome is Outcome.COMMITTED
+        self.world.clock.advance(APART)
         content = {(place + partition_of(name), body) for name, body in files.items()}
         self.jobs.append((directory, conflict, scope, content))
         return directory
@@ -78,6 +84,7 @@ class Table:
         planned = plan_undo(ports, job, leave_removed=leave_removed)
         result = carry_out(ports, planned, self.environment, timeout=60)
         self.undone[job] = JobDirectory(job.destination, result.job_id)
+        self.world.clock.advance(APART)
         return result
 
     def stands(self, job: JobDirectory) -> bool:
@@ -166,12 +173,7 @@ def test_overwrites_are_undone_the_newest_first_and_once_more_after_that() -> No
     assert code_of(table, newer) == "NOTHING_TO_UNDO"
     redone = JobDirectory(older.destination, table.undo(table.undone[older]).job_id)
     assert table.stands(older) and table.visible() == table.replayed()
-    assert [
-        file.key
-        for file in plan_undo(table.world.unplanned, redone, leave_removed=False).found.removes
-    ]
-    table.undone.pop(older)
-    table.undo(older)
+    table.undo(redone)
     assert table.visible() == table.replayed()
 
 
@@ -367,3 +369,100 @@ def test_what_names_no_other_job_is_no_undo() -> None:
         directory = job_directory(table.environment.new_id())
         table.world.commit(directory, **{"undoes": str(directory.job_id), **spec})
         assert table.world.ended(directory) == (Outcome.ABORTED, "BAD_FIELD")
+
+
+def test_i11_what_was_undone_and_came_back_is_undone_by_its_last_undo() -> None:
+    """So its key is free again, which is that undo's by then."""
+    table = Table()
+    wrong = table.write("dt=1/", key="today")
+    table.undo(wrong)
+    table.undo(table.undone[wrong])
+    back = table.undone[table.undone[wrong]]
+    with pytest.raises(JobRefusedError, match=f"{back.job_id} took that back: undo that one"):
+        table.undo(wrong)
+    table.undo(back)
+    assert table.visible() == set()
+    again = job_directory(table.environment.new_id())
+    table.world.commit(again, idempotency_key="today")
+    assert table.world.ended(again) == (Outcome.COMMITTED, "")
+
+
+def dated(table: Table, job: JobDirectory, seconds: float) -> None:
+    """S3 got the job's manifest so much later, by the clock of one of its hosts."""
+    version = table.world.store.bucket("lake").current(job.commits)
+    assert version is not None
+    object.__setattr__(version, "modified", shifted(version.modified, seconds))
+
+
+def test_i6_a7_an_undo_is_seen_though_another_clock_dates_it_before_its_job() -> None:
+    table = Table()
+    wrong = table.write("dt=1/")
+    table.undo(wrong)
+    dated(table, wrong, APART + S3_CLOCKS)
+    assert code_of(table, wrong) == "NOTHING_TO_UNDO"
+    table.undo(table.undone[wrong])
+    dated(table, table.undone[wrong], 2 * APART + S3_CLOCKS)
+    assert table.visible() == table.replayed()
+    assert code_of(table, wrong) == "NOTHING_TO_UNDO"
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_i6_a7_an_overwrite_within_seconds_of_the_undone_one_counts_as_a_later_one(
+    behind: bool,
+) -> None:
+    table = Table()
+    table.write("dt=1/")
+    over = table.write(**REPLACE)
+    later = table.write("dt=1/", **REPLACE)
+    dated(table, later, -APART - S3_CLOCKS if behind else 0)
+    assert code_of(table, over) == "REPLACED_SINCE"
+
+
+def forge(table: Table, directory: JobDirectory, *files: CommittedFile, **header: Any) -> None:
+    """A list of a job that never was, by somebody who may put there."""
+    place, count = directory.destination.uri, header.pop("count", len(files))
+    said = CommitHeader(directory.job_id, place, "2099-01-01T00:00:00Z", count, 0, None, **header)
+    table.world.store.put("lake", directory.commits, b"".join(commit_lines(said, files)))
+
+
+def test_i2_i12_a_forged_list_has_no_file_of_a_job_that_is_under_way_removed() -> None:
+    """An append at the table, whose file lies where somebody may replace; it is visible already."""
+    table = Table()
+    append, place = job_directory(table.environment.new_id()), "sales/dt=1/"
+    name = f"dt=1/part-0-{append.job_id}.csv"
+    table.world.request(append, table.world.attempt(append, "t", files={name: b"theirs"}))
+    table.world.plan.crash_before("advance", nth=2)
+    table.world.dies(append)
+    assert list(table.world.visible()) == [f"sales/{name}"]
+    forge(table, job_directory(append.job_id, place), CommittedFile(f"sales/{name}", 6))
+    evil = job_directory(table.environment.new_id(), place)
+    table.world.open(evil, conflict=Conflict.REPLACE, undoes=append.job_id)
+    table.world.request(evil)
+    table.world.run(evil)
+    assert table.world.ended(evil) == (Outcome.ABORTED, "NOT_COMMITTED")
+    table.world.run(append, "another")
+    assert table.world.ended(append) == (Outcome.COMMITTED, "")
+    assert list(table.world.visible()) == [f"sales/{name}"]
+
+
+@pytest.mark.parametrize("spoilt", ["a copy elsewhere", "other bytes", "no list", "a circle"])
+def test_i5_i12_a_forged_list_below_has_an_undo_neither_remove_others_nor_refused(
+    spoilt: str,
+) -> None:
+    """Somebody may put below one partition. The file that is undone was replaced by another job."""
+    table = Table()
+    wrong = table.write("dt=2/", "dt=3/")
+    table.write("dt=2/", **PARTITION)
+    theirs = table.write("dt=1/", "dt=2/")
+    mine = job_directory(theirs.job_id, "sales/dt=1/" if "else" in spoilt else "sales/dt=2/")
+    origin = f"sales/dt=2/part-0-{wrong.job_id}.c000.csv"
+    key = f"{mine.destination.prefix}part-0-{theirs.job_id}.c000.csv"
+    length = 99 if spoilt in {"other bytes", "a circle"} else len(b"0 sales/dt=2/")
+    file, other = CommittedFile(key, length, origin=origin), table.environment.new_id()
+    count = 9 if spoilt == "no list" else 1
+    forge(table, mine, file, undoes=other, count=count, replaced=ReplacedFacts("", 1, 1))
+    if spoilt == "a circle":
+        forge(table, job_directory(other, "sales/dt=2/"), undoes=mine.job_id)
+        forge(table, job_directory(NEIGHBOUR, "sales/dt=2/"), undoes=mine.job_id)
+    table.undo(wrong)
+    assert table.visible() == table.replayed()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from s3commit.core.formats.documents import CommitHeader, CommittedFile
 from s3commit.core.formats.layout import (
@@ -20,6 +21,7 @@ from s3commit.core.model.job import Destination, Scope
 from s3commit.core.ports.bundle import ParallelMap
 from s3commit.core.ports.objects import ListedObject, ObjectReader
 
+MAX_UNDO_BYTES: Final = 256 * 1024 * 1024  # of a commit manifest: a million files have room in it
 # What a job has removed: None stands for all at its destination, a directory with its "/" for a
 # partition, and an id for the files of the job that it has undone.
 Reach = set[str | None]
@@ -51,7 +53,7 @@ class Commit:
         if self.header.scope is Scope.DIRECTORY:
             return {None}
         root = len(self.directory.destination.prefix)
-        _, files = read_commit_manifest(store, self.directory)
+        _, files = read_commit_manifest(store, self.directory, max_bytes=MAX_UNDO_BYTES)
         return {partition_of(file.key[root:]) for file in files}
 
 

@@ -30,13 +30,14 @@ from s3commit.core.formats.layout import (
 )
 from s3commit.core.job.documents import read_commit_header, read_commit_manifest
 from s3commit.core.job.history import (
+    MAX_UNDO_BYTES,
     Commit,
     Reach,
     manifests_at,
     reaches_of,
     read_commits,
 )
-from s3commit.core.job.replaced import replaced_files
+from s3commit.core.job.replaced import Appends, replaced_files
 from s3commit.core.model.errors import (
     NOT_READABLE,
     InvalidInputError,
@@ -45,12 +46,12 @@ from s3commit.core.model.errors import (
     NotFoundError,
 )
 from s3commit.core.model.job import Destination
+from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, shifted
 from s3commit.core.ports.objects import ListedObject
 
-MAX_UNDO_BYTES: Final = 256 * 1024 * 1024  # of a commit manifest: a million files have room in it
 NOT_COMMITTED: Final = "NOT_COMMITTED"
 NOTHING_TO_UNDO: Final = "NOTHING_TO_UNDO"
 FILES_CHANGED: Final = "FILES_CHANGED"
@@ -90,7 +91,13 @@ def files_to_undo(ports: Ports, directory: JobDirectory, record: JobRecord) -> l
     known = ports.ledger.job(undone.ref)
     if known is not None and known.state is not JobState.COMMITTED:
         _refuse(NOT_COMMITTED, f"job {undone.job_id} is {known.state}: there is nothing to undo")
+    appends = Appends(ports, record)
     found, plan = look_back(ports, undone), record.planned
+    under_way = appends.to_leave()
+    for one in found.removes:
+        nodes = under_way.get(owner_of(one.key) or "", ())
+        if f"{record.destination.bucket}/{one.key}".startswith(nodes):
+            _refuse(NOT_COMMITTED, f"a job that is under way has put {one.key!r}")
     if plan.files:
         if found.refused:
             raise found.refused
@@ -118,14 +125,17 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     root = partition_of(commonprefix(keys)) or directory.destination.prefix  # noqa: RUF071 - keys
     later = _later(ports, directory, root)
     undone = _undone(later)
-    if directory in undone:
-        who = undone[directory].job_id
-        _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} is undone already, by job {who}")
-    removes, gone = _present(ports, root, files, _copies(ports, later), directory)
+    for by in (one.directory for one in later if one.undoes == directory):
+        again = f"; job {undone[by].job_id} took that back: undo that one" if by in undone else ""
+        _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} was undone by job {by.job_id}{again}")
+    removes, gone = _present(ports, root, files, _copies(ports, later, directory), directory)
+    earlier = {header.undoes, *(owner_of(one.key) for one in listed)}
     reaches = [
-        (one, one.reach(ports.store))
+        (one, _reach(ports, one))
         for one in later
-        if one.header.replaced is not None and (gone or listed)
+        if one.header.replaced is not None
+        and (gone or listed)
+        and one.directory.job_id not in earlier
     ]
     for file in gone:
         if next(_reaching(reaches, file), None) is None:
@@ -173,7 +183,10 @@ def _listed(
 
 
 def _later(ports: Ports, directory: JobDirectory, root: str) -> list[Commit]:
-    """The commits since the job's own, above, at and below ``root``, in their order."""
+    """The commits since the job's own, above, at and below ``root``, in their order.
+
+    Those of the seconds before it are among them, since S3's clocks tell no more (A7).
+    """
     store, bucket = ports.store, directory.bucket
     found = {
         job: listed
@@ -185,32 +198,52 @@ def _later(ports: Ports, directory: JobDirectory, root: str) -> list[Commit]:
         job = parse_commit_manifest_key(Destination(bucket, place), listed.key) if inside else None
         if job is not None:
             found[job] = listed
-    since = found[directory].modified if directory in found else ""
-    some = ((job, listed) for job, listed in found.items() if listed.modified >= since)
-    commits = sorted(read_commits(store, ports.parallel, some), key=lambda one: one.moment)
-    own = next((one for one in commits if one.directory == directory), None)
+    own = found.pop(directory, None)
     if own is None:
         _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is gone")
-    return commits[commits.index(own) + 1 :]
+    since = shifted(own.modified, -S3_CLOCKS)
+    some = ((job, listed) for job, listed in found.items() if listed.modified >= since)
+    return sorted(read_commits(store, ports.parallel, some), key=lambda one: one.moment)
 
 
 def _undone(later: list[Commit]) -> dict[JobDirectory, JobDirectory]:
-    """The jobs that are undone, each with the one that has undone it."""
+    """The jobs that are undone, each with the one that has undone it, whatever clocks say."""
+    undoes = {one.directory: one.undoes for one in later if one.undoes is not None}
     undone: dict[JobDirectory, JobDirectory] = {}
-    for one in reversed(later):  # whether it is undone itself is known by then
-        if one.undoes is not None and one.directory not in undone:
-            undone[one.undoes] = one.directory
+    for last in undoes.keys() - set(undoes.values()):  # nobody has undone these
+        by: JobDirectory | None = last
+        while by in undoes and undoes[by] not in undone:  # a forged list may lead in a circle
+            undone[undoes[by]] = by
+            by = undoes.get(undoes[by])  # stands again
     return undone
 
 
-def _copies(ports: Ports, later: list[Commit]) -> dict[str, list[CommittedFile]]:
-    """What undos since have brought back, by the key that the data had first."""
+def _reach(ports: Ports, one: Commit) -> Reach:
+    """What it has removed; all at its destination, where its list is spoilt."""
+    try:
+        return one.reach(ports.store)
+    except NOT_READABLE:
+        return {None}
+
+
+def _copies(
+    ports: Ports, later: list[Commit], directory: JobDirectory
+) -> dict[str, list[CommittedFile]]:
+    """What undos since have brought back, by the key that the data had first.
+
+    A list below may be forged, by who may put there: it counts for files there alone, or not at all
+    where it can't be read.
+    """
     copies: dict[str, list[CommittedFile]] = {}
     for one in later:
         if one.undoes is not None and one.header.files:
-            _, files = read_commit_manifest(ports.store, one.directory, max_bytes=MAX_UNDO_BYTES)
+            is_below = one.directory.destination.prefix > directory.destination.prefix
+            files = (
+                _files_of(ports, one.directory) if is_below else _manifest(ports, one.directory)[1]
+            )
             for file in files:
-                copies.setdefault(file.first_key, []).append(file)
+                if partition_of(file.key) == partition_of(file.first_key):
+                    copies.setdefault(file.first_key, []).append(file)
     return copies
 
 
@@ -222,13 +255,17 @@ def _present(
     directory: JobDirectory,
 ) -> tuple[list[ListedObject], list[CommittedFile]]:
     """The files that are there, as themselves or as a copy; and those that are not."""
-    wanted = {one.key: one for file in files for one in (file, *copies.get(file.first_key, ()))}
+
+    def names(file: CommittedFile) -> Iterator[CommittedFile]:
+        yield file
+        yield from (one for one in copies.get(file.first_key, ()) if one.length == file.length)
+
+    wanted = {one.key: one for file in files for one in names(file)}
     here = ports.store.list(directory.bucket, root)
     present = {listed.key: listed for listed in here if listed.key in wanted}
     removes, gone = [], []
     for file in files:
-        names = [one.key for one in (file, *copies.get(file.first_key, ()))]
-        key = next((name for name in names if name in present), None)
+        key = next((one.key for one in names(file) if one.key in present), None)
         if key is None:
             gone.append(file)
             continue
@@ -263,7 +300,7 @@ def _restored(
 def _files_of(ports: Ports, job: JobDirectory) -> list[CommittedFile]:
     """What the job's manifest says of its files; nothing, where it can't be read."""
     with suppress(*NOT_READABLE):
-        return read_commit_manifest(ports.store, job, max_bytes=MAX_UNDO_BYTES)[1]
+        return _manifest(ports, job)[1]
     return []
 
 
