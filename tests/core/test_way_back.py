@@ -239,6 +239,11 @@ def test_i11_a_freed_key_stays_free_in_an_empty_ledger_and_after_a_late_note(lat
     assert hinted_job(table.world.store, again.destination, "today") == again
     note_key(table.world.unplanned, record, "today")
     assert table.world.json(again.key_note(key_digest("today")))["jobId"] == again.job_id
+    assert hinted_job(table.world.store, again.destination, "today") == again
+    table.undo(again)
+    note_key(table.world.unplanned, record, "today")
+    assert hinted_job(table.world.store, again.destination, "today") is None
+    table.write("dt=1/", key="today")
 
 
 def broken(table: Table, older: JobDirectory, over: JobDirectory, how: str) -> None:

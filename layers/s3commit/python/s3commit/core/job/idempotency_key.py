@@ -94,12 +94,16 @@ def note_key(ports: Ports, record: JobRecord, key: str) -> None:
     directory, digest, own = JobDirectory.of(record), key_digest(key), record.job_id
     note, bucket = _holder(record), directory.bucket
 
+    def is_older(found: KeyHolder) -> bool:
+        """Else this call is late: the job is undone, or another one has had the key since."""
+        standing = ports.ledger.job(record.ref) if found.job_id != own else None
+        return standing is not None and standing.state is JobState.PUBLISHING
+
     def is_free(found: KeyHolder) -> bool:
-        """Else this call is late: the job is undone, or another one has the key since."""
-        return found.undone_by != "" and found.job_id != own
+        return found.undone_by != "" and is_older(found)
 
     _put(ports, bucket, directory.key_note(digest), note, is_free)
-    _put(ports, bucket, directory.once(digest), note, lambda found: found.job_id != own)
+    _put(ports, bucket, directory.once(digest), note, is_older)
 
 
 def free_key(ports: Ports, record: JobRecord) -> None:
