@@ -157,14 +157,17 @@ def _once(world: World) -> None:
         held = {one.job_id for (at, _), one in world.ledger._keys.items() if at == node}
         if undos_of(jobs, job) and job.directory.job_id in held:
             fail("I11", f"job {job.name} is undone, and has its key")
-        if job.failure != "ALREADY_COMMITTED":
+        if job.failure not in {"ALREADY_COMMITTED", "KEY_TAKEN"}:
             continue
         named = [
             other
             for other in jobs
-            if other.directory.job_id in job.message
+            if (other.directory.job_id in job.message or (job.given_up and other.key_notes))
             and other is not job
             and other.prefix == job.prefix
         ]
-        if not named or named[0].record_state is not JobState.COMMITTED:
+        freed = [undo.ended_at for other in named for undo in undos_of(jobs, other)]
+        if len(named) == 1 and any(at and at < (job.sealed_at or 0) for at in freed):
+            fail("I11", f"job {job.name} was refused for a key that was free: {job.message}")
+        if all(other.record_state is not JobState.COMMITTED for other in named):
             fail("I11", f"job {job.name} was told that its data is committed: {job.message}")

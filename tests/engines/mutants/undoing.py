@@ -1,0 +1,169 @@
+"""Deliberate bugs in the undo of a committed job."""
+
+from __future__ import annotations
+
+from tests.engines.mutants.mutant import Mutant
+
+UNDO = "core/job/undo.py"
+KEY = "core/job/idempotency_key.py"
+WAY_BACK = "tests/core/test_way_back.py"
+CRASH = "tests/crash/test_crash_points.py"
+
+
+def _bug(name: str, file: str, old: str, new: str, by: str = WAY_BACK) -> Mutant:
+    return Mutant(name, file, old, new, by=by)
+
+
+MUTANTS = [
+    # What it removes.
+    _bug(
+        "an undo removes a file whatever it has become",
+        UNDO,
+        "            if facts is None or not facts.matches(was.length, was.etag):\n",
+        "            if False:\n",
+    ),
+    _bug(
+        "a file that is gone counts as replaced",
+        UNDO,
+        "        if next(_reaching(reaches, file), None) is None:\n",
+        "        if False:\n",
+    ),
+    Mutant(
+        "an undo does not ask the ledger whether the job is under way",
+        UNDO,
+        "    if known is not None and known.state is not JobState.COMMITTED:\n",
+        "    if False:\n",
+        by=WAY_BACK,
+        also=(
+            (
+                UNDO,
+                "    under_way = appends.to_leave()\n",
+                "    under_way: dict[str, tuple[str, ...]] = {}\n",
+            ),
+        ),
+    ),
+    _bug(
+        "an undo removes the file of an append that is under way",
+        UNDO,
+        "    under_way = appends.to_leave()\n",
+        "    under_way: dict[str, tuple[str, ...]] = {}\n",
+    ),
+    _bug("a job is undone twice", UNDO, "if one.undoes == directory):", "if False):"),
+    _bug(
+        "what came back is not found under its new name",
+        UNDO,
+        "        yield from (one for one in copies.get(file.first_key, ())"
+        " if one.length == file.length)\n",
+        "",
+    ),
+    _bug("a copy may have other bytes", UNDO, " if one.length == file.length)\n", ")\n"),
+    _bug(
+        "a list speaks of files anywhere",
+        UNDO,
+        "                if partition_of(file.key) == partition_of(file.first_key):\n",
+        "                if True:\n",
+    ),
+    _bug(
+        "a spoilt list below refuses an undo",
+        UNDO,
+        "            is_below = one.directory.destination.prefix > directory.destination.prefix\n",
+        "            is_below = False\n",
+    ),
+    _bug(
+        "a forged list leads in a circle",
+        UNDO,
+        "        while by in undoes and undoes[by] not in undone:",
+        "        while by in undoes:",
+    ),
+    _bug("any job may undo", "core/formats/documents.py", "not (is_undo and", "not (True and"),
+    # What it brings back.
+    _bug(
+        "what an undo brings back is not counted",
+        UNDO,
+        "        if (plan.files, plan.bytes) != (len(found.restores), found.bytes):\n",
+        "        if False:\n",
+    ),
+    _bug(
+        "the files of an undone job come back",
+        UNDO,
+        "        if owner is None or JobDirectory(place, owner) not in undone:\n",
+        "        if True:\n",
+    ),
+    _bug(
+        "what was replaced comes back beside a later overwrite",
+        UNDO,
+        "    refused = refused or _overwritten(ports, header, standing, restores)\n",
+        "",
+    ),
+    _bug(
+        "an undo that is undone counts as a later overwrite",
+        UNDO,
+        " if one.directory not in undone]\n",
+        "]\n",
+    ),
+    _bug(
+        "a commit that another clock dates earlier is not looked at",
+        UNDO,
+        "    since = shifted(own.modified, -S3_CLOCKS)\n",
+        "    since = own.modified\n",
+    ),
+    _bug(
+        "an undo has replaced its whole table",
+        "core/job/history.py",
+        "        if self.header.undoes:\n            return",
+        "        if False:\n            return",
+    ),
+    _bug(
+        "the list of what a job replaced is tidied away",
+        "core/commit/tidy_up.py",
+        "[: 1 + (record.state is JobState.COMMITTED)]",
+        "[:1]",
+    ),
+    # The key.
+    _bug(
+        "an undo frees no key",
+        "core/commit/publish_success.py",
+        "        if record.undoes:\n            free_key(ports, record)\n",
+        "",
+    ),
+    _bug(
+        "a key is freed before the undo is decided",
+        "core/commit/check_conditions.py",
+        "            look = files_to_undo if record.undoes else _replaced\n",
+        "            look = files_to_undo if record.undoes else _replaced\n"
+        "            from s3commit.core.job.idempotency_key import free_key\n"
+        "            _ = record.undoes and free_key(ports, record)\n",
+        by=CRASH,
+    ),
+    _bug(
+        "a freed key stays in the ledger",
+        KEY,
+        "        ports.ledger.free_key(undone.destination, digest, undone.job_id)\n",
+        "",
+    ),
+    _bug(
+        "a late note takes a freed key back",
+        KEY,
+        "        return standing is not None and standing.state is JobState.PUBLISHING\n",
+        "        return standing is not None\n",
+    ),
+    _bug(
+        "an undo frees the key of another job",
+        KEY,
+        "lambda found: found.job_id == undone.job_id)",
+        "lambda found: True)",
+        by="sim",
+    ),
+    _bug(
+        "an empty ledger gives a freed key back",
+        "core/job/decision_record.py",
+        "    if has_lost_key(ports.store, decided):\n",
+        "    if False:\n",
+    ),
+    _bug(
+        "a key that was freed is remembered",
+        KEY,
+        "    return None if note is None or note.undone_by else note\n",
+        "    return note\n",
+    ),
+]
