@@ -69,12 +69,6 @@ MUTANTS = [
         "            is_below = one.directory.destination.prefix > directory.destination.prefix\n",
         "            is_below = False\n",
     ),
-    _bug(
-        "a forged list leads in a circle",
-        UNDO,
-        "        while by in undoes and undoes[by] not in undone:",
-        "        while by in undoes:",
-    ),
     _bug("any job may undo", "core/formats/documents.py", "not (is_undo and", "not (True and"),
     # What it brings back.
     _bug(

@@ -132,6 +132,8 @@ def may_refuse(jobs: list[Job], job: Job, victim: Job) -> set[str]:
         found |= {"NOTHING_TO_UNDO"}
     if beside and victim.replaced:
         found |= {"REPLACED_SINCE", "FILES_CHANGED"}
+    if "put over" in victim.sabotaged:
+        found |= {"FILES_CHANGED"}
     if "page" in victim.sabotaged:
         found |= {"LIST_GONE"}
     return found
