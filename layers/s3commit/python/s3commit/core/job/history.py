@@ -18,7 +18,8 @@ from s3commit.core.formats.layout import (
 from s3commit.core.job.documents import read_commit_header, read_commit_manifest
 from s3commit.core.model.errors import NOT_READABLE
 from s3commit.core.model.job import Destination, Scope
-from s3commit.core.ports.bundle import ParallelMap
+from s3commit.core.model.limits import S3_CLOCKS
+from s3commit.core.ports.bundle import ParallelMap, Ports, shifted
 from s3commit.core.ports.objects import ListedObject, ObjectReader
 
 MAX_UNDO_BYTES: Final = 256 * 1024 * 1024  # of a commit manifest: a million files have room in it
@@ -90,3 +91,40 @@ def reaches_of(file: CommittedFile, relative: str) -> Iterator[str | None]:
     yield owner_of(file.first_key)
     yield partition_of(relative)
     yield from directories_above(relative)
+
+
+def later_commits(ports: Ports, directory: JobDirectory, root: str) -> list[Commit] | None:
+    """The commits since the job's own, above, at and below ``root``, in their order.
+
+    None if its own is gone. Those of the seconds before it are among them, since S3's clocks tell
+    no more (A7).
+    """
+    store, bucket = ports.store, directory.bucket
+    found = {
+        job: listed
+        for at in directories_above(root)
+        for job, listed in manifests_at(store, Destination(bucket, at))
+    }
+    for listed in store.list(bucket, root):
+        place, inside, _ = listed.key.rpartition(COMMITS)
+        job = parse_commit_manifest_key(Destination(bucket, place), listed.key) if inside else None
+        if job is not None:
+            found[job] = listed
+    own = found.pop(directory, None)
+    if own is None:
+        return None
+    since = shifted(own.modified, -S3_CLOCKS)
+    some = ((job, listed) for job, listed in found.items() if listed.modified >= since)
+    return sorted(read_commits(store, ports.parallel, some), key=lambda one: one.moment)
+
+
+def undone_jobs(later: list[Commit]) -> dict[JobDirectory, JobDirectory]:
+    """The jobs that are undone, each with the one that has undone it, whatever clocks say."""
+    undoes = {one.directory: one.undoes for one in later if one.undoes is not None}
+    undone: dict[JobDirectory, JobDirectory] = {}
+    for last in undoes.keys() - set(undoes.values()):  # nobody has undone these
+        by: JobDirectory | None = last
+        while by in undoes and undoes[by] not in undone:  # a forged list may lead in a circle
+            undone[undoes[by]] = by
+            by = undoes.get(undoes[by])  # stands again
+    return undone

@@ -20,12 +20,9 @@ from typing import Final, NoReturn
 
 from s3commit.core.formats.documents import CommitHeader, CommittedFile
 from s3commit.core.formats.layout import (
-    COMMITS,
     SUCCESS,
     JobDirectory,
-    directories_above,
     owner_of,
-    parse_commit_manifest_key,
     partition_of,
 )
 from s3commit.core.job.documents import read_commit_header, read_commit_manifest
@@ -33,9 +30,9 @@ from s3commit.core.job.history import (
     MAX_UNDO_BYTES,
     Commit,
     Reach,
-    manifests_at,
+    later_commits,
     reaches_of,
-    read_commits,
+    undone_jobs,
 )
 from s3commit.core.job.replaced import Appends, replaced_files
 from s3commit.core.model.errors import (
@@ -46,11 +43,9 @@ from s3commit.core.model.errors import (
     NeedsOperatorError,
     NotFoundError,
 )
-from s3commit.core.model.job import Destination
-from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, shifted
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
 
 NOT_COMMITTED: Final = "NOT_COMMITTED"
@@ -124,8 +119,10 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     listed, refused = _listed(ports, directory, header)
     keys = [*(file.key for file in files), *(one.key for one in listed)]
     root = partition_of(commonprefix(keys)) or directory.destination.prefix  # noqa: RUF071 - keys
-    later = _later(ports, directory, root)
-    undone = _undone(later)
+    later = later_commits(ports, directory, root)
+    if later is None:
+        _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is gone")
+    undone = undone_jobs(later)
     for by in (one.directory for one in later if one.undoes == directory):
         again = f"; job {undone[by].job_id} took that back: undo that one" if by in undone else ""
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} was undone by job {by.job_id}{again}")
@@ -181,42 +178,6 @@ def _listed(
             code=LIST_GONE,
         )
     return [one for one in files if not one.key.endswith(f"/{SUCCESS}")], None
-
-
-def _later(ports: Ports, directory: JobDirectory, root: str) -> list[Commit]:
-    """The commits since the job's own, above, at and below ``root``, in their order.
-
-    Those of the seconds before it are among them, since S3's clocks tell no more (A7).
-    """
-    store, bucket = ports.store, directory.bucket
-    found = {
-        job: listed
-        for at in directories_above(root)
-        for job, listed in manifests_at(store, Destination(bucket, at))
-    }
-    for listed in store.list(bucket, root):
-        place, inside, _ = listed.key.rpartition(COMMITS)
-        job = parse_commit_manifest_key(Destination(bucket, place), listed.key) if inside else None
-        if job is not None:
-            found[job] = listed
-    own = found.pop(directory, None)
-    if own is None:
-        _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is gone")
-    since = shifted(own.modified, -S3_CLOCKS)
-    some = ((job, listed) for job, listed in found.items() if listed.modified >= since)
-    return sorted(read_commits(store, ports.parallel, some), key=lambda one: one.moment)
-
-
-def _undone(later: list[Commit]) -> dict[JobDirectory, JobDirectory]:
-    """The jobs that are undone, each with the one that has undone it, whatever clocks say."""
-    undoes = {one.directory: one.undoes for one in later if one.undoes is not None}
-    undone: dict[JobDirectory, JobDirectory] = {}
-    for last in undoes.keys() - set(undoes.values()):  # nobody has undone these
-        by: JobDirectory | None = last
-        while by in undoes and undoes[by] not in undone:  # a forged list may lead in a circle
-            undone[undoes[by]] = by
-            by = undoes.get(undoes[by])  # stands again
-    return undone
 
 
 def _reach(ports: Ports, one: Commit) -> Reach:
