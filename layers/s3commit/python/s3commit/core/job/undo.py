@@ -38,7 +38,7 @@ from s3commit.core.job.history import (
     read_commits,
 )
 from s3commit.core.job.plan import in_groups, planned_files
-from s3commit.core.job.replaced import replaced_files
+from s3commit.core.job.replaced import Appends, replaced_files
 from s3commit.core.model.errors import (
     NOT_READABLE,
     AccessError,
@@ -69,8 +69,7 @@ class Undo:
 
     ``removes`` are the files of the job that are there. ``replaced`` counts those that later jobs
     have removed. ``restores`` are the files that the job replaced, as they were. ``refused`` says
-    why these can't come back. ``holder`` is the id of the job that has the job's key. ``makers``
-    are the undos that have brought copies of its files back.
+    why these can't come back. ``holder`` is the id of the job that has the job's key.
     """
 
     header: CommitHeader
@@ -78,7 +77,6 @@ class Undo:
     replaced: int
     restores: tuple[CommittedFile, ...]
     holder: str
-    makers: frozenset[JobDirectory]
     refused: JobRefusedError | None = None
 
 
@@ -90,10 +88,16 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
     ``FILES_CHANGED`` if what the undo brings back is not what was replaced.
     """
     undone = JobDirectory(record.destination, record.undoes)
-    _refuse_under_way(ports, undone)
+    known = ports.ledger.job(undone.ref)
+    if known is not None and known.state is not JobState.COMMITTED:
+        _refuse(NOT_COMMITTED, f"job {undone.job_id} is {known.state}: there is nothing to undo")
+    appends = Appends(ports, record)
     found = look_back(ports, undone)
-    for maker in found.makers:  # a forged manifest may name the files of a job that writes them now
-        _refuse_under_way(ports, maker)
+    under_way = appends.to_leave()  # a forged manifest may name their files
+    for one in found.removes:
+        nodes = under_way.get(owner_of(one.key) or "", ())
+        if f"{undone.bucket}/{one.key}".startswith(nodes):
+            _refuse(NOT_COMMITTED, f"a job that is under way has put {one.key!r}")
     if spec.leave_removed:
         if not found.removes:
             _refuse(NOTHING_TO_UNDO, f"later jobs have replaced all files of job {undone.job_id}")
@@ -106,12 +110,6 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
     if brought != Counter((file.first_key, file.length) for file in asked):
         _refuse(FILES_CHANGED, "the table has changed since the undo began: run it again")
     return found
-
-
-def _refuse_under_way(ports: Ports, job: JobDirectory) -> None:
-    known = ports.ledger.job(job.ref)
-    if known is not None and known.state is not JobState.COMMITTED:
-        _refuse(NOT_COMMITTED, f"job {job.job_id} is {known.state}, and its files stay")
 
 
 def look_back(ports: Ports, directory: JobDirectory) -> Undo:
@@ -134,8 +132,7 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     if directory in undone:
         who = undone[directory].job_id
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} is undone already, by job {who}")
-    copies = _copies(ports, commits)
-    removes, gone = _present(ports, root, files, copies, directory)
+    removes, gone = _present(ports, root, files, _copies(ports, commits), directory)
     reaches = [
         (one, _reach(ports, one))
         for one in commits
@@ -156,8 +153,7 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     if not removes and not restores and refused is None:
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} has no files, or later jobs replaced all")
     holder = _holder(directory, header, commits, undone)
-    makers = frozenset(job for job, one in copies if one.key in removed)
-    return Undo(header, tuple(removes), len(gone), restores, holder, makers, refused)
+    return Undo(header, tuple(removes), len(gone), restores, holder, refused)
 
 
 def _refuse(code: str, message: str) -> NoReturn:
@@ -276,10 +272,10 @@ def _is_later(
     return not has_replaced_it and all(one is None for one in reached)
 
 
-def _copies(ports: Ports, commits: list[Commit]) -> list[tuple[JobDirectory, CommittedFile]]:
-    """What undos have brought back, each file with the undo."""
+def _copies(ports: Ports, commits: list[Commit]) -> list[CommittedFile]:
+    """What undos have brought back."""
     return [
-        (one.directory, file)
+        file
         for one in commits
         if one.header.undoes
         for file in _files_of(ports, one.directory)
@@ -291,13 +287,13 @@ def _present(
     ports: Ports,
     root: str,
     files: list[CommittedFile],
-    copies: list[tuple[JobDirectory, CommittedFile]],
+    copies: list[CommittedFile],
     directory: JobDirectory,
 ) -> tuple[list[ListedObject], list[CommittedFile]]:
     """The files that are there, as themselves or as a copy; and those that are not."""
     wanted = {file.key: file for file in files}
     first = {(file.first_key, file.length) for file in files}
-    wanted |= {one.key: one for _, one in copies if (one.origin, one.length) in first}
+    wanted |= {one.key: one for one in copies if (one.origin, one.length) in first}
     here = ports.store.list(directory.bucket, root)
     present = {listed.key: listed for listed in here if listed.key in wanted}
     for key, listed in present.items():
