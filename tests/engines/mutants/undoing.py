@@ -25,7 +25,7 @@ MUTANTS = [
     _bug(
         "a file that is gone counts as replaced",
         UNDO,
-        "        if next(_reaching(reaches, file), None) is None:\n",
+        "        if next(jobs_reaching(reaches, file), None) is None:\n",
         "        if False:\n",
     ),
     Mutant(
@@ -96,12 +96,12 @@ MUTANTS = [
     _bug(
         "an undo that is undone counts as a later overwrite",
         UNDO,
-        "        if one.directory not in undone and _is_later(",
-        "        if _is_later(",
+        "        if one.directory not in undone and is_later(",
+        "        if is_later(",
     ),
     _bug(
         "a commit that another clock dates earlier is not looked at",
-        UNDO,
+        "core/job/history.py",
         "    since = shifted(found[directory].modified, -2 * S3_CLOCKS)",
         "    since = found[directory].modified",
     ),

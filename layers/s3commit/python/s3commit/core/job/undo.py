@@ -20,22 +20,21 @@ from typing import Final, NoReturn
 
 from s3commit.core.formats.documents import CommitHeader, CommittedFile
 from s3commit.core.formats.layout import (
-    COMMITS,
     SUCCESS,
     JobDirectory,
     directories_above,
     is_copy,
     owner_of,
-    parse_commit_manifest_key,
     partition_of,
 )
 from s3commit.core.job.documents import read_commit_header, read_commit_manifest
 from s3commit.core.job.history import (
     Commit,
     Reach,
-    manifests_at,
-    reaches_of,
-    read_commits,
+    commits_around,
+    is_later,
+    jobs_reaching,
+    undone_jobs,
 )
 from s3commit.core.job.plan import in_groups, planned_files
 from s3commit.core.job.replaced import Appends, replaced_files
@@ -48,10 +47,9 @@ from s3commit.core.model.errors import (
     NotFoundError,
 )
 from s3commit.core.model.job import Destination, JobSpec
-from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, shifted
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
 
 MAX_UNDO_BYTES: Final = 256 * 1024 * 1024  # of a commit manifest, of half a million files or more
@@ -127,8 +125,10 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     listed, refused = _listed(ports, directory, header)
     keys = [*(file.key for file in files), *(one.key for one in listed)]
     root = partition_of(commonprefix(keys)) or directory.destination.prefix  # noqa: RUF071 - keys
-    own, commits = _commits(ports, directory, root)
-    undone = _undone(commits)
+    own, commits = commits_around(ports, directory, root)
+    if own is None:
+        _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is gone")
+    undone = undone_jobs(commits)
     if directory in undone:
         who = undone[directory].job_id
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} is undone already, by job {who}")
@@ -139,7 +139,7 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
         if one.header.replaced is not None and (gone or listed)
     ]
     for file in gone:
-        if next(_reaching(reaches, file), None) is None:
+        if next(jobs_reaching(reaches, file), None) is None:
             _refuse(FILES_CHANGED, f"{file.key!r} was deleted, and no job says that it did")
     restores = tuple(_restored(ports, directory, listed, undone))
     removed = {one.key for one in removes}
@@ -147,7 +147,7 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     standing = [
         (one, reach)
         for one, reach in reaches
-        if one.directory not in undone and _is_later(own, one, reach, still, listed)
+        if one.directory not in undone and is_later(own, one, reach, still, listed)
     ]
     refused = refused or _overwritten(ports, header, standing, restores)
     if not removes and not restores and refused is None:
@@ -190,50 +190,6 @@ def _listed(
     return [one for one in files if not one.key.endswith(f"/{SUCCESS}")], None
 
 
-def _commits(ports: Ports, directory: JobDirectory, root: str) -> tuple[Commit, list[Commit]]:
-    """The job's own commit; and those since, above, at and below ``root``, in their order.
-
-    By S3's clocks: some that are a little earlier are among them.
-    """
-    store, bucket = ports.store, directory.bucket
-    found = {
-        job: listed
-        for at in directories_above(root)
-        for job, listed in manifests_at(store, Destination(bucket, at))
-    }
-    for listed in store.list(bucket, root):
-        place, inside, _ = listed.key.rpartition(COMMITS)
-        job = parse_commit_manifest_key(Destination(bucket, place), listed.key) if inside else None
-        if job is not None:
-            found[job] = listed
-    since = shifted(found[directory].modified, -2 * S3_CLOCKS) if directory in found else ""
-    some = ((job, listed) for job, listed in found.items() if listed.modified >= since)
-    commits = sorted(read_commits(store, ports.parallel, some), key=lambda one: one.moment)
-    for one in commits:
-        if one.directory == directory:
-            return one, [other for other in commits if other is not one]
-    _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is gone")
-
-
-def _undone(commits: list[Commit]) -> dict[JobDirectory, JobDirectory]:
-    """The jobs that are undone, each with the one that has undone it.
-
-    No clock is asked: an undo comes after what it undoes, whatever the times say.
-    """
-    undos: dict[JobDirectory, list[JobDirectory]] = {}
-    for one in commits:
-        if one.undoes is not None:
-            undos.setdefault(one.undoes, []).append(one.directory)
-
-    def by(job: JobDirectory, seen: frozenset[JobDirectory]) -> JobDirectory | None:
-        """The undo of the job that stands; nobody honest makes a circle."""
-        left = (one for one in undos.get(job, ()) if one not in seen)
-        return next((one for one in left if by(one, seen | {one}) is None), None)
-
-    found = {job: by(job, frozenset([job])) for job in undos}
-    return {job: undo for job, undo in found.items() if undo is not None}
-
-
 def _holder(
     directory: JobDirectory,
     header: CommitHeader,
@@ -249,27 +205,6 @@ def _holder(
         and one.directory not in undone
     ]
     return [directory.job_id, *later][-1]
-
-
-def _is_later(
-    own: Commit,
-    other: Commit,
-    reach: Reach,
-    still: list[CommittedFile],
-    listed: list[ListedObject],
-) -> bool:
-    """Whether the other job may have replaced after this one.
-
-    S3's clocks tell no more than seconds (A7). Within them a job is earlier of which this one has
-    replaced files, or which would else have removed what this one has there ``still``.
-    """
-    if other.put_at > shifted(own.put_at, S3_CLOCKS):
-        return True
-    if other.put_at < shifted(own.put_at, -S3_CLOCKS):
-        return False
-    has_replaced_it = any(owner_of(one.key) == other.directory.job_id for one in listed)
-    reached = (next(_reaching([(other, reach)], file), None) for file in still)
-    return not has_replaced_it and all(one is None for one in reached)
 
 
 def _copies(ports: Ports, commits: list[Commit]) -> list[CommittedFile]:
@@ -353,15 +288,6 @@ def _files_of(ports: Ports, job: JobDirectory) -> list[CommittedFile]:
     return []
 
 
-def _reaching(reaches: Iterable[tuple[Commit, Reach]], file: CommittedFile) -> Iterator[Commit]:
-    """The jobs that have removed what lay where the file lies, or the files of its job."""
-    for one, reach in reaches:
-        root = one.directory.destination.prefix
-        relative = file.key[len(root) :]
-        if file.key.startswith(root) and not reach.isdisjoint(reaches_of(file, relative)):
-            yield one
-
-
 def _overwritten(
     ports: Ports,
     header: CommitHeader,
@@ -369,7 +295,7 @@ def _overwritten(
     restores: Iterable[CommittedFile],
 ) -> JobRefusedError | None:
     """Why what the job replaced can't come back beside what later jobs have done there."""
-    others = chain.from_iterable(_reaching(standing, file) for file in restores)
+    others = chain.from_iterable(jobs_reaching(standing, file) for file in restores)
     if header.undoes:  # what it undid may have come back in part, by an undo of what replaced it
         others = chain(others, (one for one, _ in standing if one.undoes and _replaces(ports, one)))
     for other in others:
