@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
 
+from s3commit.core.formats.documents import CommitHeader, CommittedFile, commit_lines
 from s3commit.core.formats.layout import JobDirectory, partition_of
 from s3commit.core.job import plan
 from s3commit.core.job.idempotency_key import hinted_job, note_key
@@ -22,10 +22,12 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.job import Conflict, JobResult, Outcome, Scope
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.locks import key_digest
+from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import shifted
 from s3commit.writer import undo as undoing
 from s3commit.writer.undo import carry_out, plan_undo
-from tests.core.world import World, job_directory
+from tests.core.world import NEIGHBOUR, World, job_directory
 from tests.writer.support import ScriptedEnvironment
 
 Content = set[tuple[str, bytes]]  # a key's directory, and the bytes of a file
@@ -281,24 +283,6 @@ def test_i6_a_manifest_that_is_put_again_keeps_its_place_among_the_commits(
     assert world.open_uploads() == []
 
 
-@pytest.mark.parametrize("swapped", [False, True])
-def test_i6_an_undo_of_an_undo_counts_whatever_the_clocks_say(swapped: bool) -> None:
-    """Manifests that S3 got within a second may have their times in either order."""
-    table = Table()
-    job = table.write("dt=1/")
-    table.undo(job)
-    table.undo(table.undone[job])
-    if swapped:
-        objects = table.world.store.bucket("lake").objects
-        first, second = table.undone[job].commits, table.undone[table.undone[job]].commits
-        one, two = objects[first][-1], objects[second][-1]
-        objects[first][-1] = replace(one, modified=two.modified)
-        objects[second][-1] = replace(two, modified=one.modified)
-    table.undone.pop(job)
-    table.undo(job)
-    assert table.visible() == set()
-
-
 def test_i2_what_comes_back_is_what_was_replaced_and_no_other_of_its_size() -> None:
     table = Table()
     first, second = table.write("dt=1/", "dt=2/"), table.write("dt=1/", "dt=2/")
@@ -326,35 +310,6 @@ def test_what_came_back_at_another_table_is_known_by_its_first_name() -> None:
     assert table.visible() == set()
 
 
-def forge(table: Table, place: str, header: dict[str, Any], *lines: object) -> JobDirectory:
-    """A commit manifest as a tenant inside the table may put it."""
-    job = job_directory(table.environment.new_id(), place)
-    said = {"version": 1, "jobId": job.job_id, "destination": job.destination.uri, "decidedAt": "9"}
-    counts = {"files": len(lines), "bytes": 0, "replaced": {"sha256": "0", "files": 1, "bytes": 1}}
-    body = "\n".join(json.dumps(one) for one in ({**said, **counts, **header}, *lines))
-    table.world.clock.advance(60)
-    table.world.store.put("lake", job.commits, body.encode())
-    return job
-
-
-def test_i12_a_lie_about_copies_makes_no_undo_take_what_is_not_the_jobs() -> None:
-    for place in ("sales/_x/", "sales/dt=2/"):
-        table = Table()
-        job = table.write("dt=1/", "dt=2/")
-        gone = next(key for key in table.world.visible() if "dt=1/" in key)
-        theirs = f"{place}part-0-{table.environment.new_id()}.csv"
-        table.world.store.put("lake", theirs, b"theirs")
-        liar = job_directory(theirs[-40:-4], place)
-        line = {"key": theirs, "length": 6, "etag": "", "origin": gone}
-        lie = forge(table, place, {"undoes": liar.job_id, "jobId": liar.job_id}, line)
-        table.world.store.put(
-            "lake", liar.commits, table.world.store.get("lake", lie.commits, max_bytes=10**6).body
-        )
-        table.undo(job)
-        assert table.world.visible(place).keys() <= {theirs}
-        assert table.world.store.head("lake", theirs) is not None
-
-
 def test_i12_a_manifest_that_says_copy_is_an_undos_and_of_the_same_directory() -> None:
     table = Table()
     done = table.write("dt=1/")
@@ -368,19 +323,6 @@ def test_i12_a_manifest_that_says_copy_is_an_undos_and_of_the_same_directory() -
         table.world.request(liar, table.world.attempt(liar, "t", files=files, origin=origin))
         table.world.run(liar)
         assert table.world.ended(liar) == (Outcome.ABORTED, "BAD_FIELD")
-
-
-@pytest.mark.parametrize("body", [b"no lines", b"{}"])
-def test_i12_a_spoilt_manifest_inside_stops_no_undo_above_it(body: bytes) -> None:
-    table = Table()
-    job = table.write("dt=1/")
-    over = table.write("dt=1/", **PARTITION)
-    for header in ({"scope": "partition"}, {"undoes": job.job_id, "files": 1}):
-        spoilt = forge(table, "sales/dt=2/", header)
-        stored = table.world.store.get("lake", spoilt.commits, max_bytes=10**6).body
-        table.world.store.put("lake", spoilt.commits, stored + b"\n" + body)
-    table.undo(over)
-    assert table.visible() == table.replayed()
 
 
 def test_a_list_that_the_release_before_has_put_is_carried_out() -> None:
@@ -555,3 +497,86 @@ def test_what_names_no_other_job_is_no_undo() -> None:
         directory = job_directory(table.environment.new_id())
         table.world.commit(directory, **{"undoes": str(directory.job_id), **spec})
         assert table.world.ended(directory) == (Outcome.ABORTED, "BAD_FIELD")
+
+
+def dated(table: Table, job: JobDirectory, seconds: float) -> None:
+    """S3 got the job's manifest so much later, by the clock of one of its hosts."""
+    version = table.world.store.bucket("lake").current(job.commits)
+    assert version is not None
+    object.__setattr__(version, "modified", shifted(version.modified, seconds))
+
+
+def test_i6_a7_an_undo_is_seen_though_another_clock_dates_it_before_its_job() -> None:
+    table = Table()
+    wrong = table.write("dt=1/")
+    table.undo(wrong)
+    dated(table, wrong, table.pace + S3_CLOCKS)
+    assert code_of(table, wrong) == "NOTHING_TO_UNDO"
+    table.undo(table.undone[wrong])
+    dated(table, table.undone[wrong], 2 * table.pace + S3_CLOCKS)
+    assert table.visible() == table.replayed() != set()
+    table.undone.pop(wrong)
+    table.undo(wrong)
+    assert table.visible() == set()
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_i6_a7_an_overwrite_within_seconds_of_the_undone_one_counts_as_a_later_one(
+    behind: bool,
+) -> None:
+    table = Table()
+    table.write("dt=1/")
+    over = table.write(**REPLACE)
+    later = table.write("dt=1/", **REPLACE)
+    dated(table, later, -table.pace - S3_CLOCKS if behind else 0)
+    assert code_of(table, over) == "REPLACED_SINCE"
+
+
+def forge(table: Table, directory: JobDirectory, *files: CommittedFile, **header: Any) -> None:
+    """A list of a job that never was, by somebody who may put there."""
+    place, count = directory.destination.uri, header.pop("count", len(files))
+    said = CommitHeader(directory.job_id, place, "2099-01-01T00:00:00Z", count, 0, None, **header)
+    table.world.store.put("lake", directory.commits, b"".join(commit_lines(said, files)))
+
+
+def test_i2_i12_a_forged_list_has_no_file_of_a_job_that_is_under_way_removed() -> None:
+    """An append at the table, whose file lies where somebody may replace; it is visible already."""
+    table = Table()
+    append, place = job_directory(table.environment.new_id()), "sales/dt=1/"
+    name = f"dt=1/part-0-{append.job_id}.csv"
+    table.world.request(append, table.world.attempt(append, "t", files={name: b"theirs"}))
+    table.world.plan.crash_before("advance", nth=2)
+    table.world.dies(append)
+    assert list(table.world.visible()) == [f"sales/{name}"]
+    forge(table, job_directory(append.job_id, place), CommittedFile(f"sales/{name}", 6))
+    evil = job_directory(table.environment.new_id(), place)
+    table.world.open(evil, conflict=Conflict.REPLACE, undoes=append.job_id)
+    table.world.request(evil)
+    table.world.run(evil)
+    assert table.world.ended(evil) == (Outcome.ABORTED, "NOT_COMMITTED")
+    table.world.run(append, "another")
+    assert table.world.ended(append) == (Outcome.COMMITTED, "")
+    assert list(table.world.visible()) == [f"sales/{name}"]
+
+
+@pytest.mark.parametrize("spoilt", ["a copy elsewhere", "other bytes", "no list", "a circle"])
+def test_i5_i12_a_forged_list_below_has_an_undo_neither_remove_others_nor_refused(
+    spoilt: str,
+) -> None:
+    """Somebody may put below one partition. The file that is undone was replaced by another job."""
+    table = Table()
+    wrong = table.write("dt=2/", "dt=3/")
+    table.write("dt=2/", **PARTITION)
+    theirs = table.write("dt=1/", "dt=2/")
+    mine = job_directory(theirs.job_id, "sales/dt=1/" if "else" in spoilt else "sales/dt=2/")
+    origin = f"sales/dt=2/part-0-{wrong.job_id}.c000.csv"
+    key = f"{mine.destination.prefix}part-0-{theirs.job_id}.c000.csv"
+    length = 99 if spoilt in {"other bytes", "a circle"} else len(b"0 sales/dt=2/")
+    file, other = CommittedFile(key, length, origin=origin), table.environment.new_id()
+    count = 9 if spoilt == "no list" else 1
+    forge(table, mine, file, undoes=other, count=count, replaced=ReplacedFacts("", 1, 1))
+    if spoilt == "a circle":
+        forge(table, job_directory(other, "sales/dt=2/"), undoes=mine.job_id)
+        forge(table, job_directory(NEIGHBOUR, "sales/dt=2/"), undoes=mine.job_id)
+    table.undo(wrong)
+    assert table.visible() == table.replayed()

@@ -82,11 +82,11 @@ def rolling_back(world: World) -> None:
     lose_upload(world)
 
 
-def lose_upload(world: World) -> None:
+def lose_upload(world: World, name: str = part("t1")) -> None:
     """An upload is lost after the decision."""
 
     def lose() -> None:
-        world.lose_uploads(f"sales/{part('t1')}")
+        world.lose_uploads(f"sales/{name}")
 
     # Twice: the first completion may be the very crash point, and then it does not happen.
     world.plan.run_before("complete_upload", lose).run_before("complete_upload", lose, nth=2)
@@ -149,6 +149,12 @@ def undoing(world: World) -> None:
     world.request(directory, counted)
 
 
+def undoing_rolled_back(world: World) -> None:
+    """A job that would undo another, and loses what it brings back after its decision."""
+    undoing(world)
+    lose_upload(world, part("t0"))
+
+
 def lose(world: World) -> None:
     """The table is empty, and nothing fails any more."""
     world.ledger.lose()
@@ -178,6 +184,7 @@ POLICIES = [
     Scenario(failing_on_files, Outcome.ABORTED, BEFORE, "DESTINATION_NOT_EMPTY"),
     Scenario(keyed, Outcome.COMMITTED, parts("t0")),
     Scenario(undoing, Outcome.COMMITTED, {f"sales/{part('t0')}": b"old"}),
+    Scenario(undoing_rolled_back, Outcome.ROLLED_BACK, {OTHERS_FILE: b"t0 a0"}, "UPLOADS_LOST"),
     Scenario(keyed_again, Outcome.ABORTED, {OTHERS_FILE: b"t0 a0"}, "ALREADY_COMMITTED"),
 ]
 
@@ -198,9 +205,11 @@ def check_ended(world: World, scenario: Scenario) -> None:
         winner = JOB if scenario.prepare is keyed else OTHER_JOB
         for note in (directory.once(key_digest(KEY)), directory.key_note(key_digest(KEY))):
             assert world.json(note)["jobId"] == winner
-    if scenario.prepare is undoing:
-        assert world.json(directory.key_note(key_digest(KEY)))["undoneBy"] == JOB
-        assert world.ledger.key_holder(directory.destination, key_digest(KEY)) is None
+    if scenario.prepare in {undoing, undoing_rolled_back}:
+        is_free = scenario.prepare is undoing
+        note = world.json(directory.key_note(key_digest(KEY)))
+        assert note.get("undoneBy") == (JOB if is_free else None)
+        assert (world.ledger.key_holder(directory.destination, key_digest(KEY)) is None) == is_free
     assert world.open_uploads("sales/") == []
     assert world.open_uploads("sales2/") == ["sales2/theirs"]
     assert not [key for key in world.all_keys(directory.tasks) if key.endswith(".pendingset")]

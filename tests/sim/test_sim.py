@@ -71,4 +71,4 @@ def test_a_seed_replays_step_by_step() -> None:
 def test_every_write_may_be_sent_twice_and_every_change_of_the_bucket_is_judged() -> None:
     writes = {*STORE_VERBS, *LEDGER_VERBS} - READS
     assert writes - RESENT == {"healing"}  # two requests in one
-    assert writes & {*STORE_VERBS} - _OBSERVED == {"upload_part"}  # nobody sees a part
+    assert writes & {*STORE_VERBS} - _OBSERVED == {"upload_part", "copy_part"}  # nobody sees one

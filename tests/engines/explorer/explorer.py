@@ -34,16 +34,27 @@ from s3commit.core.model.errors import (
     NotFoundError,
     TransientError,
 )
-from s3commit.core.model.job import CommitRequest, CountedAttempt, Failure, PendingFile, PendingSet
+from s3commit.core.model.job import (
+    CommitRequest,
+    CountedAttempt,
+    Failure,
+    JobSpec,
+    PendingFile,
+    PendingSet,
+)
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import HeldError, LostRaceError
 from tests.engines.explorer.judge import judge
 from tests.engines.explorer.port import Paused, Port
-from tests.engines.explorer.small import BUCKET, PREFIX, Execution, Rules, State
-from tests.fakes.execution import REFUSING, ROUTES, STEPS
+from tests.engines.explorer.small import BUCKET, OLD, Execution, Rules, State, own_files
+from tests.fakes.execution import REFUSING, ROUTES, STEPS, run_execution
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
-TASKS = ("t0", "t1")
 COUNTED, ZOMBIE = "a0", "a1"
+
+
+def _directory(spec: JobSpec) -> JobDirectory:
+    return JobDirectory(spec.destination, spec.job_id)
 
 
 class Explorer:
@@ -63,7 +74,7 @@ class Explorer:
         new = self.ledger.healing(BUCKET, now=self.clock.now())
         self.ledger.note_healing(BUCKET, replace(new, whole=True))
         self.bucket = self.store._buckets[BUCKET]
-        self.directories = [JobDirectory(spec.destination, spec.job_id) for spec in rules.jobs]
+        self.directories = list(map(_directory, rules.jobs))
         self.manifests: dict[tuple[int, str, str], bytes] = {}
         self.states = 0
         self.moves = 0
@@ -104,15 +115,15 @@ class Explorer:
 
     def _first(self) -> State:
         if self.rules.old:
-            self.store.put(BUCKET, f"{PREFIX}old.parquet", b"old")
+            self.store.put(BUCKET, OLD, b"old")
+        for spec in self.rules.before:
+            self._ask(-1, spec)
+            run_execution(Ports(self.store, self.ledger, self.clock), _directory(spec))
+            self.clock.advance(60)
         for index, spec in enumerate(self.rules.jobs):
-            directory = self.directories[index]
-            self.store.put(BUCKET, directory.job, encode_job(spec))
-            counted = [self._write(index, task, COUNTED) for task in TASKS]
-            for task in TASKS if self.rules.zombies else ():
-                self._write(index, task, ZOMBIE, finish=False)
-            request = encode_request(CommitRequest(directory.job_id, tuple(counted)))
-            self.store.put(BUCKET, directory.request, request)
+            self._ask(index, spec)
+            for task in own_files(spec) if self.rules.zombies else ():
+                self._write(index, spec, task, ZOMBIE, finish=False)
             self.clock.advance(self.rules.apart)
         executions = tuple(
             Execution(
@@ -127,21 +138,29 @@ class Explorer:
         zombies = {
             (index, task)
             for index in range(len(self.directories))
-            for task in TASKS
+            for task in own_files(self.rules.jobs[index])
             if self.rules.zombies
         }
         return self._snapshot(executions, frozenset(zombies), self.rules.losses, ())
 
-    def _write(self, index: int, task: str, attempt: str, *, finish: bool = True) -> CountedAttempt:
-        directory = self.directories[index]
-        key = f"{PREFIX}part-{task}-{directory.job_id}.parquet"
+    def _ask(self, index: int, spec: JobSpec) -> None:
+        directory = _directory(spec)
+        self.store.put(BUCKET, directory.job, encode_job(spec))
+        counted = [self._write(index, spec, task, COUNTED) for task in own_files(spec)]
+        request = encode_request(CommitRequest(directory.job_id, tuple(counted)))
+        self.store.put(BUCKET, directory.request, request)
+
+    def _write(
+        self, index: int, spec: JobSpec, task: str, attempt: str, *, finish: bool = True
+    ) -> CountedAttempt:
+        directory, key = _directory(spec), own_files(spec)[task]
         metadata = {META_JOB: directory.job_id, META_TASK: task, META_ATTEMPT: attempt}
         upload_id = self.store.create_upload(BUCKET, key, metadata=metadata, content_type="x")
-        body = f"{task} {attempt}".encode()
+        body = b"old" if spec.undoes else f"{task} {attempt}".encode()
         etag = self.store.upload_part(BUCKET, key, upload_id, 1, body)
-        file = PendingFile(
-            BUCKET, key, upload_id, (etag,), len(body), directory.job_id, task, attempt
-        )
+        names = (directory.job_id, task, attempt)
+        origin = OLD if spec.undoes else ""
+        file = PendingFile(BUCKET, key, upload_id, (etag,), len(body), *names, origin=origin)
         manifest = encode_pendingset(PendingSet(directory.job_id, (file,), task, attempt))
         self.manifests[index, task, attempt] = manifest
         name = directory.manifest_name(task, attempt)

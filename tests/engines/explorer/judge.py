@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from s3commit.core.formats.layout import META_ATTEMPT
 from s3commit.core.model.job import Conflict
 from s3commit.core.model.states import JobState
+from tests.engines.explorer.small import OLD, own_files, way_there
 from tests.engines.sim.model import DECIDED, ENDED, UNDER_WAY
 from tests.engines.sim.scheduler import Violation
 
@@ -20,7 +21,6 @@ ALL_VISIBLE = frozenset({JobState.PUBLISHING, JobState.COMMITTED})
 NOTHING_VISIBLE = frozenset(
     {JobState.OPEN, JobState.SEALED, JobState.ABORTING, JobState.ABORTED, JobState.ROLLED_BACK}
 )
-OLD = "sales/old.parquet"
 
 
 def judge(explorer: Explorer, state: State, *, at_an_end: bool = False) -> None:
@@ -45,8 +45,6 @@ class _Judged:
         self.records = [state.records.get(directory.ref) for directory in self.directories]
 
     def fail(self, invariant: str, seen: str) -> NoReturn:
-        from tests.engines.explorer.small import way_there
-
         way = "".join(
             f"\n  {number:3} {one}" for number, one in enumerate(way_there(self.state), 1)
         )
@@ -76,10 +74,12 @@ class _Judged:
         replaced = any(
             other != index
             and self.rules.jobs[other].conflict is Conflict.REPLACE
+            and not self.rules.jobs[other].undoes
             and self.at(other) in ALL_VISIBLE
             for other in range(len(self.directories))
         )
-        if where in ALL_VISIBLE and len(files) != 2 and not replaced:
+        wanted = len(own_files(self.rules.jobs[index]))
+        if where in ALL_VISIBLE and len(files) != wanted and not replaced:
             self.fail("I2", f"job {name} is {where}, and only {sorted(files)} are visible")
         decision = self.state.objects.get(self.directories[index].decision)
         if files and decision is None:
@@ -109,11 +109,12 @@ class _Judged:
     def marker(self) -> None:
         """I9 and I10, of the destination."""
         found = self.state.objects.get("sales/_SUCCESS")
-        if found is not None:
-            job_id = json.loads(found[-1].body)["jobId"]
-            index = [directory.job_id for directory in self.directories].index(job_id)
-            if self.at(index) not in ALL_VISIBLE:
+        job_id = json.loads(found[-1].body)["jobId"] if found else ""
+        for index, directory in enumerate(self.directories):
+            if directory.job_id == job_id and self.at(index) not in ALL_VISIBLE:
                 self.fail("I9", f"the marker is of {'AB'[index]}, which is {self.at(index)}")
+        if self.rules.before:
+            return
         replacing = [
             index for index, spec in enumerate(self.rules.jobs) if spec.conflict is Conflict.REPLACE
         ]
@@ -142,27 +143,38 @@ class _Judged:
             self.fail("I6", f"both jobs are under way: {both}")
         if once and all(where in DECIDED for where in both):
             self.fail("I11", f"both jobs are decided under one key: {both}")
+        taken = any(one.idempotency_key == second.idempotency_key for one in self.rules.before)
+        if (
+            second.idempotency_key
+            and taken
+            and self.at(1) in DECIDED
+            and self.at(0) not in ALL_VISIBLE
+        ):
+            self.fail("I11", f"B is decided under the key of a job, and its undo is {self.at(0)}")
 
     def order(self) -> None:
         """I6: the visible files are those of one serial order of the committed jobs."""
         committed = [
             index for index in range(len(self.directories)) if self.at(index) is JobState.COMMITTED
         ]
-        seen = {OLD} & set(self.state.objects) | {
+        first = {file for spec in self.rules.before for file in own_files(spec).values()}
+        seen = ({OLD} | first) & set(self.state.objects) | {
             key for index in range(len(self.directories)) for key in self.files(index)
         }
-        own = [
-            {f"sales/part-{task}-{directory.job_id}.parquet" for task in ("t0", "t1")}
-            for directory in self.directories
-        ]
+        own = [set(own_files(spec).values()) for spec in self.rules.jobs]
         found = []
         orders = [tuple(committed)] if self.rules.apart else permutations(committed)
         for order in orders:
-            files = {OLD} if self.rules.old else set()
+            files = first or ({OLD} if self.rules.old else set())
             for index in order:
                 conflict = self.rules.jobs[index].conflict
                 if conflict is Conflict.FAIL and files:
                     break
+                if self.rules.jobs[index].undoes:
+                    if not first <= files:
+                        break  # it is undone, or replaced
+                    files = files - first | own[index]
+                    continue
                 files = own[index] | (set() if conflict is Conflict.REPLACE else files)
             else:
                 found.append(files)

@@ -10,6 +10,7 @@ from s3commit.core.model.job import Conflict, Destination, JobSpec, Scope
 
 BUCKET = "lake"
 PREFIX = "sales/"
+OLD = f"{PREFIX}old.parquet"
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Rules:
     losses: int = 0  # uploads of the first job that may be lost
     by_call: bool = False
     old: bool = True  # whether there is a file of before
+    before: tuple[JobSpec, ...] = ()  # jobs that are committed already, and replaced that file
     apart: float = 0  # seconds between the requests; nobody is known to be alive
 
 
@@ -62,6 +64,17 @@ def spec(number: int, conflict: Conflict = Conflict.APPEND, **more: Any) -> JobS
     return JobSpec(
         job_id, Destination(BUCKET, PREFIX), conflict=conflict, scope=Scope.DIRECTORY, **more
     )
+
+
+def undo(number: int) -> JobSpec:
+    """An undo of the first job."""
+    return spec(number, Conflict.REPLACE, undoes=spec(1).job_id)
+
+
+def own_files(job: JobSpec) -> dict[str, str]:
+    """What its tasks write, each by its name; an undo brings one file back."""
+    tasks = ("t0",) if job.undoes else ("t0", "t1")
+    return {task: f"{PREFIX}part-{task}-{job.job_id}.parquet" for task in tasks}
 
 
 def way_there(state: State) -> list[str]:

@@ -8,7 +8,7 @@ import time
 
 from s3commit.core.model.job import Conflict
 from tests.engines.explorer.explorer import Explorer
-from tests.engines.explorer.small import Rules, spec
+from tests.engines.explorer.small import Rules, spec, undo
 from tests.engines.sim.scheduler import Violation
 
 APPEND, FAIL, REPLACE = Conflict.APPEND, Conflict.FAIL, Conflict.REPLACE
@@ -23,11 +23,24 @@ EVERYDAY: dict[str, Rules] = {
         (spec(1, REPLACE), spec(2, REPLACE)), (2, 1), zombies=False, apart=60
     ),
     "fail beside append": Rules((spec(1, FAIL), spec(2)), (1, 1), old=False),
+    "two undos of one job": Rules(
+        (undo(2), undo(3)), (2, 1), zombies=False, before=(spec(1, REPLACE, idempotency_key="k"),)
+    ),
     "one key, two jobs": Rules(
         (spec(1, idempotency_key="k"), spec(2, idempotency_key="k")), (1, 1)
     ),
 }
 LONG: dict[str, Rules] = {
+    "undo beside append, two executions of the undo": Rules(
+        (undo(2), spec(3)), (2, 1), zombies=False, before=(spec(1, REPLACE),)
+    ),
+    "undo beside replace": Rules((undo(2), spec(3, REPLACE)), (1, 1), before=(spec(1, REPLACE),)),
+    "undo, and a job with the key that it frees": Rules(
+        (undo(2), spec(3, idempotency_key="k")),
+        (2, 1),
+        zombies=False,
+        before=(spec(1, REPLACE, idempotency_key="k"),),
+    ),
     "append beside append": Rules((spec(1), spec(2)), (1, 1)),
     "replace beside append": Rules((spec(1, REPLACE), spec(2)), (1, 1)),
     "one job, three executions": Rules((spec(1),), (3,), zombies=False),

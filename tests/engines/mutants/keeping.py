@@ -167,8 +167,8 @@ MUTANTS = [
     Mutant(
         "a decision does not ask whether the table was restored",
         "core/commit/decide_commit.py",
-        "    ports.ledger.healing(ticket.bucket, now=ports.clock.now())\n",
-        "",
+        "        partial(ports.ledger.healing, ticket.bucket, now=ports.clock.now()),\n",
+        "        lambda: None,\n",
         by=EMPTY_LEDGER,
     ),
     Mutant(

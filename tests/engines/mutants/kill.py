@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.engines.mutants import escalation, keeping, policies, protocol, reading
+from tests.engines.mutants import escalation, keeping, policies, protocol, reading, undoing
 from tests.engines.mutants.mutant import Mutant
 
 MUTANTS = [
@@ -25,6 +25,7 @@ MUTANTS = [
     *keeping.MUTANTS,
     *escalation.MUTANTS,
     *reading.MUTANTS,
+    *undoing.MUTANTS,
 ]
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "layers/s3commit/python/s3commit"

@@ -214,7 +214,7 @@ MUTANTS = [
     Mutant(
         "an append can be rolled back when its marker is there",
         "core/commit/publish_success.py",
-        "            partial(note_publishing, ports, record),\n",
+        "            partial(note_publishing, ports, record, decision),\n",
         "            lambda: None,\n",
         by="tests/crash/test_lost_ledger.py",
     ),

@@ -23,8 +23,8 @@ MUTANTS = [
     Mutant(
         "no generation is raised, and no step looks at the state",
         "core/commit/seal_job.py",
-        "    if not has_it_already:\n",
-        "    if False:\n",
+        '    if record.execution == execution != "":\n',
+        "    if True:\n",
         also=(
             (
                 "core/job/record.py",
@@ -36,8 +36,8 @@ MUTANTS = [
     Mutant(
         "a late waker does not ask the ledger again before it puts the marker",
         "core/commit/publish_success.py",
-        "        own_record(ports, ticket, JobState.PUBLISHING)\n        try:\n",
-        "        try:\n",
+        "            partial(own_record, ports, ticket, JobState.PUBLISHING),\n",
+        "",
         by="tests/sim/test_findings.py",
     ),
     Mutant(
@@ -57,8 +57,8 @@ MUTANTS = [
         also=(
             (
                 "core/commit/complete_unit.py",
-                "own_record(ports, ticket, JobState.COMMITTING)",
-                "own_record(ports, ticket, JobState.SEALED, JobState.COMMITTING)",
+                "partial(own_record, ports, ticket, JobState.COMMITTING)",
+                "partial(own_record, ports, ticket, JobState.SEALED, JobState.COMMITTING)",
             ),
         ),
     ),
@@ -138,9 +138,9 @@ MUTANTS = [
     Mutant(
         "the marker is put before the manifest in _commits/",
         "core/commit/publish_success.py",
-        "        return publish_manifest(ports, ticket.directory, record)\n",
+        "        return publish_manifest(ports, ticket.directory, record, files)\n",
         "        _put_marker(ports, ticket, record, [], _marker(ports, ticket.directory))\n"
-        "        return publish_manifest(ports, ticket.directory, record)\n",
+        "        return publish_manifest(ports, ticket.directory, record, files)\n",
     ),
     Mutant(
         "the old files are removed as soon as the job is decided",
@@ -154,16 +154,20 @@ MUTANTS = [
     Mutant(
         "the conditions are judged before the locks are held",
         "tests/fakes/execution.py",
-        '    "VerifyManifests": lambda _: "AcquireDestination",\n'
-        '    "AcquireDestination": lambda ticket: (\n'
-        '        "CheckConditions" if ticket.acquired else "AcquireDestination"\n'
-        "    ),\n"
-        '    "CheckConditions": lambda _: "DecideCommit",\n',
-        '    "VerifyManifests": lambda _: "CheckConditions",\n'
-        '    "AcquireDestination": lambda ticket: (\n'
-        '        "DecideCommit" if ticket.acquired else "AcquireDestination"\n'
-        "    ),\n"
-        '    "CheckConditions": lambda _: "AcquireDestination",\n',
+        '    return "CheckConditions" if ticket.acquired else "AcquireDestination"\n',
+        '    return "DecideCommit" if ticket.acquired else "AcquireDestination"\n',
+        also=(
+            (
+                "tests/fakes/execution.py",
+                '    "VerifyManifests": _acquires,\n',
+                '    "VerifyManifests": lambda _: "CheckConditions",\n',
+            ),
+            (
+                "tests/fakes/execution.py",
+                '    "CheckConditions": lambda _: "DecideCommit",\n',
+                '    "CheckConditions": lambda _: "AcquireDestination",\n',
+            ),
+        ),
     ),
     Mutant(
         "a roll back deletes a file before its upload is gone",
@@ -209,7 +213,7 @@ MUTANTS = [
     Mutant(
         "nobody looks whether something lies at the names of the job's files",
         "core/commit/check_conditions.py",
-        "        _refuse_taken_names(ports, directory, record, units)\n",
+        "        _refuse_taken_names(ports, directory, record, few)\n",
         "",
         by="tests/core/test_same_id.py",
     ),

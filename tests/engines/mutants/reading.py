@@ -34,9 +34,9 @@ MUTANTS = [
     ),
     Mutant(
         "a job that replaces a partition explains all that is gone",
-        "core/check.py",
-        "    if header.scope is Scope.DIRECTORY:\n",
-        "    if True:\n",
+        "core/job/history.py",
+        "        if self.header.scope is Scope.DIRECTORY:\n",
+        "        if True:\n",
         by=CHECK,
     ),
     Mutant(

@@ -175,7 +175,7 @@ class _Scene:
         self.who = adversary
         self.rng = adversary.rng
         self.directory = directory
-        self.spec = forgeries.job_spec(self.rng, directory)
+        self.spec = forgeries.job_spec(self.rng, directory, adversary.ids())
         self.counted: list[CountedAttempt] = []
         self.asked = False
 
@@ -225,8 +225,11 @@ class _Scene:
         self.who.put(self.directory.result, forgeries.result(self.rng, self.directory))
 
     def list_it(self) -> None:
-        """``_commits/_<id>.jsonl``, forged: that it is there is all that the pipeline looks at."""
-        self.who.put(self.directory.commits, forgeries.no_document(self.rng))
+        """``_commits/_<id>.jsonl``, forged: of nothing, or of files that are there."""
+        body = forgeries.commit_manifest(
+            self.rng, self.directory, self.who.seen(self.who.prefix), self.who.ids()
+        )
+        self.who.put(self.directory.commits, body)
 
     def take_a_key(self) -> None:
         """``_commits/_once/…``, forged."""

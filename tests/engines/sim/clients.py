@@ -20,7 +20,7 @@ from s3commit.core.model.job import (
     PendingFile,
     PendingSet,
 )
-from s3commit.core.ports.objects import ObjectStore
+from s3commit.core.ports.objects import ObjectStore, PartSource
 from tests.engines.sim.model import Job
 from tests.engines.sim.observer import body_of
 from tests.engines.sim.scheduler import Scheduler
@@ -133,10 +133,24 @@ class Clients:
             content_type="x",
         )
         upload_id = self.patiently(create)
-        body = body_of(job.name, task, attempt, key)
-        etag = self.patiently(partial(self.store.upload_part, BUCKET, key, upload_id, 1, body))
+        copy, origin = job.copies.get(key), ""
+        body = copy.body if copy else body_of(job.name, task, attempt, key)
+        send = partial(self.store.upload_part, BUCKET, key, upload_id, 1, body)
+        if copy:
+            source, origin = PartSource(copy.key, copy.version_id, 0, len(body)), copy.origin
+            send = partial(self.store.copy_part, BUCKET, key, upload_id, 1, source)
+        etag = self.patiently(send)
         return PendingFile(
-            BUCKET, key, upload_id, (etag,), len(body), job_id, task, attempt, rows=len(body)
+            BUCKET,
+            key,
+            upload_id,
+            (etag,),
+            len(body),
+            job_id,
+            task,
+            attempt,
+            rows=len(body),
+            origin=origin,
         )
 
     def _finish(

@@ -14,6 +14,7 @@ from tests.engines.sim.model import DECIDED, ENDED, Job
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.order import came_before
 from tests.engines.sim.scheduler import Process, Scheduler, fail
+from tests.engines.sim.undoing import check_undo, undos_of
 
 _AGAIN = {
     (JobState.COMMITTED, JobState.PUBLISHING),
@@ -134,7 +135,8 @@ class Decisions:
             return
         for other in self._seen.jobs.values():
             same = other.spec.idempotency_key == key and other.prefix == job.prefix
-            if other is not job and same and other.record_state in DECIDED:
+            is_freed = undos_of(self._seen.everyone, other)
+            if other is not job and same and other.record_state in DECIDED and not is_freed:
                 fail("I11", f"jobs {job.name} and {other.name} are both decided under one key")
 
     def _check_policy(self, job: Job, record: JobRecord) -> None:
@@ -152,6 +154,9 @@ class Decisions:
             fail("I6", f"job {job.name} has conflict fail, is decided, and {list(found)} are there")
         if job.spec.conflict is Conflict.REPLACE:
             job.replaced = dict(self._list(job, record))
+            if job.victim:
+                check_undo(self._seen, job, job.victim)
+                return
             strange = sorted(set(job.replaced) - set(found))
             strange = [
                 key
@@ -182,11 +187,11 @@ class Decisions:
     def _list(self, job: Job, record: JobRecord) -> Iterable[tuple[str, str]]:
         if record.replaced is None:
             fail("I10", f"job {job.name} replaces, and is decided without a list")
-        lines = self._lines(job, record.replaced.sha256)
+        lines = self._lines(job, record.replaced.sha256, job.directory.replaced)
         return [(line["key"], line["etag"]) for line in lines]
 
-    def _lines(self, job: Job, sha256: str) -> Iterator[dict[str, Any]]:
+    def _lines(self, job: Job, sha256: str, below: str = "") -> Iterator[dict[str, Any]]:
         """The lines of one of the pipeline's lists."""
-        for unit in json.loads(self._seen.body(job.directory.index(sha256))):
-            lines = self._seen.body(job.directory.page(unit["page"])).splitlines()
+        for unit in json.loads(self._seen.body(job.directory.index(sha256, below))):
+            lines = self._seen.body(job.directory.page(unit["page"], below)).splitlines()
             yield from map(json.loads, lines[unit["from"] : unit["to"]])

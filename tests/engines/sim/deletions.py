@@ -58,8 +58,10 @@ def check_deleted(
 def _check_pipelines_own(
     observer: Observer, process: Process, job: Job, key: str, version: Version
 ) -> None:
-    """Working objects go when the job has ended, the decision as documents do (I8)."""
-    if key == job.directory.decision:
+    """Working objects go when the job has ended; as documents do the decision (I8), and the list
+    of what a committed job replaced, which an undo needs."""
+    is_kept = key.startswith(job.directory.replaced) and job.record_state is JobState.COMMITTED
+    if key == job.directory.decision or is_kept:
         may_retire(process, job, key, observer.bucket.current(job.directory.result) or version)
     elif not job.over:
         fail("I2", f"{key} was deleted, and job {job.name} is {job.record_state}")

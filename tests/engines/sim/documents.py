@@ -29,8 +29,8 @@ def check_own_object(
         _check_marker(observer, process, job)
     elif key == job.directory.commits:
         _check_commits(observer, process, job)
-    elif key in job.key_notes:
-        _check_key_note(observer, process, job)
+    elif key in job.key_notes or (job.victim and key in job.victim.key_notes):
+        _check_key_note(observer, process, job, key, before)
     elif key == job.directory.result:
         _check_result(observer, process, job, before)
 
@@ -101,12 +101,28 @@ def _check_commits(observer: Observer, process: Process, job: Job) -> None:
         fail("I2", f"_commits/ of job {job.name} names {named}")
 
 
-def _check_key_note(observer: Observer, process: Process, job: Job) -> None:
+def _check_key_note(
+    observer: Observer, process: Process, job: Job, key: str, before: Version | None
+) -> None:
+    """It says which job has the key, or that an undo has freed it; no late call takes that back."""
     known = {job.record_state}
     if process.since <= job.lost_step:  # its own PUBLISHING stands in S3 alone since the loss
         known.add(JobState(decision_of(observer, job)["state"]))
     if not known & SURE:
         fail("I11", f"{process.name} notes the key of job {job.name}, which may be undone")
+    was = json.loads(before.body or b"{}") if before and not observer.excuses(key) else {}
+    said = json.loads(observer.body(key))
+    ours = job.directory.job_id
+    frees = job.victim is not None and said == {
+        **said,
+        "jobId": job.victim.directory.job_id,
+        "undoneBy": ours,
+    }
+    takes = said["jobId"] == ours and "undoneBy" not in said
+    expected = job.victim.directory.job_id if frees and job.victim else ours
+    is_late = "undoneBy" in was if was.get("jobId") == expected else "undoneBy" not in was
+    if said != was and (not (frees or takes) or (was and is_late)):
+        fail("I11", f"{process.name} notes {said} in place of {was}")
 
 
 def _check_result(observer: Observer, process: Process, job: Job, before: Version | None) -> None:

@@ -14,8 +14,8 @@ READS = frozenset(
 # What botocore may send again by itself after a lost answer, so that the caller sees the second.
 RESENT = frozenset(
     {"put", "delete", "complete_upload", "create_upload", "abort_upload", "delete_seen",
-     "upload_part", "take_over", "advance", "decide", "note", "note_healing", "lock", "unlock",
-     "release", "unlist", "open_job", "record_attempt"}
+     "upload_part", "copy_part", "free_key", "take_over", "advance", "decide", "note",
+     "note_healing", "lock", "unlock", "release", "unlist", "open_job", "record_attempt"}
 )  # fmt: skip
 
 KINDS = (

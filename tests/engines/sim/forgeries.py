@@ -13,11 +13,14 @@ from s3commit.core.formats.documents import (
     MAX_JOB_BYTES,
     MAX_RESULT_BYTES,
     MAX_SUCCESS_BYTES,
+    CommitHeader,
+    CommittedFile,
+    commit_lines,
     encode_job,
     encode_request,
     encode_result,
 )
-from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.layout import JobDirectory, owner_of
 from s3commit.core.formats.manifest import encode_pendingset
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.model.errors import InvalidInputError
@@ -36,6 +39,7 @@ from s3commit.core.model.job import (
     PendingSet,
     Scope,
 )
+from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.ports.objects import ListedObject
 
 KEY = "daily"  # the idempotency key that the other jobs of a run have, too
@@ -51,8 +55,13 @@ def no_document(rng: random.Random, longest: int = MAX_JOB_BYTES) -> bytes:
     )
 
 
-def job_spec(rng: random.Random, directory: JobDirectory) -> JobSpec:
-    """An acceptable job."""
+def job_spec(rng: random.Random, directory: JobDirectory, ids: Sequence[str] = ()) -> JobSpec:
+    """An acceptable job; now and then it undoes another one, by an id that is seen."""
+    if ids and rng.random() < 0.25:
+        undoes = rng.choice([one for one in ids if one != directory.job_id] or [NEVER])
+        return JobSpec(
+            directory.job_id, directory.destination, conflict=Conflict.REPLACE, undoes=undoes
+        )
     return JobSpec(
         directory.job_id,
         directory.destination,
@@ -118,6 +127,35 @@ def manifest(
         return encode_pendingset(PendingSet(directory.job_id, tuple(named), task, "a0"))
     except InvalidInputError:
         return no_document(rng)
+
+
+def commit_manifest(
+    rng: random.Random, directory: JobDirectory, seen: Sequence[ListedObject], ids: Sequence[str]
+) -> bytes:
+    """Of visible files with the job's id; says that they are copies, or that another is undone."""
+    if rng.random() < 0.3:
+        return no_document(rng)
+    own = [one for one in seen if owner_of(one.key) == directory.job_id]
+    keys = [one.key for one in seen if owner_of(one.key)] or [NEVER]
+    files = [
+        CommittedFile(one.key, one.length, one.etag if rng.random() < 0.7 else "",
+                      origin=rng.choice(keys) if rng.random() < 0.5 else "")
+        for one in own
+    ]  # fmt: skip
+    facts = ReplacedFacts("0" * 64, rng.choice([0, 1]), 1) if rng.random() < 0.6 else None
+    header = CommitHeader(
+        directory.job_id,
+        directory.destination.uri,
+        "2099-01-01T00:00:00.000Z",
+        len(files),
+        1,
+        None,
+        idempotency_key=KEY if rng.random() < 0.4 else None,
+        replaced=facts,
+        scope=rng.choice(list(Scope)),
+        undoes=rng.choice([*ids, ""]),
+    )
+    return b"".join(commit_lines(header, files))
 
 
 def result(rng: random.Random, directory: JobDirectory) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from tests.engines.sim.troubles import add_troubles
 if TYPE_CHECKING:
     from tests.engines.sim.world import World
 
+NAMES = "ABCDEFGHIJKLMNOP"
 STRANGER = "99999999-0000-4000-8000-000000000099"
 
 
@@ -59,14 +61,15 @@ def _upload(world: World, key: str) -> str:
     return upload_id
 
 
-def add_job(world: World, prefix: str = "") -> None:
+def add_job(world: World, prefix: str = "", *, key: str | None = None) -> None:
     """A job of any kind, at ``prefix`` or anywhere, and what happens to it."""
-    rng, number = world.rng, len(world.observer.jobs)
-    name = "ABCDEFGH"[number]
+    rng, used = world.rng, {job.name for job in world.observer.everyone}
+    number = len(used.intersection(NAMES))
+    name = NAMES[number]
     kind = rng.random()
     anywhere = rng.choice(["sales/"] * 6 + ["sales/dt=1/", "sales2/"])
     is_free, prefix = not prefix, prefix or anywhere
-    job_id = f"{number + 1:08d}-0000-4000-8000-00000000000{number + 1}"
+    job_id = f"{number + 1:08d}-0000-4000-8000-{number + 1:012d}"
     twins = [job for job in world.observer.jobs.values() if job.prefix == "twin/"]
     outer = ""
     if is_free and number and kind < 0.06 and not twins:
@@ -74,7 +77,8 @@ def add_job(world: World, prefix: str = "") -> None:
     elif is_free and number and kind < 0.1 and _may_nest(world):
         prefix, job_id, outer = "sales/dt=1/", world.observer.jobs["A"].directory.job_id, "A"
     directory = JobDirectory(Destination(BUCKET, prefix), job_id)
-    job = Job(name, directory, draw_spec(rng, directory))
+    spec = draw_spec(rng, directory)
+    job = Job(name, directory, replace(spec, idempotency_key=key or spec.idempotency_key))
     job.outer = outer
     job.hostile = rng.random() < 0.3 and prefix == "sales/dt=1/"
     world.observer.jobs[name] = job

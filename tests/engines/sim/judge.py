@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from s3commit.core.model.job import Conflict
+from s3commit.core.model.locks import destination_node
 from s3commit.core.model.states import JobState
 from tests.engines.sim.model import Job
 from tests.engines.sim.order import judge_order, overtook
 from tests.engines.sim.recovery import holds, leaks
 from tests.engines.sim.scheduler import fail
+from tests.engines.sim.undoing import judge_replay, may_refuse, undos_of
 
 if TYPE_CHECKING:
     from tests.engines.sim.world import World
@@ -33,7 +35,8 @@ def judge_end(world: World) -> None:
     _foreign(world)
     _markers(world)
     _once(world)
-    judge_order(world.observer.jobs.values(), world.observer.excuses)
+    order = judge_order(world.observer.jobs.values(), world.observer.excuses)
+    judge_replay(world, order)
     for job in world.observer.jobs.values():
         if holds(world, job):
             fail("I6", f"job {job.name} holds locks, or is listed as under way, at the end")
@@ -82,6 +85,8 @@ def _undone(world: World, job: Job) -> None:
         allowed |= {"MANIFEST_MISSING", "MANIFEST_CHANGED", "BAD_FIELD"}
     if job.spec.conflict is Conflict.FAIL:
         allowed.add("DESTINATION_NOT_EMPTY")
+    if job.victim:
+        allowed |= may_refuse(world.observer.everyone, job, job.victim)
     if job.spec.idempotency_key:
         allowed |= {"ALREADY_COMMITTED", "KEY_TAKEN"}
     if job.spec.conditions:
@@ -148,14 +153,21 @@ def _is_replaced(world: World, key: str) -> bool:
 def _once(world: World) -> None:
     jobs = list(world.observer.jobs.values())
     for job in jobs:
-        if job.failure != "ALREADY_COMMITTED":
+        node = destination_node(job.directory.destination)
+        held = {one.job_id for (at, _), one in world.ledger._keys.items() if at == node}
+        if undos_of(jobs, job) and job.directory.job_id in held:
+            fail("I11", f"job {job.name} is undone, and has its key")
+        if job.failure not in {"ALREADY_COMMITTED", "KEY_TAKEN"}:
             continue
         named = [
             other
             for other in jobs
-            if other.directory.job_id in job.message
+            if (other.directory.job_id in job.message or (job.given_up and other.key_notes))
             and other is not job
             and other.prefix == job.prefix
         ]
-        if not named or named[0].record_state is not JobState.COMMITTED:
+        freed = [undo.ended_at for other in named for undo in undos_of(jobs, other)]
+        if len(named) == 1 and any(at and at < (job.sealed_at or 0) for at in freed):
+            fail("I11", f"job {job.name} was refused for a key that was free: {job.message}")
+        if all(other.record_state is not JobState.COMMITTED for other in named):
             fail("I11", f"job {job.name} was told that its data is committed: {job.message}")

@@ -32,6 +32,22 @@ class File:
     upload_id: str
     body: bytes
     since: int
+    origin: str = ""  # the key that an undo's copy had first
+
+    @property
+    def first_key(self) -> str:
+        """The key that its data had first."""
+        return self.origin or self.key
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """What an undo copies for one of its files."""
+
+    key: str
+    version_id: str
+    origin: str
+    body: bytes
 
 
 @dataclass(eq=False)
@@ -42,6 +58,9 @@ class Job:
     directory: JobDirectory
     spec: JobSpec
     hostile: bool = False
+    victim: Job | None = None  # the job that it undoes
+    copies: dict[str, Copy] = field(default_factory=dict)  # by the key of its own file
+    leaves_removed: bool = False  # it was decided without what the other one had replaced
     intruder: bool = False  # its directory lies where the adversary may put
     life: int = 0  # of an intruder: how often it was opened again after its end
     given_up: bool = False  # by a sweep
@@ -131,7 +150,9 @@ class Job:
         if once and once == other.spec.idempotency_key and self.prefix == other.prefix:
             return True
         return any(
-            (deep and theirs.startswith(mine)) or (also_deep and mine.startswith(theirs))
+            mine == theirs
+            or (deep and theirs.startswith(mine))
+            or (also_deep and mine.startswith(theirs))
             for mine, deep in self.region()
             for theirs, also_deep in other.region()
         )

@@ -120,9 +120,11 @@ class Observer:
         upload_id: str = perform()
         if process.role == "task":
             task, attempt = process.about
-            body = body_of(process.job, task, attempt, args[1])
+            copy = self.jobs[process.job].copies.get(args[1])
+            body = copy.body if copy else body_of(process.job, task, attempt, args[1])
+            origin = copy.origin if copy else ""
             self.files[upload_id] = File(
-                process.job, task, attempt, args[1], upload_id, body, self.scheduler.steps
+                process.job, task, attempt, args[1], upload_id, body, self.scheduler.steps, origin
             )
         return upload_id
 
@@ -249,7 +251,8 @@ class Observer:
             return False
         directory = job.directory
         own = (directory.prefix, directory.pipeline_prefix, directory.commits, directory.success)
-        return key.startswith((*own, *job.key_notes))
+        freed = job.victim.key_notes if job.victim else ()
+        return key.startswith((*own, *job.key_notes, *freed))
 
     def check_closed(self, job: Job, since: int) -> None:
         """No upload is open that was there before step ``since``; a zombie may start more."""

@@ -31,16 +31,19 @@ def came_before(append: Job, job: Job) -> bool:
     )
 
 
-def judge_order(jobs: Iterable[Job], excuses: Callable[[str], bool]) -> None:
-    """Raise `Violation` if the committed jobs have no order; of excused keys nothing is known."""
+def judge_order(jobs: Iterable[Job], excuses: Callable[[str], bool]) -> list[Job]:
+    """The committed jobs in an order. Raises `Violation` if they have none.
+
+    Of excused keys nothing is known.
+    """
     committed = [job for job in jobs if job.record_state is JobState.COMMITTED]
-    graph: TopologicalSorter[str] = TopologicalSorter()
+    graph: TopologicalSorter[Job] = TopologicalSorter(dict.fromkeys(committed, ()))
     for before, after in _pairs(committed, excuses):
-        graph.add(after.name, before.name)
+        graph.add(after, before)
     try:
-        graph.prepare()
+        return list(graph.static_order())
     except CycleError as error:
-        fail("I6", f"the jobs have no order: {' before '.join(error.args[1])}")
+        fail("I6", f"the jobs have no order: {' before '.join(job.name for job in error.args[1])}")
 
 
 def _pairs(jobs: list[Job], excuses: Callable[[str], bool]) -> Iterator[tuple[Job, Job]]:
@@ -50,7 +53,10 @@ def _pairs(jobs: list[Job], excuses: Callable[[str], bool]) -> Iterator[tuple[Jo
         for other in jobs:
             if other is job or other.decided_at is None:
                 continue
-            if other.appends:
+            if other.appends and job.victim:
+                if other is job.victim:
+                    yield other, job
+            elif other.appends:
                 gone = _removed_before(jobs, job)
                 reached = [
                     key

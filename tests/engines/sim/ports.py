@@ -16,13 +16,13 @@ from tests.engines.sim.door import Door
 
 STORE_VERBS = (
     "get", "first_bytes", "head", "is_versioned", "upload_is_open", "put", "delete",
-    "list_versions", "delete_seen", "create_upload", "upload_part", "abort_upload",
-    "complete_upload",
+    "list_versions", "delete_seen", "create_upload", "upload_part", "copy_part",
+    "abort_upload", "complete_upload",
 )  # fmt: skip
 LEDGER_VERBS = (
     "job", "open_job", "take_over", "advance", "decide", "note",
     "record_attempt", "attempts", "jobs_with_id", "lock", "locks", "unlock", "release",
-    "key_holder",
+    "key_holder", "free_key",
     "unlist", "healing", "note_healing",
 )  # fmt: skip
 STALE = 0.2  # the share of listings of jobs that are answered from the past

@@ -30,6 +30,7 @@ from tests.engines.sim.ports import as_executions, as_ledger, as_store
 from tests.engines.sim.recovery import recover, settle
 from tests.engines.sim.scheduler import Process, Scheduler
 from tests.engines.sim.troubles import add_keepers, announce
+from tests.engines.sim.undoing import add_undos
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
 MAX_STEPS = 60_000
@@ -83,6 +84,7 @@ class World:
     ) -> None:
         self.seed = seed
         self.rng = rng = random.Random(seed)
+        self.undoers = random.Random(f"undos {seed}")
         self.scheduler = Scheduler(rng, max_steps=MAX_STEPS)
         self.store = store(
             BUCKET,
@@ -144,6 +146,7 @@ class World:
                 furnish(self)
                 for _ in range(self.rng.choice([1, 2, 2, 2, 3])):
                     add_job(self)
+                add_undos(self)
                 add_keepers(self)
                 self.begin()
                 self.scheduler.run()

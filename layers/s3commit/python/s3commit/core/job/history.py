@@ -17,7 +17,8 @@ from s3commit.core.formats.layout import (
 from s3commit.core.job.documents import read_commit_header, read_commit_manifest
 from s3commit.core.model.errors import NOT_READABLE
 from s3commit.core.model.job import Destination, Scope
-from s3commit.core.ports.bundle import ParallelMap
+from s3commit.core.model.limits import S3_CLOCKS
+from s3commit.core.ports.bundle import ParallelMap, Ports, shifted
 from s3commit.core.ports.objects import ListedObject, ObjectReader
 
 # What a job has removed: None stands for all at its destination, a directory with its "/" for a
@@ -91,3 +92,77 @@ def reaches_of(file: CommittedFile, relative: str) -> Iterator[str | None]:
     yield owner_of(file.first_key)
     yield partition_of(relative)
     yield from directories_above(relative)
+
+
+def jobs_reaching(reaches: Iterable[tuple[Commit, Reach]], file: CommittedFile) -> Iterator[Commit]:
+    """The jobs that have removed what lay where the file lies, or the files of its job."""
+    for one, reach in reaches:
+        root = one.directory.destination.prefix
+        relative = file.key[len(root) :]
+        if file.key.startswith(root) and not reach.isdisjoint(reaches_of(file, relative)):
+            yield one
+
+
+def commits_around(
+    ports: Ports, directory: JobDirectory, root: str
+) -> tuple[Commit | None, list[Commit]]:
+    """The job's own commit, if it is there; and those since, above, at and below ``root``.
+
+    In their order. By S3's clocks: some that are a little earlier are among them.
+    """
+    store, bucket = ports.store, directory.bucket
+    found = {
+        job: listed
+        for at in directories_above(root)
+        for job, listed in manifests_at(store, Destination(bucket, at))
+    }
+    for listed in store.list(bucket, root):
+        place, inside, _ = listed.key.rpartition(COMMITS)
+        job = parse_commit_manifest_key(Destination(bucket, place), listed.key) if inside else None
+        if job is not None:
+            found[job] = listed
+    since = shifted(found[directory].modified, -2 * S3_CLOCKS) if directory in found else ""
+    some = ((job, listed) for job, listed in found.items() if listed.modified >= since)
+    commits = sorted(read_commits(store, ports.parallel, some), key=lambda one: one.moment)
+    own = next((one for one in commits if one.directory == directory), None)
+    return own, [one for one in commits if one is not own]
+
+
+def undone_jobs(commits: list[Commit]) -> dict[JobDirectory, JobDirectory]:
+    """The jobs that are undone, each with the one that has undone it.
+
+    No clock is asked: an undo comes after what it undoes, whatever the times say.
+    """
+    undos: dict[JobDirectory, list[JobDirectory]] = {}
+    for one in commits:
+        if one.undoes is not None:
+            undos.setdefault(one.undoes, []).append(one.directory)
+
+    def by(job: JobDirectory, seen: frozenset[JobDirectory]) -> JobDirectory | None:
+        """The undo of the job that stands; nobody honest makes a circle."""
+        left = (one for one in undos.get(job, ()) if one not in seen)
+        return next((one for one in left if by(one, seen | {one}) is None), None)
+
+    found = {job: by(job, frozenset([job])) for job in undos}
+    return {job: undo for job, undo in found.items() if undo is not None}
+
+
+def is_later(
+    own: Commit,
+    other: Commit,
+    reach: Reach,
+    still: list[CommittedFile],
+    listed: list[ListedObject],
+) -> bool:
+    """Whether the other job may have replaced after this one.
+
+    S3's clocks tell no more than seconds (A7). Within them a job is earlier of which this one has
+    replaced files, or which would else have removed what this one has there ``still``.
+    """
+    if other.put_at > shifted(own.put_at, S3_CLOCKS):
+        return True
+    if other.put_at < shifted(own.put_at, -S3_CLOCKS):
+        return False
+    has_replaced_it = any(owner_of(one.key) == other.directory.job_id for one in listed)
+    reached = (next(jobs_reaching([(other, reach)], file), None) for file in still)
+    return not has_replaced_it and all(one is None for one in reached)

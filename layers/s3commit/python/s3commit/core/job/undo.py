@@ -20,25 +20,24 @@ from typing import Final, NoReturn
 
 from s3commit.core.formats.documents import MAX_WHOLE_BYTES, CommitHeader, CommittedFile
 from s3commit.core.formats.layout import (
-    COMMITS,
     SUCCESS,
     JobDirectory,
     directories_above,
     is_copy,
     owner_of,
-    parse_commit_manifest_key,
     partition_of,
 )
 from s3commit.core.job.documents import read_commit_header, read_commit_manifest
 from s3commit.core.job.history import (
     Commit,
     Reach,
-    manifests_at,
-    reaches_of,
-    read_commits,
+    commits_around,
+    is_later,
+    jobs_reaching,
+    undone_jobs,
 )
 from s3commit.core.job.plan import in_groups, planned_files
-from s3commit.core.job.replaced import replaced_files
+from s3commit.core.job.replaced import Appends, replaced_files
 from s3commit.core.model.errors import (
     NOT_READABLE,
     AccessError,
@@ -48,10 +47,9 @@ from s3commit.core.model.errors import (
     NotFoundError,
 )
 from s3commit.core.model.job import Destination, JobSpec
-from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, shifted
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
 
 MANIFESTS_AT_ONCE: Final = 4
@@ -68,8 +66,7 @@ class Undo:
 
     ``removes`` are the files of the job that are there. ``replaced`` counts those that later jobs
     have removed. ``restores`` are the files that the job replaced, as they were. ``refused`` says
-    why these can't come back. ``holder`` is the id of the job that has the job's key. ``makers``
-    are the undos that have brought copies of its files back.
+    why these can't come back. ``holder`` is the id of the job that has the job's key.
     """
 
     header: CommitHeader
@@ -77,7 +74,6 @@ class Undo:
     replaced: int
     restores: tuple[CommittedFile, ...]
     holder: str
-    makers: frozenset[JobDirectory]
     refused: JobRefusedError | None = None
 
 
@@ -89,10 +85,16 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
     ``FILES_CHANGED`` if what the undo brings back is not what was replaced.
     """
     undone = JobDirectory(record.destination, record.undoes)
-    _refuse_under_way(ports, undone)
+    known = ports.ledger.job(undone.ref)
+    if known is not None and known.state is not JobState.COMMITTED:
+        _refuse(NOT_COMMITTED, f"job {undone.job_id} is {known.state}: there is nothing to undo")
+    appends = Appends(ports, record)
     found = look_back(ports, undone)
-    for maker in found.makers:  # a forged manifest may name the files of a job that writes them now
-        _refuse_under_way(ports, maker)
+    under_way = appends.to_leave()  # a forged manifest may name their files
+    for one in found.removes:
+        nodes = under_way.get(owner_of(one.key) or "", ())
+        if f"{undone.bucket}/{one.key}".startswith(nodes):
+            _refuse(NOT_COMMITTED, f"a job that is under way has put {one.key!r}")
     if spec.leave_removed:
         if not found.removes:
             _refuse(NOTHING_TO_UNDO, f"later jobs have replaced all files of job {undone.job_id}")
@@ -105,12 +107,6 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
     if brought != Counter((file.first_key, file.length) for file in asked):
         _refuse(FILES_CHANGED, "the table has changed since the undo began: run it again")
     return found
-
-
-def _refuse_under_way(ports: Ports, job: JobDirectory) -> None:
-    known = ports.ledger.job(job.ref)
-    if known is not None and known.state is not JobState.COMMITTED:
-        _refuse(NOT_COMMITTED, f"job {job.job_id} is {known.state}, and its files stay")
 
 
 def look_back(ports: Ports, directory: JobDirectory) -> Undo:
@@ -128,20 +124,21 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     listed, refused = _listed(ports, directory, header)
     keys = [*(file.key for file in files), *(one.key for one in listed)]
     root = partition_of(commonprefix(keys)) or directory.destination.prefix  # noqa: RUF071 - keys
-    own, commits = _commits(ports, directory, root)
-    undone = _undone(commits)
+    own, commits = commits_around(ports, directory, root)
+    if own is None:
+        _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is gone")
+    undone = undone_jobs(commits)
     if directory in undone:
         who = undone[directory].job_id
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} is undone already, by job {who}")
-    copies = _copies(ports, commits)
-    removes, gone = _present(ports, root, files, copies, directory)
+    removes, gone = _present(ports, root, files, _copies(ports, commits), directory)
     reaches = [
         (one, _reach(ports, one))
         for one in commits
         if one.header.replaced is not None and (gone or listed)
     ]
     for file in gone:
-        if next(_reaching(reaches, file), None) is None:
+        if next(jobs_reaching(reaches, file), None) is None:
             _refuse(FILES_CHANGED, f"{file.key!r} was deleted, and no job says that it did")
     restores = tuple(_restored(ports, directory, listed, undone))
     removed = {one.key for one in removes}
@@ -149,14 +146,13 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     standing = [
         (one, reach)
         for one, reach in reaches
-        if one.directory not in undone and _is_later(own, one, reach, still, listed)
+        if one.directory not in undone and is_later(own, one, reach, still, listed)
     ]
     refused = refused or _overwritten(ports, header, standing, restores)
     if not removes and not restores and refused is None:
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} has no files, or later jobs replaced all")
     holder = _holder(directory, header, commits, undone)
-    makers = frozenset(job for job, one in copies if one.key in removed)
-    return Undo(header, tuple(removes), len(gone), restores, holder, makers, refused)
+    return Undo(header, tuple(removes), len(gone), restores, holder, refused)
 
 
 def _refuse(code: str, message: str) -> NoReturn:
@@ -193,50 +189,6 @@ def _listed(
     return [one for one in files if not one.key.endswith(f"/{SUCCESS}")], None
 
 
-def _commits(ports: Ports, directory: JobDirectory, root: str) -> tuple[Commit, list[Commit]]:
-    """The job's own commit; and those since, above, at and below ``root``, in their order.
-
-    By S3's clocks: some that are a little earlier are among them.
-    """
-    store, bucket = ports.store, directory.bucket
-    found = {
-        job: listed
-        for at in directories_above(root)
-        for job, listed in manifests_at(store, Destination(bucket, at))
-    }
-    for listed in store.list(bucket, root):
-        place, inside, _ = listed.key.rpartition(COMMITS)
-        job = parse_commit_manifest_key(Destination(bucket, place), listed.key) if inside else None
-        if job is not None:
-            found[job] = listed
-    since = shifted(found[directory].modified, -2 * S3_CLOCKS) if directory in found else ""
-    some = ((job, listed) for job, listed in found.items() if listed.modified >= since)
-    commits = sorted(read_commits(store, ports.parallel, some), key=lambda one: one.moment)
-    for one in commits:
-        if one.directory == directory:
-            return one, [other for other in commits if other is not one]
-    _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is gone")
-
-
-def _undone(commits: list[Commit]) -> dict[JobDirectory, JobDirectory]:
-    """The jobs that are undone, each with the one that has undone it.
-
-    No clock is asked: an undo comes after what it undoes, whatever the times say.
-    """
-    undos: dict[JobDirectory, list[JobDirectory]] = {}
-    for one in commits:
-        if one.undoes is not None:
-            undos.setdefault(one.undoes, []).append(one.directory)
-
-    def by(job: JobDirectory, seen: frozenset[JobDirectory]) -> JobDirectory | None:
-        """The undo of the job that stands; nobody honest makes a circle."""
-        left = (one for one in undos.get(job, ()) if one not in seen)
-        return next((one for one in left if by(one, seen | {one}) is None), None)
-
-    found = {job: by(job, frozenset([job])) for job in undos}
-    return {job: undo for job, undo in found.items() if undo is not None}
-
-
 def _holder(
     directory: JobDirectory,
     header: CommitHeader,
@@ -254,31 +206,10 @@ def _holder(
     return [directory.job_id, *later][-1]
 
 
-def _is_later(
-    own: Commit,
-    other: Commit,
-    reach: Reach,
-    still: list[CommittedFile],
-    listed: list[ListedObject],
-) -> bool:
-    """Whether the other job may have replaced after this one.
-
-    S3's clocks tell no more than seconds (A7). Within them a job is earlier of which this one has
-    replaced files, or which would else have removed what this one has there ``still``.
-    """
-    if other.put_at > shifted(own.put_at, S3_CLOCKS):
-        return True
-    if other.put_at < shifted(own.put_at, -S3_CLOCKS):
-        return False
-    has_replaced_it = any(owner_of(one.key) == other.directory.job_id for one in listed)
-    reached = (next(_reaching([(other, reach)], file), None) for file in still)
-    return not has_replaced_it and all(one is None for one in reached)
-
-
-def _copies(ports: Ports, commits: list[Commit]) -> list[tuple[JobDirectory, CommittedFile]]:
-    """What undos have brought back, each file with the undo."""
+def _copies(ports: Ports, commits: list[Commit]) -> list[CommittedFile]:
+    """What undos have brought back."""
     return [
-        (one.directory, file)
+        file
         for one in commits
         if one.header.undoes
         for file in _files_of(ports, one.directory)
@@ -290,13 +221,13 @@ def _present(
     ports: Ports,
     root: str,
     files: list[CommittedFile],
-    copies: list[tuple[JobDirectory, CommittedFile]],
+    copies: list[CommittedFile],
     directory: JobDirectory,
 ) -> tuple[list[ListedObject], list[CommittedFile]]:
     """The files that are there, as themselves or as a copy; and those that are not."""
     wanted = {file.key: file for file in files}
     first = {(file.first_key, file.length) for file in files}
-    wanted |= {one.key: one for _, one in copies if (one.origin, one.length) in first}
+    wanted |= {one.key: one for one in copies if (one.origin, one.length) in first}
     here = ports.store.list(directory.bucket, root)
     present = {listed.key: listed for listed in here if listed.key in wanted}
     for key, listed in present.items():
@@ -356,15 +287,6 @@ def _files_of(ports: Ports, job: JobDirectory) -> list[CommittedFile]:
     return []
 
 
-def _reaching(reaches: Iterable[tuple[Commit, Reach]], file: CommittedFile) -> Iterator[Commit]:
-    """The jobs that have removed what lay where the file lies, or the files of its job."""
-    for one, reach in reaches:
-        root = one.directory.destination.prefix
-        relative = file.key[len(root) :]
-        if file.key.startswith(root) and not reach.isdisjoint(reaches_of(file, relative)):
-            yield one
-
-
 def _overwritten(
     ports: Ports,
     header: CommitHeader,
@@ -372,7 +294,7 @@ def _overwritten(
     restores: Iterable[CommittedFile],
 ) -> JobRefusedError | None:
     """Why what the job replaced can't come back beside what later jobs have done there."""
-    others = chain.from_iterable(_reaching(standing, file) for file in restores)
+    others = chain.from_iterable(jobs_reaching(standing, file) for file in restores)
     if header.undoes:  # what it undid may have come back in part, by an undo of what replaced it
         others = chain(others, (one for one, _ in standing if one.undoes and _replaces(ports, one)))
     for other in others:
