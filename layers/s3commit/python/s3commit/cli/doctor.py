@@ -61,9 +61,8 @@ def doctor(session: Session, **options: Any) -> None:
     sts:GetCallerIdentity, lambda:GetAccountSettings, cloudformation:DescribeStacks, the bucket's
     notifications, lifecycle, policy and ownership controls, of each table in the parameter catalogs
     glue:GetTable and a listing, and asks iam:SimulatePrincipalPolicy; what the caller may not read
-    is skipped. With --prefix and no --role the caller's own rights
-    there are tried, by calls for an upload that does not exist. Exit code 1 if there is something
-    to do.
+    is skipped. With --prefix and no --role the caller's own rights there are tried, by calls for an
+    upload that does not exist. Exit code 1 if there is something to do.
     """
     found = examine(replace(session.deployment, **options))
     checks = [{"check": check, **finding._asdict()} for check, finding in found]
