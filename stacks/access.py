@@ -156,7 +156,7 @@ ACCESS: dict[str, Access] = {
         ledger=("GetItem", "PutItem", "UpdateItem", "DeleteItem"),
         index=("Query",),
     ),
-    # What it reads of its tables, and tells the catalog, is granted where it is made.
+    # What it reads of its tables is granted in `stacks.pipeline`; by GetObject it has Decrypt.
     "catalog": Access(
         objects={CATALOG: ("GetObject", "PutObject", "DeleteObject")}, bucket=("ListBucket",)
     ),

@@ -167,7 +167,7 @@ class DeployConfig:
     catalogs: tuple[str, ...] = _listed(
         # IAM would take *, ? and $ in a policy for other names too; Glue has names in lower case.
         r"(?:(?!\.{1,2}/)[^/*?$\x00-\x1f\x7f]+/)+=[a-z0-9_\-]+\.[a-z0-9_\-]+(?: dropEmpty)?",
-        'tables by prefix, {"sales/": "analytics.sales"} ; " dropEmpty" may stand behind',
+        'tables by prefix, {"sales/": "analytics.sales"} or "analytics.sales dropEmpty"',
     )
     alarm_email: str | None = _text(r"[^@\s]+@[^@\s]+", "an e-mail address")
     spark_jars: bool = _flag()
