@@ -101,8 +101,6 @@ SELDOM = {
     ("end", "DeleteObject", "*/_result.json"): "of a job whose documents went meanwhile",
     ("end", "DeleteObject", "*/_SUCCESS"): "of a table within, whose files a job replaces",
     ("sweep", "DeleteObject", "*/_tasks/*.pendingset"): "it has all below a job's directory",
-    ("sweep", "DeleteObject", "_s3commit/*/_index-*.json"): "what tidying could not delete",
-    ("sweep", "DeleteObject", "_s3commit/*/_pages/*"): "the same",
 }
 
 
