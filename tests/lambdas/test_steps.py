@@ -36,7 +36,7 @@ def step(
 
 def decided(world: World, call: Call) -> dict[str, Any]:
     ticket: dict[str, Any] = execution_input(DIRECTORY)
-    for name in COMMIT_PATH[: COMMIT_PATH.index("CompleteUploads")]:
+    for name in (*COMMIT_PATH[:2], "AcquireDestination", "CheckConditions", "DecideCommit"):
         ticket = step(call, "decide", name, ticket)
     return ticket
 

@@ -249,10 +249,12 @@ def planned_files(
 def files_of_few(ports: Ports, ticket: Ticket) -> list[PendingFile]:
     """Every file of a small plan, whose units the ticket has; of a larger one none.
 
-    Raises as `read_unit`.
+    None either where a page is gone, as when the job has ended: `planned_files` says so.
     """
     read = partial(files_of_unit, ports.store, ticket.directory)
-    return [*chain.from_iterable(in_order(ports.parallel, read, whole_pages(ticket.few)))]
+    with suppress(NeedsOperatorError):
+        return [*chain.from_iterable(in_order(ports.parallel, read, whole_pages(ticket.few)))]
+    return []
 
 
 def publish_manifest(
