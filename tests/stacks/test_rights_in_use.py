@@ -16,7 +16,6 @@ from s3commit.aws.notifications import SUFFIXES
 from s3commit.core.formats.layout import JobDirectory, bad_element
 from s3commit.core.model.job import Destination
 from stacks.access import ACCESS
-from stacks.functions import FUNCTIONS
 from tests.contract.given import make_bucket
 from tests.core.world import BUCKET, job_directory
 from tests.lake import QUEUE, notify
@@ -58,7 +57,7 @@ def needed(moto_endpoint: str, assembly: Assembly) -> Iterator[dict[str, set[Nee
         yield recorder.needed
 
 
-@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"dispatch", "catalog"}))
+@pytest.mark.parametrize("name", sorted(set(ACCESS) - {"dispatch", "catalog"}))
 def test_a_role_allows_what_its_function_calls(needed: dict[str, set[Needed]], name: str) -> None:
     assert needed[name]
     access = ACCESS[name]
@@ -71,7 +70,7 @@ def test_a_role_allows_what_its_function_calls(needed: dict[str, set[Needed]], n
         assert allowed, f"{name} called {action} on {key or 'the bucket or table'}"
 
 
-@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"dispatch", "catalog"}))
+@pytest.mark.parametrize("name", sorted(set(ACCESS) - {"dispatch", "catalog"}))
 def test_a_role_has_no_right_that_its_function_never_needs(
     needed: dict[str, set[Needed]], name: str
 ) -> None:
