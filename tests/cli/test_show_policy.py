@@ -54,7 +54,7 @@ def test_a_job_says_what_it_has_locked(desk: Desk) -> None:
         "waitsSeconds": None,
         "inTheWay": [],
     }
-    desk.job_at("AcquireDestination", OTHER)  # an append
+    desk.job_at("VerifyManifests", OTHER)  # an append waits for nobody
     assert shown(desk, OTHER)["locks"] is None
 
 
