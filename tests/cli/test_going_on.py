@@ -42,7 +42,7 @@ def test_i6_a_destination_that_a_dead_execution_held_is_free_after_one_command(
 
 
 def test_a_job_whose_execution_runs_is_left_to_it(desk: Desk) -> None:
-    desk.job_at("AcquireDestination")
+    desk.job_at("VerifyManifests")
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
     assert "its commit was requested before, and its execution is RUNNING: it decides" in line
     assert "nothing was changed" in line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -15,7 +16,7 @@ from s3commit.core.model.job import AbortRequest, CommitRequest, Conflict, JobRe
 from s3commit.core.model.states import JobState
 from s3commit.local import ACCOUNT, REGION
 from tests.engines.sim.clients import BUCKET
-from tests.engines.sim.judge import judge_end
+from tests.engines.sim.judge import judge_each
 from tests.engines.sim.model import File, Job
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.recovery import needs_help
@@ -110,6 +111,10 @@ class Left:
             job.message = result.error.message if result.error else ""
         asked = self.bucket.current(directory.request)
         request = decode_request(asked.body or b"", directory) if asked else None
+        if asked:
+            job.requested = datetime.fromisoformat(self.put_at[directory.request]).timestamp()
+        job.appends = job.spec.conflict is Conflict.APPEND
+        job.faltered = True  # as far as this judge knows: the adversary kills every execution
         job.given_up = isinstance(request, AbortRequest) and request.abandoned
         if isinstance(request, CommitRequest):
             counted = {(one.task_id, one.attempt_id) for one in request.attempts}
@@ -135,7 +140,7 @@ class Left:
         for job in self.unfinished():
             fail("end", f"{job.name} is {job.record_state} at the end")
         expected = self._replayed()
-        judge_end(self.as_world)
+        judge_each(self.as_world)
         found = {key: one[-1].body for key, one in self.bucket.objects.items() if is_data(key)}
         for key in sorted(expected.keys() | found.keys()):
             if expected.get(key) != found.get(key):

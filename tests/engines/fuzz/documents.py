@@ -35,6 +35,7 @@ from s3commit.core.model.job import (
     AbortRequest,
     CommitRequest,
     Conditions,
+    Conflict,
     CountedAttempt,
     Failure,
     JobResult,
@@ -58,6 +59,9 @@ SPEC = JobSpec(
     client="spark",
     conditions=Conditions(min_rows=0, max_rows=9, min_files=1),
     who=Who("app-1", "sales", "ann", "host-1", "dag/run/task"),
+    conflict=Conflict.REPLACE,
+    undoes=f"{JOB[:-1]}7",
+    leave_removed=True,
 )
 ATTEMPT = CountedAttempt("t0", "a0", DIRECTORY.manifest_name("t0", "a0"), "0" * 64, 1, 5)
 RESULT = JobResult(JOB, Outcome.ABORTED, Failure("A", "b"), 3, 9, None, "2026Z", "2026Z", "arn")

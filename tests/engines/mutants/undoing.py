@@ -48,7 +48,7 @@ MUTANTS = [
         "    under_way = appends.to_leave()  # a forged manifest may name their files\n",
         "    under_way: dict[str, tuple[str, ...]] = {}\n",
     ),
-    _bug("a job is undone twice", UNDO, "    if directory in undone:\n", "    if False:\n"),
+    _bug("a job is undone twice", UNDO, " if one.undoes == directory):", " if False):"),
     _bug(
         "what came back is not found under its new name",
         UNDO,
@@ -136,7 +136,7 @@ MUTANTS = [
     _bug(
         "a freed key stays in the ledger",
         KEY,
-        "    ports.ledger.free_key(record.destination, digest, facts.holder)\n",
+        "    ports.ledger.free_key(record.destination, digest, record.undoes)\n",
         "",
     ),
     _bug(
@@ -144,12 +144,6 @@ MUTANTS = [
         KEY,
         "        return holder is not None and holder.job_id == record.job_id\n",
         "        return True\n",
-    ),
-    _bug(
-        "an undo frees the key of the first job alone",
-        "core/commit/check_conditions.py",
-        "holder=undo.holder)",
-        "holder=record.undoes)",
     ),
     _bug(
         "an empty ledger gives a freed key back",

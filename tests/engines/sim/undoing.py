@@ -77,13 +77,16 @@ def _undo(world: World, job: Job, victim: Job, *, hasty: bool) -> None:
                 return
     world.scheduler.sleep(rng.choice([0.0, 0.0, 5.0, 600.0]))
     tasks: list[list[str]] = [[] for _ in range(rng.choice([1, 1, 2]))]
+    job.spec = replace(job.spec, leave_removed=planned is None or planned.leaves_removed)
     if planned:
         job.spec = replace(job.spec, idempotency_key="daily" if planned.key else None)
         for number, (file, version_id) in enumerate(planned.restores):
             name = f"{partition_of(file.key)}part-c-{number}-{job.spec.job_id}.parquet"
-            found = (one for one in world.bucket.objects[file.key] if one.etag == file.etag)
-            body = next(found).body or b""
-            job.copies[name] = Copy(file.key, version_id, file.first_key, body)
+            kept = world.bucket.objects.get(file.key, ())
+            found = next((one for one in kept if one.etag == file.etag), None)
+            if found is None:  # it went since the look, and no version is kept
+                return
+            job.copies[name] = Copy(file.key, version_id, file.first_key, found.body or b"")
             tasks[number % len(tasks)].append(job.relative(name))
     add_troubles(world, job)
     if rng.random() < 0.5:
@@ -172,6 +175,7 @@ def check_undo(observer: Observer, job: Job, victim: Job) -> None:
 def _check_restored(observer: Observer, job: Job, victim: Job) -> None:
     files = {file.key: file for file in observer.files.values()}
     wanted = Counter[tuple[str, str, bytes]]()
+    copied = {file.first_key: file.body for file in job.planned.values()}
     for key, etag in victim.replaced.items():
         if not is_data(key) or observer.excuses(key):
             continue
@@ -179,7 +183,8 @@ def _check_restored(observer: Observer, job: Job, victim: Job) -> None:
         owner = next((one for one in observer.everyone if first in one.planned), None)
         if owner is None or effect(observer.everyone, owner, job)[0]:
             kept = observer.bucket.objects.get(key, ())
-            body = next((one.body for one in kept if one.etag == etag), None)
+            # It may have been copied just before it went, where no version is kept.
+            body = next((one.body for one in kept if one.etag == etag), copied.get(first))
             wanted[partition_of(key), first, body or b""] += 1
     found = Counter(_told(file) for file in job.planned.values())
     job.leaves_removed = bool(wanted) and not found

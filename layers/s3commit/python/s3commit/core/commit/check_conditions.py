@@ -74,8 +74,7 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
             if record.undoes:
                 undo = judge_undo(ports, spec, record)
                 facts = write_replaced(ports, directory, undo.removes)
-                key = undo.header.idempotency_key
-                facts = replace(facts, frees=key, holder=undo.holder) if key else facts
+                facts = replace(facts, frees=undo.header.idempotency_key or "")
             else:
                 facts = write_replaced(ports, directory, _replaced(ports, directory, record))
             record = ports.ledger.note(record, now=ports.clock.now(), replaced=facts)

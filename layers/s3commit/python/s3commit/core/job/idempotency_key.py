@@ -106,21 +106,21 @@ def free_key(ports: Ports, record: JobRecord) -> None:
     """Free the key of the job that the record's job undoes; repeatable.
 
     A key that another job has taken since stays that one's. The pipeline's note says what has
-    become of the holder. The hint names the undo, which has no such key: so it is none.
+    become of the job. The hint names the undo, which has no such key: so it is none.
     """
     facts = record.replaced
     if facts is None or not facts.frees:
         return
 
-    def is_holders(found: KeyHolder | None) -> bool:
-        return found is None or found.job_id == facts.holder
+    def is_its(found: KeyHolder | None) -> bool:
+        return found is None or found.job_id == record.undoes
 
     digest, bucket = key_digest(facts.frees), record.destination.bucket
-    undone = KeyHolder(facts.holder, 0, undone_by=record.job_id)
+    undone = KeyHolder(record.undoes, 0, undone_by=record.job_id)
     notes = (undone, KeyHolder(record.job_id, 0))
     for name, note in zip(_names(record, digest), notes, strict=True):
-        _put(ports, bucket, name, note, is_holders)
-    ports.ledger.free_key(record.destination, digest, facts.holder)
+        _put(ports, bucket, name, note, is_its)
+    ports.ledger.free_key(record.destination, digest, record.undoes)
 
 
 def _names(record: JobRecord, digest: str) -> tuple[str, str]:

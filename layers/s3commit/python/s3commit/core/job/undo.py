@@ -66,14 +66,13 @@ class Undo:
 
     ``removes`` are the files of the job that are there. ``replaced`` counts those that later jobs
     have removed. ``restores`` are the files that the job replaced, as they were. ``refused`` says
-    why these can't come back. ``holder`` is the id of the job that has the job's key.
+    why these can't come back.
     """
 
     header: CommitHeader
     removes: tuple[ListedObject, ...]
     replaced: int
     restores: tuple[CommittedFile, ...]
-    holder: str
     refused: JobRefusedError | None = None
 
 
@@ -128,9 +127,9 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     if own is None:
         _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is gone")
     undone = undone_jobs(commits)
-    if directory in undone:
-        who = undone[directory].job_id
-        _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} is undone already, by job {who}")
+    for by in (one.directory for one in commits if one.undoes == directory):
+        again = f"; job {undone[by].job_id} took that back: undo that one" if by in undone else ""
+        _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} was undone by job {by.job_id}{again}")
     removes, gone = _present(ports, root, files, _copies(ports, commits), directory)
     reaches = [
         (one, _reach(ports, one))
@@ -151,8 +150,7 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     refused = refused or _overwritten(ports, header, standing, restores)
     if not removes and not restores and refused is None:
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} has no files, or later jobs replaced all")
-    holder = _holder(directory, header, commits, undone)
-    return Undo(header, tuple(removes), len(gone), restores, holder, refused)
+    return Undo(header, tuple(removes), len(gone), restores, refused)
 
 
 def _refuse(code: str, message: str) -> NoReturn:
@@ -187,23 +185,6 @@ def _listed(
             code=LIST_GONE,
         )
     return [one for one in files if not one.key.endswith(f"/{SUCCESS}")], None
-
-
-def _holder(
-    directory: JobDirectory,
-    header: CommitHeader,
-    commits: list[Commit],
-    undone: dict[JobDirectory, JobDirectory],
-) -> str:
-    """The id of the job that has the key: an undo of an undo may have brought both back."""
-    later = [
-        one.directory.job_id
-        for one in commits
-        if one.directory.destination == directory.destination
-        and one.header.idempotency_key == header.idempotency_key
-        and one.directory not in undone
-    ]
-    return [directory.job_id, *later][-1]
 
 
 def _copies(ports: Ports, commits: list[Commit]) -> list[CommittedFile]:

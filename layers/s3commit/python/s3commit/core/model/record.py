@@ -35,15 +35,13 @@ class PlanFacts:
 class ReplacedFacts:
     """What the ledger keeps of a replace list: the digest of its index, and counts.
 
-    ``frees`` is the idempotency key of the job that is undone, and ``holder`` the id of the job
-    that has it: that one, or the one that has brought its data back. Empty: there is none.
+    ``frees`` is the idempotency key of the job that is undone; empty: there is none.
     """
 
     sha256: Digest
     files: int
     bytes: int
     frees: Annotated[str, SPARSE] = ""
-    holder: Annotated[str, SPARSE] = ""
 
 
 @dataclass(frozen=True, slots=True)
