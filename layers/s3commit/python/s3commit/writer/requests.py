@@ -25,11 +25,12 @@ from s3commit.core.model.job import AbortRequest, CommitRequest, JobResult, Outc
 from s3commit.writer.conditional_put import WriterStore, put_first
 from s3commit.writer.environment import Environment, say
 
-FIRST_PAUSE: Final = 0.02  # seconds
-LONGEST_PAUSE: Final = 1.0
+# A pause is this share of the time waited: the result is seen that late at most.
+LATENESS: Final = 0.05
+SHORTEST_PAUSE: Final = 0.05  # seconds
+LONGEST_PAUSE: Final = 3.0
 REMIND_AFTER: Final = 60.0
 ASK_AGAIN_AFTER: Final = 300.0  # and then after twice the time, and so on
-GROWTH: Final = 1.2  # a pause is a fifth of the time waited: the result is seen that late at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,12 @@ class AbortAnswer:
 
 
 class Patience:
-    """Pauses that grow with the time waited, 20 ms to 1 s, until ``timeout`` seconds are over."""
+    """Pauses that grow with the time waited, 50 ms to 3 s, until ``timeout`` seconds are over."""
 
     def __init__(self, environment: Environment, timeout: float) -> None:
         self.timeout = timeout
         self._environment = environment
         self._deadline = environment.monotonic() + timeout
-        self._pause = FIRST_PAUSE
 
     @property
     def waited(self) -> float:
@@ -62,8 +62,8 @@ class Patience:
         left = self._deadline - self._environment.monotonic()
         if left <= 0:
             return False
-        self._environment.sleep(min(self._pause, left))
-        self._pause = min(GROWTH * self._pause, LONGEST_PAUSE)
+        pause = min(max(LATENESS * self.waited, SHORTEST_PAUSE), LONGEST_PAUSE)
+        self._environment.sleep(min(pause, left))
         return True
 
 

@@ -44,10 +44,10 @@ final class Job implements Serializable {
   private static final String REQUEST = "_request.json";
   private static final long ABORT_SECONDS = 30; // the pipeline takes a few
   private static final long REMIND_SECONDS = 60;
-  // The pauses between tries of one request: they grow, and the answer is late by a fifth at most.
-  private static final long FIRST_MILLIS = 20;
-  private static final long LONGEST_MILLIS = 1_000;
-  private static final double GROWTH = 1.2;
+  // Between tries of one request; a pause is a twentieth of the wait: the answer is late by no more.
+  private static final long SHORTEST_MILLIS = 50;
+  private static final long LONGEST_MILLIS = 3_000;
+  private static final long LATENESS = 20;
 
   private final String id;
   private final JobDirectory directory;
@@ -172,9 +172,9 @@ final class Job implements Serializable {
    */
   private <T> T repeat(CallableRaisingIOE<T> request, String lacks, long seconds, long deadline)
       throws CommitException {
+    long began = System.nanoTime();
     long reminder = inSeconds(REMIND_SECONDS);
     boolean reminded = false;
-    long millis = FIRST_MILLIS;
     while (true) {
       // One more try when the time is over: it may have passed while the process stood still.
       boolean over = System.nanoTime() - deadline >= 0;
@@ -202,12 +202,12 @@ final class Job implements Serializable {
                 + " bucket has a pipeline.", id, lacks, why, lookUp());
       }
       try {
-        Thread.sleep(millis);
+        long waited = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began);
+        Thread.sleep(Math.min(Math.max(waited / LATENESS, SHORTEST_MILLIS), LONGEST_MILLIS));
       } catch (InterruptedException interrupted) {
         Thread.currentThread().interrupt();
         throw unknown("the wait was interrupted", interrupted);
       }
-      millis = Math.min((long) Math.ceil(GROWTH * millis), LONGEST_MILLIS);
     }
   }
 
