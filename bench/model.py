@@ -18,6 +18,7 @@ from bench import limits
 from bench.crowd import Crowd
 from docs import costs
 from s3commit.aws.env import DEFAULT, MOST_WORKERS, Shares, shares
+from s3commit.core.commit.verify_manifests import FEW_FILES
 from s3commit.core.job.plan import unit_limits
 from s3commit.core.job.uploads import PAGE, RANGES
 from s3commit.core.model.limits import (
@@ -29,10 +30,25 @@ from s3commit.core.model.limits import (
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 JOBS: Final = (1, 10, 100, 1_000)
 AT_ONCE: Final = 10_000  # files of each of several jobs
-# Of a job until its result is there; what comes before its request or after its result delays none.
-TRANSITIONS_TO_RESULT: Final = 12
-REQUESTS_TO_RESULT: Final = 7  # one after the other, beside those for its files and manifests
-BESIDE: Final = 7  # those that are made at the same time as others: see `together` in the steps
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Of a job until its result is there; what comes before its request or after it delays none.
+
+    ``requests`` wait for each other, without those for its files, manifests and pages; those that
+    are ``beside`` are made at the same time as others: see `together` in the steps. ``pages`` is
+    how often a page of the plan is put, listed, or read before the decision.
+    """
+
+    transitions: int
+    requests: int
+    beside: int
+    pages: int
+
+
+SMALL: Final = Way(5, 6, 5, costs.PAGE_WRITES)  # up to `FEW_FILES`, appended without a key
+OTHER: Final = Way(9, 7, 7, costs.PAGE_WRITES + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +93,7 @@ class Deployment:
         And to put the pages of the plan, to read them and to list what lies at their names.
         """
         reads, pages = files / costs.FILES_PER_TASK, files / PAGE * 4 / 3
-        requests = reads + costs.pages(files) * (costs.PAGE_WRITES + 1)
+        requests = reads + costs.pages(files) * self.way(files).pages
         busy = requests * limits.REQUEST + pages * (limits.LISTED + limits.VERIFIED)
         return max(busy, (requests + pages) / RANGES * self.latency)
 
@@ -87,9 +103,15 @@ class Deployment:
         busy = reads * limits.REQUEST + files / 1_000 * limits.PUBLISHED
         return max(busy, reads / RANGES * self.latency)
 
-    def requests(self) -> float:
+    @staticmethod
+    def way(files: int) -> Way:
+        """How a job of so many files, which it appends without a key, gets to its result."""
+        return SMALL if files <= FEW_FILES else OTHER
+
+    def requests(self, files: int) -> float:
         """Seconds of the requests that every job makes until its result, one after the other."""
-        return REQUESTS_TO_RESULT * self.latency + costs.JOB_RECORD_WRITES * limits.ITEM
+        requests = self.way(files).requests
+        return requests * self.latency + costs.JOB_RECORD_WRITES * limits.ITEM
 
     def complete(self, files: int) -> float:
         """Seconds of the Map of a job that has Lambda and the prefix to itself."""
@@ -101,11 +123,11 @@ class Deployment:
     def parts(self, files: int) -> dict[str, float]:
         """Seconds of what a job does from its request to its result, warm."""
         map_run = limits.MAP_RUN if self.units(files)[0] > UNITS_OF_A_JOB else 0.0
-        moves = TRANSITIONS_TO_RESULT * limits.TRANSITION + map_run
+        moves = self.way(files).transitions * limits.TRANSITION + map_run
         return {
             "S3's event": limits.EVENT,
             "waiting between steps": moves,
-            "requests of the steps": self.requests(),
+            "requests of the steps": self.requests(files),
             "VerifyManifests": self.verify(files),
             "workers of the job": self.complete(files),
             "publishing": self.publish(files),
@@ -117,7 +139,7 @@ class Deployment:
 
     def price(self, files: int) -> tuple[float, float]:
         """USD of a job, and of that what is not its files' requests."""
-        steps = self.requests() + self.verify(files) + self.publish(files)
+        steps = self.requests(files) + self.verify(files) + self.publish(files)
         units, size = self.units(files)
         lines = costs.job(files, units=units, unit=self.unit(size), steps=steps)
         return sum(one.cost for one in lines), sum(one.cost for one in lines[1:])

@@ -10,16 +10,16 @@ from s3commit.aws.settings import replace_below, workers
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import logger
 from s3commit.aws.wiring import make_ports
+from s3commit.core.calls.seal_and_decide import seal_and_decide
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.commit.check_conditions import check_conditions
 from s3commit.core.commit.decide_commit import decide_commit
-from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
 
 ports = replace(make_ports(), replace_below=replace_below(), workers=workers())
 
 STEPS = {
-    "SealJob": seal_job,
+    "SealJob": seal_and_decide,
     "VerifyManifests": verify_manifests,
     "AcquireDestination": acquire_destination,
     "CheckConditions": check_conditions,

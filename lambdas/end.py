@@ -10,19 +10,20 @@ from s3commit.aws.settings import fresh_tables, workers
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import count, document_refused, logger
 from s3commit.aws.wiring import make_ports
+from s3commit.core.calls.begin_and_publish import begin_and_publish
 from s3commit.core.commit.abort_job import abort_job
-from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.commit.publish_success import publish_success
 from s3commit.core.commit.remove_replaced import remove_replaced
 from s3commit.core.commit.roll_back import roll_back
 from s3commit.core.commit.tidy_up import tidy_up
 from s3commit.core.model.errors import DOCUMENT_CODES
+from s3commit.core.model.states import JobState
 
 ports = replace(make_ports(), workers=workers())
 watched = fresh_tables()
 
 STEPS = {
-    "BeginPublish": begin_publish,
+    "BeginPublish": begin_and_publish,
     "RemoveReplaced": remove_replaced,
     "PublishSuccess": publish_success,
     "AbortJob": abort_job,
@@ -30,9 +31,9 @@ STEPS = {
     "TidyUp": tidy_up,
 }
 ENDED = {
-    "PublishSuccess": env.JOBS_COMMITTED,
-    "AbortJob": env.JOBS_ABORTED,
-    "RollBack": env.JOBS_ROLLED_BACK,
+    JobState.COMMITTED: env.JOBS_COMMITTED,
+    JobState.ABORTED: env.JOBS_ABORTED,
+    JobState.ROLLED_BACK: env.JOBS_ROLLED_BACK,
 }
 
 
@@ -40,8 +41,8 @@ ENDED = {
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Run the step that the state machine names; count the job if the step has ended it."""
     ticket = run_step(ports, STEPS, event)
-    ended = ENDED.get(event["step"])
-    if ended and ticket["outcome"]:  # else the step comes again
+    ended = ENDED.get(ticket["outcome"])
+    if ended and event["step"] != "TidyUp":
         count(ended)
         if ended == env.JOBS_COMMITTED:
             count(env.BYTES_COMMITTED, ticket["bytes"])

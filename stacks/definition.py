@@ -235,6 +235,8 @@ def _until_published(functions: Mapping[str, str]) -> dict[str, State]:
         "Published": _choice(
             "$.state",
             {
+                # A job that replaces nothing is published by the same call.
+                "COMMITTED": "AnnounceOutcome",
                 "PUBLISHING": "AnythingToReplace",
                 "ROLLING_BACK": "RollBack",
                 "COMMITTING": "WaitForNextRound",

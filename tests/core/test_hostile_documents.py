@@ -138,6 +138,7 @@ def test_i3_a_second_request_after_the_decision_changes_nothing(later: str) -> N
 def test_i3_a_second_request_before_the_decision_is_obeyed_whole_or_refused(
     world: Neighbourhood,
 ) -> None:
+    world.open(DIRECTORY, idempotency_key="a key")  # decided by another call than it is sealed by
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     body = encode_request(AbortRequest(JOB, "no"))
     world.plan.run_after(

@@ -86,10 +86,10 @@ def test_what_the_page_says_in_words_is_what_the_model_says() -> None:
     jobs = DEPLOYED.shares.workers // DEPLOYED.workers
     assert f"**Up to {jobs} jobs complete side by side at full speed**" in WORDS
     assert f"share the deployment's {DEPLOYED.shares.workers} workers" in WORDS
-    floor = limits.EVENT + model.TRANSITIONS_TO_RESULT * limits.TRANSITION
-    job, requests = DEPLOYED.job(100), DEPLOYED.requests()
+    floor = limits.EVENT + model.SMALL.transitions * limits.TRANSITION
+    job, requests = DEPLOYED.job(100), DEPLOYED.requests(100)
     assert f"Of the {job:.1f} s of a job of 100 files {floor:.1f} s are AWS's floor" in WORDS
-    assert f"{requests:.1f} s are {model.REQUESTS_TO_RESULT} requests to S3" in WORDS
+    assert f"{requests:.1f} s are {model.SMALL.requests} requests to S3" in WORDS
     assert f"finds all functions cold takes {limits.COLD:.1f} s longer" in WORDS
     tasks = OLDEST_MESSAGE_SECONDS / costs.INGEST_SECONDS * DEPLOYED.shares.manifests
     assert f"({tasks:,.0f} tasks at once)" in WORDS
@@ -166,26 +166,35 @@ def test_the_models_units_are_the_plans(files: int) -> None:
     assert (len(units), max(map(len, units))) == (count, size)
 
 
-def test_what_delays_a_result_is_counted(machine: dict[str, Any]) -> None:
-    """The model's small job: its states, and S3's requests but those for files and manifests."""
+@pytest.mark.parametrize(("few", "way", "reads"), [(3, model.SMALL, 1), (2, model.OTHER, 2)])
+def test_what_delays_a_result_is_counted(
+    machine: dict[str, Any],
+    few: int,
+    way: model.Way,
+    reads: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The model's jobs: their states, and S3's requests but those for files and manifests."""
+    monkeypatch.setattr("s3commit.core.calls.seal_and_decide.FEW_FILES", few)
     world, directory, tasks = announced(3), job_directory(), 3
     before = len(world.plan.calls)
     path = world.run(directory)
     calls = world.plan.calls[before:]
     is_last = [one.verb == "put" and directory.result in one.arguments.values() for one in calls]
     until = Counter(one.verb for one in calls[: is_last.index(True) + 1])
-    pages = 1 + costs.PAGE_READS + costs.PAGE_WRITES  # and a unit's
+    pages = 1 + reads + costs.PAGE_WRITES  # and a unit's
     of_map = 1  # the plan, read by the machine: a part of the time of a Map Run
     fixed = until["get"] + until["put"] + until["list"] - tasks - pages - of_map
-    assert fixed == model.REQUESTS_TO_RESULT + model.BESIDE
-    named = [*path[: path.index("PublishSuccess") + 1]]
+    assert fixed == way.requests + way.beside
+    named = [*path[: path.index("BeginPublish") + 1]]
     entered = 1 + sum(steps_between(machine["States"], *pair) for pair in itertools.pairwise(named))
-    assert entered == model.TRANSITIONS_TO_RESULT
+    assert entered == way.transitions
 
 
 def test_the_prices_use_the_durations_of_the_model() -> None:
     _, size = DEPLOYED.units(costs.FILES)
-    steps = DEPLOYED.requests() + DEPLOYED.verify(costs.FILES) + DEPLOYED.publish(costs.FILES)
+    of_steps = (DEPLOYED.requests, DEPLOYED.verify, DEPLOYED.publish)
+    steps = sum(seconds(costs.FILES) for seconds in of_steps)
     assert pytest.approx(DEPLOYED.unit(size), rel=0.01) == costs.UNIT_SECONDS
     assert pytest.approx(steps, rel=0.01) == costs.STEPS_SECONDS
     assert DEPLOYED.units(costs.FILES)[0] == costs.UNITS

@@ -8,16 +8,16 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from s3commit.core.calls.begin_and_publish import begin_and_publish
+from s3commit.core.calls.seal_and_decide import seal_and_decide
 from s3commit.core.commit.abort_job import abort_job
 from s3commit.core.commit.acquire_destination import acquire_destination
-from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.commit.check_conditions import check_conditions
 from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.commit.decide_commit import decide_commit
 from s3commit.core.commit.publish_success import publish_success
 from s3commit.core.commit.remove_replaced import remove_replaced
 from s3commit.core.commit.roll_back import roll_back
-from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.tidy_up import tidy_up
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.layout import JobDirectory
@@ -43,12 +43,12 @@ Step = Callable[[Ports, Ticket], Ticket]
 CompleteUnits = Callable[[Ports, Ticket, Sequence[Unit]], Iterable[UnitResult]]
 
 STEPS: dict[str, Step] = {
-    "SealJob": seal_job,
+    "SealJob": seal_and_decide,
     "VerifyManifests": verify_manifests,
     "AcquireDestination": acquire_destination,
     "CheckConditions": check_conditions,
     "DecideCommit": decide_commit,
-    "BeginPublish": begin_publish,
+    "BeginPublish": begin_and_publish,
     "RemoveReplaced": remove_replaced,
     "PublishSuccess": publish_success,
     "AbortJob": abort_job,
@@ -91,7 +91,7 @@ ROUTES: dict[str, Callable[[Ticket], str]] = {
     "CheckConditions": lambda _: "DecideCommit",
     "DecideCommit": proceed,
     "CompleteUploads": lambda _: "BeginPublish",
-    "BeginPublish": proceed,
+    "BeginPublish": lambda ticket: "TidyUp" if ticket.outcome else proceed(ticket),
     "RemoveReplaced": lambda ticket: "RemoveReplaced" if ticket.page else "PublishSuccess",
     "PublishSuccess": lambda _: "TidyUp",
     "AbortJob": lambda ticket: "TidyUp" if ticket.outcome else proceed(ticket),

@@ -17,7 +17,6 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.model.job import MAX_KEY_CHARACTERS, Conflict
-from tests.core.test_job import COMMIT_PATH
 from tests.core.world import World, job_directory
 from tests.lambdas.conftest import Call, Module, Refusals
 
@@ -35,8 +34,9 @@ def step(
 
 
 def decided(world: World, call: Call) -> dict[str, Any]:
-    ticket: dict[str, Any] = execution_input(DIRECTORY)
-    for name in (*COMMIT_PATH[:2], "AcquireDestination", "CheckConditions", "DecideCommit"):
+    ticket = step(call, "decide", "SealJob", execution_input(DIRECTORY))
+    following = ("VerifyManifests", "AcquireDestination", "CheckConditions", "DecideCommit")
+    for name in following if ticket["state"] == "SEALED" else ():
         ticket = step(call, "decide", name, ticket)
     return ticket
 
@@ -130,7 +130,7 @@ def test_i12_a_job_that_ends_for_a_refused_document_is_counted(
 
 
 def test_a_step_that_runs_twice_at_once_is_worth_another_try(world: World, call: Call) -> None:
-    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
+    world.ask(DIRECTORY, "t0", idempotency_key="a key")
     ticket = step(call, "decide", "SealJob", execution_input(DIRECTORY))
     for name in ("VerifyManifests", "AcquireDestination", "CheckConditions"):
         ticket = step(call, "decide", name, ticket)
@@ -168,7 +168,8 @@ def event_of(ticket: dict[str, Any]) -> dict[str, Any]:
 def ended(world: World, call: Call, last: str) -> dict[str, Any]:
     ticket = decided(world, call)
     ticket["completed"] = complete(world, call, ticket)
-    return step(call, "end", last, step(call, "end", "BeginPublish", ticket))
+    ticket = step(call, "end", "BeginPublish", ticket)
+    return ticket if ticket["outcome"] else step(call, "end", last, ticket)
 
 
 def test_the_event_of_a_commit_says_what_was_committed_and_when(world: World, call: Call) -> None:

@@ -140,6 +140,7 @@ def test_i11_who_finds_its_key_taken_at_the_decision_waits_for_who_has_it(
     assert ways == {"DecideCommit": "WaitForDestination"}
     assert machine["States"]["WaitForDestination"]["Next"] == "AcquireDestination"
     world, directory = World(), job_directory()
+    world.open(directory, idempotency_key="a key")
     world.request(directory, world.attempt(directory, "t0"))
     world.plan.fail("decide", HeldError("taken"))
     entered = world.run(directory)

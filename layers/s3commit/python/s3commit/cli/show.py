@@ -182,7 +182,7 @@ def _request(job: Job) -> dict[str, Any] | None:
     return {
         "action": "commit",
         "attempts": len(request.attempts),
-        "files": sum(attempt.files for attempt in request.attempts),
+        "files": request.files,
         "bytes": sum(attempt.bytes for attempt in request.attempts),
     }
 

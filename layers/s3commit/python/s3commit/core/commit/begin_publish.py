@@ -17,6 +17,11 @@ UPLOADS_LOST = "UPLOADS_LOST"
 
 
 def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
+    """As `begin`; the next ticket alone."""
+    return begin(ports, ticket)[0]
+
+
+def begin(ports: Ports, ticket: Ticket) -> tuple[Ticket, JobRecord]:
     """COMMITTING→PUBLISHING if every unit of the plan was counted complete, exactly once.
 
     If files are lost for good, COMMITTING→ROLLING_BACK instead. If units are missing, the job
@@ -25,11 +30,10 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
     `NeedsOperatorError` if the plan is gone, or the machine could not read it: no repetition mends
     that, and nothing is undone for it.
     """
-    record = own_record(
-        ports, ticket, JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK
-    )
+    after_a_twin = (JobState.PUBLISHING, JobState.COMMITTED, JobState.ROLLING_BACK)
+    record = own_record(ports, ticket, JobState.COMMITTING, *after_a_twin)
     if record.state is not JobState.COMMITTING:  # a repetition after a lost response
-        return ticket.after(record)
+        return ticket.after(record), record
     plan = record.planned
     if plan.units and not ticket.completed:
         raise NeedsOperatorError(
@@ -39,14 +43,14 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
         )
     lost = sum(result.lost for result in ticket.completed)
     if lost:
-        return _miss(ports, ticket, record, lost)
+        return _miss(ports, ticket, record, lost), record
     # No unit can have more files visible than it has, so the sum says it of each.
     counted = sorted(result.unit for result in ticket.completed)
     visible = sum(result.files for result in ticket.completed)
     if counted != list(range(plan.units)) or visible != plan.files:
-        return _again(ports, ticket, record)
+        return _again(ports, ticket, record), record
     record = ports.ledger.advance(record, JobState.PUBLISHING, now=ports.clock.now())
-    return ticket.after(record)
+    return ticket.after(record), record
 
 
 def _again(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:

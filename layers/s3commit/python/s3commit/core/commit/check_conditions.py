@@ -31,7 +31,7 @@ from s3commit.core.job.replaced import (
 from s3commit.core.job.undo import judge_undo
 from s3commit.core.job.uploads import PAGE, list_objects
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, Scope
+from s3commit.core.model.job import Conflict, JobSpec, Scope
 from s3commit.core.model.limits import FILES_LOOKED_AT
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -53,16 +53,14 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
         with refusing_unreadable(ports, directory):
             record, spec, few = together(
                 ports.parallel,
-                partial(planned_record, ports, ticket, JobState.SEALED),
+                partial(planned_record, ports, ticket, JobState.SEALED, JobState.COMMITTING),
                 partial(read_spec, ports, directory),
                 partial(in_order, ports.parallel, read, whole_pages(ticket.few)),
             )
-        plan = record.planned
+        if record.state is JobState.COMMITTING:  # by a twin of SealJob, which went on
+            return ticket.after(record)
         refuse_changed(spec, record)
-        failed = spec.conditions.failed(plan.files, plan.rows)
-        if failed:
-            raise JobRefusedError(failed, code="CONDITION_FAILED")
-        _refuse_taken_names(ports, directory, record, few)
+        refuse_taken(ports, spec, record, few)
         if record.conflict is Conflict.FAIL:
             files = (one.key for one in existing_files(ports, directory, record))
             found = next(chain(_at_directories(ports, directory, record), files), None)
@@ -101,14 +99,16 @@ def _keys(ports: Ports, directory: JobDirectory, page: Unit) -> list[str]:
     return sorted([file.key for file in files_of_unit(ports.store, directory, page)])
 
 
-def _refuse_taken_names(
-    ports: Ports, directory: JobDirectory, record: JobRecord, few: list[list[str]]
-) -> None:
-    """Nothing lies where the job's files are going to be (I5).
+def refuse_taken(ports: Ports, spec: JobSpec, record: JobRecord, few: list[list[str]]) -> None:
+    """The job's own conditions hold, and nothing lies where its files are going to be (I5).
 
     So whatever lies there after the decision is the job's, and a roll back may delete it. ``few``
-    are the keys of a small plan, page by page.
+    are the keys of a small plan, page by page. Raises `JobRefusedError`.
     """
+    directory = JobDirectory.of(record)
+    failed = spec.conditions.failed(record.planned.files, record.planned.rows)
+    if failed:
+        raise JobRefusedError(failed, code="CONDITION_FAILED")
     if record.planned.files > FILES_LOOKED_AT:
         taken = _listed(ports, directory, record)
     else:

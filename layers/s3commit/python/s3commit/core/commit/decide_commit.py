@@ -8,6 +8,7 @@ from s3commit.core.formats.ticket import Ticket
 from s3commit.core.job.decision_record import put_decision, refuse_unfit
 from s3commit.core.job.record import planned_record
 from s3commit.core.model.job import Conflict
+from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, together
 from s3commit.core.ports.ledger import LostRaceError
@@ -35,7 +36,12 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     is_locked = record.conflict is Conflict.APPEND or bool(record.locks)
     if not (is_checked and is_locked):
         raise LostRaceError(f"job {ticket.job_id} has no replace list or lock", record)
+    return ticket.after(decide(ports, record))
+
+
+def decide(ports: Ports, record: JobRecord) -> JobRecord:
+    """The record as it was decided, in the ledger and in S3. Raises as `decide_commit`."""
     refuse_unfit(record, ports.clock.now())
     decided = ports.ledger.decide(record, now=ports.clock.now())
     put_decision(ports, decided)
-    return ticket.after(decided)
+    return decided

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
 from s3commit.core.formats.documents import (
     MAX_SUCCESS_BYTES,
@@ -29,7 +30,7 @@ from s3commit.core.model.limits import LONGEST_MARKER_PAUSE, MARKER_PAUSE, MARKE
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, together
-from s3commit.core.ports.objects import listed_at
+from s3commit.core.ports.objects import StoredObject, listed_at
 
 _Seen = tuple[str | None, str | None]  # a marker's etag, and its job
 
@@ -37,26 +38,48 @@ _Seen = tuple[str | None, str | None]  # a marker's etag, and its job
 def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
     """Commit manifest, key, marker, ledger, result: in this order, each step repeatable (I9)."""
     with unless_overtaken(ports, ticket, JobState.PUBLISHING, JobState.COMMITTED):
-        record, few, decision, seen = together(
+        record, found = together(
             ports.parallel,
             partial(own_record, ports, ticket, JobState.PUBLISHING, JobState.COMMITTED),
-            partial(files_of_few, ports, ticket),
-            partial(stored_decision, ports, ticket.directory),
-            partial(_marker, ports, ticket.directory),
+            partial(read, ports, ticket),
         )
+    return publish(ports, ticket, record, found)
+
+
+class Found(NamedTuple):
+    """What does not depend on the record, and is read beside it."""
+
+    few: list[PendingFile]
+    decision: StoredObject | None
+    marker: _Seen
+
+
+def read(ports: Ports, ticket: Ticket) -> Found:
+    """Requests: all side by side."""
+    found = together(
+        ports.parallel,
+        partial(files_of_few, ports, ticket),
+        partial(stored_decision, ports, ticket.directory),
+        partial(_marker, ports, ticket.directory),
+    )
+    return Found(*found)
+
+
+def publish(ports: Ports, ticket: Ticket, record: JobRecord, found: Found) -> Ticket:
+    """Publish a job in PUBLISHING; of one that is COMMITTED write the result."""
     if record.state is JobState.PUBLISHING:
         # Others act on the commit from here on: it stays, even if the ledger is lost.
         names, *_ = together(
             ports.parallel,
-            partial(_list_files, ports, ticket, record, few),
-            partial(note_publishing, ports, record, decision),
+            partial(_list_files, ports, ticket, record, found.few),
+            partial(note_publishing, ports, record, found.decision),
             partial(own_record, ports, ticket, JobState.PUBLISHING),
         )
         if record.idempotency_key is not None:
             note_key(ports, record, record.idempotency_key)
         if record.undoes:
             free_key(ports, record)
-        _put_marker(ports, ticket, record, names, seen)
+        _put_marker(ports, ticket, record, names, found.marker)
         note_end(ports, record, JobState.COMMITTED)
         record = ports.ledger.advance(record, JobState.COMMITTED, now=ports.clock.now())
     return conclude(ports, ticket, record)

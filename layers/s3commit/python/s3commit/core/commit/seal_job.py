@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from s3commit.core.formats.layout import JobDirectory
@@ -13,7 +13,13 @@ from s3commit.core.job.documents import read_request, read_spec, refusing_unread
 from s3commit.core.job.record import committed_holder, new_record, record_of
 from s3commit.core.job.uploads import is_further_up
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
-from s3commit.core.model.job import ALREADY_COMMITTED, AbortRequest, Failure, JobSpec
+from s3commit.core.model.job import (
+    ALREADY_COMMITTED,
+    AbortRequest,
+    CommitRequest,
+    Failure,
+    JobSpec,
+)
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports, together
@@ -25,14 +31,29 @@ ABANDONED = "ABANDONED"
 JOB_ID_TAKEN = "JOB_ID_TAKEN"
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a job asks for, as its client's documents said when this call has sealed it."""
+
+    record: JobRecord
+    spec: JobSpec
+    request: CommitRequest
+
+
 def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
+    """As `seal`; the next ticket alone."""
+    return seal(ports, ticket)[0]
+
+
+def seal(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     """Take the job over and, if it is OPEN, fix what its request says: SEALED or ABORTING.
 
     A job in a later state stays in it; the caller resumes from there. A person may give up one that
     is SEALED, too: after the decision the ledger's condition refuses that. Taking over raises the
     generation, so the ledger refuses what an earlier execution still tries. An execution takes over
     once: a repeated or late call of its own must not fence it off. While an empty ledger is healed
-    nothing is done, and the ticket has the pause before the step comes again. Raises
+    nothing is done, and the ticket has the pause before the step comes again. What was read is
+    handed on if it is this call that has sealed the job. Raises
     `LostRaceError` if another one takes over at the same time, and `NeedsOperatorError`
     (``LEDGER_RESTORED``) if the table was restored from a backup.
     """
@@ -41,12 +62,12 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
         ports.parallel, partial(heal, ports, directory.bucket), partial(record_of, ports, directory)
     )
     if pause:
-        return replace(ticket, pause=pause)
+        return replace(ticket, pause=pause), None
     record = found or _find_or_open(ports, directory)
     if record.state in ENDED:
-        return ticket.after(record)
+        return ticket.after(record), None
     # A request is put once, so it may be read before the job is this execution's.
-    record, request = together(
+    record, found = together(
         ports.parallel,
         partial(_taken_over, ports, record, ticket.execution),
         partial(_judge_request, ports, record) if record.state is JobState.OPEN else str,
@@ -56,11 +77,17 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
     if ticket.gives_up and record.state in {JobState.OPEN, JobState.SEALED}:
         why, now = Failure(ABORTED_BY_OPERATOR, one_line(ticket.gives_up)), ports.clock.now()
         record = ports.ledger.advance(record, JobState.ABORTING, now=now, failure=why)
+    asked = None
     if record.state is JobState.OPEN:
-        refused, asked = (request, None) if isinstance(request, Failure) else (None, request)
-        target, now = JobState.ABORTING if refused else JobState.SEALED, ports.clock.now()
-        record = ports.ledger.advance(record, target, now=now, failure=refused, requested_at=asked)
-    return ticket.after(record)
+        now = ports.clock.now()
+        if isinstance(found, Failure):
+            record = ports.ledger.advance(record, JobState.ABORTING, now=now, failure=found)
+        else:
+            spec, request = found
+            put_at = max(request.put_at, record.opened_at) if request.put_at else ""
+            record = ports.ledger.advance(record, JobState.SEALED, now=now, requested_at=put_at)
+            asked = Asked(record, spec, request)
+    return ticket.after(record), asked
 
 
 def _taken_over(ports: Ports, record: JobRecord, execution: str) -> JobRecord:
@@ -70,15 +97,15 @@ def _taken_over(ports: Ports, record: JobRecord, execution: str) -> JobRecord:
     return ports.ledger.take_over(record, execution=execution, now=ports.clock.now())
 
 
-def _judge_request(ports: Ports, record: JobRecord) -> Failure | str:
-    """The reason for which the job is aborted at once, or when its commit was requested."""
+def _judge_request(ports: Ports, record: JobRecord) -> Failure | tuple[JobSpec, CommitRequest]:
+    """The reason for which the job is aborted at once, or what it asks for."""
     directory = JobDirectory.of(record)
     try:
         with refusing_unreadable(ports, directory):
-            request, wrong, is_inner = together(
+            request, spec, is_inner = together(
                 ports.parallel,
                 partial(read_request, ports, directory),
-                partial(_wrong_spec, ports, directory),
+                partial(_spec, ports, directory),
                 partial(is_further_up, ports, directory),
             )
         if isinstance(request, AbortRequest):
@@ -86,8 +113,8 @@ def _judge_request(ports: Ports, record: JobRecord) -> Failure | str:
             if request.abandoned and committed_holder(ports, record):
                 code = ALREADY_COMMITTED
             return Failure(code, one_line(request.reason or "the client asked for it"))
-        if wrong is not None:
-            raise wrong
+        if isinstance(spec, InvalidInputError):
+            raise spec
     except (InvalidInputError, JobRefusedError) as error:
         return Failure(error.code, one_line(error.message))
     if is_inner:
@@ -96,16 +123,15 @@ def _judge_request(ports: Ports, record: JobRecord) -> Failure | str:
             f"a directory above {directory.destination.uri} has a job with id"
             f" {directory.job_id}; write the data again under a new id",
         )
-    return max(request.put_at, record.opened_at) if request.put_at else ""
+    return spec, request
 
 
-def _wrong_spec(ports: Ports, directory: JobDirectory) -> InvalidInputError | None:
-    """What is wrong with ``_job.json``; an abort does not mind."""
+def _spec(ports: Ports, directory: JobDirectory) -> JobSpec | InvalidInputError:
+    """``_job.json``, or what is wrong with it; an abort does not mind."""
     try:
-        read_spec(ports, directory)
+        return read_spec(ports, directory)
     except InvalidInputError as error:
         return error
-    return None
 
 
 def _find_or_open(ports: Ports, directory: JobDirectory) -> JobRecord:

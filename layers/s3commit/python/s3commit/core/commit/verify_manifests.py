@@ -35,28 +35,32 @@ from s3commit.core.model.job import (
     CommitRequest,
     Conflict,
     CountedAttempt,
+    JobSpec,
     PendingFile,
     PendingSet,
     Scope,
 )
 from s3commit.core.model.limits import MAX_JOB_FILES, MAX_TOTAL_BYTES, UNITS_OF_A_JOB
-from s3commit.core.model.record import PlanFacts
+from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, in_order, together
 
 REPLACE_NOT_ALLOWED = "REPLACE_NOT_ALLOWED"
 SAMPLED: Final = 256 // 16  # one key in sixteen, by the first byte of its digest
+FEW_FILES: Final = 1_000  # of so many all keys are kept
 MANIFESTS_AT_ONCE: Final = 128  # are read side by side, and held until their turn
 FILES_AT_ONCE: Final = 4_096
 
 
 @dataclass(slots=True)
-class _Verified:
+class _Counted:
     """What remains of the manifests after they were judged; some 200 bytes a file.
 
-    ``keys`` and ``uploads`` are digests; ``sample`` has some of the keys themselves.
+    ``keys`` and ``uploads`` are digests; ``sample`` has some of the keys themselves, all of a small
+    job's.
     """
 
+    sampled: int
     keys: set[bytes] = field(default_factory=set)
     uploads: set[bytes] = field(default_factory=set)
     sample: list[str] = field(default_factory=list)
@@ -85,7 +89,7 @@ class _Verified:
                 self.keys.add(key)
                 self.uploads.add(short_digest(file.key, file.upload_id))
                 self.listed += listed_bytes(file.key, file.origin)
-                if key[0] < SAMPLED:
+                if key[0] < self.sampled:
                     self.sample.append(file.key)
                 partition = partition_of(file.key[len(directory.destination.prefix) :])
                 if partition not in self.partitions:
@@ -109,13 +113,37 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     with refusing_unreadable(ports, directory):
         record, spec, request = together(
             ports.parallel,
-            partial(own_record, ports, ticket, JobState.SEALED),
+            partial(own_record, ports, ticket, JobState.SEALED, JobState.COMMITTING),
             partial(read_spec, ports, directory),
             partial(read_request, ports, directory),
         )
+    if record.state is JobState.COMMITTING:  # by a twin of SealJob, which went on
+        return replace(ticket.after(record), acquired=True)
     refuse_changed(spec, record)
     if not isinstance(request, CommitRequest):
         raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
+    found = verify(ports, ticket, record, spec, request)
+    record = ports.ledger.note(record, now=ports.clock.now(), plan=found.plan)
+    return replace(ticket.after(record), few=found.few, acquired=record.waits_for_nobody)
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The plan, as the ledger is to have it; its units if they are few; some keys, in order.
+
+    Of a job of at most `FEW_FILES` they are all keys.
+    """
+
+    plan: PlanFacts
+    few: tuple[Unit, ...]
+    keys: list[str]
+
+
+def verify(
+    ports: Ports, ticket: Ticket, record: JobRecord, spec: JobSpec, request: CommitRequest
+) -> Verified:
+    """Judge what the ``request`` counts and write the plan; the ledger is not told."""
+    directory = ticket.directory
     if request.job_sha256 not in {"", spec.sha256}:
         raise JobRefusedError(
             "_job.json is gone, or not the one that the request means", code=JOB_CHANGED
@@ -123,9 +151,9 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     if record.conflict is Conflict.REPLACE:
         _refuse_to_replace(ports, directory)
     # What the request claims sets the size of the units, so it is judged before they are made.
-    total = sum(attempt.files for attempt in request.attempts)
+    total = request.files
     _refuse_more(total)
-    found = _Verified()
+    found = _Counted(256 if total <= FEW_FILES else SAMPLED)
     manifests = counted_manifests(ports, directory, request.attempts)
     files = found.files(directory, manifests, is_undo=bool(record.undoes))
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
@@ -140,7 +168,7 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     with unless_overtaken(ports, ticket, JobState.SEALED):
         sha256, units = write_plan(ports, directory, files, total=total, beside=beside)
         _refuse_missing_uploads(ports, directory, found.uploads, units)
-    facts = PlanFacts(
+    plan = PlanFacts(
         sha256=sha256,
         units=len(units),
         files=len(found.keys),
@@ -148,10 +176,8 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
         rows=found.rows,
         partitions=partitions,
     )
-    record = ports.ledger.note(record, now=ports.clock.now(), plan=facts)
     few = tuple(units) if len(units) <= UNITS_OF_A_JOB else ()
-    needs_nothing = record.conflict is Conflict.APPEND and record.idempotency_key is None
-    return replace(ticket.after(record), few=few, acquired=needs_nothing)
+    return Verified(plan, few, sorted(found.sample))
 
 
 def _refuse_more(files: int, size: int = 0, names: int = 0, listed: int = 0) -> None:
@@ -179,7 +205,7 @@ def _refuse_to_replace(ports: Ports, directory: JobDirectory) -> None:
         )
 
 
-def _find_uploads(ports: Ports, directory: JobDirectory, found: _Verified, opened_at: str) -> None:
+def _find_uploads(ports: Ports, directory: JobDirectory, found: _Counted, opened_at: str) -> None:
     """One listing for all uploads; those that it lacks are left in ``found``."""
     missing = found.uploads
     if missing:

@@ -236,6 +236,11 @@ class CommitRequest:
     job_sha256: Annotated[str, Text(64, pattern=_SHA256_OR_NONE), Name("jobDigest"), SPARSE] = ""
     put_at: str = field(default="", compare=False)
 
+    @property
+    def files(self) -> int:
+        """How many the counted attempts say that they have, together."""
+        return sum(attempt.files for attempt in self.attempts)
+
 
 @dataclass(frozen=True, slots=True)
 class AbortRequest:

@@ -1,0 +1,1 @@
+"""Calls of a function that run several steps in a row (docs/adr/0039)."""

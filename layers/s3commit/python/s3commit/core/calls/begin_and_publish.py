@@ -1,0 +1,30 @@
+"""BeginPublish and PublishSuccess in one call, for a job that removes nothing in between."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from s3commit.core.commit.begin_publish import begin, begin_publish
+from s3commit.core.commit.publish_success import Found, publish, read
+from s3commit.core.formats.ticket import Ticket
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Ports, together
+
+
+def begin_and_publish(ports: Ports, ticket: Ticket) -> Ticket:
+    """As `begin_publish`; a job in PUBLISHING is published by the same call, and ends.
+
+    Repeated after a lost answer, it finds how far it was. Raises as both steps.
+    """
+    if ticket.replaces:
+        return begin_publish(ports, ticket)
+    begun: tuple[Ticket, JobRecord]
+    found: Found
+    begun, found = together(
+        ports.parallel, partial(begin, ports, ticket), partial(read, ports, ticket)
+    )
+    after, record = begun
+    if record.state in {JobState.PUBLISHING, JobState.COMMITTED}:
+        return publish(ports, after, record, found)
+    return after

@@ -1,0 +1,56 @@
+"""SealJob and the steps up to the decision in one call, for a small job that waits for nobody."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from s3commit.core.commit.check_conditions import refuse_taken
+from s3commit.core.commit.decide_commit import decide
+from s3commit.core.commit.seal_job import Asked, seal
+from s3commit.core.commit.verify_manifests import FEW_FILES, verify
+from s3commit.core.formats.ticket import Ticket, Unit
+from s3commit.core.job.documents import refuse_changed
+from s3commit.core.job.record import unless_overtaken
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.ledger import LostRaceError
+
+
+def seal_and_decide(ports: Ports, ticket: Ticket) -> Ticket:
+    """As `seal_job`; a small append without a key is decided in the same call.
+
+    Each of its responses would be waited for, and each state of the machine takes time. The steps
+    judge the same, by what the call has read once. Whatever stops it before the decision leaves the
+    job SEALED: the machine's own steps go on from there, and they refuse it if they find the same.
+    Only the call that has sealed the job goes on. Raises as `seal_job` and `decide_commit`; run
+    again, it finds its own decision.
+    """
+    sealed, asked = seal(ports, ticket)
+    if asked is None or asked.request.files > FEW_FILES or not asked.record.waits_for_nobody:
+        return sealed
+    try:
+        with unless_overtaken(ports, sealed, JobState.SEALED):
+            record, few = _checked(ports, sealed, asked)
+    except LostRaceError:  # another execution has the job
+        raise
+    except S3CommitError:
+        return sealed
+    return replace(sealed.after(decide(ports, record)), few=few)
+
+
+def _checked(ports: Ports, sealed: Ticket, asked: Asked) -> tuple[JobRecord, tuple[Unit, ...]]:
+    """The record with its plan, verified and with its conditions judged."""
+    record, spec, now = asked.record, asked.spec, ports.clock.now()
+    refuse_changed(spec, record)
+    found = verify(ports, sealed, record, spec, asked.request)
+    planned = replace(record, plan=found.plan)
+    noted, *_ = together(
+        ports.parallel,
+        partial(ports.ledger.note, record, now=now, plan=found.plan),
+        partial(refuse_taken, ports, spec, planned, [found.keys] if found.keys else []),
+        partial(ports.ledger.healing, sealed.bucket, now=now),
+    )
+    return noted, found.few
