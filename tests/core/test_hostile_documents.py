@@ -272,9 +272,3 @@ def test_i12_no_expression_repeats_what_is_repeated(expression: re.Pattern[str])
     """
     parser = importlib.import_module("re._parser")
     assert not any(repeats_in(parser.parse(expression.pattern, expression.flags)))
-
-
-def test_the_test_of_expressions_sees_one_that_is_bad() -> None:
-    parser = importlib.import_module("re._parser")
-    assert any(repeats_in(parser.parse(r"x(?:y|(a+)+b)z")))
-    assert not any(repeats_in(parser.parse(r"x(?:y|(ab?)+)z")))

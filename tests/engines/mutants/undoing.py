@@ -6,7 +6,7 @@ from tests.engines.mutants.mutant import Mutant
 
 UNDO = "core/job/undo.py"
 KEY = "core/job/idempotency_key.py"
-WAY_BACK = "tests/core/test_way_back.py"
+WAY_BACK = "tests/core/test_way_back.py tests/core/test_way_back_refused.py"
 CRASH = "tests/crash/test_crash_points.py"
 
 
