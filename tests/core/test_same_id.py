@@ -7,13 +7,11 @@ a directory that has a job of the id it is refused, and nothing that carries the
 import pytest
 
 from s3commit.core.commit import check_conditions
-from s3commit.core.formats.strict_json import dump
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conflict, Outcome
-from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import JobState
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
-from tests.fakes.faults import Call, FaultPlan
+from tests.fakes.faults import FaultPlan
 
 HONEST = job_directory(prefix="lake/sales/")
 INSIDE = job_directory(prefix="lake/sales/dt=1/")
@@ -109,20 +107,6 @@ def test_i5_i12_a_job_is_refused_where_a_file_of_its_names_lies_already(
     assert world.open_uploads() == []
 
 
-def test_i12_a_result_tells_nothing_of_a_job_elsewhere() -> None:
-    """A key record that names the id of a job at another directory."""
-    world = World()
-    elsewhere = job_directory(OTHER_JOB, "secret/")
-    world.commit(elsewhere)
-    directory = job_directory()
-    world.open(directory, idempotency_key="k")
-    world.request(directory, world.attempt(directory, "t0", files={f"x-{JOB}": b"more rows"}))
-    note = dump({"version": 1, "key": "k", "jobId": OTHER_JOB})
-    world.store.put(BUCKET, directory.once(key_digest("k")), note)
-    world.run(directory)
-    assert world.result(directory).outcome is Outcome.COMMITTED, "nobody has the key here"
-
-
 @pytest.mark.parametrize("what", ["too large", "not json", "directory"])
 @pytest.mark.parametrize("name", ["success", "commits", "result"])
 def test_i12_what_lies_at_a_name_of_ours_stops_no_decided_job(name: str, what: str) -> None:
@@ -152,18 +136,3 @@ def test_i12_a_record_of_another_directory_under_the_same_ref_is_left_alone() ->
     assert world.run(directory, "execution-2") == ["SealJob", "Superseded"]
     assert world.ledger.job(directory.ref) == theirs
     assert world.visible() == {}
-
-
-def test_i12_a_marker_that_is_written_over_all_the_time_keeps_no_job_from_its_end() -> None:
-    world, directory = World(), job_directory()
-    world.request(directory, world.attempt(directory, "t0"))
-
-    def write_over() -> None:
-        world.store.put(BUCKET, directory.success, world.clock.now().encode())
-
-    def puts_marker(call: Call) -> bool:
-        return call.key == directory.success
-
-    world.plan.run_before("put", write_over, where=puts_marker, times=None)
-    world.run(directory)
-    assert world.result(directory).outcome is Outcome.COMMITTED
