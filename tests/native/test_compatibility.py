@@ -1,17 +1,23 @@
 """What Spark writes is as by its own protocol, differs as the guide says, or is refused."""
 
+from __future__ import annotations
+
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.native.case import Case, Differs, Refused, run
+from tests.engines.suites.report import Suite
+from tests.native.case import GUIDE, Case, Differs, Refused, run
 from tests.native.cases_catalog import CATALOG
 from tests.native.cases_frames import FRAMES, LOGS
 from tests.native.cases_options import OPTIONS
 from tests.native.cases_sql import SQL, S
 from tests.native.conftest import settings
+from tests.native.s3a import ROOT
 from tests.native.sides import CONTROL, FAILURES, Side, found_in, kind, message, side
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
@@ -101,3 +107,13 @@ def test_what_the_catalog_lacks_after_an_unknown_outcome(
             for statement in re.findall(MENDS, message(raised.value)):
                 spark.sql(statement)
         assert ours.found() == wanted
+
+
+KNOWN = json.loads(Path(ROOT, "tests", "engines", "suites", "differences.json").read_text())
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_the_jar_alone_does_otherwise_is_on_its_page(name: str) -> None:
+    suite = Suite(name, **KNOWN[name])
+    assert suite.tests > len(suite.both) + len(suite.jar)
+    assert all(f"`{code}`" in GUIDE.read_text() for code in suite.jar.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +21,8 @@ from s3commit.core.model.states import JobState
 from s3commit.spark import CommitResult, frame_write, write
 from s3commit.spark.frames import WrongPythonError
 from s3commit.spark.options import parse_options
+from tests.native.s3a import ROOT
+from tests.servers import ran
 from tests.spark.conftest import settings
 from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try
 from tests.spark.tiny import BUCKET, Place
@@ -268,3 +271,17 @@ def test_a_package_that_is_too_old_is_refused(
     monkeypatch.setattr(package, "__version__", version)
     with pytest.raises(WrongPythonError, match=says):
         frame_write._parsed("s3://bucket/t/", "append", (), "parquet", {})
+
+
+PROGRAM = (sys.executable, "-m", "tests.engines.chaos.driver")
+KILLS = [
+    "once:_request.json:after",
+    pytest.param("partition:_request.json:after", marks=pytest.mark.long),
+    pytest.param("append:part 1:zombie", marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize("kill", KILLS)
+def test_i1_i2_i4_i10_i11_a_driver_killed_at_a_request(kill: str) -> None:
+    done = ran(*PROGRAM, kill, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr

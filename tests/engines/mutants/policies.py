@@ -174,7 +174,7 @@ MUTANTS = [
         "core/commit/publish_success.py",
         "            partial(note_publishing, ports, record, decision),\n",
         "            lambda: None,\n",
-        by="tests/crash/test_lost_ledger.py",
+        by="tests/crash/test_crash_points.py",
     ),
     # Hostile input.
     Mutant(

@@ -160,7 +160,7 @@ MUTANTS = [
         "core/commit/roll_back.py",
         "            pages = 2 * whole_pages(",
         "            pages = whole_pages(",
-        by="tests/crash/test_lost_ledger.py",
+        by="tests/crash/test_crash_points.py",
     ),
     Mutant(
         "a roll back deletes what has the name of a file, whatever it is",
