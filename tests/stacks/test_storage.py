@@ -168,11 +168,6 @@ def test_a_named_bucket_alone_may_send(encrypted: Assembly) -> None:
     assert all(":s3:::named-lake" in source for source in sources)
 
 
-def test_queues_are_encrypted(assembly: Assembly) -> None:
-    for queue in of_type(assembly.storage, "AWS::SQS::Queue").values():
-        assert queue["Properties"]["SqsManagedSseEnabled"] is True
-
-
 def test_the_encryption_key_carries_through(encrypted: Assembly) -> None:
     bucket = only(encrypted.storage, "AWS::S3::Bucket")["Properties"]
     (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
