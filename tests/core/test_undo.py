@@ -30,6 +30,7 @@ SLOW = CALL_SECONDS / 5  # seconds of a request: five in a call, and what it has
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "UNIT_FILES", 2)
     monkeypatch.setattr(plan, "PAGE_FILES", 2)
+    monkeypatch.setattr(replaced, "DELETE_AT_ONCE", 7)
 
 
 def to_be_aborted() -> World:
@@ -201,11 +202,6 @@ def test_what_vanishes_when_no_job_waits_for_its_answer_has_a_name_with_an_under
 OLD = [f"sales/dt=1/{number:03d}.parquet" for number in range(40)]
 NEW = f"sales/dt=1/part-0-{JOB}.parquet"
 PAGES = 6  # of 7 files, the last of 5
-
-
-@pytest.fixture(autouse=True)
-def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replaced, "DELETE_AT_ONCE", 7)
 
 
 def replacing(scope: Scope = Scope.DIRECTORY, **spec: Any) -> tuple[World, JobDirectory]:

@@ -17,10 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.states import JobState
 from tests.native.conftest import FAILURES, settings, uri
-from tests.native.s3a import ROOT, hadoop
-from tests.servers import ran
 from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try, task_ids
-from tests.spark.test_write import PROGRAM
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
 WHOLE = list(range(1000))
@@ -195,20 +192,3 @@ def test_without_the_right_to_delete_a_warning_says_what_stays(
         save(spark.range(10), place, **{"conditions.minFiles": "5"})
     assert "Allow s3:DeleteObject on" in lines()
     assert place.tidy().state is JobState.ABORTED
-
-
-# A driver is a JVM, and costs 20 times what a statement does: the rest has time.
-FEW = ["append:part 1:after", "once:_request.json:after"]
-MORE = [
-    *("append:_job.json:after", "append:start upload:zombie", "append:_request.json:after"),
-    *("directory:_request.json:after", "directory:_request.json:before"),
-    "partition:_request.json:after",
-]
-if hadoop() >= (3, 4, 2):  # an older S3A puts a late request over the abort that came first
-    MORE.append("partition:_request.json:zombie")
-
-
-@pytest.mark.parametrize("kills", [FEW, pytest.param(MORE, marks=pytest.mark.long)])
-def test_i1_i2_i4_i10_i11_a_driver_killed_at_a_request(kills: list[str]) -> None:
-    done = ran(*PROGRAM, "--client", "native", *kills, cwd=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -58,7 +58,7 @@ MUTANTS = [
         "    if (header.job_id, header.destination) != "
         "(directory.job_id, directory.destination.uri):\n",
         "    if False:\n",
-        by="tests/core/test_manifest.py",
+        by="tests/core/test_documents.py",
     ),
     Mutant(
         "a document that can not be read ends the command",

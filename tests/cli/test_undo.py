@@ -1,0 +1,103 @@
+"""``s3commit undo``: what a person sees before and after, and what the other verbs say then."""
+
+from __future__ import annotations
+
+import pytest
+
+from s3commit.core.model.job import Conflict
+from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk, uri_of
+from tests.core.world import World, job_directory
+
+UNDO = THIRD
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A bucket that keeps versions, and a pipeline that acts while the command waits."""
+    desk = Desk(World(versioned=True))
+    monkeypatch.setattr(desk.environment, "new_id", lambda: UNDO)
+    desk.environment.on_sleep = lambda: desk.world.run(job_directory(UNDO))
+    return desk
+
+
+def test_an_append_is_undone_and_its_key_free(desk: Desk) -> None:
+    desk.committed_job(OTHER)
+    desk.committed_job(idempotency_key="today")
+    before = desk.world.all_keys()
+    would = desk.run("undo", JOB, "--table", TABLE, "--dry-run")
+    assert would.stdout == f"would undo job {JOB} at {SALES}: 2 files, 8 B, 8 rows removed\n"
+    assert desk.world.all_keys() == before
+    done = desk.run("undo", JOB, "--table", TABLE)
+    assert done.stdout == f"undid job {JOB} at {SALES}: 2 files, 8 B, 8 rows removed\n"
+    assert done.stderr == (
+        "its idempotency key is free: the next job with it is committed\n"
+        f"to take the undo back: s3commit undo {UNDO} --destination {SALES}\n"
+    )
+    assert {key.rpartition("-0b")[0] for key in desk.world.visible()} == {""}
+    assert all(OTHER in key for key in desk.world.visible())
+    again = desk.fails("undo", JOB, "--table", TABLE, exit_code=3)
+    assert f"job {JOB} was undone by job {UNDO} [NOTHING_TO_UNDO]; nothing was changed" in again
+
+
+def test_what_was_replaced_comes_back_or_is_left(desk: Desk) -> None:
+    desk.committed_job(OTHER)
+    over = desk.committed_job(conflict=Conflict.REPLACE)
+    document = desk.json("undo", uri_of(over), "--dry-run")
+    assert document == {
+        "jobId": JOB,
+        "destination": SALES,
+        "undoId": None,
+        "removed": {"files": 2, "bytes": 8, "rows": 8},
+        "restored": {"files": 2, "bytes": 8, "rows": 8},
+        "replacedFiles": 0,
+        "idempotencyKey": None,
+        "dryRun": True,
+    }
+    left = desk.run("undo", uri_of(over), "--dry-run", "--leave-removed")
+    assert left.stderr == "left removed, which it had replaced: 2 files\n"
+    done = desk.run("undo", uri_of(over))
+    assert "came back as it was before: 2 files, 8 B, 8 rows\n" in done.stderr
+    assert sorted(desk.world.visible().values()) == [b"0 a0", b"1 a0"]
+
+
+def test_log_ls_show_and_fsck_know_it(desk: Desk) -> None:
+    desk.committed_job(OTHER)
+    over = desk.committed_job(conflict=Conflict.REPLACE)
+    asked = desk.json("show", JOB, "--table", TABLE)
+    assert (
+        f"if it wrote the wrong data: s3commit undo {JOB} --table {TABLE} --dry-run"
+        in asked["next"]
+    )
+    desk.run("undo", uri_of(over))
+    jobs = desk.json("log", SALES)["jobs"]
+    rows = [(one["jobId"], one["undoes"], one["replaced"], one["gone"]) for one in jobs]
+    assert rows == [(OTHER, None, 0, 2), (JOB, None, 2, 2), (UNDO, JOB, 2, 0)]
+    assert desk.json("show", UNDO, "--table", TABLE)["undoes"] == JOB
+    assert desk.json("ls", SALES)["jobs"][-1]["undoes"] == JOB
+    found = desk.json("fsck", SALES)
+    assert (found["sound"], found["files"], found["replacedFiles"]) == (True, 2, 4)
+
+
+def test_fsck_takes_no_file_for_undone_that_another_job_wrote(desk: Desk) -> None:
+    kept = desk.committed_job(OTHER)
+    desk.committed_job()
+    desk.run("undo", JOB, "--table", TABLE)
+    lost = next(key for key in desk.world.visible() if OTHER in key)
+    desk.world.store.delete(kept.bucket, lost)
+    found = desk.json("fsck", SALES, exit_code=1)
+    assert [one["key"] for one in found["findings"]] == [lost]
+
+
+@pytest.mark.parametrize("state", ["open_job", "aborted_job", "requested_job"])
+def test_a_job_that_is_not_committed_is_refused(desk: Desk, state: str) -> None:
+    directory = getattr(desk, state)()
+    before = desk.world.all_keys()
+    for typed in ([JOB, "--table", TABLE], [uri_of(directory)]):
+        line = desk.fails("undo", *typed, exit_code=3)
+        assert "nothing was changed" in line
+    assert desk.world.all_keys() == before
+
+
+def test_a_job_that_never_was_is_refused(desk: Desk) -> None:
+    line = desk.fails("undo", JOB, "--destination", SALES, exit_code=3)
+    assert f"job {JOB} is not committed at {SALES}" in line
