@@ -142,15 +142,6 @@ def test_a_deny_without_the_header_is_met_by_the_parameter(account: Account) -> 
     assert account.ask(bucket=bucket)["bucket policy"][0] == "ok"
 
 
-def test_a_bucket_with_acls_is_for_writers_of_its_account(deployed: Account) -> None:
-    assert "has ACLs (ObjectWriter)" in deployed.ask()["ownership"][1]
-    deployed.client("s3").put_bucket_ownership_controls(
-        Bucket=deployed.name,
-        OwnershipControls={"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
-    )
-    assert "owns each object" in deployed.ask()["ownership"][1]
-
-
 ROLE = "arn:aws:iam::123456789012:role/S3CommitPipeline/catalog"
 
 
