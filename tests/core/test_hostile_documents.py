@@ -49,6 +49,7 @@ JOBS: list[tuple[bytes, str]] = [
     (in_job(conflict="fail,replace"), "BAD_FIELD"),
     (in_job(scope="table"), "BAD_FIELD"),
     (in_job(unknown="any"), "BAD_FIELD"),
+    (in_job(leaveRemoved=True), "BAD_FIELD"),
     (in_job(partitionBy=["dt", "dt"]), "BAD_FIELD"),
     (in_job(partitionBy=["x" * 256]), "BAD_FIELD"),
     (in_job(partitionBy=[f"c{number}" for number in range(101)]), "BAD_FIELD"),

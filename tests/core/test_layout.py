@@ -168,7 +168,7 @@ def test_no_document_has_a_name_that_a_glob_takes_for_data() -> None:
     keys = [key for key in keys if isinstance(key, str) and key != DIRECTORY.job_id]
     made = (DIRECTORY.index, DIRECTORY.page, DIRECTORY.once, DIRECTORY.key_note)
     keys += [*(make("0" * 64) for make in made), DIRECTORY.manifest("t", "a")]
-    assert len(keys) == 11
+    assert len(keys) == 12
     for key in keys:
         below = key.removeprefix(DIRECTORY.destination.prefix).split("/")
         assert below[-1].startswith("_")

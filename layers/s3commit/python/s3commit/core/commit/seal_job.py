@@ -42,7 +42,7 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
     )
     if pause:
         return replace(ticket, pause=pause)
-    record = found or _find_or_open(ports, directory)
+    record = found or _opened(ports, directory)
     if record.state in ENDED:
         return ticket.after(record)
     # A request is put once, so it may be read before the job is this execution's.
@@ -108,10 +108,8 @@ def _wrong_spec(ports: Ports, directory: JobDirectory) -> InvalidInputError | No
     return None
 
 
-def _find_or_open(ports: Ports, directory: JobDirectory) -> JobRecord:
-    record = record_of(ports, directory)
-    if record is not None:
-        return record
+def _opened(ports: Ports, directory: JobDirectory) -> JobRecord:
+    """The record of a job that was not known; the one that stands, if it was opened meanwhile."""
     try:
         with refusing_unreadable(ports, directory):
             spec = read_spec(ports, directory)
