@@ -170,7 +170,6 @@ class DeployConfig:
         'tables by prefix, {"sales/": "analytics.sales"} or "analytics.sales dropEmpty"',
     )
     alarm_email: str | None = _text(r"[^@\s]+@[^@\s]+", "an e-mail address")
-    spark_jars: bool = _flag()
     change: tuple[str, ...] = _listed(
         "|".join(("name", *GUARDED)), "names of parameters that stop a deployment"
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tempfile
 from collections.abc import Mapping
 from functools import partial
@@ -25,12 +24,11 @@ from constructs import Construct
 from s3commit.aws import env
 from s3commit.aws.env import LEAST_OF_A_QUEUE
 from s3commit.version import __version__
-from stacks.config import PREFIX, ConfigError, DeployConfig, parameter_name
+from stacks.config import PREFIX, DeployConfig, parameter_name
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, allow
 from stacks.inbox import CONSUMERS, Inbox
 from stacks.layers import (
-    PACKAGE,
     PYTHON_VERSION,
     ROOT,
     dependencies_layer,
@@ -47,8 +45,6 @@ LIMITS = ("stuck_minutes", "abandoned_hours", "retention_days")
 # killed gives back all of its messages, and after five times for good: so each has only one.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 BATCHES = {"Ingest": 1, "Request": 10, "Catalogs": 1}
-BUILT = PACKAGE / "python" / "s3commit" / "spark" / "jars"
-_JAR = re.compile(r"s3commit-spark_(?P<scala>2\.1[23])-[\w.]+\.jar")
 _WHY_MANIFESTS = "The commit manifests of a table's jobs, some of them in its partitions."
 _REFUSING = ("ingest", "dispatch", "end")
 
@@ -123,8 +119,6 @@ class S3CommitPipeline(cdk.Stack):
             schedule=self._schedule(sweep.function, config),
             config=config,
         )
-        if config.spark_jars:
-            upload_jars(self)
         # For the command.
         cdk.CfnOutput(self, env.STATE_MACHINE_OUTPUT, value=machine.state_machine_arn)
         cdk.CfnOutput(self, env.VERSION_OUTPUT, value=__version__)
@@ -234,24 +228,6 @@ def _values(config: DeployConfig, storage: S3CommitStorage) -> dict[str, str | N
 def _name(bucket_arn: str) -> str:
     """Out of the ARN, which is what the storage stack exports."""
     return cdk.Fn.select(5, cdk.Fn.split(":", bucket_arn))
-
-
-def upload_jars(scope: Construct, built: Path = BUILT) -> None:
-    """Upload the jars for Spark's own file writers, to the bucket of the CDK's assets.
-
-    Their URLs are the stack's outputs ``SparkJarScala213`` and so on. Raises `ConfigError` if
-    `make jar` was not run.
-    """
-    found = {
-        match["scala"]: path for path in built.glob("*.jar") if (match := _JAR.match(path.name))
-    }
-    if not found:
-        raise ConfigError("parameter s3commit:sparkJars=true needs the jars: run make jar first")
-    for scala, path in sorted(found.items()):
-        name = f"SparkJarScala{scala.replace('.', '')}"
-        asset = Asset(scope, name, path=str(path))
-        output = cdk.CfnOutput(scope, f"{name}Url", value=asset.s3_object_url)
-        output.override_logical_id(name)
 
 
 def cdk_json(project: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.ledger_items import SHELVES, LedgerItem, bind
-from s3commit.aws.ledger_records import attempt_item, job_item
+from s3commit.aws.ledger_records import job_item
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
@@ -38,7 +38,6 @@ from tests.contract.ledger_jobs import (
     REPLACED,
     T0,
     a_job,
-    an_attempt,
 )
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.faults import Call
@@ -186,12 +185,6 @@ JOBS = [
 def test_the_item_of_a_job_is_hardly_smaller_than_the_fake_says(record: JobRecord) -> None:
     said = estimate(record)
     assert size_of(job_item(ITEMS.job, record, TOKEN)) <= said < 2 * BESIDE_FIELDS
-
-
-def test_the_item_of_an_attempt_is_hardly_smaller_than_the_fake_says() -> None:
-    attempt = an_attempt(1)
-    said = estimate(attempt)
-    assert size_of(attempt_item(ITEMS.attempt, attempt, 1)) <= said < 2 * BESIDE_FIELDS
 
 
 @pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])

@@ -1,7 +1,5 @@
 import json
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -13,48 +11,14 @@ from bench import cold, documents, ledger, reading, steps
 from bench.figures import Figure, Sample
 from bench.fleet import Fleet
 from bench.pipeline import BUCKET, BenchWeed, Committer, make_pipeline
-from bench.processes import Meter, Stat, largest_peak, reset_peaks
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import make_client
 from tests.servers import free_ports
-
-BURN = "import sys, time\nwhile time.process_time() < 0.3: pass\nprint('burnt', flush=True)"
 
 
 def figure(measured: float, against: float, **goal: float) -> Figure:
     one = Sample((measured,))
     return Figure("write", "CPU", "s", one, "Spark", Sample((against,)), **goal)
-
-
-def test_a_process_name_with_spaces_and_parentheses_is_read() -> None:
-    fields = ["S", "7", *["0"] * 9, "100", "50", "20", "30", *["0"] * 4, "4711", "0"]
-    stat = Stat.parse(f"12 (a) b (c)) {' '.join(fields)}")
-    assert (stat.pid, stat.parent, stat.born) == (12, 7, 4711)
-    tick = 1 / os.sysconf("SC_CLK_TCK")
-    assert stat.own == pytest.approx(150 * tick)
-    assert stat.reaped == pytest.approx(50 * tick)
-
-
-def test_the_meter_counts_a_child_that_has_ended_and_was_waited_for() -> None:
-    with Meter(os.getpid()) as meter:
-        subprocess.run([sys.executable, "-c", BURN], check=True, capture_output=True)
-    assert 0.3 <= meter.below < 3
-
-
-def test_the_peak_of_a_child_starts_again_when_it_is_reset() -> None:
-    program = (
-        "import sys\nsize = bytearray(60_000_000)\ndel size\nprint('ready', flush=True)\n"
-        "sys.stdin.read()"
-    )
-    # Below a shell of its own: this process may have other children.
-    shell = ["sh", "-c", '"$0" -c "$1"; :', sys.executable, program]
-    with subprocess.Popen(shell, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
-        assert parent.stdout is not None
-        assert parent.stdout.readline() == b"ready\n"
-        assert largest_peak(parent.pid) > 60_000_000
-        reset_peaks(parent.pid)
-        assert largest_peak(parent.pid) < 60_000_000
-        parent.communicate(b"")
 
 
 def test_jobs_without_rights_on_the_bucket_are_committed_one_after_the_other_by_the_fleet(

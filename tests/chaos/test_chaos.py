@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.engines.chaos.programs import KINDS, draw
 from tests.engines.chaos.world import PROJECT
 from tests.servers import ran
 
@@ -46,10 +45,3 @@ def test_i1_i2_i3_i4_i5_i6_i9_i10_i11_hold_whatever_dies_or_gets_lost(run: dict[
 def test_the_run_has_met_every_kind_of_fault(run: dict[str, Any]) -> None:
     missed = [kind for kind in FAULTS if not any(kind in fault for fault in run["faults"])]
     assert not missed, run["faults"]
-
-
-def test_a_seed_draws_jobs_of_all_kinds() -> None:
-    programs = draw(SEED, JOBS)
-    assert {program.kind for program in programs} == set(KINDS)
-    specs = [program.job.spec for program in programs]
-    assert len({(spec.conflict, spec.scope) for spec in specs}) == 6

@@ -1,6 +1,5 @@
 """What `s3commit --help` says of the environment holds for every verb, driver, task and worker."""
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -19,8 +18,7 @@ from s3commit.cli.session import Session
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer import connect
 from s3commit.writer.job import Job, open_job
-from tests.cli.support import JOB, deploy_stack, run, uri_of
-from tests.fakes.execution import run_execution
+from tests.cli.support import JOB, deploy_stack, run
 from tests.servers import answering
 
 REGION = "eu-north-1"
@@ -181,29 +179,6 @@ def job(ports: Ports) -> Job:
         with job.task(name[3], task_count=2) as task, task.open(name) as file:
             file.write(b"hello")
     return job
-
-
-def test_a_dead_drivers_job_from_first_look_to_its_files(ports: Ports, job: Job) -> None:
-    uri, destination = uri_of(job.directory), job.spec.destination.uri
-    assert json.loads(run("show", uri, "--output", "json").stdout)["state"] == "OPEN"
-    run("commit", uri)
-    run_execution(ports, job.directory)
-    assert "COMMITTED" in run("show", "--follow", job.job_id).stdout
-    (listed,) = json.loads(run("ls", destination, "--output", "json").stdout)["jobs"]
-    assert (listed["jobId"], listed["fileCount"], listed["bytes"]) == (job.job_id, 2, 10)
-    files = json.loads(run("ls", destination, "--files", job.job_id, "--output", "json").stdout)
-    assert len(files["files"]) == 2
-    shown = json.loads(run("show", job.job_id, "--output", "json").stdout)
-    assert (shown["state"], shown["openUploads"]) == ("COMMITTED", 0)
-    status = json.loads(run("status", "--all", "--output", "json").stdout)
-    assert status["counts"] == {"COMMITTED": 1}
-
-
-def test_i4_an_abort_leaves_nothing_open(ports: Ports, job: Job) -> None:
-    run("abort", uri_of(job.directory), "--reason", "no use")
-    run_execution(ports, job.directory)
-    assert "ended ABORTED" in run("show", "--follow", job.job_id, exit_code=3).stderr
-    assert list(ports.store.list_uploads(job.directory.bucket, "")) == []
 
 
 def test_the_table_is_found_by_the_deployments_stack(

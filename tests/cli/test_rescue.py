@@ -128,18 +128,6 @@ def test_i5_jobs_of_the_pipeline_are_left_alone(desk: Desk) -> None:
     assert "NO_JOB" in desk.fails("rescue", uri_of(ours), "--commit", exit_code=1)
 
 
-def test_i5_a_manifest_does_not_reach_another_jobs_uploads(desk: Desk) -> None:
-    desk.open_job()
-    recorded = dead(desk)
-    mine = [one for one in desk.world.store.list_uploads(BUCKET, "") if JOB in one.key]
-    change(desk, recorded, destinationKey=mine[0].key, uploadId=mine[0].upload_id)
-    line = desk.fails("rescue", uri_of(recorded.directory), "--commit", "--partial", exit_code=3)
-    assert f"{mine[0].key} has the name of another job's file" in line
-    shown = look(desk, recorded)["shown"]
-    desk.run("rescue", uri_of(recorded.directory), "--abort", shown)
-    assert {one.key for one in mine} <= set(desk.world.open_uploads())
-
-
 def forged(desk: Desk, root: str, job_id: str, suffix: str, key: str, upload_id: str) -> None:
     """A document of S3A's that names an upload, put below ``root`` by a stranger."""
     recorded = read("plain")

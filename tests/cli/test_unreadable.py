@@ -210,16 +210,6 @@ def test_i12_a_job_that_a_stranger_says_is_committed_is_ended_by_command(documen
     assert (shown["state"], shown["result"]["outcome"]) == ("ABORTED", "ABORTED")
 
 
-@pytest.mark.parametrize("verb", ["abort", "commit"])
-def test_of_a_request_that_can_not_be_read_here_nothing_is_claimed(desk: Desk, verb: str) -> None:
-    """The pipeline may have a right to it: then it is a commit, and decides."""
-    desk.requested_job(JOB)
-    ANSWERS["403 of a foreign key"](desk, PLACE.request)
-    line = desk.fails(verb, PLACE.uri, exit_code=3)
-    assert "a request that can not be read here stands, and decides" in line
-    assert "abort was requested" not in line
-
-
 def test_a_result_that_comes_while_the_job_is_looked_at_is_the_pipelines(desk: Desk) -> None:
     desk.requested_job(JOB)
     desk.world.plan.run_after("job", lambda: desk.world.run(PLACE), nth=1)

@@ -1,6 +1,5 @@
 """Deleting what was seen, and what every store refuses: its limits, and what can't be read."""
 
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,7 +10,6 @@ from s3commit.core.model.errors import (
     ARCHIVED,
     AccessError,
     InvalidInputError,
-    NotFoundError,
     PreconditionError,
 )
 from s3commit.core.ports.objects import ListedObject, listed_at
@@ -106,17 +104,6 @@ def test_a_key_that_a_request_for_many_hardly_carries_is_deleted(place: Place, n
     place.store.delete_seen(place.bucket, [replace(seen[1], etag=quoted_md5(b"new"))])
 
     assert place.store.head(place.bucket, place.key(name)) is None
-
-
-def test_a_bucket_that_is_not_there_has_nothing_to_delete_or_to_say(backend: Backend) -> None:
-    nowhere, seen = f"no-such-bucket-{uuid.uuid4().hex}", [ListedObject("k", '"e"', 1)]
-    for call in (
-        lambda: backend.store.delete_seen(nowhere, seen),
-        lambda: backend.store.is_versioned(nowhere),
-    ):
-        with pytest.raises(NotFoundError) as caught:
-            call()
-        assert caught.value.code == "NO_BUCKET"
 
 
 def test_a_bucket_says_whether_it_keeps_versions(place: Place, versioned: Place) -> None:

@@ -15,7 +15,7 @@ from s3commit.core.model.errors import (
     PreconditionError,
     UploadGoneError,
 )
-from s3commit.core.ports.objects import OpenUpload, PartSource
+from s3commit.core.ports.objects import ListedObject, OpenUpload, PartSource
 from s3commit.writer.place import NamesReader
 from tests.contract.conftest import PAGE, PART, THREADS, Backend, Place, at_once, winners
 
@@ -83,6 +83,8 @@ def test_a_bucket_that_is_not_there_is_said_to_be_missing(backend: Backend) -> N
         lambda: list(store.list(nowhere, "")),
         lambda: list(store.list_uploads(nowhere, "")),
         lambda: store.create_upload(nowhere, "k", metadata={}, content_type="text/plain"),
+        lambda: store.delete_seen(nowhere, [ListedObject("k", '"e"', 1)]),
+        lambda: store.is_versioned(nowhere),
     ):
         with pytest.raises(NotFoundError) as caught:
             call()

@@ -101,6 +101,7 @@ def test_a2_conditions_look_at_the_current_object_and_nothing_else(either: Place
         with pytest.raises(PreconditionError):
             call()
     assert either.body(key) == b"second"
+    assert store.upload_is_open(bucket, key, upload_id)  # that tells a foreign file from its own
 
     store.delete(bucket, key, if_match=second)
     with pytest.raises(PreconditionError):

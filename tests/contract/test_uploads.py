@@ -179,20 +179,6 @@ def test_an_upload_may_have_an_unusual_key(place: Place, name: str) -> None:
 # What recovery and roll back rest on, on every store; where they differ AWS's words decide.
 
 
-def test_a_refused_completion_leaves_its_upload_open(place: Place) -> None:
-    """That distinguishes a foreign file at the key from the upload's own."""
-    store, bucket, key = place.store, place.bucket, place.key()
-    store.put(bucket, key, b"theirs")
-    upload_id, etags = place.upload(key, b"ours")
-
-    with pytest.raises(PreconditionError):
-        store.complete_upload(bucket, key, upload_id, etags, length=4, if_absent=True)
-
-    assert store.upload_is_open(bucket, key, upload_id)
-    store.abort_upload(bucket, key, upload_id)
-    assert not store.upload_is_open(bucket, key, upload_id)
-
-
 @pytest.fixture
 def on_moto(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> tuple[S3ObjectStore, str]:
     """A store, and a bucket of its own."""

@@ -46,20 +46,6 @@ def upload_ids(world: World) -> list[str]:
     return [upload.upload_id for upload in world.store.list_uploads(BUCKET, "")]
 
 
-def test_i3_i4_of_two_finished_attempts_the_counted_one_appears() -> None:
-    world, directory = World(), job_directory()
-    theirs = bystanders(world)
-    world.open(directory)
-    slow = tries(world, "t0", "a0")
-    fast = tries(world, "t0", "a1")
-    for attempt in (fast, slow, fast):  # events in any order, and more than once
-        announce(world, directory, attempt)
-    world.request(directory, fast)
-    world.run(directory)
-    assert list(world.visible().values()) == [b"t0 a1"]
-    assert upload_ids(world) == theirs
-
-
 @pytest.mark.parametrize("fate", [Outcome.COMMITTED, Outcome.ABORTED, Outcome.ROLLED_BACK])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_i3_i4_a_loser_that_finishes_at_any_moment_neither_appears_nor_stays(

@@ -12,21 +12,10 @@ from s3commit.core.formats.documents import (
     commit_lines,
     decode_commit_header,
     decode_commit_manifest,
-    decode_request,
-    encode_request,
 )
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import CommitRequest
 from tests.core.world import JOB, OTHER_JOB
-from tests.engines.fuzz.documents import ATTEMPT, DIRECTORY, FILE, HEADER
-
-
-def test_i3_a_request_that_counts_two_attempts_of_a_task_is_refused() -> None:
-    other = replace(ATTEMPT, attempt_id="a1", manifest="_tasks/t0/_a1.pendingset")
-    with pytest.raises(InvalidInputError) as caught:
-        decode_request(encode_request(CommitRequest(JOB, (ATTEMPT, other))), DIRECTORY)
-    assert caught.value.code == "TWO_ATTEMPTS"
-
+from tests.engines.fuzz.documents import DIRECTORY, FILE, HEADER
 
 committed = st.builds(
     CommittedFile,

@@ -78,18 +78,6 @@ def test_i4_i5_uploads_and_files_of_others_are_left_alone() -> None:
     assert len(world.visible("sales/")) == 2
 
 
-def test_i2_an_upload_lost_after_the_decision_rolls_the_job_back() -> None:
-    world, directory = World(), job_directory()
-    world.ask(directory, "t0", "t1", "t2")
-    world.lose_after_decision("sales/", slice(1, 2))
-    entered = world.run(directory)
-    assert entered[-3:] == ["BeginPublish", "RollBack", "TidyUp"]
-    assert world.ended(directory) == (Outcome.ROLLED_BACK, "UPLOADS_LOST")
-    assert world.visible() == {}
-    assert world.open_uploads() == []
-    assert "sales/_SUCCESS" not in world.all_keys()
-
-
 def test_i9_the_marker_of_the_run_before_stays_until_the_new_one_replaces_it() -> None:
     world, directory = World(), job_directory()
     world.store.put(BUCKET, directory.success, b"")

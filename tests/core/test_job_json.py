@@ -5,12 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from s3commit.core.formats.documents import encode_job, encode_request
 from s3commit.core.formats.manifest import digest
-from s3commit.core.formats.strict_json import dump, parse
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import (
     CommitRequest,
@@ -22,7 +19,6 @@ from s3commit.core.model.job import (
     JobSpec,
     Outcome,
     decode_conditions,
-    encode_conditions,
 )
 from s3commit.core.model.limits import S3_CLOCKS
 from tests.core.world import BUCKET, JOB, World, job_directory
@@ -135,21 +131,6 @@ def test_a_digest_that_is_none_is_refused(said: object) -> None:
 
 
 # A job's own conditions, met to the letter or the job is aborted
-
-
-COUNTS = st.none() | st.integers(0, 10**12)
-
-
-@given(low=COUNTS, high=COUNTS, files=COUNTS)
-def test_conditions_survive_their_document(
-    low: int | None, high: int | None, files: int | None
-) -> None:
-    if low is not None and high is not None and low > high:
-        low, high = high, low
-    conditions = Conditions(low, high, files)
-    body = dump(encode_conditions(conditions))
-    assert decode_conditions(parse(body, what="conditions", max_bytes=10**6)) == conditions
-    assert bool(conditions) == (body != b"{}")
 
 
 @pytest.mark.parametrize(

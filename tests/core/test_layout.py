@@ -156,14 +156,8 @@ def test_no_document_has_a_name_that_a_glob_takes_for_data() -> None:
     Of two names, one in the other, one is hidden too: Hadoop fails at a directory in a directory
     that a glob gave ("Not a file").
     """
-    taken = {
-        "bucket",
-        "ref",
-        "prefix",
-        "tasks",
-        "pipeline_prefix",
-        "replaced",
-    }  # names of no document
+    # Names of no document.
+    taken = {*("bucket", "ref", "prefix", "lists", "tasks", "pipeline_prefix", "replaced")}
     keys = [getattr(DIRECTORY, one.name) for one in fields(DIRECTORY) if one.name not in taken]
     keys = [key for key in keys if isinstance(key, str) and key != DIRECTORY.job_id]
     made = (DIRECTORY.index, DIRECTORY.page, DIRECTORY.once, DIRECTORY.key_note)

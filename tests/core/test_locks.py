@@ -27,9 +27,9 @@ from s3commit.core.model.limits import (
     WAITER_REFRESH_SECONDS,
     WHOLE_AFTER_SECONDS,
 )
-from s3commit.core.model.locks import Item, Kind, items, nodes_above, nodes_to_lock
+from s3commit.core.model.locks import nodes_above, nodes_to_lock
 from s3commit.core.model.record import JobRecord, PlanFacts
-from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from tests.core.world import JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.execution import run_execution
@@ -83,33 +83,6 @@ def test_a_destination_that_lies_too_deep_is_refused() -> None:
     with pytest.raises(JobRefusedError, match="lies too deep") as refused:
         locked("d/" * MAX_ITEMS)
     assert refused.value.code == "TOO_DEEP"
-
-
-@pytest.mark.parametrize("state", JobState)
-@pytest.mark.parametrize("conflict", Conflict)
-def test_what_stands_beside_a_record_follows_from_the_record(
-    state: JobState, conflict: Conflict
-) -> None:
-    decided = NOW if state not in {JobState.OPEN, JobState.SEALED} else None
-    if state in {JobState.ABORTING, JobState.ABORTED}:
-        decided = None
-    nodes = () if conflict is Conflict.APPEND else ("lake/t/",)
-    found = items(
-        record_of(
-            "t/",
-            state=state,
-            conflict=conflict,
-            locks=nodes,
-            decided_at=decided,
-            idempotency_key="k",
-        )
-    )
-    kinds = {one.kind for one in found}
-    ends = state in ENDED
-    assert (Kind.LOCK in kinds) == (bool(nodes) and not ends and state is not JobState.ABORTING)
-    assert (Kind.KEY in kinds) == (decided is not None and state is not JobState.ROLLED_BACK)
-    append = Item(Kind.ENDED if ends else Kind.APPEND, "lake/t/")
-    assert (append in found) == (decided is not None and conflict is Conflict.APPEND)
 
 
 # Who meets whom

@@ -1,8 +1,5 @@
 """Of the jobs with one idempotency key at one destination at most one is ever committed (I11)."""
 
-import random
-import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -24,7 +21,6 @@ KEY = "orders 2026-11-21"
 FIRST, SECOND = job_directory(JOB), job_directory(OTHER_JOB)
 HINT = FIRST.once(key_digest(KEY))
 NOTE = FIRST.key_note(key_digest(KEY))
-JITTER = 0.0005  # seconds, at most, before a call: another thread may get in between
 
 
 def ask(world: World, directory: JobDirectory, key: str | None = KEY, **spec: Any) -> None:
@@ -191,30 +187,6 @@ def test_i12_the_hint_for_clients_is_never_believed_by_the_pipeline() -> None:
 
 
 # Races
-
-
-@pytest.mark.parametrize("count", [2, 8])
-@pytest.mark.parametrize("seed", range(5))
-def test_i11_of_jobs_that_race_for_a_key_one_is_committed(seed: int, count: int) -> None:
-    world = World()
-    directories = [
-        job_directory(f"{number:08x}-0000-4000-8000-000000000000") for number in range(count)
-    ]
-    for directory in directories:
-        ask(world, directory)
-
-    def work(directory: JobDirectory) -> None:
-        chance = random.Random(f"{seed} {directory.job_id}")
-        plan = FaultPlan().run_before(
-            None, lambda: time.sleep(chance.random() * JITTER), times=None
-        )
-        ports = Ports(plan.wrap(world.store), plan.wrap(world.ledger), world.clock)
-        run_execution(ports, directory, pause=lambda: time.sleep(0.001))
-
-    with ThreadPoolExecutor(count) as pool:
-        for done in [pool.submit(work, directory) for directory in directories]:
-            done.result(60)
-    check_one_of(world, *directories)
 
 
 def test_i11_whenever_the_first_one_dies_one_of_two_is_committed() -> None:

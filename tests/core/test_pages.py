@@ -136,8 +136,8 @@ def test_a_line_of_the_replace_list_has_what_a_deletion_needs_and_no_more() -> N
     """A field of a listing that no deletion needs is to be named as unwritten."""
     world, directory = World(), job_directory()
     facts = write_replaced(world.ports, directory, [ListedObject("sales/a", '"e"', 5, "2026Z")])
-    (unit,) = read_index(world.store, directory, facts.sha256, directory.replaced)
-    key = directory.page(unit.page, directory.replaced)
+    (unit,) = read_index(world.store, directory.of_replaced, facts.sha256)
+    key = directory.of_replaced.page(unit.page)
     page = world.store.get(BUCKET, key, max_bytes=10**6).body
     assert json.loads(page).keys() == {"key", "length", "etag"}
 

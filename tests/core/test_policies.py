@@ -23,7 +23,7 @@ from tests.core.policy_world import (
     new,
     start,
 )
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World
 from tests.fakes.faults import Call, Crash, FaultPlan
 
 OTHERS = f"sales/dt=1/part-0-{OTHER_JOB}.parquet"  # of a job that was committed before
@@ -209,37 +209,6 @@ def test_i5_what_came_or_changed_or_went_after_it_was_listed_is_left_alone() -> 
         ONE: b"changed",
         f"sales/{DT1}": f"new: {DT1}".encode(),
     }
-
-
-# Replace, and it comes to nothing
-
-
-def bodies(world: World) -> dict[str, bytes]:
-    return {key: world.store.get(BUCKET, key, max_bytes=99).body for key in [*DATA, *KEPT]}
-
-
-@pytest.mark.parametrize("scope", Scope)
-@pytest.mark.parametrize("when", ["refused", "asked to abort", "rolled back"])
-def test_i10_a_job_that_is_not_committed_removes_nothing(when: str, scope: Scope) -> None:
-    world, directory = World(), job_directory()
-    fill(world, [*DATA, *KEPT])
-    before = bodies(world)
-    if when == "asked to abort":
-        world.open(directory, conflict=Conflict.REPLACE, scope=scope)
-        world.attempt(directory, "t", files={DT1: b"new"})
-        world.request_abort(directory)
-    else:
-        start(world, Conflict.REPLACE, scope, [DT1, DT2], directory)
-        verb = {"refused": "list_uploads", "rolled back": "decide"}[when]
-        hook = world.plan.run_before if when == "refused" else world.plan.run_after
-        hook(verb, lambda: world.lose_uploads(f"sales/{DT2}"))
-    world.run(directory)
-    expected = Outcome.ROLLED_BACK if when == "rolled back" else Outcome.ABORTED
-    assert world.result(directory).outcome is expected
-    assert world.result(directory).replaced == 0
-    assert data_keys(world) == {*DATA, *KEPT}
-    assert bodies(world) == before
-    assert not [call for call in world.plan.calls if is_removal(call)]
 
 
 @pytest.mark.parametrize("scope", Scope)

@@ -8,7 +8,7 @@ from s3commit.core.model.errors import AccessError
 from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.limits import DENIED_LOOKS
 from s3commit.core.model.states import ENDED
-from tests.core.world import JOB, OTHER_JOB, World, job_directory
+from tests.core.world import JOB, World, job_directory
 from tests.fakes.execution import run_execution
 from tests.fakes.faults import Call
 
@@ -62,18 +62,6 @@ def test_i2_while_the_pipelines_own_objects_can_not_be_read_either_the_job_comes
     assert world.result(directory).outcome is Outcome.COMMITTED
 
 
-def test_i2_i12_an_upload_that_may_not_be_completed_is_lost_and_its_job_rolled_back() -> None:
-    """An upload that was begun under a key which the pipeline may not use."""
-    world, directory = World(), job_directory()
-    world.ask(directory, "t0", "t1", conflict=Conflict.REPLACE)
-    world.store.put("lake", "sales/old.csv", b"old")
-    world.plan.fail("complete_upload", DENIED, **reads(f"part-t1-{JOB}.parquet"))
-    world.run(directory)
-    assert world.result(directory).outcome is Outcome.ROLLED_BACK
-    assert set(world.visible()) == {"sales/old.csv"}
-    assert world.ledger.holders == set()
-
-
 @pytest.mark.parametrize("times", range(1, DENIED_LOOKS + 2))
 def test_i2_a_completion_that_is_denied_for_a_moment_is_tried_again(times: int) -> None:
     """By other calls of all units, after a pause; the result says what S3 said."""
@@ -113,13 +101,3 @@ def test_i2_i12_what_lies_at_a_files_key_is_judged_by_listing_where_it_can_not_b
     world.run(directory)
     assert world.result(directory).outcome is (Outcome.ROLLED_BACK if lost else Outcome.COMMITTED)
     assert len(world.visible()) == (0 if lost else 2)
-
-
-def test_i12_a_job_beside_an_unreadable_one_goes_on() -> None:
-    world, directory, other = World(), job_directory(), job_directory(OTHER_JOB)
-    for one in (directory, other):
-        world.ask(one, "t0", "t1", conflict=Conflict.REPLACE)
-    world.plan.fail("get", DENIED, **reads(f"{JOB}/_tasks/t0/_a0.pendingset"))
-    world.run(directory)
-    world.run(other, "execution-2")
-    assert world.result(other).outcome is Outcome.COMMITTED

@@ -46,14 +46,6 @@ def test_the_recording_shows_the_demo_to_its_end_and_brings_all_that_it_needs() 
     assert len(picture) < 150_000
 
 
-def test_a_recording_keeps_the_order_and_shortens_long_waits_alone() -> None:
-    lines = [(0.5, "a"), (9.0, "b"), (9.25, ""), (10.0, "ok: <c>")]
-    assert [moment for moment, _ in recording.shorten(lines)] == [0.5, 2.5, 2.75, 3.5]
-    drawing = recording.draw("make it", lines)
-    assert "ok: &lt;c&gt;" in drawing
-    assert "A recording of 10 s." in drawing
-
-
 def test_every_workload_of_the_benchmark_is_drawn() -> None:
     assert len(pictures.JOBS) == len(NAMES)
     assert all(len(pictures.seconds(PAGE, job)) > 1 for job in pictures.JOBS)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from bench import crowd, limits, model
-from bench.crowd import Crowd
 from bench.model import Deployment
 from docs import costs
 from s3commit.aws.env import DEFAULT, MOST_WORKERS
@@ -230,27 +229,3 @@ def test_a_unit_ends_in_time_though_all_functions_write_below_one_prefix() -> No
     _, size = DEPLOYED.units(MAX_JOB_FILES)
     assert DEPLOYED.room * size / limits.S3_WRITES < FUNCTIONS["complete"].timeout
     assert FUNCTIONS["complete"].timeout > UNIT_FILES / COMPLETE_WORKERS * SLOWEST
-
-
-# The model itself.
-
-
-def test_a_crowd_that_wants_too_much_is_throttled_and_ends_all_the_same() -> None:
-    found = Crowd(room=40, of_all=160, of_one=40, call=1.0).run(4, 100, spread=0.0)
-    assert found.throttled > 0
-    assert found.failed == 0
-    assert found.calls - found.throttled >= 400
-    assert found.seconds >= 400 / 40
-
-
-def test_a_crowd_that_shares_what_there_is_is_hardly_throttled() -> None:
-    shared = Crowd(room=60, of_all=40, of_one=40, call=1.0).run(8, 100, spread=8.0)
-    alone = Crowd(room=60, of_all=320, of_one=40, call=1.0).run(8, 100, spread=8.0)
-    assert shared.throttled / shared.calls < 0.1 < alone.throttled / alone.calls
-
-
-def test_a_crowd_without_functions_fails_after_the_last_try_of_its_maps() -> None:
-    found = Crowd(room=0, of_all=6, of_one=2, call=1.0).run(3, 10, spread=1.0)
-    assert found.failed == 3
-    assert found.again == 3 * len(crowd.MAP_PAUSES)
-    assert found.calls == found.throttled

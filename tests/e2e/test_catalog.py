@@ -12,10 +12,22 @@ import s3commit
 from s3commit.core.model.job import JobResult
 from tests.cli.support import run
 from tests.e2e.conftest import STOP_SECONDS, WAIT_SECONDS, Deployed, until
-from tests.e2e.test_pipeline import depth, queue_of
 from tests.local.programs import RUNTIME, environment
 from tests.servers import read_line
 from tests.stacks.synthesized import synthesize
+
+
+def queue_of(deployed: Deployed, name: str, *, dead: bool = False) -> str:
+    urls = deployed.client("sqs").list_queues()["QueueUrls"]
+    [url] = [url for url in urls if name in url and ("Dead" in url) is dead]
+    return str(url)
+
+
+def depth(deployed: Deployed, url: str) -> int:
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    found = deployed.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=names)
+    return sum(int(found["Attributes"][name]) for name in names)
+
 
 SERVE = """
 with LocalRuntime(Path(sys.argv[1])) as runtime:

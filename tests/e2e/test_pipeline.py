@@ -1,4 +1,4 @@
-"""The deployed wiring: garbage in its queues, the events that it sends, a dead execution."""
+"""The deployed wiring: the events that it sends, and a dead execution."""
 
 import json
 import uuid
@@ -43,18 +43,6 @@ def write(deployed: Deployed, table: str, number: int, files: int = 3) -> JobRes
         return job.commit(counted, timeout=WAIT_SECONDS)
 
 
-def queue_of(deployed: Deployed, name: str, *, dead: bool = False) -> str:
-    urls = deployed.client("sqs").list_queues()["QueueUrls"]
-    [url] = [url for url in urls if name in url and ("Dead" in url) is dead]
-    return str(url)
-
-
-def depth(deployed: Deployed, url: str) -> int:
-    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    found = deployed.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=names)
-    return sum(int(found["Attributes"][name]) for name in names)
-
-
 def test_the_outcome_is_announced_and_the_execution_reads_well(environment: Deployed) -> None:
     result = write(environment, "e2e/announced", 0)
     machine = environment.client("stepfunctions")
@@ -69,20 +57,6 @@ def test_the_outcome_is_announced_and_the_execution_reads_well(environment: Depl
     ]
     assert names[:3] == ["SealJob", "WhereToResume", "VerifyManifests"]
     assert names[-5:] == ["AnnounceOutcome", "TidyUp", "AllTidy", "HowItEnded", "JobCommitted"]
-
-
-def test_a_message_that_is_garbage_ends_in_the_dead_letter_queue(environment: Deployed) -> None:
-    sqs = environment.client("sqs")
-    inbox, dead = queue_of(environment, "Ingest"), queue_of(environment, "Ingest", dead=True)
-    timeout = sqs.get_queue_attributes(QueueUrl=inbox, AttributeNames=["VisibilityTimeout"])
-    sqs.set_queue_attributes(QueueUrl=inbox, Attributes={"VisibilityTimeout": "1"})
-    try:
-        sqs.send_message(QueueUrl=inbox, MessageBody="garbage")
-        until(lambda: depth(environment, dead) == 1)
-        assert write(environment, "e2e/after-garbage", 0).outcome is Outcome.COMMITTED
-    finally:
-        sqs.set_queue_attributes(QueueUrl=inbox, Attributes=timeout["Attributes"])
-        sqs.purge_queue(QueueUrl=dead)
 
 
 # The outcome event, and the recipes that act on it (docs/events.md)

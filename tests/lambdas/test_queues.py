@@ -8,7 +8,6 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from s3commit.core.formats.manifest import MAX_MANIFEST_VALUES
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.states import JobState
 from tests.core.world import BUCKET, World, job_directory
@@ -184,21 +183,6 @@ def test_a_store_or_a_ledger_that_fails_fails_one_message_and_nothing_is_lost(
     assert failed(call("ingest", event)) == ["t0"]
     assert failed(call("ingest", event)) == []
     assert len(list(world.ledger.attempts(DIRECTORY.ref))) == 2
-
-
-def test_i12_a_hostile_neighbour_in_a_batch_costs_the_others_nothing(
-    world: World, call: Call, refusals: Refusals
-) -> None:
-    """What it says is too large is not asked for, what is too dense not made objects of."""
-    attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(2)]
-    large, dense = DIRECTORY.manifest("t8", "a0"), DIRECTORY.manifest("t9", "a0")
-    world.store.put(BUCKET, dense, b"[" + b"[]," * MAX_MANIFEST_VALUES + b"0]")
-    first, last = (message(a.task_id, DIRECTORY.prefix + a.manifest) for a in attempts)
-    hostile = [message("large", large, size=5 * 1024**4), message("dense", dense)]
-    assert failed(call("ingest", {"Records": [first, *hostile, last]})) == []
-    assert {one.task_id for one in world.ledger.attempts(DIRECTORY.ref)} == {"t0", "t1"}
-    assert large not in {one.key for one in world.plan.calls}
-    assert refusals() == [("sales/", "TOO_LARGE")] * 2
 
 
 def test_i12_a_call_that_is_killed_has_noted_what_it_had_judged(world: World, call: Call) -> None:

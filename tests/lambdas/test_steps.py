@@ -50,23 +50,6 @@ def complete(world: World, call: Call, ticket: dict[str, Any]) -> list[dict[str,
     ]
 
 
-@pytest.mark.parametrize(
-    "completed",
-    [
-        [{"unit": 0, "files": 2, "lost": 0}],
-        [{"unit": 0, "files": 3, "lost": 0}, {"unit": 0, "files": 3, "lost": 0}],
-        [{"unit": 1, "files": 3, "lost": 0}],
-    ],
-    ids=str,
-)
-def test_i2_units_that_are_not_all_counted_once_keep_the_job_committing(
-    world: World, call: Call, completed: list[dict[str, Any]]
-) -> None:
-    world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(3)])
-    ticket = decided(world, call) | {"completed": completed}
-    assert step(call, "end", "BeginPublish", ticket)["state"] == "COMMITTING"
-
-
 def test_a_plan_that_the_machine_could_not_read_fails_the_execution(
     world: World, call: Call
 ) -> None:

@@ -97,88 +97,9 @@ def test_what_fails_after_the_result_fails_no_execution(tmp_path: Path) -> None:
     }
 
 
-FILES = 40  # three units
 # One worker does not find its page of the plan: no retry of a request or of a worker mends that, so
 # the child fails, and the Map with it.
-FAILED_UNIT = (
-    f"FILES = {FILES}"
-    + """
-seen, decided, refused, lock = [], [], [], threading.Lock()
-
-def around(application):
-    def answer(environ, start_response):
-        method, path, query = request(environ)
-        is_completion = method == "POST" and "uploadId=" in query
-        with lock:
-            if is_completion or (method == "HEAD" and "/part-" in path):
-                seen.append([method, path.rpartition("/")[2]])
-            if method == "PUT" and path.endswith("/_decision.json"):
-                decided.append(path)
-            if method == "GET" and "/_pages/" in path and decided and not refused:
-                refused.append(path)
-                return refuse(start_response, "404 Not Found", "NoSuchKey")
-        return application(environ, start_response)
-    return answer
-
-with LocalRuntime(Path(sys.argv[1]), middleware=around) as runtime:
-    result = commit(runtime, files=FILES)
-    entered = events_of(runtime, result.execution, "stateEnteredEventDetails")
-    maps = [one["name"] for one in entered if one["name"] in ("CompleteFew", "CompleteUploads")]
-    print(json.dumps({"files": result.files, "seen": seen, "refused": len(refused), "maps": maps}))
-"""
-)
-
-
-def test_i2_the_round_after_a_failed_unit_completes_what_is_left() -> None:
-    report = json.loads(run(FAILED_UNIT, synthesize().directory))
-    assert (report["files"], report["refused"]) == (FILES, 1)
-    assert report["maps"] == ["CompleteFew", "CompleteUploads"]
-    asked = [int(name.split("-")[1].removesuffix(".csv")) for _, name in report["seen"]]
-    again = {number for number in asked if asked.count(number) > 1}
-    assert 0 < len(again) < FILES  # those of the units that did not fail
-    assert set(asked) == set(range(FILES))
 
 
 # The first two calls of each function of the machine are answered as Lambda answers for one that is
 # inactive, and then pending: https://docs.aws.amazon.com/lambda/latest/dg/functions-states.html
-RESTED = """
-answers = {}
-
-def around(application):
-    def answer(environ, start_response):
-        name = environ["PATH_INFO"].removeprefix("/2015-03-31/functions/")
-        waking = answers.get(name.removesuffix("/invocations"))
-        if waking:
-            code = waking.pop()
-            headers = [("x-amzn-errortype", code), ("x-amzn-requestid", "1")]
-            start_response("502 Bad Gateway", headers)
-            return [json.dumps({"Message": "The function is not ready"}).encode()]
-        return application(environ, start_response)
-    return answer
-
-with LocalRuntime(Path(sys.argv[1]), middleware=around) as runtime:
-    for function in runtime.client("lambda").list_functions()["Functions"]:
-        does = function["Handler"].removesuffix(".handler")
-        if does in ("decide", "complete", "end"):
-            waking = answers[does] = ["ResourceConflictException", "ResourceNotReadyException"]
-            answers[function["FunctionName"]] = answers[function["FunctionArn"]] = waking
-    result = commit(runtime)
-    machine = runtime.client("stepfunctions")
-    found = machine.list_executions(stateMachineArn=runtime.state_machine_arn)["executions"]
-    failures = events_of(runtime, result.execution, "taskFailedEventDetails")
-    left = [len(answers[name]) for name in ("decide", "complete", "end")]
-    print(json.dumps({"outcome": result.outcome, "executions": len(found),
-                      "failed": [one["error"] for one in failures], "left": left}))
-"""
-
-
-def test_a_pipeline_that_rested_commits_its_first_job_by_itself() -> None:
-    report = json.loads(run(RESTED, synthesize().directory))
-    waking = ["Lambda.ResourceNotReadyException", "Lambda.ResourceConflictException"]
-    # No sweep has started another execution.
-    assert report == {
-        "outcome": "COMMITTED",
-        "executions": 1,
-        "failed": waking * 3,
-        "left": [0] * 3,
-    }

@@ -41,7 +41,7 @@ def test_a_second_time_nothing_is_made_unless_a_source_or_a_parameter_has_change
     (project / "stacks" / "one.py").write_text("2")
     synthesize(project, out)
     assert runs(project) == 2
-    monkeypatch.setenv("CDK_CONTEXT_JSON", '{"s3commit:sparkJars": true}')
+    monkeypatch.setenv("CDK_CONTEXT_JSON", '{"s3commit:versioned": true}')
     synthesize(project, out)
     synthesize(project, out)
     assert runs(project) == 3

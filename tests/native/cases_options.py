@@ -1,13 +1,10 @@
 """Keys, conditions and settings: who may give them, and what is refused."""
 
-from functools import partial
-
 from tests.native.case import Case, Differs, Program, Refused, Same
 from tests.native.cases_frames import KEY, days, save
 from tests.native.cases_sql import S, T
 from tests.native.conftest import VERSION
 from tests.native.sides import Side
-from tests.spark.tiny import BUCKET
 
 VIEW = (
     "INSERT OVERWRITE DIRECTORY '{{path}}' USING parquet SELECT * FROM s;\n"
@@ -58,11 +55,6 @@ OF_TABLES = [
     Case(
         "a key where a table is created",
         saved_as(idempotencyKey="k"),
-        Refused("BAD_OPTIONS", "leave it out", says="where a table is created"),
-    ),
-    Case(
-        "a condition where a table is created",
-        "CREATE TABLE t USING parquet OPTIONS ('Conditions.minFiles' = '1') AS SELECT * FROM s",
         Refused("BAD_OPTIONS", "leave it out", says="where a table is created"),
     ),
     Case(
@@ -119,13 +111,10 @@ OF_TABLES = [
 ]
 
 OF_PATHS = [
-    *(
-        Case(
-            f"a key in a write's options: {name}",
-            twice(**{name: "k"}),
-            Differs(6, 12, "count without case"),
-        )
-        for name in ("idempotencyKey", "IDEMPOTENCYKEY")
+    Case(
+        "a key in a write's options",
+        twice(IDEMPOTENCYKEY="k"),
+        Differs(6, 12, "count without case"),
     ),
     Case(
         "an option that is none",
@@ -142,12 +131,6 @@ OF_PATHS = [
 ]
 
 OF_PREFIXES = [
-    Case(
-        "prefixes of s3://",
-        twice(),
-        Same(says="are one spelling"),
-        settings={"spark.s3commit.prefixes": f"s3a://other/, s3://{BUCKET}/"},
-    ),
     Case(
         "s3:// by S3A",
         by_s3,
@@ -180,32 +163,14 @@ OF_COMMITTERS = [
         settings={"parquet.summary.metadata.level": "COMMON_ONLY"},
     ),
     Case(
-        "summary files of Parquet's, asked for by an option",
-        twice(**{"parquet.enable.summary-metadata": "true"}),
-        Refused("BAD_SETTING", "summary.metadata.level=NONE", says=NONE_IS_WRITTEN),
-    ),
-    *(
-        Case(
-            f"another output committer: {form}",
-            partial(save, form=form),
-            Refused(
-                "BAD_SETTING",
-                f"{OTHER[OF_ALL_FORMATS]} would not be called",
-                says="another committer of the program's",
-            ),
-            form=form,
-            settings=OTHER,
-        )
-        for form in ("parquet", "json")
-    ),
-    Case(
-        "settings of Parquet's committer for a file of another format",
-        partial(save, form="json"),
-        form="json",
-        settings={
-            "parquet.summary.metadata.level": "ALL",
-            OF_ALL_FORMATS: "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter",
-        },
+        "another output committer",
+        save,
+        Refused(
+            "BAD_SETTING",
+            f"{OTHER[OF_ALL_FORMATS]} would not be called",
+            says="another committer of the program's",
+        ),
+        settings=OTHER,
     ),
 ]
 

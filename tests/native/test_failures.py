@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -118,46 +117,6 @@ def test_i4_an_upload_that_is_aborted_already_is_nothing_to_warn_of(
     assert ids(spark, place) == WHOLE
 
 
-def test_i1_i10_two_jobs_at_once(spark: SparkSession, place: Place) -> None:
-    """Appends go side by side; two overwrites leave one of them, whole."""
-
-    def overwrite(first: int) -> None:
-        spark.range(first, first + 50, 1, 2).write.mode("overwrite").parquet(uri(place))
-
-    with ThreadPoolExecutor(2) as threads:
-        list(threads.map(lambda first: save(spark.range(first, first + 100), place), (0, 100)))
-        assert ids(spark, place) == list(range(200))
-        list(threads.map(overwrite, (1000, 2000)))
-    assert ids(spark, place) in (list(range(1000, 1050)), list(range(2000, 2050)))
-    assert place.uploads == []
-
-
-def test_i10_what_is_replaced_goes_after_what_is_new_is_there(
-    spark: SparkSession, tiny: TinyPipeline, place: Place
-) -> None:
-    """A reader that lists all the time sees the old files, or all new ones."""
-    spark.range(0, 100, 1, 4).write.parquet(uri(place))
-    old = set(place.data)
-    seen: list[set[str]] = []
-    done = threading.Event()
-
-    def watch() -> None:
-        while not done.is_set():
-            seen.append(set(place.data))
-            time.sleep(0.01)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        spark.range(100, 200, 1, 4).write.mode("overwrite").parquet(uri(place))
-    finally:
-        done.set()
-        watcher.join()
-    new = set(place.data)
-    assert not new & old
-    assert all(old <= names or new <= names for names in seen)
-
-
 def test_an_abort_that_was_requested_first_stands(
     spark: SparkSession, tiny: TinyPipeline, place: Place
 ) -> None:
@@ -213,22 +172,6 @@ def test_i1_a_table_that_was_refused_can_be_created(
     )
     assert spark.table(name).count() == 9
     spark.sql(f"DROP TABLE {name}")
-
-
-def test_i8_the_ledger_remembers_the_job_and_a_repeated_event_puts_nothing(
-    spark: SparkSession, tiny: TinyPipeline, place: Place
-) -> None:
-    before = {record.ref for record in tiny.ledger.jobs_in(JobState.ABORTED, before="9")}
-    with pytest.raises(FAILURES, match="this task always fails"):
-        save(disturbed(spark.range(0, 1000, 1, 2), fail_always), place)
-    (record,) = (
-        one for one in tiny.ledger.jobs_in(JobState.ABORTED, before="9") if one.ref not in before
-    )
-    assert record.destination == place.destination
-    tiny.wait_until_tidy(record.job_id)
-    tiny.handle(BUCKET, f"{place.destination.prefix}__magic_job-{record.job_id}/_request.json")
-    place.await_no_uploads()
-    assert keys(tiny, place.destination.prefix) == []
 
 
 def test_without_the_right_to_delete_a_warning_says_what_stays(

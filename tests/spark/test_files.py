@@ -1,7 +1,8 @@
-"""The files of one task: limits, row groups, one open file, and the directories of its rows."""
+"""The files of one task: limits, row groups, memory, and the directories of its rows."""
 
 import io
 import itertools
+import sys
 import threading
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from s3commit.spark.options import MB
 from s3commit.spark.parquet import Sink, dictionary_columns, open_writer
 from s3commit.spark.partitions import directory, runs
 from s3commit.spark.schema import ROW_METADATA
+from tests.servers import ran
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 METADATA = {ROW_METADATA: b"{}"}
@@ -273,3 +275,10 @@ def test_bytes_that_are_no_text_are_replaced() -> None:
     bad = pa.array([b"\xff", b"a"]).view(pa.string())  # as Spark casts them
     batch = pa.record_batch({"p": bad, "v": pa.array([1, 2])})
     assert [where for where, _ in runs(batch, ("p",))] == ["p=\ufffd/", "p=a/"]
+
+
+@pytest.mark.parametrize("partitions", ["1", "200"])
+def test_a_process_that_writes_half_a_gigabyte_takes_no_more_than_is_said(partitions: str) -> None:
+    added = int(ran(sys.executable, "-m", "tests.spark.wide_rows", partitions).stdout)
+    assert added <= 256 * MB, f"{added >> 20} MB above idle"  # docs/guide/platforms.md
+    assert added >= 64 * MB  # or nothing was measured

@@ -1,6 +1,6 @@
 """`batch_writer` in ``foreachBatch``: each row of the source is visible once, wherever it fails.
 
-tests/spark/test_driver.py has drivers that are killed.
+tests/spark/test_write.py has drivers that are killed.
 """
 
 import json

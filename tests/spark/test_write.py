@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -14,12 +15,14 @@ import pyarrow as pa
 import pyspark
 import pytest
 
-from s3commit.core.model.errors import AccessError, InvalidInputError, JobFailedError, NotFoundError
+from s3commit.core.model.errors import InvalidInputError, NotFoundError
 from s3commit.core.model.job import Conditions
 from s3commit.core.model.states import JobState
 from s3commit.spark import CommitResult, frame_write, write
 from s3commit.spark.frames import WrongPythonError
 from s3commit.spark.options import parse_options
+from tests.native.s3a import ROOT
+from tests.servers import ran
 from tests.spark.conftest import settings
 from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try
 from tests.spark.tiny import BUCKET, Place
@@ -80,31 +83,6 @@ def test_partitions_are_replaced_alone_by_option_or_session(
     assert ids(session, place, tmp_path / "3") == [0]
 
 
-@pytest.mark.parametrize("may_list", [True, False])
-def test_i5_files_that_come_after_the_first_look_are_found_at_the_decision(
-    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch, may_list: bool
-) -> None:
-    run = frame_write._run
-
-    def meanwhile(*args: Any) -> Any:
-        place.put("other.parquet", b"of another program")
-        return run(*args)
-
-    def denied(*_: object) -> None:
-        raise AccessError("no s3:ListBucket")
-
-    monkeypatch.setattr(frame_write, "_run", meanwhile)
-    if not may_list:
-        place.put("other.parquet", b"of another program")
-        store = SimpleNamespace(list=denied)
-        monkeypatch.setattr("s3commit.writer.connect.shared_store", lambda _: store)
-    with pytest.raises(JobFailedError, match="is there already; give mode='append'") as caught:
-        write(spark.range(3), place.uri, commitTimeout="60s")
-    monkeypatch.undo()
-    assert caught.value.code == "DESTINATION_NOT_EMPTY"
-    assert place.data == ["other.parquet"]
-
-
 @pytest.mark.parametrize("given", [[1, 2], pd.DataFrame({"id": [1]})], ids=["list", "pandas"])
 def test_what_is_no_dataframe_of_spark_is_refused_in_one_line(place: Place, given: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"spark\.createDataFrame\(\.\.\.\)") as caught:
@@ -160,44 +138,6 @@ def test_a_dataframe_without_rows_is_one_file_that_keeps_the_schema(
     assert (read.dtypes, read.count()) == (frame.dtypes, 0)
 
 
-def test_partitions_without_rows_make_no_file(session: SparkSession, place: Place) -> None:
-    frame = session.range(10).selectExpr("id", "id p").where("id < 0")
-    assert write(frame, place.uri, partition_by="p").files == 0
-    assert "_SUCCESS" in place.names
-    assert place.data == []
-
-
-def test_i11_a_job_that_is_run_again_with_its_key_adds_nothing(
-    session: SparkSession, place: Place, tmp_path: Path
-) -> None:
-    said: dict[str, Any] = {"mode": "append", "idempotencyKey": "2026-11-23"}
-    first = write(session.range(3), place.uri, **said)
-    again = write(session.range(3), place.uri, **said)
-    assert (first.already_committed, again.already_committed) == (False, True)
-    assert (again.job_id, again.manifest) == (first.job_id, first.manifest)
-    assert (again.files, again.rows, again.bytes) == (0, 0, 0)
-    assert place.jobs in ([], [first.job_id])  # no second job was opened
-    assert ids(session, place, tmp_path) == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("conditions.minRows", 11, "minRows is 11, the job has 10"),
-        ("conditions.maxRows", 9, "maxRows is 9, the job has 10"),
-        ("conditions.minFiles", 2, "minFiles is 2, the job has 1"),
-    ],
-)
-def test_a_job_that_fails_its_condition_says_the_figure(
-    session: SparkSession, place: Place, name: str, value: int, says: str
-) -> None:
-    condition: dict[str, Any] = {name: value}
-    with pytest.raises(JobFailedError, match=says) as caught:
-        write(session.range(0, 10, 1, 1), place.uri, **condition)
-    assert caught.value.code == "CONDITION_FAILED"
-    assert place.data == []
-
-
 def test_i10_an_overwrite_replaces_the_earlier_data_files_and_says_how_many(
     spark: SparkSession, place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,33 +153,6 @@ def test_i10_an_overwrite_replaces_the_earlier_data_files_and_says_how_many(
     said = capsys.readouterr().err
     assert "\ns3commit: replaced 2 files with 1 file, " in said
     assert f"7 rows; see: s3commit show {place.uri}/__magic_job-{result.job_id}/" in said
-
-
-def test_an_overwrite_without_rows_empties_the_table_or_no_partition(
-    spark: SparkSession, place: Place
-) -> None:
-    frame = spark.range(0, 9, 1, 1).selectExpr("id", "id % 3 k")
-    write(frame, place.uri, partition_by="k")
-    none: dict[str, Any] = {"mode": "overwrite", "partition_by": "k"}
-    write(frame.where("id < 0"), place.uri, partitionOverwriteMode="dynamic", **none)
-    assert len(place.data) == 3
-    write(frame.where("id < 0"), place.uri, **none)
-    assert place.data == []
-    assert "_SUCCESS" in place.names
-
-
-def test_mode_error_may_be_of_the_partitions_that_the_job_writes(
-    spark: SparkSession, place: Place
-) -> None:
-    frame = spark.range(0, 9, 1, 1).selectExpr("id", "id % 3 k")
-    parts: dict[str, Any] = {"partition_by": "k", "partitionOverwriteMode": "dynamic"}
-    write(frame.where("k < 2"), place.uri, partition_by="k")
-    write(frame.where("k = 2"), place.uri, **parts)
-    with pytest.raises(JobFailedError, match="none of its files is visible"):
-        write(frame.where("k > 0"), place.uri, **parts)
-    assert [name.split("/")[0] for name in place.data] == ["k=0", "k=1", "k=2"]
-    place.settle()
-    assert place.uploads == []
 
 
 # What may happen to a task.
@@ -358,3 +271,17 @@ def test_a_package_that_is_too_old_is_refused(
     monkeypatch.setattr(package, "__version__", version)
     with pytest.raises(WrongPythonError, match=says):
         frame_write._parsed("s3://bucket/t/", "append", (), "parquet", {})
+
+
+PROGRAM = (sys.executable, "-m", "tests.engines.chaos.driver")
+KILLS = [
+    "once:_request.json:after",
+    pytest.param("partition:_request.json:after", marks=pytest.mark.long),
+    pytest.param("append:part 1:zombie", marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize("kill", KILLS)
+def test_i1_i2_i4_i10_i11_a_driver_killed_at_a_request(kill: str) -> None:
+    done = ran(*PROGRAM, kill, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr

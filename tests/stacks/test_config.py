@@ -50,7 +50,6 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "catalogs": ({"a/b=1/": "d.t", "c/": "d.u dropEmpty"}, ("a/b=1/=d.t", "c/=d.u dropEmpty")),
     "alarmEmail": ("a@b.example", "a@b.example"),
     "reserveWorkers": ("true", True),
-    "sparkJars": ("true", True),
     "change": ("importBucket, name", ("importBucket", "name")),
 }
 BAD: dict[str, list[Any]] = {
@@ -98,7 +97,6 @@ BAD: dict[str, list[Any]] = {
     ],
     "alarmEmail": ["nobody"],
     "reserveWorkers": [5],
-    "sparkJars": ["2.13", 1],
     "change": ["all", "versioned", 1],
 }
 

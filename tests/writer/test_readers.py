@@ -1,14 +1,17 @@
-"""What libraries without Spark read while jobs write (docs/guide/readers.md), and write."""
+"""What libraries without Spark and Iceberg tables read while jobs write (docs/guide/readers.md)."""
 
 import io
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import duckdb
+import duckdb_extension_avro
 import duckdb_extension_httpfs
+import duckdb_extension_iceberg
 import pandas
 import pandas as pd
 import polars
@@ -17,10 +20,19 @@ import pyarrow as pa
 import pytest
 from pandas.testing import assert_frame_equal
 from pyarrow import csv, dataset, parquet
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField
 
 import s3commit
+from examples.recipes.iceberg_snapshot import JOBS, follow
+from s3commit.core.model.job import Scope
 from tests.lake import Lake
-from tests.moments import Table
+from tests.moments import STATES, Table, body
+from tests.past import past_job
 
 Rows = tuple[list[str], list[int]]  # the columns, and the ids
 Reader = Callable[[str], Rows]
@@ -141,3 +153,115 @@ def test_file_objects_of_a_task_take_what_every_library_writes(
         else:
             read = pd.read_parquet(body) if "parquet" in key else pd.read_csv(body)
             assert_frame_equal(read, frame, obj=key)
+
+
+SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "p", LongType()))
+BY_P = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "p"))
+# What the jobs of `Table.live` commit, one after the other: two appends, and a replace.
+COMMITTED = [[1, 2, 3, 4], [1, 2, 3, 4, 5, 6, 7, 8], [13, 14, 15, 16]]
+
+
+@pytest.fixture(params=[UNPARTITIONED_PARTITION_SPEC, BY_P], ids=["flat", "partitions"])
+def table(lake: Lake, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[IcebergTable]:
+    credentials = dict.fromkeys(("s3.access-key-id", "s3.secret-access-key"), "testing")
+    endpoint = {"s3.endpoint": lake.client.meta.endpoint_url, "s3.region": "us-east-1"}
+    database, warehouse = f"sqlite:///{tmp_path}/catalog.db", f"s3://{lake.bucket}/iceberg"
+    catalog = SqlCatalog("lake", uri=database, warehouse=warehouse, **endpoint, **credentials)
+    catalog.create_namespace("lake")
+    yield catalog.create_table("lake.table", SCHEMA, partition_spec=request.param)
+    catalog.close()
+
+
+def ids_of(table: IcebergTable) -> list[int]:
+    """By PyIceberg, which opens the files."""
+    return sorted(table.scan(selected_fields=("id",)).to_arrow()["id"].to_pylist())
+
+
+def test_every_count_is_one_that_a_commit_made_true(
+    lake: Lake,
+    duck: duckdb.DuckDBPyConnection,
+    table: IcebergTable,
+) -> None:
+    partitioned = bool(table.spec().fields)
+    files = Table(lake.ports, lake.bucket, "parquet", partitioned)
+    for module in (duckdb_extension_avro, duckdb_extension_iceberg):
+        name = module.__name__.removeprefix("duckdb_extension_")
+        [extension] = Path(module.__file__ or "").parent.rglob(f"{name}.duckdb_extension")
+        duck.load_extension(str(extension))
+    seen: list[list[int]] = []
+
+    def ducks() -> list[int]:
+        found = duck.sql(f"SELECT id FROM iceberg_scan('{table.metadata_location}') ORDER BY id")
+        return [number for (number,) in found.fetchall()]
+
+    def look() -> None:
+        """Before the table follows, a file may be gone: an error, and no wrong count."""
+        if table.current_snapshot():
+            with suppress(FileNotFoundError):
+                seen.append(ids_of(table))
+            with suppress(duckdb.HTTPException, duckdb.IOException):
+                seen.append(ducks())
+        new = follow(table, files.uri)
+        assert follow(table, files.uri) == [], "repeated"
+        if new:
+            seen.append(ids_of(table))
+            assert seen[-1] == ducks() == files.ids
+            snapshot: Any = table.current_snapshot()
+            assert snapshot.summary[JOBS].split() == new
+
+    files.live(look, (*STATES, "PublishSuccess"))
+    assert [ids for index, ids in enumerate(seen) if ids not in seen[:index]] == COMMITTED
+    assert len(table.snapshots()) == 3, "the job that was aborted has none"
+    if partitioned:
+        found: Any = table.scan(row_filter="p = 1").to_arrow().to_pydict()
+        assert sorted(found["id"]) == [15, 16]
+        assert found["p"] == [1, 1], "the files do not have the column"
+    # Without the snapshots that name them, the jobs are known by their files.
+    old = [one.snapshot_id for one in table.snapshots()]
+    table.maintenance.expire_snapshots().by_ids(old[:-1]).commit()
+    assert follow(table, files.uri) == []
+    before = files.ids
+    job_id = files.append()
+    assert (len(follow(table, files.uri)), ids_of(table)) == (3, files.ids)
+    undone = s3commit.undo(files.uri, job_id)
+    assert (follow(table, files.uri), ids_of(table)) == ([undone.job_id], before)
+
+
+def past(lake: Lake, files: dict[str, int], *, ended: bool = True, **how: Any) -> str:
+    """A committed job with a row in each file, as it has left S3; the key of its result."""
+    bodies = {f"t/{name}": body("parquet", [row]) for name, row in files.items()}
+    job = past_job(lake.store, f"s3://{lake.bucket}/t/", bodies, **how)
+    for key in (job.job, job.result)[: 1 + ended]:
+        lake.store.put(lake.bucket, key, b"{}")
+    return job.result
+
+
+def remove(lake: Lake, *names: str) -> None:
+    for one in list(lake.store.list(lake.bucket, "t/")):
+        if one.key.startswith(tuple(f"t/{name}-" for name in names)):
+            lake.store.delete(lake.bucket, one.key)
+
+
+def test_what_a_job_is_removing_now_waits_until_it_has_ended(
+    lake: Lake, table: IcebergTable
+) -> None:
+    """An append stayed beside one that replaces; the next one has removed half of it."""
+    uri = f"s3://{lake.bucket}/t/"
+    past(lake, {"p=0/a": 1, "p=0/b": 2})
+    past(lake, {"p=0/c": 3}, removes=1)
+    result = past(lake, {"p=0/d": 4}, removes=3, ended=False)
+    remove(lake, "p=0/a")
+    assert (follow(table, uri), table.current_snapshot()) == ([], None)
+    remove(lake, "p=0/b", "p=0/c")
+    lake.store.put(lake.bucket, result, b"{}")
+    assert (len(follow(table, uri)), ids_of(table)) == (3, [4])
+
+
+def test_of_a_job_that_a_later_one_has_replaced_in_part_there_is_no_snapshot_alone(
+    lake: Lake, table: IcebergTable
+) -> None:
+    past(lake, {"p=0/a": 1, "p=1/b": 2})
+    past(lake, {"p=0/c": 3}, removes=1, scope=Scope.PARTITION)
+    remove(lake, "p=0/a")
+    assert len(follow(table, f"s3://{lake.bucket}/t/")) == 2
+    assert (len(table.snapshots()), ids_of(table)) == (1, [2, 3])

@@ -84,7 +84,6 @@ def test_i2_what_fails_twice_recovers_by_itself(lake: Lake, operation: str, stat
     assert struck == [status] * 2
     (key,) = lake.visible()
     assert lake.body(key) == BODY
-    assert (file.statistics.parts_uploaded, file.statistics.parts_failed) == (3, 0)
     assert lake.open_uploads() == []
 
 
@@ -100,7 +99,6 @@ def test_i4_a_part_that_always_fails_fails_the_task_and_leaves_nothing(lake: Lak
     assert len(struck) == TOTAL_MAX_ATTEMPTS
     assert lake.open_uploads() == []
     assert lake.visible() == []
-    assert file.statistics.parts_failed == 1
 
 
 # --- interruptions
@@ -163,5 +161,5 @@ def test_i4_an_abort_that_is_interrupted_may_be_repeated_by_the_pipeline_alone(
         file.abort()
         raise AssertionError("interrupted as soon as it can be")
     assert file.aborted
-    assert file.abort().already_closed
+    assert file.abort() is None
     assert plan.count("abort_upload") == 1

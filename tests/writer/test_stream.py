@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3commit.core.model.errors import InvalidInputError, TransientError
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.writer.target import StreamClosedError
 from s3commit.writer.transfer import (
     MAX_PART_BYTES,
@@ -33,7 +33,6 @@ from tests.writer.support import (
     Gate,
     beside,
     completed_bytes,
-    open_uploads,
     resident_bytes,
     small,
     stream_on,
@@ -147,26 +146,6 @@ def test_sealed_files_are_sent_side_by_side(store: MemoryObjectStore) -> None:
     for stream in streams:
         stream.close()
         assert completed_bytes(store, stream.pending) == b"x"
-
-
-def test_a_later_write_raises_what_a_part_met_in_the_background(store: MemoryObjectStore) -> None:
-    plan = FaultPlan().fail("upload_part", TransientError("lost"))
-    stream = stream_on(plan.wrap(store), small(PART))
-    with pytest.raises(TransientError, match="lost"):
-        for _ in range(1_000_000):
-            stream.write(b"x" * PART)
-    assert stream.failed
-    assert plan.count("upload_part") < 1000
-    stream.abort()
-    assert open_uploads(store) == []
-
-
-def test_a_with_block_that_fails_aborts_its_file(store: MemoryObjectStore) -> None:
-    with pytest.raises(KeyError), stream_on(store) as stream:
-        stream.write(b"half")
-        raise KeyError("the caller's own")
-    assert stream.aborted
-    assert open_uploads(store) == []
 
 
 def test_it_is_a_file_to_the_io_module(store: MemoryObjectStore) -> None:

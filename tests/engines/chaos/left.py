@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from s3commit.aws.ledger_items import job_key
 from s3commit.core.formats.documents import decode_request, decode_result
-from s3commit.core.formats.layout import SUCCESS, directories_above, is_data
+from s3commit.core.formats.layout import SUCCESS, JobDirectory, directories_above, is_data
 from s3commit.core.model.job import AbortRequest, CommitRequest, Conflict, JobResult, Outcome
 from s3commit.core.model.states import JobState
 from s3commit.local import ACCOUNT, REGION
@@ -53,9 +53,9 @@ def holders(table: str) -> set[str]:
     return locks | appends
 
 
-def state_of(table: str, job: Job) -> JobState | None:
+def state_of(table: str, directory: JobDirectory) -> JobState | None:
     """The ledger's word on a job."""
-    found = items(table).get(job_key(job.directory.ref))
+    found = items(table).get(job_key(directory.ref))
     return JobState(found["state"].value) if found else None
 
 
@@ -104,7 +104,7 @@ class Left:
 
     def _read(self, job: Job) -> None:
         directory = job.directory
-        job.record_state = state_of(self.table, job)
+        job.record_state = state_of(self.table, directory)
         if result := self.result(job):
             job.result = result.outcome
             job.failure = result.error.code if result.error else ""

@@ -133,9 +133,10 @@ class Wire:
 
 
 def _s3_operation(method: str, query: dict[str, list[str]]) -> str:
-    """The method, and which of S3's requests of that method it is."""
+    """The method, and which of S3's requests of that method it is; of a part, its number."""
     kinds = ("uploads", "uploadId", "delete", "list-type", "versions", "notification")
-    return " ".join([method, *(one for one in kinds if one in query)])
+    parts = (f"part {number}" for number in query.get("partNumber", ()))
+    return " ".join([method, *(one for one in kinds if one in query), *parts])
 
 
 def _refusal(call: Call, kind: str) -> Response:

@@ -1,8 +1,9 @@
 """A run: the embedded runtime with everything that is deployed, the clients, and the adversary."""
 
+import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from tests.engines.chaos.adversary import (
     meddle_with_mail,
     waiting,
 )
-from tests.engines.chaos.driver.deployment import sweep
 from tests.engines.chaos.left import Left, s3, state_of
 from tests.engines.chaos.programs import Programs, draw
 from tests.engines.chaos.wire import Call, Wire
@@ -34,11 +34,23 @@ from tests.engines.sim.model import DECIDED, Job
 from tests.engines.sim.scheduler import Violation
 
 PROJECT = Path(__file__).parents[3]
+# S3's clock can't be turned back, so it is the limits that are moved: all that is not new is old.
+IMPATIENT = {"stuckMinutes": 0, "abandonedHours": 0, "retentionDays": 30}
 MOST_SWEEPS = 20
 QUIET_SECONDS = 15.0  # to wait for the executions that run to end, before the next sweep
 # The adversary goes when that share of the jobs has a result, or after so many sweeps; before
 # each it waits so long, in seconds.
 ENOUGH, SWEEPS_UNDER_FIRE, AFTERMATH = 0.7, 2, 15.0
+
+
+def sweep(functions: Any, **limits: int) -> Mapping[str, Any]:
+    """Call the deployed sweep by a client of Lambda; what it reports, or how it failed."""
+    time.sleep(1.1)  # S3's times are whole seconds: what was just written is new
+    listed = functions.list_functions()["Functions"]
+    (name,) = [one["FunctionName"] for one in listed if one["Handler"] == "sweep.handler"]
+    answer = functions.invoke(FunctionName=name, Payload=json.dumps(IMPATIENT | limits))
+    report: Mapping[str, Any] = json.loads(answer["Payload"].read())
+    return report
 
 
 class World:
@@ -133,7 +145,7 @@ class World:
             job_id = job.directory.job_id
             if job_id not in call.key and job_id.encode() not in call.body:
                 continue
-            state = state_of(self.runtime.table, job)
+            state = state_of(self.runtime.table, job.directory)
             if state is not job.record_state:
                 self.trace(who, f"{job.name} : {job.record_state or 'unknown'} -> {state}")
                 job.record_state = state

@@ -45,8 +45,16 @@ from s3commit.core.model.job import (
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import HeldError, LostRaceError
 from tests.engines.explorer.judge import judge
-from tests.engines.explorer.port import Paused, Port
-from tests.engines.explorer.small import BUCKET, OLD, Execution, Rules, State, own_files
+from tests.engines.explorer.small import (
+    BUCKET,
+    OLD,
+    Execution,
+    Paused,
+    Port,
+    Rules,
+    State,
+    own_files,
+)
 from tests.fakes.execution import REFUSING, ROUTES, STEPS, run_execution
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 

@@ -6,9 +6,6 @@ from tests.engines.mutants.mutant import Mutant
 
 FINDINGS = "tests/sim/test_findings.py"
 EMPTY_LEDGER = "tests/crash/test_empty_ledger.py"
-SWEEP = "tests/core/test_sweep.py"
-SILENT = "tests/core/test_sweep_silent.py"
-DESTINATIONS = "tests/core/test_sweep_destinations.py"
 
 MUTANTS = [
     # The sweep.
@@ -32,39 +29,11 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a directory that is not listed to its end passes for silent",
-        "core/sweep/questions.py",
-        "    if not found.is_all or last >= sweep.ago(limit):\n",
-        "    if last >= sweep.ago(limit):\n",
-        by=SILENT,
-    ),
-    Mutant(
         "decided jobs whose execution is dead are left to people",
         "core/sweep/questions.py",
         "    JobState.COMMITTING,\n",
         "",
         by=FINDINGS,
-    ),
-    Mutant(
-        "requests that nobody has heard are not heard",
-        "core/sweep/questions.py",
-        '        yield from start(sweep, since, record, "its request was not answered")\n',
-        "        return\n",
-        by=SILENT,
-    ),
-    Mutant(
-        "what an ended job has left is not tidied",
-        "core/sweep/questions.py",
-        "    if found.scratch:\n        yield from start(sweep, since, record,",
-        "    if False:\n        yield from start(sweep, since, record,",
-        by=DESTINATIONS,
-    ),
-    Mutant(
-        "open uploads of ended jobs are not looked for",
-        "core/sweep/questions.py",
-        "        if since:\n",
-        "        if False:\n",
-        by=DESTINATIONS,
     ),
     Mutant(
         "documents go as soon as the job has ended",
@@ -78,48 +47,6 @@ MUTANTS = [
                 "    else:\n",
             ),
         ),
-    ),
-    Mutant(
-        "documents are retired whatever lies there by now",
-        "core/sweep/actions.py",
-        "one.key, if_match=one.etag)\n",
-        "one.key)\n",
-        by=DESTINATIONS,
-    ),
-    Mutant(
-        "a dry run puts abort requests",
-        "core/sweep/sweep.py",
-        "                if sweep.dry_run or action.carry_out(sweep.ports, sweep.executions):\n",
-        "                if action.carry_out(sweep.ports, sweep.executions):\n",
-        by=SWEEP,
-    ),
-    Mutant(
-        "a failure ends the question",
-        "core/sweep/sweep.py",
-        "        answer.failures.append((what, error.message))\n",
-        "        raise\n",
-        by=SWEEP,
-    ),
-    Mutant(
-        "the same jobs come first in each sweep",
-        "core/sweep/sweep.py",
-        'f"{self.now} {name}".encode()',
-        'f"{name}".encode()',
-        by=SWEEP,
-    ),
-    Mutant(
-        "one question may take all of the time",
-        "core/sweep/sweep.py",
-        "shifted(sweep.now, number * share)",
-        "shifted(sweep.now, CALL_SECONDS)",
-        by=SWEEP,
-    ),
-    Mutant(
-        "a job whose documents are gone stays in the index",
-        "core/sweep/actions.py",
-        "            ports.ledger.unlist(record.ref)\n",
-        "            pass\n",
-        by=SWEEP,
     ),
     # A ledger that was lost.
     Mutant(
@@ -185,12 +112,5 @@ MUTANTS = [
         'any more", None)\n',
         "        return\n",
         by=FINDINGS,
-    ),
-    Mutant(
-        "a listing in ranges leaves out the key that it is cut at",
-        "core/job/uploads.py",
-        "if item.key <= one.last]",
-        "if item.key[:-1] < one.last[:-1]]",
-        by="tests/core/test_listings.py",
     ),
 ]

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.engines.mutants import escalation, keeping, policies, protocol, reading, undoing
+from tests.engines.mutants import escalation, keeping, policies, protocol, undoing
 from tests.engines.mutants.mutant import Mutant
 
 MUTANTS = [
@@ -24,7 +24,6 @@ MUTANTS = [
     *policies.MUTANTS,
     *keeping.MUTANTS,
     *escalation.MUTANTS,
-    *reading.MUTANTS,
     *undoing.MUTANTS,
 ]
 ROOT = Path(__file__).parents[3]

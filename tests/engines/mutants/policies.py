@@ -15,20 +15,6 @@ MUTANTS = [
         "    if False:\n",
     ),
     Mutant(
-        "a job replaces where the deployment allows none to",
-        "core/commit/verify_manifests.py",
-        "    if record.conflict is Conflict.REPLACE:\n        _refuse_to_replace(",
-        "    if False:\n        _refuse_to_replace(",
-        by="tests/core/test_replace_prefixes.py",
-    ),
-    Mutant(
-        "the job's own files are in its replace list",
-        "core/job/replaced.py",
-        "if wanted(relative) and owner_of(listed.key) != directory.job_id:",
-        "if wanted(relative):",
-        by="tests/core/test_remove.py",
-    ),
-    Mutant(
         "a job that replaces is taken for one that does not",
         "core/formats/ticket.py",
         "            replaces=record.replaced is not None and record.replaced.files > 0,\n",
@@ -111,13 +97,6 @@ MUTANTS = [
         by="tests/core/test_turns.py",
     ),
     Mutant(
-        "a node that another job has locked is locked",
-        "tests/fakes/ledger.py",
-        "one.name not in self._locks or self._locks[one.name].ref == record.ref",
-        "True",
-        by="tests/contract/test_locks.py tests/contract/test_ledger.py",
-    ),
-    Mutant(
         "a decided job keeps no locks",
         "core/model/locks.py",
         "    if record.state not in HARMLESS:\n",
@@ -163,13 +142,6 @@ MUTANTS = [
         by=LOCKS,
     ),
     Mutant(
-        "a marker inside goes though an append beside it stays",
-        "core/job/replaced.py",
-        "if any(node.startswith(one) or one.startswith(node) for one in nodes):",
-        "if False:",
-        by="tests/core/test_nested_marker.py",
-    ),
-    Mutant(
         "appends that end while they are read are not read again",
         "core/job/replaced.py",
         "            if ended <= before:\n",
@@ -191,13 +163,6 @@ MUTANTS = [
         "            (Item(Kind.KEY, ",
     ),
     Mutant(
-        "a rolled back job keeps its key",
-        "core/model/locks.py",
-        "record.idempotency_key is not None and record.state is not JobState.ROLLED_BACK:",
-        "record.idempotency_key is not None:",
-        by="tests/core/test_once.py",
-    ),
-    Mutant(
         "a key is forgotten with the ledger",
         "core/job/idempotency_key.py",
         "        holder = _remembered(ports.store, directory, digest)\n",
@@ -205,18 +170,11 @@ MUTANTS = [
         by="tests/core/test_once.py",
     ),
     Mutant(
-        "a key that other data has counts as success",
-        "core/job/idempotency_key.py",
-        "    if _is_same(ours, holder):\n",
-        "    if True:\n",
-        by="tests/core/test_once.py",
-    ),
-    Mutant(
         "an append can be rolled back when its marker is there",
         "core/commit/publish_success.py",
         "            partial(note_publishing, ports, record, decision),\n",
         "            lambda: None,\n",
-        by="tests/crash/test_lost_ledger.py",
+        by="tests/crash/test_crash_points.py",
     ),
     # Hostile input.
     Mutant(

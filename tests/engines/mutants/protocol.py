@@ -9,7 +9,6 @@ from __future__ import annotations
 from tests.engines.mutants.mutant import Mutant
 
 ANSWERS = "tests/crash/test_any_answer.py"
-LARGEST = "tests/core/test_largest.py"
 
 MUTANTS = [
     # Fences.
@@ -69,25 +68,11 @@ MUTANTS = [
         "        if False:\n",
     ),
     Mutant(
-        "what is denied for a moment is lost",
-        "core/commit/begin_publish.py",
-        "    if is_denied and ticket.looks < DENIED_LOOKS:\n",
-        "    if False:\n",
-        by="tests/core/test_unreadable.py",
-    ),
-    Mutant(
         "what is denied is tried again for ever",
         "core/commit/begin_publish.py",
         "    if is_denied and ticket.looks < DENIED_LOOKS:\n",
         "    if is_denied:\n",
         by=ANSWERS,
-    ),
-    Mutant(
-        "what is lost for good is waited for where something is denied",
-        "core/commit/complete_unit.py",
-        "    lost.sort(key=lambda error: isinstance(error, AccessError))\n",
-        "    lost.sort(key=lambda error: not isinstance(error, AccessError))\n",
-        by="tests/core/test_unreadable.py",
     ),
     Mutant(
         "a refusal of a completion that is not known fails for ever",
@@ -99,13 +84,6 @@ MUTANTS = [
         "            raise\n"
         "        return",
         by=ANSWERS,
-    ),
-    Mutant(
-        "the words of lost files are as long as they are",
-        "core/commit/complete_unit.py",
-        "min(max(WORDS_OF_A_JOB // units, SHORTEST_WORDS), LONGEST_WORDS)",
-        "LONGEST_WORDS",
-        by=LARGEST,
     ),
     Mutant(
         "units that nobody counted are not missed",
@@ -126,13 +104,6 @@ MUTANTS = [
         "core/commit/begin_publish.py",
         "    if lost:\n",
         "    if False:\n",
-    ),
-    Mutant(
-        "a manifest that has changed is acted on",
-        "core/commit/verify_manifests.py",
-        "    if digest(body) != attempt.sha256:\n",
-        "    if False:\n",
-        by="tests/core/test_hostile.py",
     ),
     # Order.
     Mutant(
@@ -189,7 +160,7 @@ MUTANTS = [
         "core/commit/roll_back.py",
         "            pages = 2 * whole_pages(",
         "            pages = whole_pages(",
-        by="tests/crash/test_lost_ledger.py",
+        by="tests/crash/test_crash_points.py",
     ),
     Mutant(
         "a roll back deletes what has the name of a file, whatever it is",
@@ -211,20 +182,6 @@ MUTANTS = [
         "        if reached < len(pages):\n",
     ),
     Mutant(
-        "nobody looks whether something lies at the names of the job's files",
-        "core/commit/check_conditions.py",
-        "        _refuse_taken_names(ports, directory, record, few)\n",
-        "",
-        by="tests/core/test_same_id.py",
-    ),
-    Mutant(
-        "a page that is not the decided one is acted on",
-        "core/job/plan.py",
-        "    if digest(body) != sha256:\n",
-        "    if not body:\n",
-        by="tests/core/test_pages.py",
-    ),
-    Mutant(
         "an aborted job's uploads stay open",
         "core/commit/abort_job.py",
         "    if record.state is JobState.ABORTING:\n"
@@ -239,20 +196,6 @@ MUTANTS = [
         "    if False:\n",
     ),
     Mutant(
-        "a late manifest leads nobody to its uploads",
-        "core/commit/ingest_pendingsets.py",
-        "        start_execution(executions, directory, this_hour.isoformat())\n",
-        "",
-        by="tests/core/test_attempts.py",
-    ),
-    Mutant(
-        "each late manifest starts an execution",
-        "core/commit/ingest_pendingsets.py",
-        ".replace(minute=0, second=0)",
-        "",
-        by="tests/core/test_attempts.py",
-    ),
-    Mutant(
         "every upload below the destination passes for the job's",
         "core/job/uploads.py",
         "owner_of(upload.key) != directory.job_id or is_older",
@@ -264,20 +207,6 @@ MUTANTS = [
         "core/job/uploads.py",
         "seconds(upload.initiated, opened_at) > S3_CLOCKS",
         "seconds(upload.initiated, opened_at) > 0",
-    ),
-    Mutant(
-        "what has ended by another function's clock is not looked for",
-        "core/model/locks.py",
-        "_FURTHER: Final = 2 * FUNCTION_CLOCKS",
-        "_FURTHER: Final = 0",
-        by="tests/core/test_clocks.py",
-    ),
-    Mutant(
-        "an empty ledger takes the clocks of all functions for one",
-        "core/job/decision_record.py",
-        "LONGEST_CALL + FUNCTION_CLOCKS - int",
-        "LONGEST_CALL - int",
-        by="tests/core/test_clocks.py",
     ),
     Mutant(
         "an abort is taken for a commit",

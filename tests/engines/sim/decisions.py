@@ -182,16 +182,16 @@ class Decisions:
 
     def _planned(self, job: Job, record: JobRecord) -> list[str]:
         sha256 = record.plan.sha256 if record.plan else ""
-        return [line["uploadId"] for line in self._lines(job, sha256)]
+        return [line["uploadId"] for line in self._lines(job.directory, sha256)]
 
     def _list(self, job: Job, record: JobRecord) -> Iterable[tuple[str, str]]:
         if record.replaced is None:
             fail("I10", f"job {job.name} replaces, and is decided without a list")
-        lines = self._lines(job, record.replaced.sha256, job.directory.replaced)
+        lines = self._lines(job.directory.of_replaced, record.replaced.sha256)
         return [(line["key"], line["etag"]) for line in lines]
 
-    def _lines(self, job: Job, sha256: str, below: str = "") -> Iterator[dict[str, Any]]:
+    def _lines(self, directory: JobDirectory, sha256: str) -> Iterator[dict[str, Any]]:
         """The lines of one of the pipeline's lists."""
-        for unit in json.loads(self._seen.body(job.directory.index(sha256, below))):
-            lines = self._seen.body(job.directory.page(unit["page"], below)).splitlines()
+        for unit in json.loads(self._seen.body(directory.index(sha256))):
+            lines = self._seen.body(directory.page(unit["page"])).splitlines()
             yield from map(json.loads, lines[unit["from"] : unit["to"]])

@@ -1,4 +1,7 @@
-"""Kill drivers at each kind of request: ``make chaos-driver ARGS="--client native"``."""
+"""Kill drivers at each kind of request: ``make chaos-driver ARGS="--client native"``.
+
+Or only where one says: ``ARGS="once:_request.json:after"``, a policy, a request, and how.
+"""
 
 import argparse
 import sys
@@ -6,38 +9,61 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 
-from tests.engines.chaos.driver.deployment import local_up
-from tests.engines.chaos.driver.gate import REQUEST, THE_RESULT, How, Point, Seen
+from tests.engines.chaos.driver.gate import REQUEST, THE_RESULT, How, Point
 from tests.engines.chaos.driver.program import Client
-from tests.engines.chaos.driver.spark import CASES, Case, Stage
+from tests.engines.chaos.driver.stage import Stage
+from tests.engines.chaos.driver.trial import OLD, Case
 
 DECISIVE = {"part 1", "manifest", REQUEST, THE_RESULT}
 AT_ONCE = (How.BEFORE, How.AFTER)
+DYNAMIC = ("k=0/old.bin", "k=1/old.bin")
+CASES = {
+    case.name: case
+    for case in (
+        Case("append"),
+        Case("directory", "overwrite", {"partitionOverwriteMode": "static"}, tuple(OLD)),
+        Case("partition", "overwrite", {"partitionOverwriteMode": "dynamic"}, DYNAMIC),
+        Case("once", options={"idempotencyKey": "the day"}, again=True),
+    )
+}
+Requests = Sequence[tuple[str, int]]
 
 
 def main() -> int:
     """Kill one after the other; 1 if one did harm."""
     parser = argparse.ArgumentParser(prog="make chaos-driver ARGS=…", description=__doc__)
     parser.add_argument("--client", type=Client, choices=list(Client), default=Client.WRITE)
-    client = parser.parse_args().client
-    kills, failed = 0, []
-    with local_up() as deployed:
-        stage = Stage(deployed, client)
-        for case in CASES.values():
-            for point in points(case, stage.record(case)):
-                what, since = f"{client} {case.name} {point}", time.monotonic()
-                kills += 1
-                try:
-                    stage.kill_at(case, point)
-                except Exception:
-                    failed.append(what)
-                    traceback.print_exc()
-                print(f"{what}: {time.monotonic() - since:.0f} s", flush=True)
+    parser.add_argument("kills", nargs="*")
+    arguments = parser.parse_args()
+    stage, kills, failed = Stage(arguments.client), 0, []
+    with stage.up():
+        for case, point in chosen(arguments.kills) if arguments.kills else every(stage):
+            what, since = f"{arguments.client} {case.name} {point}", time.monotonic()
+            kills += 1
+            try:
+                stage.kill_at(case, point)
+            except Exception:
+                failed.append(what)
+                traceback.print_exc()
+            print(f"{what}: {time.monotonic() - since:.0f} s", flush=True)
     print(f"{kills} kills; failed: {failed}")
     return 1 if failed else 0
 
 
-def points(case: Case, requests: Sequence[Seen]) -> list[Point]:
+def chosen(kills: Sequence[str]) -> Iterator[tuple[Case, Point]]:
+    """Those that are named."""
+    for case, name, how in (one.split(":") for one in kills):
+        yield CASES[case], Point(name, 1, How(how))
+
+
+def every(stage: Stage) -> Iterator[tuple[Case, Point]]:
+    """At the requests of a driver that nothing happens to."""
+    for case in CASES.values():
+        for point in points(case, stage.record(case)):
+            yield case, point
+
+
+def points(case: Case, requests: Requests) -> list[Point]:
     """Where to kill; a driver takes its time, so the policies share them out."""
     if case.name == "append":
         last = _of_each_kind(requests[::-1], AT_ONCE)
@@ -46,9 +72,9 @@ def points(case: Case, requests: Sequence[Seen]) -> list[Point]:
     return [*killed, *(Point(REQUEST, 1, how) for how in (How.BEFORE, How.ZOMBIE))]
 
 
-def _of_each_kind(requests: Sequence[Seen], hows: Sequence[How]) -> Iterator[Point]:
+def _of_each_kind(requests: Requests, hows: Sequence[How]) -> Iterator[Point]:
     """Of each kind of request the first, in each way."""
-    first = {seen.name: seen.nth for seen in reversed(requests)}
+    first = dict(reversed(requests))
     return (Point(name, nth, how) for name, nth in first.items() for how in hows)
 
 

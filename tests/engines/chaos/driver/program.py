@@ -83,9 +83,9 @@ def make_session(*, native: bool) -> SparkSession:
         from s3commit.spark.native import configure
         from tests.native.s3a import settings
 
-        for name, value in settings(os.environ["AWS_ENDPOINT_URL"]).items():
-            builder = builder.config(name, value)
-        builder = configure(builder)
+        s3a = settings(os.environ["AWS_ENDPOINT_URL"])
+        s3a["spark.hadoop.fs.s3a.access.key"] = os.environ["AWS_ACCESS_KEY_ID"]
+        builder = configure(builder.config(map={**s3a}))
     return builder.getOrCreate()
 
 

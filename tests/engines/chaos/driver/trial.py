@@ -1,173 +1,153 @@
-"""One destination at which clients die, and the verdict at the end."""
+"""One destination at which drivers die, and the verdict at the end."""
 
+from __future__ import annotations
+
+import io
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow.parquet as pq
+
 import s3commit
-from s3commit.aws.ledger import DynamoLedger
-from s3commit.core.formats.layout import MAGIC_PREFIX, is_data
+from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, is_data
+from s3commit.core.model.job import Destination
 from s3commit.core.model.states import ENDED, JobState
+from s3commit.local.server import LocalRuntime
 from tests.cli.support import run
-from tests.e2e.conftest import Deployed, until
-from tests.engines.chaos.driver.deployment import sweep
+from tests.e2e.conftest import until
 from tests.engines.chaos.driver.gate import REQUEST, Gate
+from tests.engines.chaos.driver.program import ROWS, partition_of, text_of
+from tests.engines.chaos.left import s3, state_of
+from tests.engines.chaos.world import sweep
+from tests.engines.sim.clients import BUCKET
 
 WAIT_SECONDS = 600  # a bound for what hangs, on a busy machine too
+OLD = {f"k={number}/old.bin": b"old" for number in range(3)}
 KEPT = {"_job.json", REQUEST, "_result.json"}
 # Why a job may have been refused here. Another reason is a refusal that nothing speaks for.
 REASONS = {"ABANDONED", "ABORTED_BY_CLIENT", "ALREADY_COMMITTED"}
 MOST_SWEEPS = 5
 TIDY_SECONDS = 5.0  # `TidyUp` comes after the result
 
-Check = Callable[[Mapping[str, bytes]], None]
+
+@dataclass(frozen=True)
+class Case:
+    """A policy: what the driver writes, and which of the old files it replaces."""
+
+    name: str
+    mode: str = "append"
+    options: Mapping[str, str] = field(default_factory=dict)
+    replaced: tuple[str, ...] = ()
+    again: bool = False  # another driver comes after the dead one
+
+
+def check(files: Mapping[str, bytes]) -> None:
+    """What is visible is the source, row for row."""
+    found: list[tuple[int, int, str]] = []
+    for key, body in files.items():
+        # A file object: by a path pyarrow would take a partition column from it.
+        columns = pq.read_table(io.BytesIO(body)).to_pydict()
+        rows = zip(columns["id"], columns["text"], strict=True)
+        found += [(number, int(key[len("k=")]), text) for number, text in rows]
+    wanted = [(number, partition_of(number), text_of(number)) for number in range(ROWS)]
+    assert len(found) == len(wanted), f"{len(found)} rows instead of {len(wanted)}"
+    assert sorted(found) == wanted
 
 
 @dataclass(eq=False)
 class Trial:
-    """A table, with files ``old`` (relative key → body) in it of which a commit replaces some.
+    """A table with old files in it, of which a commit replaces some.
 
-    ``check`` judges the files of the committed job by their relative keys. With ``again`` one job
-    must be committed at the end; without, those whose commit was asked for.
+    If the case comes `again`, one job must be committed at the end, else those that were requested.
     """
 
-    deployed: Deployed
+    runtime: LocalRuntime
     name: str
-    check: Check
-    old: Mapping[str, bytes]
-    replaced: frozenset[str]
-    again: bool
+    case: Case
     gates: list[Gate] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.s3: Any = self.deployed.client("s3")
-        self.ledger = DynamoLedger(self.deployed.table)
-        self.prefix = f"driver/{self.name}/"
-        self.table = self.prefix + "table/"
-        self.uri = f"s3://{self.deployed.bucket}/{self.table}"
-        for key, body in self.old.items():
-            self.s3.put_object(Bucket=self.deployed.bucket, Key=self.prefix + key, Body=body)
+        self.table = Destination(BUCKET, f"driver/{self.name}/")
+        for name, body in OLD.items():
+            client = self.runtime.client("s3")
+            client.put_object(Bucket=BUCKET, Key=self.table.prefix + name, Body=body)
 
-    def keys(self) -> list[str]:
-        """All keys, relative."""
-        listed = self.s3.list_objects_v2(Bucket=self.deployed.bucket, Prefix=self.prefix)
-        assert not listed["IsTruncated"]
-        return [one["Key"].removeprefix(self.prefix) for one in listed.get("Contents", [])]
+    def objects(self) -> dict[str, bytes]:
+        """All objects, by their names below the table."""
+        found, prefix = dict(s3(BUCKET).keys.items()), self.table.prefix
+        mine = {key: one for key, one in found.items() if key.startswith(prefix)}
+        return {key.removeprefix(prefix): bytes(one.value) for key, one in mine.items()}
 
-    def body(self, key: str) -> bytes:
-        """An object's bytes."""
-        answer = self.s3.get_object(Bucket=self.deployed.bucket, Key=self.prefix + key)
-        body: bytes = answer["Body"].read()
-        return body
+    def states(self) -> dict[str, JobState | None]:
+        """The ledger's word on each job that has left a trace, or that a driver began."""
+        traces = {_job(name) for name in self.objects() if name.startswith(MAGIC_PREFIX)}
+        jobs = traces.union(*(gate.jobs for gate in self.gates))
+        return {
+            job: state_of(self.runtime.table, JobDirectory(self.table, job)) for job in sorted(jobs)
+        }
 
-    def uploads(self) -> list[str]:
-        """The relative keys of the open uploads."""
-        listed = self.s3.list_multipart_uploads(Bucket=self.deployed.bucket, Prefix=self.prefix)
-        return [one["Key"].removeprefix(self.prefix) for one in listed.get("Uploads", [])]
+    def left(self) -> list[str]:
+        """What is not tidied up: uploads, and documents."""
+        uploads = [one.key_name for one in list(s3(BUCKET).multiparts.values())]
+        inside = [name for name in self.objects() if name.startswith(MAGIC_PREFIX)]
+        return [key for key in uploads if key.startswith(self.table.prefix)] + [
+            name for name in inside if name.rsplit("/", 1)[1] not in KEPT
+        ]
 
-    def results(self) -> dict[str, Any]:
-        """The result of each job that has one."""
-        found = [key for key in self.keys() if key.endswith("/_result.json")]
-        return {_job(key): json.loads(self.body(key)) for key in found}
+    def settle(self) -> None:
+        """Let the pipeline and the deployed sweep end what is left."""
+        for count in range(MOST_SWEEPS):
+            until(self._is_answered, f"the result of {self.name}", WAIT_SECONDS)
+            end = time.monotonic() + TIDY_SECONDS
+            while time.monotonic() < end and self.left() and self._have_ended():
+                time.sleep(0.1)
+            if self._have_ended() and not self.left():
+                return
+            # What nothing tells of but a job directory waits for the next job there.
+            if count and not self._have_ended():
+                s3commit.open_job(self.table.uri, client="the next").abort("it was passing by")
+                until(self._is_answered, f"the end of who passes by {self.name}", WAIT_SECONDS)
+            report = sweep(self.runtime.client("lambda"))
+            assert report.get("failed") == 0, report
+        raise AssertionError(f"not over: {self.name}, {self.states()}, {self.left()}")
 
-    def outcomes(self) -> dict[str, str]:
-        """How each job has ended that has left a trace; empty: it has not."""
-        traces = [key for key in self.keys() if key.startswith(f"table/{MAGIC_PREFIX}")]
-        found = dict.fromkeys(map(_job, traces), "")
-        found |= {job: str(result["outcome"]) for job, result in self.results().items()}
-        for job in self.jobs:  # the jar deletes the documents of a job that it knows to be undone
-            state = self.state(job)
-            if job not in found and state in ENDED:
-                found[job] = str(state)
-        return found
+    def _have_ended(self) -> bool:
+        return all(state in ENDED for state in self.states().values())
 
-    @property
-    def jobs(self) -> list[str]:
-        """The jobs of all clients so far."""
-        return [job for gate in self.gates for job in gate.jobs]
-
-    @property
-    def asked(self) -> set[str]:
-        """Those whose commit was asked for."""
-        return {job for gate in self.gates for job in gate.asked}
-
-    def state(self, job: str) -> JobState | None:
-        """The ledger's word on a job; None if it knows none."""
-        record = next(iter(self.ledger.jobs_with_id(job)), None)
-        return record.state if record else None
-
-    @property
-    def over(self) -> bool:
-        """Every job that left a trace has ended and is tidied up."""
-        quiet = not self.uploads() and not self._left()
-        return quiet and all(self.outcomes().values())
-
-    def _left(self) -> list[str]:
-        directories = (f"/{MAGIC_PREFIX}", MAGIC_PREFIX)
-        inside = [key for key in self.keys() if any(part in key for part in directories)]
-        return [key for key in inside if key.rsplit("/", 1)[1] not in KEPT]
-
-    def wait_for_requests(self) -> None:
-        """Wait until every job that was requested has ended: it does so by itself."""
-
-        def ended() -> bool:
-            asked = {_job(key) for key in self.keys() if key.endswith(f"/{REQUEST}")}
-            return asked <= self.results().keys() and all(self.state(job) in ENDED for job in asked)
-
-        until(ended, f"the result of {self.name}", WAIT_SECONDS)
-
-    def next_job_comes(self) -> None:
-        """Another job at the destination, given up at once."""
-        s3commit.open_job(self.uri, client="the next").abort("it was only passing by")
-        self.wait_for_requests()
+    def _is_answered(self) -> bool:
+        """Every job that was requested has ended: it does so by itself."""
+        found, states = self.objects(), self.states()
+        asked = {_job(name) for name in found if name.endswith(f"/{REQUEST}")}
+        results = {_job(name) for name in found if name.endswith("/_result.json")}
+        return asked <= results and all(states[job] in ENDED for job in asked)
 
     def verdict(self) -> None:
         """Judge the end; what readers see on the way to it does not depend on the client."""
-        keys = self.keys()
-        data, has_marker = set(filter(is_data, keys)), "table/_SUCCESS" in keys
-        outcomes, asked = self.outcomes(), self.asked
-        committed = {job for job, outcome in outcomes.items() if outcome == "COMMITTED"}
-        facts = f"{self.name}: {outcomes}, asked for {asked}"
-        assert committed <= asked, facts
-        assert len(committed) == (1 if self.again else len(asked)), facts
-        assert all(outcomes.values()), facts
-        states = {job: str(self.state(job)) for job in outcomes}
-        assert states == outcomes, facts
-        errors = [result["error"] for result in self.results().values() if result.get("error")]
-        assert {error["code"] for error in errors} <= REASONS, f"{facts}: {errors}"
-        new = data - self.old.keys()
-        kept = self.old.keys() - (self.replaced if committed else frozenset())
-        assert data - new == kept, f"{facts}: {sorted(data)}"
-        assert {key: self.body(key) for key in kept} == {key: self.old[key] for key in kept}, facts
+        found, states = self.objects(), self.states()
+        requested = set[str]().union(*(gate.requested for gate in self.gates))
+        committed = {job for job, state in states.items() if state is JobState.COMMITTED}
+        facts = f"{self.name}: {states}, asked for {requested}"
+        assert committed <= requested, facts
+        assert len(committed) == (1 if self.case.again else len(requested)), facts
+        for name in [name for name in found if name.endswith("/_result.json")]:
+            result: dict[str, Any] = json.loads(found[name])
+            assert result["outcome"] == states[_job(name)], f"{facts}: {result}"
+            assert not result.get("error") or result["error"]["code"] in REASONS, result
+        kept = OLD.keys() - (self.case.replaced if committed else ())
+        data = {name: body for name, body in found.items() if is_data(name)}
+        new = {name: data[name] for name in data.keys() - OLD.keys()}
+        assert data.keys() - new.keys() == kept, f"{facts}: {sorted(data)}"
+        assert {name: data[name] for name in kept} == {name: OLD[name] for name in kept}, facts
+        assert bool(new) == bool(committed) == ("_SUCCESS" in found), facts
         if committed:
-            self.check({key: self.body(key) for key in new})
-        assert bool(new) == bool(committed), facts
-        assert has_marker == bool(committed), facts
-        if committed:
-            assert json.loads(self.body("table/_SUCCESS"))["jobId"] in committed, facts
-        assert not self.uploads(), f"{facts}: {self.uploads()}"
-        assert not self._left(), f"{facts}: {self._left()}"
-        run("fsck", self.uri, "--table", self.deployed.table)
+            check(new)
+            assert json.loads(found["_SUCCESS"])["jobId"] in committed, facts
+        assert not self.left(), f"{facts}: {self.left()}"
+        run("fsck", self.table.uri, "--table", self.runtime.table)
 
 
-def settle(trial: Trial) -> None:
-    """Let the pipeline and the deployed sweep end what is left."""
-    for count in range(MOST_SWEEPS):
-        trial.wait_for_requests()
-        end = time.monotonic() + TIDY_SECONDS
-        while not trial.over and time.monotonic() < end and all(trial.outcomes().values()):
-            time.sleep(0.1)
-        if trial.over:
-            return
-        # What nothing tells of but a job directory waits for the next job there.
-        if count and not trial.uploads() and not all(trial.outcomes().values()):
-            trial.next_job_comes()
-        report = sweep(trial.deployed.client("lambda"))
-        assert report.get("failed") == 0, report
-    raise AssertionError(f"not over: {trial.name}, {trial.outcomes()}, {trial.uploads()}")
-
-
-def _job(key: str) -> str:
-    return key.partition(MAGIC_PREFIX)[2].partition("/")[0]
+def _job(name: str) -> str:
+    return name.partition(MAGIC_PREFIX)[2].partition("/")[0]

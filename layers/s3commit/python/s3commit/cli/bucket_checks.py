@@ -176,19 +176,3 @@ def _role(around: Surroundings, name: str) -> str:
 
 def _many(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-def ownership(around: Surroundings) -> Finding:
-    """Who owns what is written; manifests of another owner can't be read by the pipeline.
-
-    https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html
-    """
-    bucket, where_unset = around.data_bucket, {"Rules": [{"ObjectOwnership": "ObjectWriter"}]}
-    found = _set(around, "ownership_controls", {"OwnershipControls": where_unset})
-    owner = found["OwnershipControls"]["Rules"][0]["ObjectOwnership"]
-    if owner == "BucketOwnerEnforced":
-        return ok(f"the owner of bucket {bucket} owns each object")
-    return ok(
-        f"bucket {bucket} has ACLs ({owner}): fine for writers of its own account; what those of"
-        " another account write is theirs, and the pipeline can't read it"
-    )

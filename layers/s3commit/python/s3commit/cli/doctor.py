@@ -12,7 +12,7 @@ import click
 from s3commit.aws import env
 from s3commit.aws.env import DEFAULT, LEAST
 from s3commit.aws.failures import NO_BUCKET, translated
-from s3commit.cli.bucket_checks import lifecycle, notifications, ownership, policy
+from s3commit.cli.bucket_checks import lifecycle, notifications, policy
 from s3commit.cli.catalog_checks import catalogs
 from s3commit.cli.options import name_option, with_session
 from s3commit.cli.render import Failure
@@ -59,10 +59,10 @@ def doctor(session: Session, **options: Any) -> None:
     Run it before the first deployment (with --bucket for a bucket that exists), after it, and on
     a cluster. It changes nothing. One line a check: ok, what to do, or why it was skipped. It reads
     sts:GetCallerIdentity, lambda:GetAccountSettings, cloudformation:DescribeStacks, the bucket's
-    notifications, lifecycle, policy and ownership controls, of each table in the parameter catalogs
-    glue:GetTable and a listing, and asks iam:SimulatePrincipalPolicy; what the caller may not read
-    is skipped. With --prefix and no --role the caller's own rights there are tried, by calls for an
-    upload that does not exist. Exit code 1 if there is something to do.
+    notifications, lifecycle and policy, of each table in the parameter catalogs glue:GetTable and a
+    listing, and asks iam:SimulatePrincipalPolicy; what the caller may not read is skipped. With
+    --prefix and no --role the caller's own rights there are tried, by calls for an upload that does
+    not exist. Exit code 1 if there is something to do.
     """
     found = examine(replace(session.deployment, **options))
     checks = [{"check": check, **finding._asdict()} for check, finding in found]
@@ -203,7 +203,6 @@ CHECKS: dict[str, Check] = {
     "notifications": notifications,
     "lifecycle": lifecycle,
     "bucket policy": policy,
-    "ownership": ownership,
     "catalogs": catalogs,
     "rights": rights,
 }

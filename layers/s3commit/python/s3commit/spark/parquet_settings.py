@@ -1,7 +1,6 @@
-"""What `write` makes of each setting that Spark's own Parquet writer knows: one table.
+"""The settings of Spark's own Parquet writer that `write` refuses, since its files would not obey.
 
-docs/spark.md has it for users (``python docs/settings.py``). A test compares it with the names that
-the running Spark has.
+docs/settings.py has them with all others, which are obeyed or harmless.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import DataType, DateType, StructType, TimestampType
@@ -33,28 +33,28 @@ COMMIT_ONLY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What is done about the settings with these ``names`` (patterns with ``*``).
+    """Which values are refused of the settings with these ``names`` (patterns with ``*``).
 
-    ``words`` say it on the page. ``allowed`` are the values, in small letters, that are not
-    refused; None if none is. They count where a column has one of the ``types``, or always.
-    ``advice`` is for who is refused.
+    ``words`` say it in docs/spark.md. ``allowed`` are the values, in small letters, that are not
+    refused, where a column has one of the ``types``, or always. ``advice`` is for who is refused.
     """
 
     names: tuple[str, ...]
     words: str
-    allowed: tuple[str, ...] | None = None
+    allowed: tuple[str, ...]
     types: tuple[type[DataType], ...] = ()
     advice: str = _JAR
 
-    def refuses(self, value: str, data: StructType) -> bool:
-        """Whether the value is refused for these columns."""
-        if self.allowed is None or value.strip().lower() in {"", *self.allowed}:
+    def refuses(self, name: str, value: str, data: StructType) -> bool:
+        """Whether the value of that setting is refused for these columns."""
+        named = any(fnmatchcase(name.partition("#")[0], pattern) for pattern in self.names)
+        if not named or value.strip().lower() in {"", *self.allowed}:
             return False
         kinds = (kind for _, kind, _ in nested_types("", data))
         return not self.types or any(isinstance(kind, self.types) for kind in kinds)
 
 
-# The first rule with a name holds. A name may end with a column, as `parquet.…#column`.
+# A name may end with a column, as `parquet.…#column`.
 RULES: Final = (
     Rule(
         ("parquet.crypto.factory.class", "parquet.encryption.*"),
@@ -122,111 +122,7 @@ RULES: Final = (
         COMMIT_ONLY,
         advice=_UNSET,
     ),
-    Rule(
-        (
-            "spark.sql.parquet.compression.codec",
-            "spark.sql.files.maxRecordsPerFile",
-            "spark.sql.sources.partitionOverwriteMode",
-        ),
-        "obeyed, unless an option says otherwise",
-    ),
-    Rule((FIELD_IDS,), "obeyed"),
-    Rule(
-        (
-            "spark.sql.session.timeZone",
-            "spark.sql.ansi.enabled",
-            "spark.sql.legacy.charVarcharAsString",
-        ),
-        "obeyed: Spark itself casts the values of partitions",
-    ),
-    Rule(
-        (
-            "parquet.block.*",
-            "parquet.page.size*",
-            "parquet.page.row.count.limit",
-            "parquet.page.value.count.threshold",
-            "parquet.page.write-checksum.enabled",
-            "parquet.dictionary.page.size*",
-            "parquet.enable.dictionary*",
-            "parquet.enable.bytestreamsplit*",
-            "parquet.bloom.filter.*",
-            "parquet.columnindex.truncate.length",
-            "parquet.statistics.truncate.length",
-            "parquet.size.statistics.enabled*",
-            "parquet.memory.*",
-            "parquet.writer.*",
-            "spark.sql.parquet.variant.*",
-            "spark.sql.variant.*",
-        ),
-        "harmless: how a file is laid out inside; any reader gets the same rows. Row groups have 64"
-        " MB of Arrow data, pages are of version 1, a column has a dictionary where it saves space",
-    ),
-    Rule(
-        (
-            "parquet.compression*",
-            "parquet.write.support.class",
-            "parquet.validation",
-            "spark.sql.sources.commitProtocolClass",
-            "spark.sql.sources.outputCommitterClass",
-        ),
-        "harmless: Spark sets them itself, or they are of commits, which `write` does itself",
-    ),
-    Rule(
-        (
-            "spark.sql.optimizer.plannedWrite.enabled",
-            "spark.sql.maxConcurrentOutputFileWriters",
-            "spark.sql.legacy.allowEmptySchemaWrite",
-            "spark.sql.legacy.dataFrameWriterV2IgnorePathOption",
-            "spark.sql.streaming.disabledV2Writers",
-        ),
-        "harmless: of Spark's own plans for writes",
-    ),
-    Rule(
-        (
-            "parquet.read.*",
-            "parquet.filter.*",
-            "parquet.private.*",
-            "parquet.page.verify-checksum.enabled",
-            "parquet.strict.typing",
-            "parquet.split.files",
-            "parquet.task.side.metadata",
-            "parquet.hadoop.vectored.io.enabled",
-            "parquet.decrypt.off-heap.buffer.enabled",
-            "spark.sql.parquet.aggregatePushdown",
-            "spark.sql.parquet.binaryAsString",
-            "spark.sql.parquet.columnarReaderBatchSize",
-            "spark.sql.parquet.enable*VectorizedReader",
-            "spark.sql.parquet.fieldId.read.*",
-            "spark.sql.parquet.filterPushdown*",
-            "spark.sql.parquet.ignoreVariantAnnotation",
-            "spark.sql.parquet.inferTimestampNTZ.enabled",
-            "spark.sql.parquet.int96AsTimestamp",
-            "spark.sql.parquet.int96TimestampConversion",
-            "spark.sql.parquet.mergeSchema",
-            "spark.sql.parquet.pushdown.*",
-            "spark.sql.parquet.reader.*",
-            "spark.sql.parquet.recordLevelFilter.enabled",
-            "spark.sql.parquet.respectSummaryFiles",
-            "spark.sql.parquet.*InRead",
-            "spark.sql.legacy.parquet.*InRead",
-            "spark.sql.legacy.parquet.nanosAsLong",
-            "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing",
-        ),
-        "harmless: of readers",
-    ),
-    Rule(
-        ("spark.sql.avro.*", "spark.sql.orc.*", "spark.sql.json*", "spark.sql.legacy.avro.*"),
-        "harmless: of other formats",
-    ),
 )
-
-
-def rule_of(name: str) -> Rule | None:
-    """The rule for a setting; None if the table has none."""
-    for rule in RULES:
-        if any(fnmatchcase(name.partition("#")[0], pattern) for pattern in rule.names):
-            return rule
-    return None
 
 
 def refuse_unlike(settings: Mapping[str, str], data: StructType) -> None:
@@ -234,9 +130,8 @@ def refuse_unlike(settings: Mapping[str, str], data: StructType) -> None:
 
     ``data`` are the columns of the files.
     """
-    for name, value in settings.items():
-        rule = rule_of(name)
-        if rule is not None and rule.refuses(value, data):
+    for (name, value), rule in product(settings.items(), RULES):
+        if rule.refuses(name, value, data):
             shown = "" if "crypt" in name else f"={value}"  # it may be a key
             raise InvalidInputError(
                 f"{name}{shown} of the session can't be obeyed: {rule.advice}."

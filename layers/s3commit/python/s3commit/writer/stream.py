@@ -11,16 +11,11 @@ from contextlib import contextmanager
 from enum import Enum, auto
 from typing import TYPE_CHECKING, ClassVar
 
+from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.job import PendingFile
 from s3commit.core.ports.objects import UploadStarter
 from s3commit.writer.environment import Environment
-from s3commit.writer.target import (
-    AbortReport,
-    StreamAbortedError,
-    StreamClosedError,
-    StreamStatistics,
-    Target,
-)
+from s3commit.writer.target import StreamClosedError, Target
 from s3commit.writer.transfer import Transfer
 
 if TYPE_CHECKING:
@@ -73,7 +68,7 @@ class PendingUpload(io.BufferedIOBase):
         self._error: BaseException | None = None  # the first: the file can't be whole any more
         self._length = 0
         self._buffer = transfer.buffer(1)
-        self._parts: list[Future[tuple[str, int]]] = []  # etag and length of each
+        self._parts: list[Future[str]] = []  # the etag of each
         self._created = self._saved = self._now()
         self._upload_id = store.create_upload(
             target.bucket, target.key, metadata=target.metadata, content_type=target.content_type
@@ -114,7 +109,7 @@ class PendingUpload(io.BufferedIOBase):
             bucket=target.bucket,
             key=target.key,
             upload_id=self._upload_id,
-            etags=tuple(part.result()[0] for part in self._parts),
+            etags=tuple(part.result() for part in self._parts),
             length=self._length,
             job_id=target.directory.job_id,
             task_id=target.task_id,
@@ -122,20 +117,6 @@ class PendingUpload(io.BufferedIOBase):
             rows=self.rows,
             created=self._created,
             saved=self._saved,
-        )
-
-    @property
-    def statistics(self) -> StreamStatistics:
-        """The counts so far; also during and after `close`, and from any thread."""
-        parts = list(self._parts)
-        done = [part for part in parts if part.done()]
-        sent = [part.result()[1] for part in done if part.exception() is None]
-        return StreamStatistics(
-            bytes_written=self._length,
-            bytes_uploaded=sum(sent),
-            parts_submitted=len(parts),
-            parts_uploaded=len(sent),
-            parts_failed=len(done) - len(sent),
         )
 
     def writable(self) -> bool:
@@ -197,26 +178,18 @@ class PendingUpload(io.BufferedIOBase):
             self._saved = self._now()
             self._state = _State.CLOSED
 
-    def abort(self) -> AbortReport:
+    def abort(self) -> Exception | None:
         """Drop the file: it is never named in a manifest, and its upload is aborted.
 
-        Safe from another thread while one writes or closes; waits for parts on their way.
-        Raises nothing of S3's: dropping the parts is cleanup, and its error is in the report.
+        Nothing is done if it is closed. Safe from another thread while one writes or closes; waits
+        for parts on their way. Returns the error of S3 if it refuses to drop the parts: the
+        pipeline drops them when the job ends.
         """
-        if self.closed:
-            return AbortReport(already_closed=True)
-        self._stop()
-        with self._writing:
-            if self._state not in _LIVE:  # closed while this waited
-                return AbortReport(already_closed=True)
-            return AbortReport(False, self._give_up(_State.ABORTED))
+        return self._drop(_LIVE)
 
     def withdraw(self) -> Exception | None:
         """Abort the upload of a file that may be closed already: its task is given up."""
-        report = self.abort()
-        if not report.already_closed:
-            return report.any_cleanup_exception
-        return self._give_up(_State.ABORTED)
+        return self._drop(frozenset(_State))
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
@@ -267,14 +240,13 @@ class PendingUpload(io.BufferedIOBase):
             )
         )
 
-    def _send(self, number: int, body: memoryview) -> tuple[str, int]:
+    def _send(self, number: int, body: memoryview) -> str:
         """Runs in a thread of the task."""
         target = self.target
         with self._noting():
             if self._stopped.is_set():
-                raise StreamAbortedError(f"{self.name} was aborted")
-            etag = self._store.upload_part(target.bucket, target.key, self._upload_id, number, body)
-        return etag, len(body)
+                raise S3CommitError(f"{self.name} was aborted", code="STREAM_ABORTED")
+            return self._store.upload_part(target.bucket, target.key, self._upload_id, number, body)
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
@@ -293,6 +265,14 @@ class PendingUpload(io.BufferedIOBase):
         """Send nothing more; a writer that waits for room stops waiting at once."""
         self._stopped.set()
         self._transfer.wake()
+
+    def _drop(self, states: frozenset[_State]) -> Exception | None:
+        """Give the file up if it is in one of the states, also when all writes have ended."""
+        if self._state not in states:
+            return None
+        self._stop()
+        with self._writing:
+            return self._give_up(_State.ABORTED) if self._state in states else None
 
     def _give_up(self, state: _State) -> Exception | None:
         """Abort the upload once no part is on its way; return the error of S3 if it refuses."""

@@ -1,4 +1,4 @@
-"""Where a pending upload goes, what it counts, and how it ends: the values of `PendingUpload`."""
+"""Where a pending upload goes, and the attempt that writes it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
-from s3commit.core.model.errors import S3CommitError
 
 DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
 
@@ -16,12 +15,6 @@ class StreamClosedError(OSError, ValueError):
 
     An `OSError` because the write failed, a `ValueError` because that is what `io` raises here.
     """
-
-
-class StreamAbortedError(S3CommitError):
-    """The stream was aborted while it was being closed; the file is not part of the task."""
-
-    code = "STREAM_ABORTED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,38 +44,4 @@ class Target:
             META_JOB: self.directory.job_id,
             META_TASK: self.task_id,
             META_ATTEMPT: self.attempt_id,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class AbortReport:
-    """The outcome of `PendingUpload.abort`.
-
-    ``already_closed``: the stream was closed, failed or aborted before; nothing was done.
-    ``any_cleanup_exception``: S3 refused to drop the parts. The file still never gets visible;
-    the pipeline drops them when the job ends.
-    """
-
-    already_closed: bool
-    any_cleanup_exception: Exception | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StreamStatistics:
-    """Counts of one stream, in bytes and parts; readable at any time, from any thread."""
-
-    bytes_written: int
-    bytes_uploaded: int
-    parts_submitted: int
-    parts_uploaded: int
-    parts_failed: int
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """The counts under Hadoop's names (IOStatistics, StreamStatisticNames)."""
-        return {
-            "stream_write_bytes": self.bytes_written,
-            "stream_write_total_data": self.bytes_uploaded,
-            "stream_write_block_uploads": self.parts_submitted,
-            "stream_write_exceptions": self.parts_failed,
         }

@@ -45,15 +45,15 @@ def _remove(ports: Ports, directory: JobDirectory, replaced: ReplacedFacts, *, f
     Repeatable: each file is deleted only with the etag that was seen.
     """
     time = CallTime(ports.clock)
-    below = directory.replaced
+    place = directory.of_replaced
     try:
-        index = read_index(ports.store, directory, replaced.sha256, below)
+        index = read_index(ports.store, place, replaced.sha256)
     except NeedsOperatorError:  # the release before has put it (docs/adr/0033)
-        below = ""
-        index = read_index(ports.store, directory, replaced.sha256)
+        place = directory
+        index = read_index(ports.store, place, replaced.sha256)
     pages = time.take(index[first:])
     decode = partial(decode_replaced, directory=directory)
-    lists = (read_unit(ports.store, directory, page, decode, below) for page in pages)
+    lists = (read_unit(ports.store, place, page, decode) for page in pages)
     for _done in ports.parallel(partial(ports.store.delete_seen, directory.bucket), lists):
         pass
     return first + time.taken if time.is_cut else 0

@@ -63,7 +63,7 @@ def seal(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     )
     if pause:
         return replace(ticket, pause=pause), None
-    record = found or _find_or_open(ports, directory)
+    record = found or _opened(ports, directory)
     if record.state in ENDED:
         return ticket.after(record), None
     # A request is put once, so it may be read before the job is this execution's.
@@ -134,10 +134,8 @@ def _spec(ports: Ports, directory: JobDirectory) -> JobSpec | InvalidInputError:
         return error
 
 
-def _find_or_open(ports: Ports, directory: JobDirectory) -> JobRecord:
-    record = record_of(ports, directory)
-    if record is not None:
-        return record
+def _opened(ports: Ports, directory: JobDirectory) -> JobRecord:
+    """The record of a job that was not known; the one that stands, if it was opened meanwhile."""
     try:
         with refusing_unreadable(ports, directory):
             spec = read_spec(ports, directory)

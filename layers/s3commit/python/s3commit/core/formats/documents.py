@@ -109,6 +109,8 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
             "undoes names no job, or conflict and scope are not replace and directory",
             code="BAD_FIELD",
         )
+    if spec.leave_removed and not spec.undoes:
+        raise InvalidInputError("leaveRemoved is of a job that undoes another", code="BAD_FIELD")
     if len(set(spec.partition_by)) != len(spec.partition_by):
         raise InvalidInputError("partitionBy has a column twice", code="BAD_FIELD")
     if (spec.job_id, spec.destination) != (directory.job_id, directory.destination):

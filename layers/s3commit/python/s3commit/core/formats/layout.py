@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from s3commit.core.model.errors import InvalidInputError
@@ -147,11 +147,13 @@ class JobDirectory:
     no more, ``pipeline_prefix`` of what the pipeline writes for itself (docs/adr/0004), and
     ``replaced`` of the list of what the job replaced, which stays when it has ended. The others
     are keys: ``commits`` of the job's full manifest, once it is committed, ``success`` of the
-    destination's ``_SUCCESS``.
+    destination's ``_SUCCESS``. ``lists`` says below which of its prefixes an index and its pages
+    are.
     """
 
     destination: Destination
     job_id: str
+    lists: str = field(default="", repr=False, compare=False)
     bucket: str = field(init=False, repr=False, compare=False)
     ref: str = field(init=False, repr=False, compare=False)
     prefix: str = field(init=False, repr=False, compare=False)
@@ -202,16 +204,18 @@ class JobDirectory:
         """The URI as a shell takes it: others choose the names in it, and people copy commands."""
         return shlex.quote(self.uri)
 
-    def index(self, sha256: str, below: str = "") -> str:
-        """The key of the index with that digest: none can be put over another (docs/adr/0007).
+    @property
+    def of_replaced(self) -> Self:
+        """The same, for the index and the pages of what the job replaced."""
+        return replace(self, lists=REPLACED)
 
-        ``below`` is a prefix; that of the pipeline unless given.
-        """
-        return f"{below or self.pipeline_prefix}{INDEX}{sha256[:32]}.json"
+    def index(self, sha256: str) -> str:
+        """The key of the index with that digest: none can be put over another (docs/adr/0007)."""
+        return f"{self.pipeline_prefix}{self.lists}{INDEX}{sha256[:32]}.json"
 
-    def page(self, sha256: str, below: str = "") -> str:
+    def page(self, sha256: str) -> str:
         """The key of the page with that digest."""
-        return f"{below or self.pipeline_prefix}{PAGES}_{sha256[:32]}.jsonl"
+        return f"{self.pipeline_prefix}{self.lists}{PAGES}_{sha256[:32]}.jsonl"
 
     def once(self, digest: str) -> str:
         """The key of the hint for clients that says which job has an idempotency key (digest)."""

@@ -73,16 +73,13 @@ def write_list(
     directory: JobDirectory,
     pages: Iterable[Sequence[Sequence[T]]],
     encode: Callable[[T], bytes],
-    *,
-    below: str = "",
     beside: Callable[[], object] | None = None,
 ) -> tuple[str, list[Unit]]:
     """Put the pages, each of one unit or several, and their index; return its digest and the units.
 
-    They lie ``below`` that prefix, as in the functions that read them. ``encode`` makes a line of
-    an item, within the limits `LINE`. The same items give the same objects. When all of them are
-    known ``beside`` is called, beside the last puts. Raises `InvalidInputError` (``TOO_LARGE``) for
-    what could not be read again.
+    ``encode`` makes a line of an item, within the limits `LINE`. The same items give the same
+    objects. When all of them are known ``beside`` is called, beside the last puts. Raises
+    `InvalidInputError` (``TOO_LARGE``) for what could not be read again.
     """
     written: list[Unit] = []
     sha256 = ""
@@ -96,10 +93,10 @@ def write_list(
             for size in map(len, page):
                 written.append(Unit(len(written), key, start, start + size))
                 start += size
-            yield partial(put, directory.page(key, below), body, content_type=_NDJSON)
+            yield partial(put, directory.page(key), body, content_type=_NDJSON)
         index = bounded(dump(list(map(_UNIT.write, written))), **_LIMITS)
         sha256 = digest(index)
-        yield partial(put, directory.index(sha256, below), index)
+        yield partial(put, directory.index(sha256), index)
         if beside is not None:
             yield beside
 
@@ -114,11 +111,9 @@ def decode_unit(value: object) -> Unit:
     return _UNIT.read(value)
 
 
-def read_index(
-    reader: ObjectReader, directory: JobDirectory, sha256: str, below: str = ""
-) -> list[Unit]:
+def read_index(reader: ObjectReader, directory: JobDirectory, sha256: str) -> list[Unit]:
     """The units of the list with that digest. Raises `NeedsOperatorError` (``PAGE_CHANGED``)."""
-    body = _read(reader, directory, directory.index(sha256, below), sha256, MAX_INDEX_BYTES)
+    body = _read(reader, directory, directory.index(sha256), sha256, MAX_INDEX_BYTES)
     return list(map(_UNIT.read, parse(body, **_LIMITS)))
 
 
@@ -134,30 +129,22 @@ def whole_pages(units: Iterable[Unit]) -> list[Unit]:
 
 
 def read_unit(
-    reader: ObjectReader,
-    directory: JobDirectory,
-    unit: Unit,
-    decode: Callable[[bytes], T],
-    below: str = "",
+    reader: ObjectReader, directory: JobDirectory, unit: Unit, decode: Callable[[bytes], T]
 ) -> list[T]:
     """The items of a unit. Raises as `read_index`."""
-    body = _read(reader, directory, directory.page(unit.page, below), unit.page, MAX_PAGE_BYTES)
+    body = _read(reader, directory, directory.page(unit.page), unit.page, MAX_PAGE_BYTES)
     return list(map(decode, body.splitlines()[unit.start : unit.stop]))
 
 
 def read_list(
-    ports: Ports,
-    directory: JobDirectory,
-    sha256: str,
-    decode: Callable[[bytes], T],
-    below: str = "",
+    ports: Ports, directory: JobDirectory, sha256: str, decode: Callable[[bytes], T]
 ) -> Iterator[T]:
     """The items of the list with that digest, in order. Raises as `read_index`.
 
     `PAGES_AT_ONCE` pages are read side by side, and held.
     """
-    read = partial(read_unit, ports.store, directory, decode=decode, below=below)
-    pages = whole_pages(read_index(ports.store, directory, sha256, below))
+    read = partial(read_unit, ports.store, directory, decode=decode)
+    pages = whole_pages(read_index(ports.store, directory, sha256))
     for some in in_groups(pages, PAGES_AT_ONCE):
         yield from chain.from_iterable(in_order(ports.parallel, read, some))
 
@@ -215,7 +202,7 @@ def write_plan(
     most, most_parts = unit_limits(total)
     units = grouped(files, most, parts_of, most_parts)
     pages = grouped(units, PAGE_FILES // most, lambda unit: sum(map(parts_of, unit)), UNIT_PARTS)
-    return write_list(ports, directory, pages, _FILE.encode, beside=beside)
+    return write_list(ports, directory, pages, _FILE.encode, beside)
 
 
 def unit_limits(total: int) -> tuple[int, int]:

@@ -134,7 +134,7 @@ def write_replaced(
             yield one
 
     pages = ([unit] for unit in in_groups(counted(), DELETE_AT_ONCE))
-    sha256, _ = write_list(ports, directory, pages, _REPLACED.encode, below=directory.replaced)
+    sha256, _ = write_list(ports, directory.of_replaced, pages, _REPLACED.encode)
     return ReplacedFacts(sha256, count, size)
 
 
@@ -143,7 +143,7 @@ def replaced_files(
 ) -> Iterator[ListedObject]:
     """The files and markers of the list. Raises as `read_index`, and as `decode_replaced`."""
     decode = partial(decode_replaced, directory=directory)
-    return read_list(ports, directory, facts.sha256, decode, directory.replaced)
+    return read_list(ports, directory.of_replaced, facts.sha256, decode)
 
 
 def decode_replaced(line: bytes, directory: JobDirectory) -> ListedObject:

@@ -1,0 +1,231 @@
+"""What an undo refuses: the changed since, jobs under way, forged lists (I2, I5, I6, I12)."""
+
+from __future__ import annotations
+
+import pytest
+
+from s3commit.core.formats.documents import CommittedFile
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.errors import (
+    JobFailedError,
+    JobRefusedError,
+)
+from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.model.limits import S3_CLOCKS
+from s3commit.core.model.record import ReplacedFacts
+from s3commit.core.model.states import JobState
+from s3commit.writer.undo import carry_out, plan_undo
+from tests.core.way_back import (
+    PARTITION,
+    REPLACE,
+    Table,
+    code_of,
+    dated,
+    forge,
+)
+from tests.core.world import NEIGHBOUR, job_directory
+
+
+def test_i2_what_comes_back_is_what_was_replaced_and_no_other_of_its_size() -> None:
+    table = Table()
+    first, second = table.write("dt=1/", "dt=2/"), table.write("dt=1/", "dt=2/")
+    over = table.write("dt=1/", **PARTITION)
+    table.undo(first)
+    plan = plan_undo(table.world.unplanned, over, leave_removed=False)
+    table.undo(table.undone[first])
+    table.undo(second)
+    before = table.visible()
+    with pytest.raises(JobFailedError) as refused:
+        carry_out(table.world.unplanned, plan, table.environment, timeout=60)
+    assert refused.value.code == "FILES_CHANGED"
+    assert table.visible() == before
+    table.undo(over)
+    assert table.visible() == table.replayed()
+
+
+def test_i12_a_manifest_that_says_copy_is_an_undos_and_of_the_same_directory() -> None:
+    table = Table()
+    done = table.write("dt=1/")
+    for spec, origin in (
+        ({}, "sales/dt=1/x.csv"),
+        ({**REPLACE, "undoes": done.job_id}, "sales/x.csv"),
+    ):
+        liar = job_directory(table.environment.new_id())
+        table.world.open(liar, **spec)
+        files = {f"dt=1/part-0-{liar.job_id}.csv": b"x"}
+        table.world.request(liar, table.world.attempt(liar, "t", files=files, origin=origin))
+        table.world.run(liar)
+        assert table.world.ended(liar) == (Outcome.ABORTED, "BAD_FIELD")
+
+
+def test_a_name_that_a_copy_can_not_have_is_refused_before_anything_is_done() -> None:
+    table = Table()
+    table.world.store.put(
+        "lake", f"sales/{'d' * 250}/" * 1 + "/".join(["e" * 250] * 3) + "/x", b"x"
+    )
+    over = table.write("dt=1/", **REPLACE)
+    assert code_of(table, over) == "NAME_TOO_LONG"
+
+
+def broken(table: Table, older: JobDirectory, over: JobDirectory, how: str) -> None:
+    """Something happens between the plan of an undo of ``over`` and its request."""
+    store, world = table.world.store, table.world
+    (own,) = [key for key in world.visible() if over.job_id in key]
+    match how:
+        case "a later overwrite":
+            table.write("dt=1/", **PARTITION)
+        case "a file deleted by hand":
+            store.delete("lake", own)
+        case "a file changed":
+            store.put("lake", own, b"theirs")
+        case "its manifest deleted":
+            store.delete("lake", over.commits)
+        case "its manifest changed":
+            body = store.get("lake", over.commits, max_bytes=10**6).body
+            store.put("lake", over.commits, body + body.splitlines()[-1])
+        case "the list of the removed changed":
+            page = next(key for key in world.all_keys(over.replaced) if "_pages" in key)
+            store.put("lake", page, b"{}\n")
+        case "what came back undone":
+            table.undo(older)
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        ("a later overwrite", "REPLACED_SINCE"),
+        ("a file deleted by hand", "FILES_CHANGED"),
+        ("a file changed", "FILES_CHANGED"),
+        ("its manifest deleted", "NOT_COMMITTED"),
+        ("its manifest changed", "TRUNCATED"),
+        ("the list of the removed changed", "LIST_GONE"),
+        ("what came back undone", "FILES_CHANGED"),
+    ],
+)
+@pytest.mark.parametrize("planned", [True, False])
+def test_i2_i5_what_has_changed_is_not_undone(how: str, code: str, planned: bool) -> None:
+    """By the pipeline, whatever the client had planned; and by a client that looks then."""
+    table = Table()
+    older = table.write("dt=1/", "dt=2/")
+    over = table.write("dt=1/", **PARTITION)
+    kept = table.write("dt=3/")
+    plan = plan_undo(table.world.unplanned, over, leave_removed=False) if planned else None
+    if how == "what came back undone" and plan is None:
+        return  # then less comes back
+    broken(table, older, over, how)
+    before = table.world.visible()
+    with pytest.raises((JobRefusedError, JobFailedError)) as refused:
+        if plan is None:
+            table.undo(over)
+        else:
+            carry_out(table.world.unplanned, plan, table.environment, timeout=60)
+    assert refused.value.code == code
+    assert table.world.visible() == before
+    assert not table.world.open_uploads()
+    assert table.stands(kept)
+
+
+def test_i12_an_undo_of_a_job_that_is_under_way_is_refused() -> None:
+    table = Table()
+    directory = job_directory(table.environment.new_id())
+    table.world.ask(directory)
+    table.world.plan.crash_before("advance", nth=3)  # all is visible, and its manifest there
+    table.world.dies(directory)
+    assert table.world.record(directory).state is JobState.PUBLISHING
+    plan = plan_undo(table.world.unplanned, directory, leave_removed=False)
+    table.environment.on_sleep = lambda _: run_request(table, directory)
+    with pytest.raises(JobFailedError) as refused:
+        carry_out(table.world.unplanned, plan, table.environment, timeout=60)
+    assert refused.value.code == "NOT_COMMITTED"
+    assert len(table.world.visible()) == 1
+
+
+def run_request(table: Table, but: JobDirectory) -> None:
+    for key in table.world.all_keys("sales/"):
+        if key.endswith("_request.json") and not key.startswith(but.prefix):
+            table.world.run(job_directory(key.split("__magic_job-")[1].partition("/")[0]))
+
+
+def test_versions_that_have_expired_in_part_are_no_undo() -> None:
+    table = Table()
+    older = table.write("dt=1/", "dt=2/")
+    over = table.write("dt=1/", **REPLACE)
+    bucket = table.world.store.bucket("lake")
+    (key,) = [key for key in bucket.objects if older.job_id in key and "dt=2/" in key]
+    del bucket.objects[key][0]
+    assert code_of(table, over) == "VERSIONS_GONE"
+
+
+def test_what_names_no_other_job_is_no_undo() -> None:
+    table = Table()
+    for spec in ({"conflict": Conflict.APPEND}, PARTITION, {**REPLACE, "undoes": "x"}):
+        directory = job_directory(table.environment.new_id())
+        table.world.commit(directory, **{"undoes": str(directory.job_id), **spec})
+        assert table.world.ended(directory) == (Outcome.ABORTED, "BAD_FIELD")
+
+
+def test_i6_a7_an_undo_is_seen_though_another_clock_dates_it_before_its_job() -> None:
+    table = Table()
+    wrong = table.write("dt=1/")
+    table.undo(wrong)
+    dated(table, wrong, table.pace + S3_CLOCKS)
+    assert code_of(table, wrong) == "NOTHING_TO_UNDO"
+    table.undo(table.undone[wrong])
+    dated(table, table.undone[wrong], 2 * table.pace + S3_CLOCKS)
+    assert table.visible() == table.replayed() != set()
+    assert code_of(table, wrong) == "NOTHING_TO_UNDO"
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_i6_a7_an_overwrite_within_seconds_of_the_undone_one_counts_as_a_later_one(
+    behind: bool,
+) -> None:
+    table = Table()
+    table.write("dt=1/")
+    over = table.write(**REPLACE)
+    later = table.write("dt=1/", **REPLACE)
+    dated(table, later, -table.pace - S3_CLOCKS if behind else 0)
+    assert code_of(table, over) == "REPLACED_SINCE"
+
+
+def test_i2_i12_a_forged_list_has_no_file_of_a_job_that_is_under_way_removed() -> None:
+    """An append at the table, whose file lies where somebody may replace; it is visible already."""
+    table = Table()
+    append, place = job_directory(table.environment.new_id()), "sales/dt=1/"
+    name = f"dt=1/part-0-{append.job_id}.csv"
+    table.world.request(append, table.world.attempt(append, "t", files={name: b"theirs"}))
+    table.world.plan.crash_before("advance", nth=2)
+    table.world.dies(append)
+    assert list(table.world.visible()) == [f"sales/{name}"]
+    forge(table, job_directory(append.job_id, place), CommittedFile(f"sales/{name}", 6))
+    evil = job_directory(table.environment.new_id(), place)
+    table.world.open(evil, conflict=Conflict.REPLACE, undoes=append.job_id)
+    table.world.request(evil)
+    table.world.run(evil)
+    assert table.world.ended(evil) == (Outcome.ABORTED, "NOT_COMMITTED")
+    table.world.run(append, "another")
+    assert table.world.ended(append) == (Outcome.COMMITTED, "")
+    assert list(table.world.visible()) == [f"sales/{name}"]
+
+
+@pytest.mark.parametrize("spoilt", ["a copy elsewhere", "other bytes", "no list", "a circle"])
+def test_i5_i12_a_forged_list_below_has_an_undo_neither_remove_others_nor_refused(
+    spoilt: str,
+) -> None:
+    """Somebody may put below one partition. The file that is undone was replaced by another job."""
+    table = Table()
+    wrong = table.write("dt=2/", "dt=3/")
+    table.write("dt=2/", **PARTITION)
+    theirs = table.write("dt=1/", "dt=2/")
+    mine = job_directory(theirs.job_id, "sales/dt=1/" if "else" in spoilt else "sales/dt=2/")
+    origin = f"sales/dt=2/part-0-{wrong.job_id}.c000.csv"
+    key = f"{mine.destination.prefix}part-0-{theirs.job_id}.c000.csv"
+    length = 99 if spoilt in {"other bytes", "a circle"} else len(b"0 sales/dt=2/")
+    file, other = CommittedFile(key, length, origin=origin), table.environment.new_id()
+    count = 9 if spoilt == "no list" else 1
+    forge(table, mine, file, undoes=other, count=count, replaced=ReplacedFacts("", 1, 1))
+    if spoilt == "a circle":
+        forge(table, job_directory(other, "sales/dt=2/"), undoes=mine.job_id)
+        forge(table, job_directory(NEIGHBOUR, "sales/dt=2/"), undoes=mine.job_id)
+    table.undo(wrong)
+    assert table.visible() == table.replayed()
