@@ -11,7 +11,9 @@ from s3commit.core.commit.seal_job import Asked, seal
 from s3commit.core.commit.verify_manifests import FEW_FILES, verify
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.documents import refuse_changed
+from s3commit.core.job.plan import in_groups
 from s3commit.core.job.record import unless_overtaken
+from s3commit.core.job.uploads import PAGE
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -50,7 +52,7 @@ def _checked(ports: Ports, sealed: Ticket, asked: Asked) -> tuple[JobRecord, tup
     noted, *_ = together(
         ports.parallel,
         partial(ports.ledger.note, record, now=now, plan=found.plan),
-        partial(refuse_taken, ports, spec, planned, [found.keys] if found.keys else []),
+        partial(refuse_taken, ports, spec, planned, [*in_groups(found.keys, PAGE)]),
         partial(ports.ledger.healing, sealed.bucket, now=now),
     )
     return noted, found.few

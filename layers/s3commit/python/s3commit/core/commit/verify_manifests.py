@@ -47,7 +47,7 @@ from s3commit.core.ports.bundle import Ports, in_order, together
 
 REPLACE_NOT_ALLOWED = "REPLACE_NOT_ALLOWED"
 SAMPLED: Final = 256 // 16  # one key in sixteen, by the first byte of its digest
-FEW_FILES: Final = 1_000  # of so many all keys are kept
+FEW_FILES: Final = 10_000  # of so many all keys are kept, some 10 MB at the most
 MANIFESTS_AT_ONCE: Final = 128  # are read side by side, and held until their turn
 FILES_AT_ONCE: Final = 4_096
 
