@@ -13,7 +13,11 @@ from s3commit.core.commit.decide_commit import decide_commit
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.ticket import Ticket, decode_ticket, execution_input
-from s3commit.core.model.errors import AccessError, NotFoundError, TransientError
+from s3commit.core.model.errors import (
+    AccessError,
+    NotFoundError,
+    TransientError,
+)
 from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import LostRaceError

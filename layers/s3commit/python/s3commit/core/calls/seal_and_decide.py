@@ -10,6 +10,7 @@ from s3commit.core.commit.decide_commit import decide
 from s3commit.core.commit.seal_job import Asked, seal
 from s3commit.core.commit.verify_manifests import FEW_FILES, verify
 from s3commit.core.formats.ticket import Ticket, Unit
+from s3commit.core.job.decision_record import refuse_unfit
 from s3commit.core.job.documents import refuse_changed
 from s3commit.core.job.plan import in_groups
 from s3commit.core.job.record import unless_overtaken
@@ -36,6 +37,7 @@ def seal_and_decide(ports: Ports, ticket: Ticket) -> Ticket:
     try:
         with unless_overtaken(ports, sealed, JobState.SEALED):
             record, few = _checked(ports, sealed, asked)
+            refuse_unfit(record, ports.clock.now())
     except LostRaceError:  # another execution has the job
         raise
     except S3CommitError:

@@ -36,12 +36,12 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     is_locked = record.conflict is Conflict.APPEND or bool(record.locks)
     if not (is_checked and is_locked):
         raise LostRaceError(f"job {ticket.job_id} has no replace list or lock", record)
+    refuse_unfit(record, ports.clock.now())
     return ticket.after(decide(ports, record))
 
 
 def decide(ports: Ports, record: JobRecord) -> JobRecord:
-    """The record as it was decided, in the ledger and in S3. Raises as `decide_commit`."""
-    refuse_unfit(record, ports.clock.now())
+    """The decided record, in the ledger and in S3. Raises `LostRaceError`, `HeldError`."""
     decided = ports.ledger.decide(record, now=ports.clock.now())
     put_decision(ports, decided)
     return decided
