@@ -33,7 +33,7 @@ JOBS: Final = 20
 WARM_JOBS: Final = 3
 FILES: Final = 3
 LIMIT: Final = 2.0  # seconds
-CALLS: Final = 8  # SealJob to PublishSuccess, the one unit of CompleteUploads included
+CALLS: Final = 3  # SealJob, the one unit of CompleteFew, BeginPublish
 _POLL: Final = 0.01
 
 

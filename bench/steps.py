@@ -29,8 +29,8 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import make_client
+from s3commit.core.calls.begin_and_publish import begin_and_publish
 from s3commit.core.commit.ingest_pendingsets import note_manifest
-from s3commit.core.commit.publish_success import publish_success
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import decode_pendingset, encode_pendingset
@@ -211,7 +211,7 @@ def _steps(manifests: int) -> tuple[float, float, float, float]:
     ticket = replace(ticket, completed=done)
 
     def publish() -> None:
-        publish_success(ports, STEPS["BeginPublish"](ports, ticket))
+        begin_and_publish(ports, ticket)
 
     return arrival, verify, _cpu(publish, 1) / files, loads
 

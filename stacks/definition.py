@@ -243,7 +243,6 @@ def _until_published(functions: Mapping[str, str]) -> dict[str, State]:
             },
         ),
         "WaitForNextRound": _wait("AnythingToComplete"),
-        # Most jobs append: they need not wait until one more function has started.
         "AnythingToReplace": _choice(
             "$.replaces", {True: "RemoveReplaced", False: "PublishSuccess"}
         ),

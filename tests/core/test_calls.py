@@ -15,6 +15,7 @@ from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.formats.ticket import Ticket, decode_ticket, execution_input
 from s3commit.core.model.errors import (
     AccessError,
+    InvalidInputError,
     NotFoundError,
     TransientError,
 )
@@ -58,6 +59,25 @@ def test_i2_what_a_call_refuses_the_next_states_refuse(world: World) -> None:
     entered = world.run(DIRECTORY)
     assert entered == ["SealJob", "VerifyManifests", "CheckConditions", "AbortJob", "TidyUp"]
     assert world.failure(DIRECTORY).code == "NAME_TAKEN"
+
+
+def test_i2_a_job_whose_documents_would_be_too_long_is_refused_by_the_next_states(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise InvalidInputError("too long", code="TOO_LARGE")
+
+    for module in ("calls.seal_and_decide", "commit.decide_commit"):
+        monkeypatch.setattr(f"s3commit.core.{module}.refuse_unfit", refuse)
+    world.run(DIRECTORY)
+    assert world.failure(DIRECTORY).code == "TOO_LARGE"
+    assert world.open_uploads() == []
+
+
+def test_i8_a_repeated_call_leaves_a_sealed_job_to_the_next_state(world: World) -> None:
+    ticket = seal_job(world.ports, begun())
+    assert seal_and_decide(world.ports, begun()) == ticket
+    assert world.plan.count("decide") == 0
 
 
 @pytest.mark.parametrize(

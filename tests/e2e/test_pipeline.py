@@ -55,7 +55,7 @@ def test_the_outcome_is_announced_and_the_execution_reads_well(environment: Depl
         for event in events
         if "stateEnteredEventDetails" in event
     ]
-    assert names[:3] == ["SealJob", "WhereToResume", "VerifyManifests"]
+    assert names[:3] == ["SealJob", "WhereToResume", "AnythingToComplete"]
     assert names[-5:] == ["AnnounceOutcome", "TidyUp", "AllTidy", "HowItEnded", "JobCommitted"]
 
 

@@ -172,7 +172,7 @@ MUTANTS = [
     Mutant(
         "an append can be rolled back when its marker is there",
         "core/commit/publish_success.py",
-        "            partial(note_publishing, ports, record, decision),\n",
+        "            partial(note_publishing, ports, record, found.decision),\n",
         "            lambda: None,\n",
         by="tests/crash/test_crash_points.py",
     ),

@@ -116,11 +116,12 @@ MUTANTS = [
     Mutant(
         "the old files are removed as soon as the job is decided",
         "core/commit/decide_commit.py",
-        "    return ticket.after(decided)\n",
-        "    from s3commit.core.commit.remove_replaced import _remove\n\n"
+        "    return decided\n",
+        "    from s3commit.core.commit.remove_replaced import _remove\n"
+        "    from s3commit.core.formats.layout import JobDirectory\n\n"
         "    if decided.replaced:\n"
-        "        _remove(ports, ticket.directory, decided.replaced, first=0)\n"
-        "    return ticket.after(decided)\n",
+        "        _remove(ports, JobDirectory.of(decided), decided.replaced, first=0)\n"
+        "    return decided\n",
     ),
     Mutant(
         "the conditions are judged before the locks are held",

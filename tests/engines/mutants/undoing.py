@@ -76,10 +76,10 @@ MUTANTS = [
     _bug(
         "a key is freed before the undo is decided",
         "core/commit/check_conditions.py",
-        "    return ticket.after(record)\n",
+        "    return ticket.after(record)\n\n\n",
         "    from s3commit.core.job.idempotency_key import free_key\n"
         "    free_key(ports, record)\n"
-        "    return ticket.after(record)\n",
+        "    return ticket.after(record)\n\n\n",
         by=CRASH,
     ),
     _bug(

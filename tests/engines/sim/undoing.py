@@ -50,7 +50,7 @@ def _begin(world: World, name: str, *, hasty: bool) -> None:
     victim = rng.choice(found * 2 + [job for job in found if job.replaced or job.victim] * 3)
     for _ in range(rng.choice([1, 1, 1, 2])):
         used = sum(1 for one in world.observer.everyone if one.victim) + 1
-        job_id = f"0000001{used}-0000-4000-8000-00000000001{used}"
+        job_id = f"0000007{used}-0000-4000-8000-00000000007{used}"
         directory = JobDirectory(victim.directory.destination, job_id)
         spec = JobSpec(
             job_id,

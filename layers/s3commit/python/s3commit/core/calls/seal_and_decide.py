@@ -14,8 +14,8 @@ from s3commit.core.job.decision_record import refuse_unfit
 from s3commit.core.job.documents import refuse_changed
 from s3commit.core.job.plan import in_groups
 from s3commit.core.job.record import unless_overtaken
-from s3commit.core.job.uploads import PAGE
 from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.limits import PAGE_FILES
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, together
@@ -38,7 +38,7 @@ def seal_and_decide(ports: Ports, ticket: Ticket) -> Ticket:
         with unless_overtaken(ports, sealed, JobState.SEALED):
             record, few = _checked(ports, sealed, asked)
             refuse_unfit(record, ports.clock.now())
-    except LostRaceError:  # another execution has the job
+    except LostRaceError:  # another execution has the job, or a twin has moved it on
         raise
     except S3CommitError:
         return sealed
@@ -54,7 +54,7 @@ def _checked(ports: Ports, sealed: Ticket, asked: Asked) -> tuple[JobRecord, tup
     noted, *_ = together(
         ports.parallel,
         partial(ports.ledger.note, record, now=now, plan=found.plan),
-        partial(refuse_taken, ports, spec, planned, [*in_groups(found.keys, PAGE)]),
+        partial(refuse_taken, ports, spec, planned, [*in_groups(found.keys, PAGE_FILES)]),
         partial(ports.ledger.healing, sealed.bucket, now=now),
     )
     return noted, found.few

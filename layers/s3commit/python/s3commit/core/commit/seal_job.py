@@ -63,7 +63,8 @@ def seal(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     )
     if pause:
         return replace(ticket, pause=pause), None
-    record = found or _opened(ports, directory)
+    # It may have been brought back by the healing since the first look.
+    record = found or record_of(ports, directory) or _opened(ports, directory)
     if record.state in ENDED:
         return ticket.after(record), None
     # A request is put once, so it may be read before the job is this execution's.

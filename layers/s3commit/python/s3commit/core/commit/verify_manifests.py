@@ -129,9 +129,9 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The plan, as the ledger is to have it; its units if they are few; some keys, in order.
+    """The plan, as the ledger is to have it; its units if they are few.
 
-    Of a job of at most `FEW_FILES` they are all keys.
+    ``keys`` are all keys of a job of at most `FEW_FILES`, in order; of a larger one none.
     """
 
     plan: PlanFacts
@@ -177,7 +177,7 @@ def verify(
         partitions=partitions,
     )
     few = tuple(units) if len(units) <= UNITS_OF_A_JOB else ()
-    return Verified(plan, few, sorted(found.sample))
+    return Verified(plan, few, sorted(found.sample) if total <= FEW_FILES else [])
 
 
 def _refuse_more(files: int, size: int = 0, names: int = 0, listed: int = 0) -> None:
