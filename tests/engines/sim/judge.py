@@ -91,7 +91,7 @@ def _undone(world: World, job: Job) -> None:
     if job.spec.conflict is Conflict.FAIL:
         allowed.add("DESTINATION_NOT_EMPTY")
     if job.victim:
-        allowed |= may_refuse(world.observer.everyone, job, job.victim)
+        allowed |= may_refuse(world.observer, job, job.victim)
     if job.spec.idempotency_key:
         allowed |= {"ALREADY_COMMITTED", "KEY_TAKEN"}
     if job.spec.conditions:

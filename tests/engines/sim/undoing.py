@@ -122,9 +122,11 @@ def effect(jobs: list[Job], job: Job, decided: Job | None = None) -> tuple[bool,
     return files, removal
 
 
-def may_refuse(jobs: list[Job], job: Job, victim: Job) -> set[str]:
+def may_refuse(observer: Observer, job: Job, victim: Job) -> set[str]:
     """The codes with which the undo may end, by what others did."""
-    found = set[str]()
+    jobs, found = observer.everyone, set[str]()
+    if any(map(observer.excuses, victim.planned)):  # who may put there may say that it replaced
+        found |= {"NOTHING_TO_UNDO", "REPLACED_SINCE", "FILES_CHANGED"}
     decided = job.sealed_at or 0
     if victim.ended_at is None or victim.ended_at > decided or victim.reset:
         found |= {"NOT_COMMITTED"}
@@ -204,7 +206,7 @@ def judge_replay(world: World, order: Iterable[Job]) -> None:
         if job.victim:
             continue
         files, removal = effect(jobs, job)
-        if removal and not job.appends:
+        if removal and job.spec.conflict is Conflict.REPLACE:
             content -= {one for one in content if job.claims(one[1])}
         if files:
             content |= {(partition_of(key), key) for key in job.planned}

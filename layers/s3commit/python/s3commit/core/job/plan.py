@@ -283,7 +283,9 @@ def publish_manifest(
         try:
             complete(if_absent=True)
         except PreconditionError:
-            facts = ports.store.head(directory.bucket, key)
+            facts = None
+            with suppress(*NOT_READABLE):  # a stranger's, encrypted with a key of its own
+                facts = ports.store.head(directory.bucket, key)
             own = facts is not None and facts.metadata.get(META_JOB) == directory.job_id
             if own and facts is not None and facts.length == length:
                 ports.store.abort_upload(directory.bucket, key, upload_id)
