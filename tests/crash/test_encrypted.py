@@ -3,6 +3,7 @@
 import pytest
 
 from s3commit.core.formats.layout import META_JOB
+from s3commit.core.job import plan
 from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import ENDED, JobState
@@ -49,6 +50,26 @@ def test_i2_i12_what_others_have_encrypted_keeps_no_job_from_its_end(
                 struck += any(call.verb == verb for call in world.plan.fired)
                 check(world, f"{key} before {verb}")
     assert struck > 3 * len(KEYS)
+
+
+@pytest.mark.parametrize("key_of", [CUSTOMER, FOREIGN])
+def test_i12_a_long_commit_manifest_goes_over_one_that_others_have_encrypted(
+    key_of: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes up in parts, and a HEAD would tell whose the one is that lies there."""
+    monkeypatch.setattr(plan, "PUT_BYTES", 1)
+    world = World()
+    world.store._least_part = 1
+    world.ask(DIRECTORY, "t0", "t1")
+
+    def put() -> None:
+        world.store.put(BUCKET, DIRECTORY.commits, OTHERS)
+        world.store.encrypt(BUCKET, DIRECTORY.commits, key_of)
+
+    world.plan.run_after("decide", put)
+    world.run(DIRECTORY)
+    check(world, DIRECTORY.commits)
+    assert world.ended(DIRECTORY) == (Outcome.COMMITTED, "")
 
 
 def check(world: World, where: str) -> None:
