@@ -28,7 +28,7 @@ class Hosts:
         return shifted(self.clock.now(), -self.late)[: len("2026-11-21T22:00:00")] + ".000Z"
 
     def sleep(self, seconds: float) -> None:
-        raise NotImplementedError
+        self.clock.sleep(seconds)
 
 
 def on_late_hosts(late: float) -> World:

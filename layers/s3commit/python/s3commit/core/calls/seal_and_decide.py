@@ -28,7 +28,7 @@ def seal_and_decide(ports: Ports, ticket: Ticket) -> Ticket:
     Each of its responses would be waited for, and each state of the machine takes time. The steps
     judge the same, by what the call has read once. Whatever stops it before the decision leaves the
     job SEALED: the machine's own steps go on from there, and they refuse it if they find the same.
-    Only the call that has sealed the job goes on. Raises as `seal_job` and `decide_commit`; run
+    Only the call that has sealed the job goes on. Raises as `seal_job`, and `LostRaceError`; run
     again, it finds its own decision.
     """
     sealed, asked = seal(ports, ticket)
