@@ -14,7 +14,8 @@ from s3commit.version import __version__
 if TYPE_CHECKING:
     from s3commit.aws.session import Encryption
     from s3commit.core.model.errors import JobFailedError, OutcomeUnknownError, S3CommitError
-    from s3commit.writer.job import Job, open_job
+    from s3commit.writer.job import Job
+    from s3commit.writer.start import open_job
     from s3commit.writer.task import Task
     from s3commit.writer.transfer import PartSizes, UploadSettings
     from s3commit.writer.undo import undo
@@ -42,7 +43,7 @@ _HOMES = {
     "S3CommitError": "s3commit.core.model.errors",
     "Task": "s3commit.writer.task",
     "UploadSettings": "s3commit.writer.transfer",
-    "open_job": "s3commit.writer.job",
+    "open_job": "s3commit.writer.start",
     "undo": "s3commit.writer.undo",
 }
 

@@ -1,8 +1,7 @@
 """Partition directories as Spark names them, and rows cut where the directory changes.
 
 The names follow Spark's `ExternalCatalogUtils.getPartitionPathString`: the value cast to a string
-(by Spark, `s3commit.spark.frames.arranged`), then escaped; a null or an empty string is a name of
-its own.
+(by who calls), then escaped; a null or an empty string is a name of its own.
 """
 
 from __future__ import annotations
