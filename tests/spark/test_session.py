@@ -92,7 +92,7 @@ def test_encryption_is_that_of_s3a_unless_the_program_says(
     [
         (CODEC, "brotli", "codec=brotli of the session can't be obeyed: give one of snappy, zstd"),
         (RECORDS, "many", "a whole number"),
-        (S3A + "encryption.algorithm", "SSE-C", "give the option encryption"),
+        (S3A + "encryption.algorithm", "SSE-C", r"give encryption=s3commit\.Encryption"),
         (S3A + "acl.default", "PublicRead", "the bucket owner's"),
         (S3A + "create.storage.class", "glacier", "a lifecycle rule"),
         (S3A + "requester.pays.enabled", "true", "the pipeline's account pays"),

@@ -13,6 +13,7 @@ import pytest
 import s3commit
 import s3commit.spark
 from s3commit.core.model.errors import S3CommitError
+from s3commit.writer.options import KEYWORDS
 
 ROOT = Path(__file__).parents[2]
 MISUSE = Path(__file__).with_name("misuse.py")
@@ -57,7 +58,7 @@ def test_a_keyword_has_one_type_and_one_meaning_in_all_calls() -> None:
                 assert known.setdefault(name, one.annotation) == one.annotation, name
                 assert one.default in {None, False, "append", "error"}
             assert one.kind is not inspect.Parameter.VAR_KEYWORD, call
-    assert {"mode", "partition_by", "min_rows", "commit_timeout", "dry_run"} <= set(known)
+    assert {*known} - {"dry_run", "options", "progress", "query"} == KEYWORDS
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if name != "__version__"])

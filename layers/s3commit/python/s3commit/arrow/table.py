@@ -13,6 +13,7 @@ from s3commit.writer.options import (
     Mode,
     OverwriteMode,
     for_a_table,
+    keywords_of,
     make_options,
     refused,
 )
@@ -100,28 +101,11 @@ def write_table(
     Example:
         >>> s3commit.write_table(frame, "s3://lake/sales/", mode="append", partition_by="dt")
     """
+    options = for_a_table(make_options(destination, **keywords_of(locals())))
     check_versions("pyarrow")
     from s3commit.arrow.files import write_rows  # noqa: PLC0415
     from s3commit.arrow.partitions import by_directory, file_schema, stream  # noqa: PLC0415
 
-    options = for_a_table(
-        make_options(
-            destination,
-            mode=mode,
-            partition_by=partition_by,
-            partition_overwrite_mode=partition_overwrite_mode,
-            idempotency_key=idempotency_key,
-            min_rows=min_rows,
-            max_rows=max_rows,
-            min_files=min_files,
-            commit_timeout=commit_timeout,
-            compression=compression,
-            max_records_per_file=max_records_per_file,
-            check_partitions=check_partitions,
-            uploads=uploads,
-            encryption=encryption,
-        )
-    )
     if not hasattr(table, "__arrow_c_stream__"):
         kind = type(table)
         raise refused(

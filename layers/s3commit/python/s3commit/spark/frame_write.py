@@ -17,7 +17,7 @@ from s3commit.core.model.job import Conflict
 from s3commit.spark.frames import arranged, check_frame, refresh_cached
 from s3commit.spark.progress import shown, tally_of
 from s3commit.spark.task_errors import for_the_driver, of_a_task
-from s3commit.writer.options import Compression, Mode, Options, OverwriteMode, refused
+from s3commit.writer.options import Compression, Mode, Options, OverwriteMode, keywords_of, refused
 from s3commit.writer.table_write import CommitResult, check_versions, earlier_result, look
 from s3commit.writer.transfer import UploadSettings
 
@@ -98,23 +98,7 @@ def write(
     """
     if hasattr(path, "mapInArrow"):
         raise refused("the DataFrame comes first: write(df, path)")
-    parsed = _parsed(
-        path,
-        options,
-        mode=mode,
-        partition_by=partition_by,
-        partition_overwrite_mode=partition_overwrite_mode,
-        idempotency_key=idempotency_key,
-        min_rows=min_rows,
-        max_rows=max_rows,
-        min_files=min_files,
-        commit_timeout=commit_timeout,
-        compression=compression,
-        max_records_per_file=max_records_per_file,
-        check_partitions=check_partitions,
-        uploads=uploads,
-        encryption=encryption,
-    )
+    parsed = _parsed(path, options, **keywords_of(locals()))
     if dry_run:
         found = look(_prepared(df, parsed)[0], dry=True)
     else:
@@ -154,22 +138,7 @@ def batch_writer(
     Example:
         >>> stream.writeStream.foreachBatch(batch_writer("s3://lake/events/", partition_by="dt"))
     """
-    parsed = _parsed(
-        path,
-        options,
-        mode=mode,
-        partition_by=partition_by,
-        partition_overwrite_mode=partition_overwrite_mode,
-        min_rows=min_rows,
-        max_rows=max_rows,
-        min_files=min_files,
-        commit_timeout=commit_timeout,
-        compression=compression,
-        max_records_per_file=max_records_per_file,
-        check_partitions=check_partitions,
-        uploads=uploads,
-        encryption=encryption,
-    )
+    parsed = _parsed(path, options, **keywords_of(locals()))
     if parsed.idempotency_key is not None:
         raise refused("each batch has a key of its own: leave the option idempotencyKey out")
 

@@ -106,6 +106,11 @@ def make_options(
     )
 
 
+def keywords_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the arguments of a call, its ``locals()`` at first, the keywords of every write."""
+    return {name: value for name, value in arguments.items() if name in KEYWORDS}
+
+
 def for_a_table(options: Options) -> Options:
     """The same, for rows whose columns make the partitions. Raises `InvalidInputError`."""
     if options.scope is Scope.PARTITION and not options.partition_by:
@@ -159,6 +164,12 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
         _is_sound,
     ),
 }
+
+
+KEYWORDS: Final = frozenset(
+    {"mode", "partition_by", "partition_overwrite_mode", "min_rows", "max_rows", "min_files"}
+    | {"compression", *_KINDS}
+)
 
 
 def _check_key(key: str | None) -> None:

@@ -18,7 +18,7 @@ from s3commit.writer.conditional_put import WriterStore, put_first
 from s3commit.writer.connect import check_pipeline, no_bucket
 from s3commit.writer.environment import Environment, timestamp
 from s3commit.writer.job import Job
-from s3commit.writer.options import Mode, Options, OverwriteMode, make_options
+from s3commit.writer.options import Mode, Options, OverwriteMode, keywords_of, make_options
 from s3commit.writer.place import check_place, side_by_side
 from s3commit.writer.transfer import UploadSettings
 from s3commit.writer.who import this_program
@@ -74,20 +74,7 @@ def open_job(
         ...         file.write(b"1")
         ...     job.commit([task.counted])
     """
-    options = make_options(
-        destination,
-        mode=mode,
-        partition_by=partition_by,
-        partition_overwrite_mode=partition_overwrite_mode,
-        idempotency_key=idempotency_key,
-        min_rows=min_rows,
-        max_rows=max_rows,
-        min_files=min_files,
-        commit_timeout=commit_timeout,
-        uploads=uploads,
-        encryption=encryption,
-    )
-    return start_job(options)
+    return start_job(make_options(destination, **keywords_of(locals())))
 
 
 def start_job(
