@@ -65,6 +65,15 @@ def test_modes_are_sparks_own(session: SparkSession, place: Place, tmp_path: Pat
     assert ids(session, place, tmp_path / "2") == [5, 6]
 
 
+def test_a_dry_run_runs_no_task_and_writes_nothing(session: SparkSession, place: Place) -> None:
+    frame = disturbed(session.range(3), fail_always)
+    with pytest.raises(InvalidInputError, match="'no' is not in the DataFrame"):
+        write(frame, place.uri, partition_by="no", dry_run=True)
+    result = write(frame, place.uri, idempotency_key="k", dry_run=True)
+    assert (result.dry_run, result.job_id, result.rows) == (True, "", 0)
+    assert place.names == place.uploads == []
+
+
 def test_partitions_are_replaced_alone_by_option_or_session(
     session: SparkSession, place: Place, tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ from s3commit.writer.table_write import (
     check_versions,
     commit,
     earlier_result,
-    look,
+    look_only,
 )
 from s3commit.writer.transfer import UploadSettings
 
@@ -119,9 +119,7 @@ def write_table(
     found, batches = stream(table)
     schema = file_schema(found, options.partition_by)
     if dry_run:
-        result = look(options, dry=True)
-        assert result is not None  # noqa: S101 - see `look`
-        return result
+        return look_only(options)
     with begin(options, DEFAULT_CLIENT) as job:
         with job.task("00000") as task:
             pairs = by_directory(batches, options.partition_by)

@@ -18,7 +18,7 @@ from s3commit.spark.frames import arranged, check_frame, refresh_cached
 from s3commit.spark.progress import shown, tally_of
 from s3commit.spark.task_errors import for_the_driver, of_a_task
 from s3commit.writer.options import Compression, Mode, Options, OverwriteMode, keywords_of, refused
-from s3commit.writer.table_write import CommitResult, check_versions, earlier_result, look
+from s3commit.writer.table_write import CommitResult, check_versions, earlier_result, look_only
 from s3commit.writer.transfer import UploadSettings
 
 if TYPE_CHECKING:
@@ -100,11 +100,10 @@ def write(
         raise refused("the DataFrame comes first: write(df, path)")
     parsed = _parsed(path, options, **keywords_of(locals()))
     if dry_run:
-        found = look(_prepared(df, parsed)[0], dry=True)
-    else:
-        found = _write(df, parsed, progress=progress)
-    assert found is not None  # noqa: S101 - a job without rows is committed too
-    return found
+        return look_only(_prepared(df, parsed)[0])
+    result = _write(df, parsed, progress=progress)
+    assert result is not None  # noqa: S101 - a job without rows is committed too
+    return result
 
 
 def batch_writer(

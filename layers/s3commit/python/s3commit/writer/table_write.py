@@ -64,13 +64,13 @@ class CommitResult:
     overwrite would remove at most.
     """
 
-    job_id: str
     destination: str
-    files: int
-    rows: int
-    bytes: int
-    replaced: int
-    manifest: str
+    job_id: str = ""
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    replaced: int = 0
+    manifest: str = ""
     already_committed: bool = False
     dry_run: bool = False
 
@@ -104,7 +104,7 @@ def earlier_result(options: Options) -> CommitResult | None:
         f"the data of idempotency_key {key!r} was committed by job {earlier.job_id}; nothing was"
         f" run, and nothing is added; see: s3commit show {earlier.typed}"
     )
-    return _result(earlier)
+    return _earlier(earlier)
 
 
 def earlier_job(destination: Destination, digest: str | None) -> JobDirectory | None:
@@ -115,12 +115,11 @@ def earlier_job(destination: Destination, digest: str | None) -> JobDirectory | 
     return hinted_job(shared_store(None), destination, digest) if digest is not None else None
 
 
-def look(options: Options, *, dry: bool = False) -> CommitResult | None:
-    """Refuse a bucket without a pipeline, a place where readers would not find all rows, and files
-    that are in the way; a ``dry`` run also refuses who has no right to write, and gives the result.
+def look(options: Options, *more: Callable[[], object]) -> None:
+    """Refuse a bucket without a pipeline, a bad place, and files that are in the way.
 
     ``options`` have the columns as the table spells them, and the scope.
-    """  # noqa: D205
+    """
     store, place = shared_store(options.encryption), options.destination
     stays = options.conflict is Conflict.APPEND or options.scope is Scope.PARTITION
     stays &= options.check_partitions
@@ -130,17 +129,19 @@ def look(options: Options, *, dry: bool = False) -> CommitResult | None:
     ]
     if (options.conflict, options.scope) == (Conflict.FAIL, Scope.DIRECTORY):
         looks.append(partial(_refuse_files, place))
-    if dry:
-        looks.append(partial(_check_rights, store, place))
-    side_by_side(*looks)
-    if not dry:
-        return None
+    side_by_side(*looks, *more)
+
+
+def look_only(options: Options) -> CommitResult:
+    """A dry run: as `look`, and refuse who has no right to write. Writes nothing."""
+    store, place = shared_store(options.encryption), options.destination
+    look(options, partial(_check_rights, store, place))
     removed, what = _removed(store, options), ""
     if options.conflict is Conflict.REPLACE:
         what = "what the caller may not list" if removed is None else many(removed, "file")
         what = f"; the overwrite would remove {what}, at most"
     say(f"dry run at {place.uri}: nothing is written, and nothing found that would refuse it{what}")
-    return CommitResult("", place.uri, 0, 0, 0, removed or 0, "", dry_run=True)
+    return CommitResult(place.uri, replaced=removed or 0, dry_run=True)
 
 
 def begin(options: Options, client: str, who: Who | None = None) -> Job:
@@ -165,8 +166,16 @@ def commit(job: Job, attempts: Sequence[CountedAttempt | None], rows: int) -> Co
     say(summary(result, rows, job.directory))
     if result.already_committed:
         spec = job.spec
-        return _result(earlier_job(spec.destination, spec.idempotency_key) or job.directory)
-    return _result(job.directory, result, rows)
+        return _earlier(earlier_job(spec.destination, spec.idempotency_key) or job.directory)
+    return CommitResult(
+        job.spec.destination.uri,
+        job.job_id,
+        result.files,
+        rows,
+        result.bytes,
+        result.replaced,
+        f"s3://{job.directory.bucket}/{job.directory.commits}",
+    )
 
 
 def summary(result: JobResult, rows: int, directory: JobDirectory) -> str:
@@ -224,17 +233,11 @@ def _check_rights(store: S3ObjectStore, destination: Destination) -> None:
         store.abort_upload(destination.bucket, key, upload)
 
 
-def _result(
-    directory: JobDirectory, result: JobResult | None = None, rows: int = 0
-) -> CommitResult:
-    """What ``directory``'s job has committed; without a result it is an earlier one."""
+def _earlier(directory: JobDirectory) -> CommitResult:
+    """What an earlier job has committed."""
     return CommitResult(
-        job_id=directory.job_id,
-        destination=directory.destination.uri,
-        files=result.files if result else 0,
-        rows=rows,
-        bytes=result.bytes if result else 0,
-        replaced=result.replaced if result else 0,
+        directory.destination.uri,
+        directory.job_id,
         manifest=f"s3://{directory.bucket}/{directory.commits}",
-        already_committed=result is None,
+        already_committed=True,
     )
