@@ -37,7 +37,7 @@ from s3commit.core.model.job import (
     PendingSet,
 )
 from s3commit.core.model.limits import COMPLETE_WORKERS
-from s3commit.spark.options import MB
+from s3commit.writer.transfer import MIB
 from tests.fakes.execution import run_execution
 from tests.fakes.executions import MemoryExecutions
 
@@ -50,7 +50,7 @@ FILES_A_TASK: Final = 100
 FEWER: Final = 10  # as often is the smaller job in the larger one
 GOAL: Final = 1.25  # 80 % of a bare client's rate
 EXPONENT: Final = 1.05
-MEMORY: Final = 256  # MB that the steps may add to a process
+MEMORY: Final = 256  # MIB that the steps may add to a process
 FLEET: Final = 3_000  # completions a second of `MOST_WORKERS` processors
 
 
@@ -84,7 +84,7 @@ def _measured(
             start = bench.fleet.cpu
             wall, taken = bench.commit(files, wait)
             ours.append(wall)
-            memory.append(taken / MB)
+            memory.append(taken / MIB)
             cpu.append((bench.fleet.cpu - start) / files * 1000)
             bare.append(bench.complete(files, wait))
             say(f"+{wait} ms, round {number + 1}: {ours[-1]:.1f} s, bare client {bare[-1]:.1f} s")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import s3commit.spark
 from bench.fleet import Fleet
@@ -276,12 +276,12 @@ def _is_written(spark: SparkSession, group: str) -> bool:
 def _saver(frame: DataFrame, workload: Workload, how: How) -> Callable[[str], object]:
     """What writes the frame to a path."""
     overwrites = workload.overwrites and how.overwrites
-    mode = "overwrite" if overwrites else "append"
+    mode: Literal["overwrite", "append"] = "overwrite" if overwrites else "append"
     scope: dict[str, Any] = {"partitionOverwriteMode": "dynamic"} if overwrites else {}
     if how.settings:
         return frame.write.mode(mode).options(**scope).partitionBy(*workload.by).parquet
     return lambda path: s3commit.spark.write(
-        frame, path, mode=mode, partition_by=workload.by, **scope
+        frame, path, mode=mode, partition_by=workload.by, options=scope
     )
 
 

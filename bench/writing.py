@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from bench.figures import Figure, Sample
 from bench.processes import largest_peak, reset_peaks
 from bench.spark import Bench, Cost, jvm_pid, rows
-from s3commit.spark.options import MB
+from s3commit.writer.transfer import MIB
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,7 @@ PARTITIONED_GOAL: Final = 1.0
 MEMORY_GOAL: Final = 1.0
 READ_GOAL: Final = 1.1
 BASELINE: Final = "Spark to local disk"
-MEMORY: Final = 256  # MB: what docs/guide/platforms.md says of a task
+MEMORY: Final = 256  # MIB: what docs/guide/platforms.md says of a task
 
 Say = Callable[[str], None]
 Make = Callable[["SparkSession"], "DataFrame"]
@@ -145,13 +145,13 @@ def memory(bench: Bench, settings: Settings) -> list[Figure]:
     figures = []
     for name, make, by in makes:
         idle, peak = _peaks(bench, make, by)
-        settings.say(f"{name}: idle {idle / MB:.0f} MB, peak {peak / MB:.0f} MB")
+        settings.say(f"{name}: idle {idle / MIB:.0f} MIB, peak {peak / MIB:.0f} MB")
         figures.append(
             Figure(
                 "worker memory",
-                f"{name}: peak RSS above the {idle / MB:.0f} MB of an idle worker",
+                f"{name}: peak RSS above the {idle / MIB:.0f} MIB of an idle worker",
                 "MB",
-                Sample(((peak - idle) / MB,)),
+                Sample(((peak - idle) / MIB,)),
                 "what is said",
                 Sample((float(MEMORY),)),
                 goal=MEMORY_GOAL,

@@ -19,6 +19,8 @@ from s3commit.core.model.errors import JobFailedError
 from s3commit.core.model.job import CountedAttempt, Who
 from s3commit.local.server import LocalRuntime
 from s3commit.local.synth import synthesize
+from s3commit.writer.options import make_options
+from s3commit.writer.start import start_job
 
 ROOT: Final = Path(__file__).parents[1]
 WIDTH: Final = 160  # characters of a line
@@ -73,12 +75,12 @@ def jobs(bucket: str) -> Iterator[dict[str, str]]:
     names = {"BUCKET": bucket}
     for table, key, least in ENDED:
         place = f"s3://{bucket}/{table}/"
-        job = s3commit.open_job(place, idempotency_key=key, conditions={"minRows": least}, who=WHO)
+        job = start_job(make_options(place, idempotency_key=key, min_rows=least), who=WHO)
         counted = [_task(job, number) for number in range(2)]
         with suppress(JobFailedError):
             job.commit([one for one in counted if one])
         names["RETURNS" if table == "returns" else "REFUSED"] = job.job_id
-    with s3commit.open_job(f"s3://{bucket}/orders/", who=WHO) as job:
+    with start_job(make_options(f"s3://{bucket}/orders/"), who=WHO) as job:
         _task(job, 0)
         yield {**names, "UNDER_WAY": job.job_id}
 

@@ -19,7 +19,7 @@ TABLE: Final = (
             "spark.sql.files.maxRecordsPerFile",
             "spark.sql.sources.partitionOverwriteMode",
         ),
-        "obeyed, unless an option says otherwise",
+        "obeyed, unless a keyword says otherwise",
     ),
     ((FIELD_IDS,), "obeyed"),
     (

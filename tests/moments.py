@@ -19,6 +19,8 @@ from s3commit.core.model.job import Destination
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.environment import Environment
 from s3commit.writer.job import Job
+from s3commit.writer.options import make_options
+from s3commit.writer.start import start_job
 from tests.fakes.execution import walk_execution
 
 FORMATS: Final = ("json", "csv", "text", "parquet")
@@ -88,7 +90,7 @@ class Table:
         moment()
         under_way.abort("it is given up")
         self._execute(under_way, moment, ("AbortJob", "TidyUp"))
-        self._commit("replace", moment, states)
+        self._commit("overwrite", moment, states)
         self._write("append")  # nobody ends this one
         moment()
         return seen
@@ -97,13 +99,9 @@ class Table:
         """One more job; its id."""
         return self._commit("append", lambda: None, ())
 
-    def _write(self, conflict: str) -> tuple[Job, list[Any]]:
-        job = s3commit.open_job(
-            self.uri,
-            conflict=conflict,
-            idempotency_key=uuid.uuid4().hex,
-            store=self.ports.store,
-        )
+    def _write(self, mode: str) -> tuple[Job, list[Any]]:
+        options = make_options(self.uri, mode=mode, idempotency_key=uuid.uuid4().hex)
+        job = start_job(options, store=self.ports.store)
         counted = []
         for part in range(2):
             with job.task(str(part)) as task:
@@ -121,8 +119,8 @@ class Table:
         found = self.ports.store.list_uploads(self.bucket, self.prefix)
         return [one for one in found if job.job_id in one.key]
 
-    def _commit(self, conflict: str, look: Callable[[], object], states: tuple[str, ...]) -> str:
-        job, counted = self._write(conflict)
+    def _commit(self, mode: str, look: Callable[[], object], states: tuple[str, ...]) -> str:
+        job, counted = self._write(mode)
         job.environment = _Instead(lambda: self._execute(job, look, states))
         job.commit(counted)
         look()

@@ -39,7 +39,8 @@ def test_jobs_without_rights_on_the_bucket_are_committed_one_after_the_other_by_
                     job = s3commit.open_job(f"s3://{BUCKET}/{prefix}")
                     with job.task("0") as task, task.open("a.bin") as file:
                         file.write(b"bench")
-                    result = job.commit([task.counted], timeout=20)
+                    job.commit_timeout = 20
+                    result = job.commit([task.counted])
                 assert result.files == 1
                 assert store.get(BUCKET, data_key(store, prefix), max_bytes=9).body == b"bench"
             assert fleet.cpu > 0

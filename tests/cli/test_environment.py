@@ -17,7 +17,9 @@ from s3commit.cli.app import _CHANGES, app
 from s3commit.cli.session import Session
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer import connect
-from s3commit.writer.job import Job, open_job
+from s3commit.writer.job import Job
+from s3commit.writer.options import make_options
+from s3commit.writer.start import start_job
 from tests.cli.support import JOB, deploy_stack, run
 from tests.servers import answering
 
@@ -174,7 +176,7 @@ def test_every_verb_is_tried_here_and_stands_in_the_page_for_people_on_call() ->
 @pytest.fixture
 def job(ports: Ports) -> Job:
     """A job with two files written, whose driver has asked for nothing."""
-    job = open_job(f"s3://{os.environ[env.TABLE]}/sales/", store=ports.store)
+    job = start_job(make_options(f"s3://{os.environ[env.TABLE]}/sales/"), store=ports.store)
     for name in ("dt=1/a.csv", "dt=2/b.csv"):
         with job.task(name[3], task_count=2) as task, task.open(name) as file:
             file.write(b"hello")

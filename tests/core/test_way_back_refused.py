@@ -36,7 +36,7 @@ def test_i2_what_comes_back_is_what_was_replaced_and_no_other_of_its_size() -> N
     table.undo(second)
     before = table.visible()
     with pytest.raises(JobFailedError) as refused:
-        carry_out(table.world.unplanned, plan, table.environment, timeout=60)
+        carry_out(table.world.unplanned, plan, table.environment, commit_timeout=60)
     assert refused.value.code == "FILES_CHANGED"
     assert table.visible() == before
     table.undo(over)
@@ -118,7 +118,7 @@ def test_i2_i5_what_has_changed_is_not_undone(how: str, code: str, planned: bool
         if plan is None:
             table.undo(over)
         else:
-            carry_out(table.world.unplanned, plan, table.environment, timeout=60)
+            carry_out(table.world.unplanned, plan, table.environment, commit_timeout=60)
     assert refused.value.code == code
     assert table.world.visible() == before
     assert not table.world.open_uploads()
@@ -135,7 +135,7 @@ def test_i12_an_undo_of_a_job_that_is_under_way_is_refused() -> None:
     plan = plan_undo(table.world.unplanned, directory, leave_removed=False)
     table.environment.on_sleep = lambda _: run_request(table, directory)
     with pytest.raises(JobFailedError) as refused:
-        carry_out(table.world.unplanned, plan, table.environment, timeout=60)
+        carry_out(table.world.unplanned, plan, table.environment, commit_timeout=60)
     assert refused.value.code == "NOT_COMMITTED"
     assert len(table.world.visible()) == 1
 

@@ -84,7 +84,7 @@ class Table:
         self.world.clock.advance(self.pace)
         ports = self.world.unplanned
         planned = plan_undo(ports, job, leave_removed=leave_removed)
-        result = carry_out(ports, planned, self.environment, timeout=60)
+        result = carry_out(ports, planned, self.environment, commit_timeout=60)
         self.undone[job] = JobDirectory(job.destination, result.job_id)
         return result
 

@@ -69,7 +69,8 @@ def commit(lake: Deployed, table: str, *numbers: int) -> JobResult:
         for number in numbers:
             with task.open(f"n={number}/part.txt") as file:
                 file.write(b"1")
-        return job.commit([task.finish()], timeout=WAIT_SECONDS)
+        job.commit_timeout = WAIT_SECONDS
+        return job.commit([task.finish()])
 
 
 def test_a_catalog_has_what_was_committed_and_hears_later_what_it_could_not(lake: Deployed) -> None:

@@ -40,7 +40,8 @@ def write(deployed: Deployed, table: str, number: int, files: int = 3) -> JobRes
             with task.open(f"n={number}/part-{part}.txt") as file:
                 file.write(f"{number} {part}".encode())
             counted.append(task.finish())
-        return job.commit(counted, timeout=WAIT_SECONDS)
+        job.commit_timeout = WAIT_SECONDS
+        return job.commit(counted)
 
 
 def test_the_outcome_is_announced_and_the_execution_reads_well(environment: Deployed) -> None:
@@ -123,9 +124,10 @@ def test_a_channel_is_told_why_a_job_was_not_committed(
     destination = f"s3://{environment.bucket}/events/refused/"
     with (
         pytest.raises(s3commit.JobFailedError),
-        s3commit.open_job(destination, conditions={"minFiles": 1}) as job,
+        s3commit.open_job(destination, min_files=1) as job,
     ):
-        job.commit([], timeout=WAIT_SECONDS)
+        job.commit_timeout = WAIT_SECONDS
+        job.commit([])
 
     event = announced(environment, queue)
     again = {"detail": {**event["detail"], "code": "ALREADY_COMMITTED"}}
@@ -187,14 +189,15 @@ def test_i6_one_command_goes_on_with_the_holder_and_those_who_wait_follow(
         task = job.task("0")
         with task.open("part.csv") as file:
             file.write(b"second")
-        return job.commit([task.finish()], timeout=2 * WAIT_SECONDS)
+        job.commit_timeout = 2 * WAIT_SECONDS
+        return job.commit([task.finish()])
 
-    holder = s3commit.open_job(destination, conflict="replace")
+    holder = s3commit.open_job(destination, mode="overwrite")
     task = holder.task("0")
     with task.open("part.csv") as file:
         file.write(b"first")
     dead = decided_and_dead(environment, holder, task)
-    waiter = s3commit.open_job(destination, conflict="replace")
+    waiter = s3commit.open_job(destination, mode="overwrite")
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(write, waiter)
 

@@ -42,9 +42,9 @@ from s3commit.spark.job import open_spark_job
 from s3commit.spark.options import parse_options
 from s3commit.spark.schema import check_schema
 
-options = parse_options({uri!r}, {{}})
+options = parse_options({uri!r}, None)
 schema = check_schema(StructType([StructField("id", LongType())]), ())
-job = open_spark_job(options, schema, options.scope_in(None))
+job = open_spark_job(options, schema)
 message = job.write(iter([pa.record_batch({{"id": [1, 2, 3]}})]), 0, 0)
 job.commit([message])
 print(message.rows, "rows")

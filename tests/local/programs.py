@@ -26,7 +26,8 @@ def commit(runtime, table="t"):
         with job.task("0") as task:
             with task.open("part-0.csv") as file:
                 file.write(b"1,2")
-        return job.commit([task.counted], timeout=120)
+        job.commit_timeout = 120
+        return job.commit([task.counted])
 """
 
 

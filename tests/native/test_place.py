@@ -27,8 +27,8 @@ def by_jar(frame: DataFrame, place: Place, mode: str, by: list[str], **options: 
     writer.parquet(uri(place))
 
 
-def by_write(frame: DataFrame, place: Place, mode: str, by: list[str], **options: Any) -> None:
-    write(frame, place.uri, mode=mode, partition_by=by, **options)
+def by_write(frame: DataFrame, place: Place, mode: Any, by: list[str], **options: Any) -> None:
+    write(frame, place.uri, mode=mode, partition_by=by, options=options)
 
 
 @pytest.fixture(params=[by_jar, by_write], ids=["jar", "write"])

@@ -78,8 +78,8 @@ def test_a_cached_read_gives_the_rows_that_another_program_has_committed_under_t
     write(spark.range(2), place.uri)
     other = spark.newSession()
     assert read(spark, place.uri).cache().count() == 2
-    write(other.range(3), place.uri, mode="append", idempotencyKey="k")
-    result = write(spark.range(3), place.uri, mode="append", idempotencyKey="k")
+    write(other.range(3), place.uri, mode="append", idempotency_key="k")
+    result = write(spark.range(3), place.uri, mode="append", idempotency_key="k")
     assert result.already_committed
     assert read(spark, place.uri).count() == 5
 

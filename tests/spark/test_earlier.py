@@ -14,7 +14,7 @@ from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundE
 from s3commit.core.model.job import Destination
 from s3commit.core.model.locks import key_digest
 from s3commit.spark import read, write
-from s3commit.spark.frames import earlier_job
+from s3commit.writer.table_write import earlier_job
 from tests.core.world import BUCKET as LAKE
 from tests.core.world import World, job_directory
 from tests.spark.tiny import BUCKET, Place
@@ -57,7 +57,7 @@ def test_i11_a_hint_counts_if_the_list_of_its_job_has_the_key(
         put(BUCKET, directory.commits, b"".join(commit_lines(header, ())))
     elif listed is not None:
         put(BUCKET, directory.commits, listed.encode())
-    assert earlier_job(place.destination, KEY) == (directory if found else None)
+    assert earlier_job(place.destination, key_digest(KEY)) == (directory if found else None)
     assert earlier_job(place.destination, None) is None
 
 
@@ -95,7 +95,7 @@ def test_i11_a_driver_that_died_after_its_request_and_is_run_again_adds_its_rows
         raise DiedError
 
     frame = session.range(3)
-    said: dict[str, Any] = {"mode": "append", "idempotencyKey": KEY}
+    said: dict[str, Any] = {"mode": "append", "idempotency_key": KEY}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("s3commit.writer.job.wait_for_result", die)
         with pytest.raises(DiedError):
@@ -112,7 +112,7 @@ def test_i11_a_key_whose_files_were_overwritten_stays_spent(
     session: SparkSession, place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     frame = session.range(0, 4, 1, 1)
-    said: dict[str, Any] = {"mode": "append", "idempotencyKey": KEY}
+    said: dict[str, Any] = {"mode": "append", "idempotency_key": KEY}
     first = write(frame, place.uri, **said)
     other = write(frame, place.uri, mode="overwrite")
     capsys.readouterr()
@@ -153,7 +153,9 @@ def test_names_with_the_characters_of_a_pattern_are_read(
 @pytest.mark.usefixtures("copies")
 def test_schema_and_options_are_for_sparks_reader(session: SparkSession, place: Place) -> None:
     place.put("part-0.csv", b"1,x\n")
-    found = read(session, place.uri, format="csv", schema="id int, k string", nullValue="x")
+    found = read(
+        session, place.uri, format="csv", schema="id int, k string", options={"nullValue": "x"}
+    )
     assert rows(found) == [(1, None)]
 
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3commit.spark.files import CLOSING_BYTES, OPENERS, DataFile, Layout, TaskFiles
-from s3commit.spark.options import MB
-from s3commit.spark.parquet import Sink, dictionary_columns, open_writer
-from s3commit.spark.partitions import directory, runs
+from s3commit.arrow.files import CLOSING_BYTES, OPENERS, DataFile, Layout, TaskFiles
+from s3commit.arrow.parquet import Sink, dictionary_columns, open_writer
+from s3commit.arrow.partitions import directory, runs
 from s3commit.spark.schema import ROW_METADATA
+from s3commit.writer.transfer import MIB
 from tests.servers import ran
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
@@ -102,7 +102,7 @@ def test_max_records_splits_batches_exactly() -> None:
 
 def test_a_large_file_is_encoded_in_row_groups_while_it_is_written() -> None:
     disk = Disk()
-    files = TaskFiles(replace(disk.layout(), row_group_bytes=4 * MB))
+    files = TaskFiles(replace(disk.layout(), row_group_bytes=4 * MIB))
     for start in range(0, 100_000, 10_000):
         files.append("", batch(range(start, start + 10_000), 100))
     assert disk.outputs["", 0].getvalue()  # parts go up while the task writes
@@ -164,7 +164,7 @@ def test_an_error_of_a_file_that_is_closed_in_the_background_is_raised() -> None
 
 def test_discarded_files_send_nothing_more_not_even_a_footer() -> None:
     disk = Disk()
-    files = TaskFiles(replace(disk.layout(), row_group_bytes=MB))
+    files = TaskFiles(replace(disk.layout(), row_group_bytes=MIB))
     files.append("", batch(range(10_000), 200))
     output = disk.outputs["", 0]
     before = output.getvalue()
@@ -280,5 +280,5 @@ def test_bytes_that_are_no_text_are_replaced() -> None:
 @pytest.mark.parametrize("partitions", ["1", "200"])
 def test_a_process_that_writes_half_a_gigabyte_takes_no_more_than_is_said(partitions: str) -> None:
     added = int(ran(sys.executable, "-m", "tests.spark.wide_rows", partitions).stdout)
-    assert added <= 256 * MB, f"{added >> 20} MB above idle"  # docs/guide/platforms.md
-    assert added >= 64 * MB  # or nothing was measured
+    assert added <= 256 * MIB, f"{added >> 20} MIB above idle"  # docs/guide/platforms.md
+    assert added >= 64 * MIB  # or nothing was measured

@@ -64,7 +64,7 @@ class Work:
 
 def faulty_writer(uri: str, work: Work) -> Any:
     """What `batch_writer` gives, which comes to each of `POINTS` in this order."""
-    write = batch_writer(uri, partition_by="k", commitTimeout="60s")
+    write = batch_writer(uri, partition_by="k", commit_timeout=60)
     commit_of = SparkJob.commit
 
     def faulty_commit(self: SparkJob, *args: Any, **said: Any) -> Any:

@@ -1,24 +1,26 @@
-"""The options of `write`: what is taken, and how what is not is refused."""
+"""The keywords and options of `write`: what is taken, and how what is not is refused."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.job import Conditions, Conflict, Scope
-from s3commit.spark.frame_read import read
-from s3commit.spark.frame_write import CommitResult, write
-from s3commit.spark.options import KNOWN, MB, Options, parse_options
+from s3commit.spark import CommitResult, batch_writer, read, write
+from s3commit.spark.options import KNOWN, parse_options
+from s3commit.writer.options import Options
 
 PATH = "s3://bucket/prefix"
+REFERENCE = Path(__file__).parents[2] / "docs" / "spark.md"
 
 
-def parse(**options: str) -> Options:
-    return parse_options(PATH, options)
+def parse(options: dict[str, Any] | None = None, **keywords: Any) -> Options:
+    return parse_options(PATH, options, **keywords)
 
 
 def test_a_path_alone_gives_the_documented_defaults() -> None:
@@ -29,40 +31,47 @@ def test_a_path_alone_gives_the_documented_defaults() -> None:
     assert options.max_records_per_file is None
 
 
-def test_names_are_compared_without_case_as_spark_lowers_them() -> None:
-    options = parse(maxrecordsperfile="10", PartitionBy="dt, hour", COMPRESSION="Zstd")
-    assert options.max_records_per_file == 10
-    assert options.partition_by == ("dt", "hour")
-    assert options.codec == "zstd"
+# Each of Spark's names, with a text of its and the keyword that means the same.
+SPELLINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "compression": ("UNCOMPRESSED", {"compression": "none"}),
+    "partitionOverwriteMode": ("Dynamic", {"partition_overwrite_mode": "dynamic"}),
+    "maxRecordsPerFile": ("-1", {"max_records_per_file": 0}),
+    "idempotencyKey": ("day 1", {"idempotency_key": "day 1"}),
+    "conditions.minFiles": ("2", {"min_files": 2}),
+    "checkPartitions": ("false", {"check_partitions": False}),
+    "commitTimeout": ("10m", {"commit_timeout": 600}),
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("8388608", 8 * MB), ("8MB", 8 * MB), ("16m", 16 * MB), ("3gb", 3072 * MB), ("1G", 1024 * MB)],
-)
-def test_sizes_are_powers_of_1024(text: str, size: int) -> None:
-    assert parse(partSize=text).uploads.parts.first == size
+@pytest.mark.parametrize("name", KNOWN)
+def test_an_option_of_sparks_means_its_keyword_and_is_not_given_beside_it(name: str) -> None:
+    text, keyword = SPELLINGS[name]
+    columns: dict[str, Any] = {"partition_by": "dt"}
+    meant = parse(**keyword, **columns)
+    assert meant != parse(**columns)
+    assert parse({name: text}, **columns) == parse({name.upper(): text}, **columns) == meant
+    assert parse({name: None}, **columns) == parse(**columns)
+    assert f"`{name}`" in REFERENCE.read_text()
+    for both in ({name: text, name.upper(): text}, {name: text}):
+        with pytest.raises(InvalidInputError, match="say the same: give one of them") as caught:
+            parse(both, **columns, **(keyword if len(both) == 1 else {}))
+        assert caught.value.code == "BAD_OPTIONS"
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("600", 600), ("90s", 90), ("10m", 600), ("2h", 7200), ("5min", 300)]
 )
 def test_times_are_seconds_unless_they_say_otherwise(text: str, seconds: float) -> None:
-    assert parse(commitTimeout=text).commit_timeout == seconds
+    assert parse({"commitTimeout": text}).commit_timeout == seconds
 
 
-def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
+@pytest.mark.parametrize("name", ["partitionedby", "min_rows", "conditions.minFile", "mode"])
+def test_an_unknown_option_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        parse(partitionedby="dt")
+        parse({name: "dt"})
     assert caught.value.code == "UNKNOWN_OPTION"
-    assert "no option 'partitionedby'" in caught.value.message
-    for name in KNOWN:
-        assert name in caught.value.message
-
-
-def test_every_option_is_in_the_reference() -> None:
-    reference = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
-    assert [name for name in KNOWN if f"`{name}`" not in reference] == []
+    assert f"no option {name!r}" in caught.value.message
+    assert [known for known in KNOWN if known not in caught.value.message] == []
 
 
 def test_every_member_of_a_result_is_in_the_reference() -> None:
@@ -71,66 +80,58 @@ def test_every_member_of_a_result_is_in_the_reference() -> None:
     assert [name for name in names if name not in reference] == []
 
 
-def test_a_condition_that_does_not_exist_is_an_unknown_option() -> None:
-    with pytest.raises(
-        InvalidInputError, match=r"no option 'conditions\.minrow'.*conditions\.minRows"
-    ):
-        parse(**{"conditions.minrow": "1"})
-
-
 @pytest.mark.parametrize(
-    ("name", "value", "says"),
+    ("given", "says"),
     [
-        ("compression", "rar", "snappy, zstd, gzip, lz4, none"),
-        ("conflict", "merge", "append, fail, replace"),
-        ("partitionOverwriteMode", "both", "static, dynamic"),
-        ("partitionBy", "dt,,hour", "dt,hour"),
-        ("maxRecordsPerFile", "many", "a whole number"),
-        ("commitTimeout", "soon", "10m"),
-        ("commitTimeout", "0", "10m"),
-        ("partSize", "0", "128MB"),
-        ("partSize", "8 MiB", "128MB"),
-        ("partSize", "100 parsecs", "128MB"),
-        ("threads", "0", "0 is not between 1 and 256"),
-        ("bucketKey", "perhaps", "true, false"),
-        ("encryption", "ROT13", "aws:kms"),
-        ("conditions.minRows", "x", "a whole number"),
-        ("idempotencyKey", "{{ run_id }}/orders", "nobody has filled it in"),
-        ("idempotencyKey", "{airflow}", "nobody has filled it in"),
+        ({"options": {"compression": "rar"}}, "snappy, zstd, gzip, lz4, none"),
+        ({"options": {"partitionOverwriteMode": "both"}}, "static, dynamic"),
+        ({"options": {"maxRecordsPerFile": "many"}}, "a whole number"),
+        ({"options": {"commitTimeout": "soon"}}, "10m"),
+        ({"options": {"commitTimeout": "0"}}, "10m"),
+        ({"options": {"checkPartitions": "perhaps"}}, "true, false"),
+        ({"options": {"conditions.minFiles": "x"}}, "a whole number"),
+        ({"mode": "ignore"}, "append, error, errorifexists, overwrite"),
+        ({"compression": "rar"}, "snappy, zstd, gzip, lz4, none"),
+        ({"partition_overwrite_mode": "both"}, "static, dynamic"),
+        ({"max_records_per_file": "5"}, "a number of rows"),
+        ({"max_records_per_file": -1}, "a number of rows"),
+        ({"commit_timeout": "10m"}, "seconds"),
+        ({"commit_timeout": 0}, "seconds"),
+        ({"commit_timeout": True}, "seconds"),
+        ({"check_partitions": "no"}, "True or False"),
+        ({"uploads": 4}, "s3commit.UploadSettings"),
+        ({"encryption": "aws:kms"}, "s3commit.Encryption"),
+        ({"encryption": Encryption("ROT13")}, "aws:kms:dsse"),
+        ({"encryption": Encryption("AES256", "alias/k")}, "a key for KMS alone"),
+        ({"encryption": Encryption("AES256", None, True)}, "a key for KMS alone"),
+        ({"min_rows": "5"}, "whole number from 0"),
+        ({"min_rows": 5, "max_rows": 4}, "minRows 5 is more than maxRows 4"),
+        ({"idempotency_key": 5}, "a text"),
+        ({"idempotency_key": "x" * 1025}, "1025 characters, not 1 to 1024"),
+        ({"idempotency_key": "{{ run_id }}/orders"}, "was not filled in"),
+        ({"options": {"idempotencyKey": "{airflow}"}}, "was not filled in"),
+        ({"partition_overwrite_mode": "dynamic"}, "give partition_by"),
     ],
 )
-def test_a_bad_value_names_the_option_and_what_to_give(name: str, value: str, says: str) -> None:
+def test_a_bad_value_names_the_option_and_what_to_give(given: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        parse(**{name: value})
+        parse(**given)
     assert says in caught.value.message
-    assert name in caught.value.message
+    name = next(iter(given.get("options") or given))
+    assert name in caught.value.message or name == "min_rows" or "idempotency" in name
     assert "\n" not in caught.value.message
 
 
-def test_uploads_and_their_encryption_are_options_too() -> None:
-    options = parse(threads="2", partSize="16MB", encryption="AWS:kms", encryptionKeyId="alias/k")
-    assert (options.uploads.threads, options.uploads.parts.first) == (2, 16 * MB)
-    assert options.encryption == Encryption("aws:kms", "alias/k", None)
-    assert parse(encryption="aws:kms", bucketKey="true").encryption == Encryption(
-        "aws:kms", None, True
-    )
-    with pytest.raises(InvalidInputError, match="encryption='aws:kms'"):
-        parse(encryptionKeyId="alias/lake")
-    with pytest.raises(InvalidInputError, match="part size 1048576 is not between 5242880 and"):
-        parse(partSize="1MB")
-
-
-def test_conditions_are_checked_together() -> None:
-    assert parse(**{"conditions.minrows": "3"}).conditions == Conditions(min_rows=3)
-    with pytest.raises(InvalidInputError, match="minRows 5 is more than maxRows 4"):
-        parse(**{"conditions.minRows": "5", "conditions.maxRows": "4"})
+def test_a_batch_has_a_key_of_its_own() -> None:
+    with pytest.raises(InvalidInputError, match="leave the option idempotencyKey out"):
+        batch_writer(PATH, options={"idempotencyKey": "k"})
 
 
 def test_arguments_in_the_wrong_order_are_one_line() -> None:
     class Frame:
         mapInArrow = isStreaming = None  # noqa: N815
 
-    with pytest.raises(InvalidInputError, match=r"the DataFrame comes first: write\(frame, path\)"):
+    with pytest.raises(InvalidInputError, match=r"the DataFrame comes first: write\(df, path\)"):
         write(PATH, Frame())  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match=r"the session comes first: read\(spark, path\)"):
         read(PATH, Frame())  # type: ignore[arg-type]
@@ -141,69 +142,39 @@ def test_arguments_in_the_wrong_order_are_one_line() -> None:
 @pytest.mark.parametrize("path", ["", "/tmp/x", "file:///tmp/x", "s3://bucket", "s3://B_/x"])
 def test_a_path_that_is_no_destination_is_refused(path: str) -> None:
     with pytest.raises(InvalidInputError, match="path") as caught:
-        parse_options(path, {})
+        parse_options(path, None)
     assert caught.value.code == "BAD_PATH"
 
 
-@pytest.mark.parametrize("mode", ["Overwrite", "OVERWRITE", "APPEND", "ErrorIfExists", "Default"])
+@pytest.mark.parametrize("mode", ["Overwrite", "OVERWRITE", "APPEND", "ErrorIfExists"])
 def test_a_mode_is_read_as_spark_reads_it(mode: str) -> None:
-    lower = {"default": "error"}.get(mode.lower(), mode.lower())
-    assert parse_options(PATH, {}, mode=mode) == parse_options(PATH, {}, mode=lower)
-
-
-def test_columns_that_contradict_each_other_are_refused() -> None:
-    both = {"partitionBy": "dt,hour"}
-    assert parse_options(PATH, both, partition_by=("dt", "hour")).partition_by == ("dt", "hour")
-    for columns in (("hour",), ("hour", "dt"), ("dt",)):
-        with pytest.raises(InvalidInputError, match=r"partition_by is .* give one of them"):
-            parse_options(PATH, both, partition_by=columns)
-
-
-def test_an_option_in_two_spellings_has_one_value() -> None:
-    assert parse(idempotencyKey="k", idempotencykey="k").idempotency_key == "k"
-    with pytest.raises(InvalidInputError, match="idempotencykey is given twice"):
-        parse(idempotencyKey="k", idempotencykey="other")
+    assert parse(mode=mode) == parse(mode=mode.lower())
 
 
 # What the write does about files that are there.
 
 
-def policy(mode: str, session: str | None = None, **said: str) -> tuple[Conflict, Scope]:
-    options = parse_options(PATH, said, mode=mode)
+def policy(mode: str, session: str | None = None, **said: Any) -> tuple[Conflict, Scope]:
+    options = parse(mode=mode, **said)
     return options.conflict, options.scope_in(session)
 
 
-def test_the_mode_goes_first_then_options_then_the_session() -> None:
+def test_the_mode_goes_first_then_keywords_then_the_session() -> None:
     whole, parts = Scope.DIRECTORY, Scope.PARTITION
-    assert policy("append", "dynamic", partitionby="k") == (Conflict.APPEND, whole)
+    dynamic = {"partition_by": "k", "partition_overwrite_mode": "dynamic"}
+    static = {"partition_by": "k", "partition_overwrite_mode": "static"}
+    assert policy("append", "dynamic", partition_by="k") == (Conflict.APPEND, whole)
     assert policy("overwrite", "dynamic") == (Conflict.REPLACE, whole)
-    assert policy("overwrite", partitionby="k") == (Conflict.REPLACE, whole)
+    assert policy("overwrite", partition_by="k") == (Conflict.REPLACE, whole)
     assert policy("error") == policy("errorifexists") == (Conflict.FAIL, whole)
-    dynamic = {"partitionby": "k", "partitionoverwritemode": "dynamic"}
-    static = {"partitionby": "k", "partitionoverwritemode": "static"}
     assert policy("overwrite", **dynamic) == (Conflict.REPLACE, parts)
     assert policy("error", **dynamic) == (Conflict.FAIL, parts)
     assert policy("overwrite", **static) == (Conflict.REPLACE, whole)
-    assert policy("append", conflict="fail", partitionby="k") == (Conflict.FAIL, whole)
-    assert policy("error", conflict="append") == (Conflict.APPEND, whole)
-    assert policy("overwrite", conflict="replace") == (Conflict.REPLACE, whole)
-    assert policy("overwrite", "Dynamic", partitionby="k") == (Conflict.REPLACE, parts)
+    assert policy("overwrite", "Dynamic", partition_by="k") == (Conflict.REPLACE, parts)
     assert policy("overwrite", "dynamic", **static) == (Conflict.REPLACE, whole)
 
 
-@pytest.mark.parametrize(
-    ("mode", "options", "says"),
-    [
-        ("overwrite", {"conflict": "append"}, "conflict=append contradicts mode 'overwrite'"),
-        ("overwrite", {"conflict": "fail"}, "leave the option out, and use mode='append'"),
-        ("append", {"conflict": "replace"}, "contradicts mode 'append'.* mode='overwrite'"),
-        ("overwrite", {"partitionoverwritemode": "dynamic"}, "give partition_by"),
-    ],
-)
-def test_options_that_contradict_each_other_are_refused_in_one_line(
-    mode: str, options: dict[str, str], says: str
-) -> None:
-    with pytest.raises(InvalidInputError, match=says) as caught:
-        policy(mode, **options)
-    assert caught.value.code == "BAD_OPTIONS"
-    assert "\n" not in caught.value.message
+def test_conditions_and_uploads_are_keywords() -> None:
+    assert parse(min_rows=3, max_rows=3).conditions == Conditions(min_rows=3, max_rows=3)
+    for sound in (Encryption("aws:kms", "alias/k", True), Encryption("AES256")):
+        assert parse(encryption=sound).encryption == sound

@@ -87,13 +87,13 @@ def test_a_refusal_names_the_key_as_the_program_gave_it(
     session: SparkSession, place: Place
 ) -> None:
     """Of two at once: the later one learns of the key when it asks for its commit."""
-    write(session.range(3), place.uri, idempotencyKey="day-1")
+    write(session.range(3), place.uri, idempotency_key="day-1")
     place.settle()
     for name in place.names:
         if "_once/" in name:  # the hint, by which the driver would have known
             place.tiny.store.delete(BUCKET, place.destination.prefix + name)
     with pytest.raises(JobFailedError, match="idempotencyKey 'day-1' was used by job") as caught:
-        write(session.range(4), place.uri, mode="append", idempotencyKey="day-1")
+        write(session.range(4), place.uri, mode="append", idempotency_key="day-1")
     assert caught.value.code == "KEY_TAKEN"
 
 

@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import write
-from s3commit.spark.options import Options, parse_options
+from s3commit.spark.options import parse_options
 from s3commit.spark.session import obey
+from s3commit.writer.options import Options
 from tests.spark.conftest import settings as set_for_a_while
 from tests.spark.tiny import BUCKET, Place
 
@@ -19,8 +20,8 @@ RECORDS = "spark.sql.files.maxRecordsPerFile"
 S3A = "spark.hadoop.fs.s3a."
 
 
-def obeyed(*, settings: dict[str, str], **said: str) -> Options:
-    return obey(parse_options("s3://lake/sales/", said), settings.get)
+def obeyed(*, settings: dict[str, str], **said: Any) -> Options:
+    return obey(parse_options("s3://lake/sales/", None, **said), settings.get)
 
 
 @pytest.mark.parametrize(
@@ -45,14 +46,14 @@ def test_the_codec_is_the_sessions_unless_the_program_names_one(
     [
         ({RECORDS: "10"}, {}, 10),
         ({RECORDS: "-1"}, {}, 0),
-        ({RECORDS: "10"}, {"maxRecordsPerFile": "3"}, 3),
-        ({RECORDS: "10"}, {"maxRecordsPerFile": "0"}, 0),
+        ({RECORDS: "10"}, {"max_records_per_file": 3}, 3),
+        ({RECORDS: "10"}, {"max_records_per_file": 0}, 0),
     ],
 )
 def test_records_per_file_are_the_sessions_unless_the_program_says(
-    settings: dict[str, str], said: dict[str, str], limit: int
+    settings: dict[str, str], said: dict[str, int], limit: int
 ) -> None:
-    options = parse_options("s3://lake/sales/", said)
+    options = parse_options("s3://lake/sales/", None, **said)
     assert obey(options, settings.get).max_records_per_file == limit
 
 
@@ -81,7 +82,9 @@ def test_encryption_is_that_of_s3a_unless_the_program_says(
 ) -> None:
     named = {S3A + name: value for name, value in settings.items()}
     assert obeyed(settings=named).encryption == expected
-    assert obeyed(settings=named, encryption="aws:kms").encryption == Encryption("aws:kms")
+    assert obeyed(settings=named, encryption=Encryption("aws:kms")).encryption == Encryption(
+        "aws:kms"
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ def test_encryption_is_that_of_s3a_unless_the_program_says(
     [
         (CODEC, "brotli", "codec=brotli of the session can't be obeyed: give one of snappy, zstd"),
         (RECORDS, "many", "a whole number"),
-        (S3A + "encryption.algorithm", "SSE-C", "give the option encryption"),
+        (S3A + "encryption.algorithm", "SSE-C", r"give encryption=s3commit\.Encryption"),
         (S3A + "acl.default", "PublicRead", "the bucket owner's"),
         (S3A + "create.storage.class", "glacier", "a lifecycle rule"),
         (S3A + "requester.pays.enabled", "true", "the pipeline's account pays"),

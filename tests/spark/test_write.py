@@ -16,11 +16,8 @@ import pyspark
 import pytest
 
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
-from s3commit.core.model.job import Conditions
 from s3commit.core.model.states import JobState
-from s3commit.spark import CommitResult, frame_write, write
-from s3commit.spark.frames import WrongPythonError
-from s3commit.spark.options import parse_options
+from s3commit.spark import CommitResult, WrongPythonError, frame_write, write
 from tests.native.s3a import ROOT
 from tests.servers import ran
 from tests.spark.conftest import settings
@@ -68,13 +65,22 @@ def test_modes_are_sparks_own(session: SparkSession, place: Place, tmp_path: Pat
     assert ids(session, place, tmp_path / "2") == [5, 6]
 
 
+def test_a_dry_run_runs_no_task_and_writes_nothing(session: SparkSession, place: Place) -> None:
+    frame = disturbed(session.range(3), fail_always)
+    with pytest.raises(InvalidInputError, match="'no' is not in the DataFrame"):
+        write(frame, place.uri, partition_by="no", dry_run=True)
+    result = write(frame, place.uri, idempotency_key="k", dry_run=True)
+    assert (result.dry_run, result.job_id, result.rows) == (True, "", 0)
+    assert place.names == place.uploads == []
+
+
 def test_partitions_are_replaced_alone_by_option_or_session(
     session: SparkSession, place: Place, tmp_path: Path
 ) -> None:
     frame = session.range(6).selectExpr("id", "id % 3 k")
     write(frame, place.uri, partition_by=["k"])
     one = frame.where("id = 4")
-    write(one, place.uri, mode="overwrite", partition_by="k", partitionOverwriteMode="dynamic")
+    write(one, place.uri, mode="overwrite", partition_by="k", partition_overwrite_mode="dynamic")
     assert ids(session, place, tmp_path / "1") == [0, 2, 3, 4, 5]
     with settings(session, spark__sql__sources__partitionOverwriteMode="dynamic"):
         write(frame.where("id = 3"), place.uri, mode="overwrite", partition_by="k")
@@ -94,12 +100,10 @@ def test_what_is_no_dataframe_of_spark_is_refused_in_one_line(place: Place, give
 @pytest.mark.parametrize(
     ("said", "line"),
     [
-        ({"mode": "ignore"}, "mode 'ignore' is none of error, errorifexists, default, append"),
-        ({"mode": "append", "conflict": "replace"}, "contradicts mode 'append'"),
-        ({"idempotencykeys": "x"}, "no option 'idempotencykeys'.* idempotencyKey"),
-        ({"idempotencyKey": ""}, "0 characters, not 1 to 1024"),
+        ({"mode": "ignore"}, "mode='ignore': give one of append, error, errorifexists, overwrite"),
+        ({"options": {"idempotencykeys": "x"}}, "no option 'idempotencykeys'.* idempotencyKey"),
+        ({"idempotency_key": ""}, "0 characters, not 1 to 1024"),
         ({"partition_by": "no"}, "column 'no' is not in the DataFrame"),
-        ({"format": "xml"}, r"not xml: with the jar .* \(docs/guide/native\.md\)"),
     ],
 )
 def test_bad_input_is_refused_before_any_task_runs(
@@ -170,7 +174,7 @@ def test_i2_i3_a_task_that_fails_once_is_counted_once(
     session: SparkSession, place: Place, tmp_path: Path, disturb: Callable[[int, int], None]
 ) -> None:
     frame = disturbed(session.range(0, 1000, 1, 2), disturb)
-    result = write(frame, place.uri, maxRecordsPerFile=50)
+    result = write(frame, place.uri, max_records_per_file=50)
     assert (result.files, result.rows) == (20, 1000)
     assert ids(session, place, tmp_path) == list(range(1000))
     place.tidy()
@@ -199,7 +203,7 @@ def test_i3_i4_of_two_attempts_that_finish_one_counts(
         return run
 
     monkeypatch.setattr(frame_write, "_task", late)
-    write(session.range(0, 1000, 1, 2), place.uri, maxRecordsPerFile=50)
+    write(session.range(0, 1000, 1, 2), place.uri, max_records_per_file=50)
     record = place.tidy()
     attempts = {(one.task_id, one.attempt_id) for one in place.tiny.ledger.attempts(record.ref)}
     assert len({task for task, _ in attempts}) == 2
@@ -215,7 +219,7 @@ def test_i1_i4_a_task_that_fails_for_good_leaves_nothing(
 ) -> None:
     frame = disturbed(session.range(0, 1000, 1, 2), fail_always)
     with pytest.raises(Exception, match="this task always fails"):
-        write(frame, place.uri, maxRecordsPerFile=50)
+        write(frame, place.uri, max_records_per_file=50)
     assert place.tidy().state is JobState.ABORTED
     place.await_no_uploads()
     assert place.data == []
@@ -246,18 +250,6 @@ def test_i1_a_driver_that_is_interrupted_aborts_its_job(
 # Without Spark.
 
 
-def test_options_are_parsed_from_pythons_values() -> None:
-    said: dict[str, Any] = {
-        "maxRecordsPerFile": 5,
-        "conditions.minRows": 1,
-        "encryption": None,
-    }
-    options = frame_write._parsed("s3://bucket/t/", "overwrite", "k", "parquet", said)
-    text = {"partitionBy": "k", "maxRecordsPerFile": "5", "conditions.minRows": "1"}
-    assert options == parse_options("s3://bucket/t/", text, mode="overwrite")
-    assert options.conditions == Conditions(min_rows=1)
-
-
 @pytest.mark.parametrize(
     ("package", "version", "says"),
     [
@@ -270,7 +262,7 @@ def test_a_package_that_is_too_old_is_refused(
 ) -> None:
     monkeypatch.setattr(package, "__version__", version)
     with pytest.raises(WrongPythonError, match=says):
-        frame_write._parsed("s3://bucket/t/", "append", (), "parquet", {})
+        frame_write._parsed("s3://bucket/t/", None)
 
 
 PROGRAM = (sys.executable, "-m", "tests.engines.chaos.driver")

@@ -3,18 +3,20 @@
 import random
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
+from s3commit.arrow.files import write_rows
+from s3commit.arrow.partitions import runs
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.spark.files import write_rows
-from s3commit.spark.options import MB, parse_options
 from s3commit.spark.schema import check_schema
 from s3commit.writer.environment import Environment
+from s3commit.writer.options import make_options
 from s3commit.writer.task import Task
-from s3commit.writer.transfer import UploadSettings
+from s3commit.writer.transfer import MIB, UploadSettings
 from tests.writer.support import Forgetful, resident_bytes
 
 JOB = "49f3d0eb-15fa-4d99-95ae-ddd67f0abad4"
@@ -26,7 +28,7 @@ def batches(megabytes: int, partitions: int) -> Iterator[pa.RecordBatch]:
     """Rows that do not compress, in the order of their partitions."""
     source = random.Random(7)
     offsets = pa.array(range(0, (ROWS + 1) * WIDTH, WIDTH), pa.int32()).buffers()[1]
-    count = megabytes * MB // (ROWS * WIDTH)
+    count = megabytes * MIB // (ROWS * WIDTH)
     for number in range(count):
         text = pa.py_buffer(source.randbytes(ROWS * WIDTH // 2).hex().encode())
         keys = pa.array([str(number * partitions // count)] * ROWS)
@@ -37,7 +39,7 @@ def batches(megabytes: int, partitions: int) -> Iterator[pa.RecordBatch]:
 def main() -> None:
     """Print the peak above what the process took before, in bytes."""
     partitions = int(sys.argv[1])
-    options = parse_options("s3://bucket/p/", {"partitionBy": "k"})
+    options = make_options("s3://bucket/p/", partition_by="k")
     schema = StructType([StructField("text", StringType()), StructField("k", IntegerType())])
     task = Task(
         JobDirectory(options.destination, JOB),
@@ -50,7 +52,8 @@ def main() -> None:
     checked = check_schema(schema, options.partition_by)
     before = resident_bytes("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again
-    write_rows(task, 0, batches(500, partitions), options, checked)
+    rows = chain.from_iterable(runs(batch, ("k",)) for batch in batches(500, partitions))
+    write_rows(task, 0, rows, options, checked.of_files)
     print(resident_bytes("VmHWM") - before)
 
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from s3commit.writer.connect import forget_connections
-from s3commit.writer.job import Job, open_job
+from s3commit.writer.job import Job
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
 from tests.lake import Lake, lake_on
-from tests.writer.support import BUCKET, DESTINATION, JOB, ScriptedEnvironment
+from tests.writer.support import BUCKET, JOB, ScriptedEnvironment, open_on
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +42,6 @@ def environment() -> ScriptedEnvironment:
 @pytest.fixture
 def job(store: MemoryObjectStore, plan: FaultPlan, environment: ScriptedEnvironment) -> Job:
     """A job that is open; the plan's count begins after that."""
-    job = open_job(DESTINATION, store=plan.wrap(store), environment=environment, job_id=JOB)
+    job = open_on(plan.wrap(store), environment=environment, job_id=JOB)
     plan.forget_calls()
     return job

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
@@ -14,8 +14,11 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.manifest import decode_pendingset
 from s3commit.core.model.job import CountedAttempt, Destination, JobResult, Outcome, PendingFile
 from s3commit.core.ports.objects import ObjectReader, ObjectStore, UploadStarter
+from s3commit.writer.conditional_put import WriterStore
 from s3commit.writer.environment import Environment
 from s3commit.writer.job import Job
+from s3commit.writer.options import make_options
+from s3commit.writer.start import start_job
 from s3commit.writer.stream import PendingUpload
 from s3commit.writer.target import Target
 from s3commit.writer.transfer import MIB, PartSizes, Transfer, UploadSettings
@@ -63,6 +66,20 @@ class SmallSettings(UploadSettings):
 
     def __post_init__(self) -> None:
         pass
+
+
+def open_on(
+    store: WriterStore | None,
+    destination: str = DESTINATION,
+    *,
+    environment: Environment | None = None,
+    job_id: str | None = None,
+    client: str = "test",
+    **keywords: Any,
+) -> Job:
+    """`open_job` with what only tests say."""
+    options = make_options(destination, **keywords)
+    return start_job(options, client=client, job_id=job_id, store=store, environment=environment)
 
 
 def small(part: int = 16, *, in_flight: int = MIB, threads: int = 4, **sizes: int) -> Transfer:

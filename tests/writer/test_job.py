@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-import s3commit
 from s3commit.core.formats.documents import decode_job
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.model.job import MAX_WHO, Conditions
 from s3commit.writer.connect import check_pipeline
-from s3commit.writer.job import open_job
+from s3commit.writer.start import open_job
 from s3commit.writer.who import this_program
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
@@ -26,6 +25,7 @@ from tests.writer.support import (
     ScriptedEnvironment,
     fake_id,
     notifying,
+    open_on,
     visible,
 )
 
@@ -35,14 +35,13 @@ from tests.writer.support import (
 def test_open_writes_down_what_the_client_said(
     store: MemoryObjectStore, environment: ScriptedEnvironment
 ) -> None:
-    job = s3commit.open_job(
+    job = open_on(
+        store,
         "s3a://lake/t",
-        scope="partition",
-        partition_by=["dt"],
-        conditions={"minRows": 1},
+        partition_overwrite_mode="dynamic",
+        partition_by="dt",
+        min_rows=1,
         idempotency_key="query-7",
-        client="test",
-        store=store,
         environment=environment,
     )
     body = store.get(BUCKET, job.directory.job, max_bytes=1 << 20).body
@@ -73,14 +72,14 @@ def test_who_writes_is_the_program_and_its_airflow_run_within_bounds() -> None:
     [
         ("/tmp/t", {}),
         ("s3://lake/", {}),
-        (DESTINATION, {"scope": "table"}),
+        (DESTINATION, {"partition_overwrite_mode": "table"}),
         (DESTINATION, {"job_id": "a/b"}),
         (DESTINATION, {"job_id": ""}),
         (DESTINATION, {"job_id": "daily"}),
-        (DESTINATION, {"conflict": "upsert"}),
+        (DESTINATION, {"mode": "upsert"}),
         (DESTINATION, {"idempotency_key": ""}),
-        (DESTINATION, {"conditions": {"minRow": 1}}),
-        (DESTINATION, {"conditions": {"minRows": 1.5}}),
+        (DESTINATION, {"commit_timeout": "10m"}),
+        (DESTINATION, {"min_rows": 1.5}),
         (DESTINATION, {"partition_by": ["x" * 256]}),
         (DESTINATION, {"partition_by": ["dt", "dt"]}),
         (DESTINATION, {"partition_by": [f"c{number}" for number in range(101)]}),
@@ -90,27 +89,27 @@ def test_what_can_not_be_is_refused_before_anything_is_written(
     store: MemoryObjectStore, destination: str, options: dict[str, Any]
 ) -> None:
     with pytest.raises(InvalidInputError):
-        open_job(destination, store=store, **options)
+        open_on(store, destination, **options)
     assert visible(store) == []
 
 
 @pytest.mark.parametrize("name", ["a.b", "a`b", "a\nb", "\u3000", "\U000f0000"])
 def test_a_partition_column_may_have_any_name(store: MemoryObjectStore, name: str) -> None:
-    job = open_job(DESTINATION, store=store, partition_by=[name])
+    job = open_on(store, partition_by=[name])
     body = store.get(BUCKET, job.directory.job, max_bytes=10_000).body
     assert decode_job(body, job.directory).partition_by == (name,)
 
 
 def test_a_missing_bucket_is_one_clear_line(store: MemoryObjectStore) -> None:
     with pytest.raises(NotFoundError, match="bucket else does not exist: create it") as caught:
-        open_job("s3://else/t/", store=store)
+        open_on(store, "s3://else/t/")
     assert caught.value.code == "NO_BUCKET"
 
 
 def test_no_access_is_one_clear_line(store: MemoryObjectStore) -> None:
     plan = FaultPlan().fail("put", AccessError("writing _job.json: AccessDenied"))
     with pytest.raises(AccessError, match=r"no access to s3://lake/t/: writing _job\.json"):
-        open_job(DESTINATION, store=plan.wrap(store))
+        open_on(plan.wrap(store))
 
 
 def test_missing_credentials_are_one_clear_line(
@@ -126,9 +125,9 @@ def test_missing_credentials_are_one_clear_line(
 
 
 def test_a_job_id_is_never_used_twice(store: MemoryObjectStore) -> None:
-    open_job(DESTINATION, store=store, job_id=JOB, client="first")
+    open_on(store, job_id=JOB, client="first")
     with pytest.raises(InvalidInputError, match=f"job id {JOB} is taken") as caught:
-        open_job(DESTINATION, store=store, job_id=JOB, client="second")
+        open_on(store, job_id=JOB, client="second")
     assert caught.value.code == "JOB_EXISTS"
 
 
@@ -137,7 +136,7 @@ def test_a_repeated_put_of_its_own_job_json_is_no_conflict(
 ) -> None:
     # botocore sends again when an answer gets lost, and S3 then refuses the client's own object
     for _ in range(2):
-        open_job(DESTINATION, store=store, job_id=JOB, environment=environment)
+        open_on(store, job_id=JOB, environment=environment)
 
 
 # Whether a bucket has a pipeline, by its notifications

@@ -22,7 +22,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.model.job import AbortRequest, CommitRequest, CountedAttempt, Failure, Outcome
 from s3commit.writer.connect import check_pipeline
-from s3commit.writer.job import Job, open_job
+from s3commit.writer.job import Job
 from s3commit.writer.transfer import UploadSettings
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
@@ -34,6 +34,7 @@ from tests.writer.support import (
     ScriptedEnvironment,
     fake_id,
     notifying,
+    open_on,
     result_of,
 )
 
@@ -67,7 +68,7 @@ def test_cost_a_job_is_job_json_request_json_and_the_looks(
 ) -> None:
     s3 = FakeS3(notifying("/_request.json"))
     check_pipeline(s3, parse_destination(DESTINATION))  # type: ignore[arg-type]
-    job = open_job(DESTINATION, store=plan.wrap(store), environment=environment)
+    job = open_on(plan.wrap(store), environment=environment)
 
     def pipeline(nth: int) -> None:
         if nth == 3:
@@ -111,7 +112,8 @@ def test_an_outcome_is_seen_within_50_ms_or_a_twentieth_of_the_wait(
     job: Job, environment: ScriptedEnvironment
 ) -> None:
     with pytest.raises(OutcomeUnknownError) as caught:
-        job.commit([attempt()], timeout=600)
+        job.commit_timeout = 600
+        job.commit([attempt()])
     # A pause after each wait so far, whenever the answer comes.
     waits = list(itertools.accumulate(environment.slept, initial=0))
     assert waits[-1] == pytest.approx(600)
@@ -122,7 +124,8 @@ def test_an_outcome_is_seen_within_50_ms_or_a_twentieth_of_the_wait(
     assert minutes[0] <= 105
     assert max(count for minute, count in minutes.items() if minute) <= 21
     with pytest.raises(OutcomeUnknownError) as caught:
-        job.commit([attempt()], timeout=60)
+        job.commit_timeout = 60
+        job.commit([attempt()])
     message = caught.value.message
     assert "no result after 60 s; it may still be committed" in message
     assert caught.value.__suppress_context__  # not that the object was not found
@@ -136,7 +139,8 @@ def test_who_waits_for_more_than_a_minute_is_told_so_once(
 ) -> None:
     for seconds, count in ((59, 0), (300, 1)):
         with pytest.raises(OutcomeUnknownError):
-            job.commit([attempt()], timeout=seconds)
+            job.commit_timeout = seconds
+            job.commit([attempt()])
         told = capsys.readouterr().err
         assert told.count("\n") == count
     assert "has no result after 60 s: waiting for its outcome" in told
@@ -151,7 +155,8 @@ def test_a_program_without_a_standard_error_waits_as_any_other(
     for stream in (closed, None):
         monkeypatch.setattr("sys.stderr", stream)
         with pytest.raises(OutcomeUnknownError, match="no result after 300 s"):
-            job.commit([attempt()], timeout=300)
+            job.commit_timeout = 300
+            job.commit([attempt()])
 
 
 def test_the_request_is_put_again_as_it_stands_while_no_result_comes(
@@ -161,7 +166,8 @@ def test_the_request_is_put_again_as_it_stands_while_no_result_comes(
     for seconds, count in ((299, 1), (301, 2), (599, 2), (1300, 4)):
         plan.forget_calls()
         with pytest.raises(OutcomeUnknownError):
-            job.commit([attempt()], timeout=seconds)
+            job.commit_timeout = seconds
+            job.commit([attempt()])
         puts = [call for call in plan.calls if call.verb == "put"]
         assert len(puts) == count
         assert all(call.arguments.get("if_match") for call in puts[1:])
@@ -181,7 +187,8 @@ def test_a_request_that_another_one_has_replaced_is_not_put_over_it(
 
     plan.run_after("get", replaced, where=lambda call: call.key == request)
     with pytest.raises(OutcomeUnknownError):
-        job.commit([attempt()], timeout=301)
+        job.commit_timeout = 301
+        job.commit([attempt()])
     assert store.get(BUCKET, request, max_bytes=100).body == b"another's"
 
 
@@ -200,12 +207,14 @@ def test_a_result_that_came_while_the_process_stood_still_is_seen(
         return now
 
     monkeypatch.setattr(environment, "monotonic", monotonic)
-    assert job.commit([attempt()], timeout=60).outcome is Outcome.COMMITTED
+    job.commit_timeout = 60
+    assert job.commit([attempt()]).outcome is Outcome.COMMITTED
 
 
 def test_commit_may_be_called_again_and_goes_on_waiting(job: Job, store: MemoryObjectStore) -> None:
     with pytest.raises(OutcomeUnknownError):
-        job.commit([attempt("0"), attempt("1")], timeout=1)
+        job.commit_timeout = 1
+        job.commit([attempt("0"), attempt("1")])
     end(store, job, Outcome.COMMITTED)
     assert job.commit([attempt("1"), attempt("0")]).outcome is Outcome.COMMITTED
 
@@ -263,7 +272,8 @@ def test_a_request_that_never_gets_through_leaves_the_outcome_unknown(
 ) -> None:
     plan.fail("put", TransientError("unreachable"), times=None)
     with pytest.raises(OutcomeUnknownError, match="unreachable"):
-        job.commit([attempt()], timeout=3)
+        job.commit_timeout = 3
+        job.commit([attempt()])
 
 
 def test_a_refused_request_is_raised_as_it_is_unless_an_earlier_one_may_have_arrived(
@@ -314,7 +324,8 @@ def test_i2_abort_after_a_commit_request_changes_nothing_and_says_so(
     job: Job, store: MemoryObjectStore
 ) -> None:
     with pytest.raises(OutcomeUnknownError):
-        job.commit([attempt()], timeout=0.1)
+        job.commit_timeout = 0.1
+        job.commit([attempt()])
     answer = job.abort("the driver gave up")
     assert not answer.accepted
     assert "commit was requested first" in answer.message
@@ -378,6 +389,6 @@ def test_an_abort_that_fails_does_not_hide_the_error_of_the_block(
 def test_a_job_travels_with_its_settings(store: MemoryObjectStore) -> None:
     """And without its store: tests/writer/test_processes.py works in other processes."""
     settings = UploadSettings(threads=2)
-    job = open_job(DESTINATION, store=store, settings=settings, job_id=JOB)
+    job = open_on(store, uploads=settings, job_id=JOB)
     copy = pickle.loads(pickle.dumps(job))
     assert (copy.spec, copy.settings, copy.directory) == (job.spec, settings, job.directory)

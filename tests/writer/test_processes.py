@@ -9,11 +9,11 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from s3commit.core.model.errors import PreconditionError
-from s3commit.writer.job import open_job
+from s3commit.writer.start import open_job
 from s3commit.writer.task import Task
 from tests.fakes.store import MemoryObjectStore
 from tests.lake import Lake
-from tests.writer.support import BUCKET, DESTINATION, open_uploads
+from tests.writer.support import BUCKET, open_on, open_uploads
 from tests.writer.workers import die_in_task, write_part_of_job, write_task
 
 SPAWN = multiprocessing.get_context("spawn")  # nothing is inherited but the environment
@@ -80,7 +80,7 @@ def test_i3_i4_a_process_that_dies_leaves_nothing_and_its_task_is_tried_again(la
 
 def test_a_task_that_has_begun_stays_where_it_is() -> None:
     store = MemoryObjectStore(BUCKET)
-    job = open_job(DESTINATION, store=store)
+    job = open_on(store)
     begun, ended = job.task("0"), job.task("1")
     begun.open("a")
     ended.finish()

@@ -17,7 +17,7 @@ from botocore.compat import HTTPHeaders
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import TOTAL_MAX_ATTEMPTS
 from s3commit.core.model.errors import TransientError
-from s3commit.writer.job import Job, open_job
+from s3commit.writer.job import Job
 from s3commit.writer.transfer import MIB, MIN_PART_BYTES, PartSizes, UploadSettings
 from tests.aws.conftest import Raw
 from tests.fakes.faults import FaultPlan
@@ -25,9 +25,9 @@ from tests.fakes.store import MemoryObjectStore
 from tests.lake import Lake
 from tests.writer.support import (
     BUCKET,
-    DESTINATION,
     ScriptedEnvironment,
     SmallSettings,
+    open_on,
     open_uploads,
     visible,
 )
@@ -58,10 +58,10 @@ def failing(lake: Lake, operation: str, *, times: int, status: int = 500) -> lis
 
 
 def open_through(lake: Lake) -> Job:
-    return open_job(
+    return open_on(
+        S3ObjectStore(lake.client),
         f"s3://{lake.bucket}/t/",
-        store=S3ObjectStore(lake.client),
-        settings=UploadSettings(PartSizes(first=MIN_PART_BYTES)),
+        uploads=UploadSettings(PartSizes(first=MIN_PART_BYTES)),
     )
 
 
@@ -117,10 +117,9 @@ def store() -> MemoryObjectStore:
 
 @pytest.fixture
 def job(store: MemoryObjectStore, plan: FaultPlan) -> Job:
-    return open_job(
-        DESTINATION,
-        store=plan.wrap(store),
-        settings=SmallSettings(PartSizes(first=4, step=0), threads=1, in_flight_bytes=4),
+    return open_on(
+        plan.wrap(store),
+        uploads=SmallSettings(PartSizes(first=4, step=0), threads=1, in_flight_bytes=4),
         environment=ScriptedEnvironment(),
     )
 

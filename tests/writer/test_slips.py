@@ -9,11 +9,11 @@ import pytest
 
 from s3commit.core.model.errors import InvalidInputError, OutcomeUnknownError
 from s3commit.core.model.job import CommitRequest, Outcome
-from s3commit.writer.job import Job, open_job
+from s3commit.writer.job import Job
 from s3commit.writer.task import Task
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
-from tests.writer.support import BUCKET, JOB, ScriptedEnvironment, open_uploads
+from tests.writer.support import BUCKET, JOB, ScriptedEnvironment, open_on, open_uploads
 from tests.writer.test_job_end import end, standing
 
 
@@ -107,7 +107,7 @@ def interrupted(
         raise KeyboardInterrupt
 
     environment = ScriptedEnvironment(stop)
-    job = open_job("s3://lake/t/", store=plan.wrap(store), environment=environment, job_id=JOB)
+    job = open_on(plan.wrap(store), environment=environment, job_id=JOB)
     if in_request:
         plan.fail("put", cast("Exception", KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt) as caught, job:
@@ -147,5 +147,5 @@ def test_an_error_of_ours_says_itself_what_is_true(job: Job, store: MemoryObject
 @pytest.mark.parametrize("path", [Path("s3://lake/t"), 7, None, b"s3://lake/t"])
 def test_a_path_is_a_text(path: Any, store: MemoryObjectStore) -> None:
     with pytest.raises(InvalidInputError, match=r"the path is a .*: give a text") as caught:
-        open_job(path, store=store)
+        open_on(store, path)
     assert caught.value.code == "BAD_PATH"

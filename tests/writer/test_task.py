@@ -16,13 +16,12 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.writer.conditional_put import TURNS
-from s3commit.writer.job import Job, open_job
+from s3commit.writer.job import Job
 from s3commit.writer.transfer import MIB
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.store import MemoryObjectStore
 from tests.writer.support import (
     BUCKET,
-    DESTINATION,
     JOB,
     Gate,
     ScriptedEnvironment,
@@ -30,6 +29,7 @@ from tests.writer.support import (
     completed_bytes,
     fake_id,
     files_of,
+    open_on,
     open_uploads,
     visible,
 )
@@ -275,7 +275,7 @@ def test_i1_i3_a_crash_at_any_request_leaves_nothing_visible_and_nothing_counted
     store: MemoryObjectStore, nth: int
 ) -> None:
     plan = FaultPlan().crash_before(nth=nth)
-    job = open_job(DESTINATION, store=store, job_id=JOB, environment=ScriptedEnvironment())
+    job = open_on(store, job_id=JOB, environment=ScriptedEnvironment())
     wrapped = Job(job.spec, job.settings, None, ScriptedEnvironment(), plan.wrap(store))
     task = wrapped.task("0")
     try:

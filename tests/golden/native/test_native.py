@@ -22,7 +22,7 @@ from s3commit.core.model.job import (
     Scope,
 )
 from s3commit.core.model.locks import key_digest
-from s3commit.writer.job import DEFAULT_COMMIT_TIMEOUT
+from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
 
 HERE = Path(__file__).parent
 DIRECTORY = JobDirectory(Destination("lake", "sales/"), "0b6f6f0e-0000-4000-8000-000000000001")

@@ -12,44 +12,103 @@ from typing import TYPE_CHECKING, Any
 from s3commit.version import __version__
 
 if TYPE_CHECKING:
+    from s3commit.arrow.table import ArrowStream, write_table
     from s3commit.aws.session import Encryption
-    from s3commit.core.model.errors import JobFailedError, OutcomeUnknownError, S3CommitError
-    from s3commit.writer.job import Job, open_job
+    from s3commit.core.formats.layout import JobDirectory
+    from s3commit.core.model.errors import (
+        AccessError,
+        InvalidInputError,
+        JobFailedError,
+        JobRefusedError,
+        NotFoundError,
+        OutcomeUnknownError,
+        PreconditionError,
+        S3CommitError,
+        TransientError,
+    )
+    from s3commit.core.model.job import CountedAttempt, JobResult, PendingFile
+    from s3commit.writer.job import Job
+    from s3commit.writer.options import Compression, Mode, OverwriteMode
+    from s3commit.writer.requests import AbortAnswer
+    from s3commit.writer.start import open_job
+    from s3commit.writer.stream import PendingUpload
+    from s3commit.writer.table_write import CommitResult, WrongPythonError
+    from s3commit.writer.target import StreamClosedError
     from s3commit.writer.task import Task
     from s3commit.writer.transfer import PartSizes, UploadSettings
     from s3commit.writer.undo import undo
 
 __all__ = [
+    "AbortAnswer",
+    "AccessError",
+    "ArrowStream",
+    "CommitResult",
+    "Compression",
+    "CountedAttempt",
     "Encryption",
+    "InvalidInputError",
     "Job",
+    "JobDirectory",
     "JobFailedError",
+    "JobRefusedError",
+    "JobResult",
+    "Mode",
+    "NotFoundError",
     "OutcomeUnknownError",
+    "OverwriteMode",
     "PartSizes",
+    "PendingFile",
+    "PendingUpload",
+    "PreconditionError",
     "S3CommitError",
+    "StreamClosedError",
     "Task",
+    "TransientError",
     "UploadSettings",
+    "WrongPythonError",
     "__version__",
     "open_job",
     "undo",
+    "write_table",
 ]
 
 _HOMES = {
-    "Encryption": "s3commit.aws.session",
-    "Job": "s3commit.writer.job",
-    "JobFailedError": "s3commit.core.model.errors",
-    "OutcomeUnknownError": "s3commit.core.model.errors",
-    "PartSizes": "s3commit.writer.transfer",
-    "S3CommitError": "s3commit.core.model.errors",
-    "Task": "s3commit.writer.task",
-    "UploadSettings": "s3commit.writer.transfer",
-    "open_job": "s3commit.writer.job",
-    "undo": "s3commit.writer.undo",
+    "s3commit.arrow.table": ("ArrowStream", "write_table"),
+    "s3commit.aws.session": ("Encryption",),
+    "s3commit.core.formats.layout": ("JobDirectory",),
+    "s3commit.core.model.errors": (
+        "AccessError",
+        "InvalidInputError",
+        "JobFailedError",
+        "JobRefusedError",
+        "NotFoundError",
+        "OutcomeUnknownError",
+        "PreconditionError",
+        "S3CommitError",
+        "TransientError",
+    ),
+    "s3commit.core.model.job": ("CountedAttempt", "JobResult", "PendingFile"),
+    "s3commit.writer.job": ("Job",),
+    "s3commit.writer.options": ("Compression", "Mode", "OverwriteMode"),
+    "s3commit.writer.requests": ("AbortAnswer",),
+    "s3commit.writer.start": ("open_job",),
+    "s3commit.writer.stream": ("PendingUpload",),
+    "s3commit.writer.table_write": ("CommitResult", "WrongPythonError"),
+    "s3commit.writer.target": ("StreamClosedError",),
+    "s3commit.writer.task": ("Task",),
+    "s3commit.writer.transfer": ("PartSizes", "UploadSettings"),
+    "s3commit.writer.undo": ("undo",),
 }
 
+if not TYPE_CHECKING:  # a type checker would believe every name
 
-def __getattr__(name: str) -> Any:
-    # Lazy, because the Lambda handlers and the stacks import this package on every cold start
-    # and synth, and need neither boto3 nor the writer for it.
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        # Lazy, because the Lambda handlers and the stacks import this package on every cold start
+        # and synth, and need neither boto3 nor the writer for it.
+        for home, names in _HOMES.items():
+            if name in names:
+                return getattr(import_module(home), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

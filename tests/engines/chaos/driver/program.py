@@ -100,8 +100,11 @@ def write(spark: SparkSession, task: Task, client: Client) -> None:
         writer = rows(spark).write.mode(task.mode).partitionBy("k").options(**options)
         writer.parquet(task.uri.replace("s3://", "s3a://"))
         return
-    options |= {"partSize": "5MB", "partitionBy": "k"}
-    s3commit.spark.write(rows(spark), task.uri, mode=task.mode, **options)
+    uploads = s3commit.UploadSettings(s3commit.PartSizes(first=5 * 1024 * 1024))
+    mode: Any = task.mode
+    s3commit.spark.write(
+        rows(spark), task.uri, mode=mode, partition_by="k", uploads=uploads, options=options
+    )
 
 
 def _leave_a_helper() -> None:

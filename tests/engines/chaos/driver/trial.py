@@ -108,7 +108,7 @@ class Trial:
                 return
             # What nothing tells of but a job directory waits for the next job there.
             if count and not self._have_ended():
-                s3commit.open_job(self.table.uri, client="the next").abort("it was passing by")
+                s3commit.open_job(self.table.uri).abort("it was passing by")
                 until(self._is_answered, f"the end of who passes by {self.name}", WAIT_SECONDS)
             report = sweep(self.runtime.client("lambda"))
             assert report.get("failed") == 0, report

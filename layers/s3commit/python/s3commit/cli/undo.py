@@ -13,7 +13,7 @@ from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.job import Destination, JobResult
 from s3commit.core.model.states import JobState
-from s3commit.writer.job import DEFAULT_COMMIT_TIMEOUT
+from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
 from s3commit.writer.undo import PlannedUndo, carry_out, plan_undo
 
 
@@ -56,7 +56,9 @@ def undo(
     planned = plan_undo(ports, directory, leave_removed=leave_removed)
     result = None
     if not dry_run:
-        result = carry_out(ports, planned, session.environment, timeout=DEFAULT_COMMIT_TIMEOUT)
+        result = carry_out(
+            ports, planned, session.environment, commit_timeout=DEFAULT_COMMIT_TIMEOUT
+        )
     _print(session, planned, result)
 
 

@@ -1,8 +1,8 @@
 """Writing from Spark: ``from s3commit.spark import write``."""
 
 from s3commit.spark.frame_read import read
-from s3commit.spark.frame_write import CommitResult, batch_writer, write
-from s3commit.spark.frames import WrongPythonError
+from s3commit.spark.frame_write import batch_writer, write
+from s3commit.writer.table_write import CommitResult, WrongPythonError
 
 __all__ = [
     "CommitResult",

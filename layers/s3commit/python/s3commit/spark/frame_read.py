@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
-from s3commit.spark.frames import refused
+from s3commit.writer.options import refused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,22 +25,28 @@ def read(
     format: str = "parquet",
     schema: StructType | str | None = None,
     scheme: str = "s3a",
-    **options: Any,
+    options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
     """What is committed at ``path``, as a DataFrame of Spark's own reader.
 
-    With ``job_id`` exactly the files of this committed job, else all that is visible. ``format``,
-    ``schema`` and ``options`` are for Spark's reader, and ``scheme`` names its file system for S3,
-    with a configuration of its own.
+    Args:
+        spark: the session.
+        path: the directory, ``s3://bucket/prefix/``.
+        job_id: exactly the files of this committed job; by default all that is visible.
+        format: the files' format.
+        schema: the rows' schema, where the files don't say it.
+        scheme: the name of Spark's file system for S3, which has a configuration of its own.
+        options: those of Spark's reader.
 
-    Raises `InvalidInputError` for a bad path, or if Spark has no file system of that scheme;
-    `NotFoundError` if the job is not committed there, or has no file.
+    Raises:
+        InvalidInputError: the path is bad, or Spark has no file system of that scheme.
+        NotFoundError: the job is not committed there, or has no file.
     """
     if isinstance(spark, str) or hasattr(path, "newSession"):
         raise refused("the session comes first: read(spark, path)")
     destination = parse_destination(path)
     bucket = destination.bucket
-    reader = spark.read.format(format).options(**options)
+    reader = spark.read.format(format).options(**(options or {}))
     if schema is not None:
         reader = reader.schema(schema)
     paths = [_uri(scheme, bucket, destination.prefix)]

@@ -7,93 +7,101 @@ returns the row of exactly one attempt of each task: those are the attempts that
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from html import escape
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from s3commit.core.model.errors import InvalidInputError, JobFailedError, S3CommitError
-from s3commit.core.model.job import Conflict, JobResult
-from s3commit.spark.frames import (
-    NOT_EMPTY,
-    WAY_OUT,
-    arranged,
-    check_frame,
-    check_versions,
-    earlier_job,
-    refresh_cached,
-    refused,
-)
+from s3commit.aws.session import Encryption
+from s3commit.core.model.errors import InvalidInputError, S3CommitError
+from s3commit.core.model.job import Conflict
+from s3commit.spark.frames import arranged, check_frame, refresh_cached
 from s3commit.spark.progress import shown, tally_of
 from s3commit.spark.task_errors import for_the_driver, of_a_task
-from s3commit.writer.environment import say
+from s3commit.writer.options import Compression, Mode, Options, OverwriteMode, keywords_of, refused
+from s3commit.writer.table_write import CommitResult, check_versions, earlier_result, look_only
+from s3commit.writer.transfer import UploadSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from s3commit.core.formats.layout import JobDirectory
+    from s3commit.core.model.job import Who
     from s3commit.spark.job import SparkJob, TaskMessage
-    from s3commit.spark.options import Options
+    from s3commit.spark.schema import WriteSchema
 
 _QUERY_ID: Final = "sql.streaming.queryId"  # a local property that StreamExecution sets
 _MESSAGE: Final = "message"
 
 
-@dataclass(frozen=True, slots=True)
-class CommitResult:
-    """What a write has committed. All values are plain: ``dataclasses.asdict`` of it is JSON.
-
-    ``replaced`` counts the older files that were removed. ``manifest`` is the list of the
-    committed files. ``already_committed``: an earlier job with the same idempotency key has
-    committed the data, this one added nothing, and ``job_id`` and ``manifest`` are the earlier's.
-    """
-
-    job_id: str
-    destination: str
-    files: int
-    rows: int
-    bytes: int
-    replaced: int
-    manifest: str
-    already_committed: bool = False
-
-    def _repr_html_(self) -> str:
-        """How a notebook shows it."""
-        cells = ((name, str(value)) for name, value in asdict(self).items())
-        rows = (f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in cells)
-        return f"<table>{''.join(rows)}</table>"
-
-
 def write(
-    frame: DataFrame,
+    df: DataFrame,
     path: str,
     *,
-    mode: str = "error",
-    partition_by: str | Sequence[str] | None = None,
-    format: str = "parquet",
+    mode: Mode = "error",
+    partition_by: str | Iterable[str] | None = None,
+    partition_overwrite_mode: OverwriteMode | None = None,
+    idempotency_key: str | None = None,
+    min_rows: int | None = None,
+    max_rows: int | None = None,
+    min_files: int | None = None,
+    commit_timeout: float | None = None,
+    compression: Compression | None = None,
+    max_records_per_file: int | None = None,
+    check_partitions: bool | None = None,
+    uploads: UploadSettings | None = None,
+    encryption: Encryption | None = None,
+    options: Mapping[str, object] | None = None,
     progress: bool | None = None,
-    **options: Any,
+    dry_run: bool = False,
 ) -> CommitResult:
-    """Write the rows of ``frame`` to ``path`` (``s3://bucket/prefix/``); return once committed.
+    """Write the rows of ``df`` as Parquet to ``path``; return once they are committed.
 
-    With an ``idempotencyKey`` no task runs if a job with this key was committed.
+    Args:
+        df: a DataFrame of Spark, classic or Connect.
+        path: the directory, ``s3://bucket/prefix/``.
+        mode: Spark's. ``error`` (the default) refuses if files are there, before the first task
+            and once more at the decision; ``append``; ``overwrite`` removes them once all new
+            ones are visible.
+        partition_by: the columns for the directories: a name or several. Spark sorts each task's
+            rows by them.
+        partition_overwrite_mode: ``static``, all of the destination, or ``dynamic``, the
+            partitions that the job writes; by default as the session says.
+        idempotency_key: of the jobs with one key at one destination at most one is committed. No
+            task runs if one was.
+        min_rows: the least number of rows that the job must have to be committed.
+        max_rows: the most.
+        min_files: the least number of files.
+        commit_timeout: seconds to wait for the outcome; 75 minutes by default.
+        compression: by default the session's, else ``snappy``.
+        max_records_per_file: rows, 0 for no limit; by default as the session says.
+        check_partitions: False adds files also where those that stay have other partition columns.
+        uploads: sizes of parts and threads of each task.
+        encryption: of the objects; by default the session's, else the bucket's.
+        options: some of these in Spark's names, ``{"maxRecordsPerFile": 1000}``, for programs that
+            are ported.
+        progress: show files and rows as tasks end, on standard error; by default in a terminal or
+            a notebook alone (not with Spark Connect).
+        dry_run: write nothing and run no task. Options, schema, rights, pipeline and place are
+            checked, and `CommitResult.replaced` counts what an overwrite would remove at most.
 
-    ``mode`` is Spark's: ``error`` (the default) refuses if files are there, before the first task
-    and once more at the decision; ``append``; ``overwrite``. ``partition_by`` names the columns
-    for the directories; Spark sorts each task's rows by them. The files are parquet: ``format`` is
-    there for who gives it. ``progress`` shows files and rows as tasks end, on standard error; by
-    default in a terminal or a notebook alone (not with Spark Connect). ``options`` are those of
-    docs/spark.md: ``idempotencyKey="..."``, ``**{"conditions.minRows": 1}``.
+    Returns:
+        A `CommitResult`: the job's id, its files and rows.
 
-    Raises `InvalidInputError`, `NotFoundError` or `AccessError` before any row is read;
-    `JobFailedError` if the job was not committed; `OutcomeUnknownError` after ``commitTimeout``;
-    what the tasks raised if they failed for good: then the job is aborted.
+    Raises:
+        InvalidInputError, NotFoundError, AccessError: before any row is read.
+        JobFailedError: the job was not committed.
+        OutcomeUnknownError: there is no result after ``commit_timeout``.
+        Exception: what the tasks raised if they failed for good: then the job is aborted.
+
+    Example:
+        >>> write(df, "s3://lake/sales/", mode="append", partition_by="dt", min_rows=1)
     """
     if hasattr(path, "mapInArrow"):
-        raise refused("the DataFrame comes first: write(frame, path)")
-    parsed = _parsed(path, mode, partition_by, format, options)
-    result = _write(frame, parsed, progress=progress)
+        raise refused("the DataFrame comes first: write(df, path)")
+    parsed = _parsed(path, options, **keywords_of(locals()))
+    if dry_run:
+        return look_only(_prepared(df, parsed)[0])
+    result = _write(df, parsed, progress=progress)
     assert result is not None  # noqa: S101 - a job without rows is committed too
     return result
 
@@ -102,10 +110,19 @@ def batch_writer(
     path: str,
     *,
     query: str | None = None,
-    mode: str = "append",
-    partition_by: str | Sequence[str] | None = None,
-    format: str = "parquet",
-    **options: Any,
+    mode: Mode = "append",
+    partition_by: str | Iterable[str] | None = None,
+    partition_overwrite_mode: OverwriteMode | None = None,
+    min_rows: int | None = None,
+    max_rows: int | None = None,
+    min_files: int | None = None,
+    commit_timeout: float | None = None,
+    compression: Compression | None = None,
+    max_records_per_file: int | None = None,
+    check_partitions: bool | None = None,
+    uploads: UploadSettings | None = None,
+    encryption: Encryption | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> Callable[[DataFrame, int], None]:
     """A function for ``foreachBatch`` that writes each micro-batch exactly once.
 
@@ -113,24 +130,29 @@ def batch_writer(
     therefore ``query``, which must stay the same when the stream is restarted, and the batch's
     number; by default it is the query's id, which its checkpoint keeps. Spark Connect does not
     show it, so there ``query`` is needed. A batch without rows is not written if ``mode`` is
-    ``append`` and no condition has to judge it.
+    ``append`` and no condition has to judge it. All other arguments are those of `write`.
 
     Raises as `write`, which ends the query; restarted, it repeats the same batch.
-    """
-    parsed = _parsed(path, mode, partition_by, format, options)
 
-    def write_batch(frame: DataFrame, number: int) -> None:
-        key = f"{_query_id(frame) if query is None else query}/{number}"
-        _write(frame, replace(parsed, idempotency_key=key), rows_needed=True)
+    Example:
+        >>> stream.writeStream.foreachBatch(batch_writer("s3://lake/events/", partition_by="dt"))
+    """
+    parsed = _parsed(path, options, **keywords_of(locals()))
+    if parsed.idempotency_key is not None:
+        raise refused("each batch has a key of its own: leave the option idempotencyKey out")
+
+    def write_batch(df: DataFrame, number: int) -> None:
+        key = f"{_query_id(df) if query is None else query}/{number}"
+        _write(df, replace(parsed, idempotency_key=key), rows_needed=True)
 
     return write_batch
 
 
-def _query_id(frame: DataFrame) -> str:
+def _query_id(df: DataFrame) -> str:
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     try:
-        found = frame.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+        found = df.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
     except PySparkException:  # Spark Connect
         found = None
     if not found:
@@ -143,69 +165,51 @@ def _query_id(frame: DataFrame) -> str:
     return str(found)
 
 
-def _parsed(
-    path: str,
-    mode: str,
-    partition_by: str | Sequence[str] | None,
-    file_format: str,
-    more: Mapping[str, Any],
-) -> Options:
-    check_versions()
+def _parsed(path: str, options: Mapping[str, object] | None, **keywords: Any) -> Options:
+    check_versions("pyspark", "pyarrow")
     from s3commit.spark.options import parse_options  # noqa: PLC0415
 
-    if file_format != "parquet":
-        raise refused(
-            f"write writes parquet, not {file_format}: with the jar Spark's own writers write every"
-            " format that they have, frame.write.format(...) (docs/guide/native.md)"
-        )
-    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
-    return parse_options(path, more, mode=mode, partition_by=columns)
+    return parse_options(path, options, **keywords)
 
 
 def _write(
-    frame: DataFrame,
+    df: DataFrame,
     options: Options,
     *,
     rows_needed: bool = False,
     progress: bool | None = False,
 ) -> CommitResult | None:
     """Write; with ``rows_needed`` a job that would change nothing is aborted, and None returned."""
-    check_frame(frame)
-    earlier = earlier_job(options.destination, options.idempotency_key)
-    if earlier is not None:  # no task has to run for that
-        say(
-            f"the data of idempotencyKey {options.idempotency_key!r} was committed by job"
-            f" {earlier.job_id}; nothing was run, and nothing is added; see: s3commit show"
-            f" {earlier.typed}"
-        )
-        refresh_cached(frame, options.destination)
-        return _result(earlier)
-    tally = tally_of(frame.sparkSession, wanted=progress)
-    job = replace(_open(frame, options), tally=tally)
-    with job.job as opened:  # aborts the job in an error
-        with shown(tally):
-            messages = _run(frame, job)
-        rows = sum(message.rows for message in messages)
-        spec = opened.spec
-        if rows_needed and not rows and spec.conflict is Conflict.APPEND and not spec.conditions:
-            opened.abort("the batch has no rows")
-            return None
-        try:
+    check_frame(df)
+    result = earlier_result(options)
+    if result is None:  # else no task has to run
+        tally = tally_of(df.sparkSession, wanted=progress)
+        job = replace(_open(df, options), tally=tally)
+        with job.job as opened:  # aborts the job in an error
+            with shown(tally):
+                messages = _run(df, job)
+            spec, rows = opened.spec, any(message.rows for message in messages)
+            if (
+                rows_needed
+                and not rows
+                and spec.conflict is Conflict.APPEND
+                and not spec.conditions
+            ):
+                opened.abort("the batch has no rows")
+                return None
             result = job.commit(messages)
-        except JobFailedError as error:
-            if error.code != NOT_EMPTY:
-                raise
-            raise JobFailedError(f"{error.message}; {WAY_OUT}", code=NOT_EMPTY) from error
-    refresh_cached(frame, options.destination)
-    if result.already_committed:
-        return _result(
-            earlier_job(options.destination, options.idempotency_key) or opened.directory
-        )
-    return _result(opened.directory, result, rows)
+    refresh_cached(df, options.destination)
+    return result
 
 
-def _open(frame: DataFrame, options: Options) -> SparkJob:
+def _open(df: DataFrame, options: Options) -> SparkJob:
     from s3commit.spark.job import open_spark_job  # noqa: PLC0415
+
+    return open_spark_job(*_prepared(df, options))
+
+
+def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Who]:
+    """What the job is opened with: the options with what the session says, and the schema."""
     from s3commit.spark.options import SESSION_SCOPE  # noqa: PLC0415
     from s3commit.spark.parquet_settings import (  # noqa: PLC0415
         FIELD_IDS,
@@ -216,25 +220,26 @@ def _open(frame: DataFrame, options: Options) -> SparkJob:
     from s3commit.spark.session import obey  # noqa: PLC0415
     from s3commit.writer.who import this_program  # noqa: PLC0415
 
-    settings = frame.sparkSession.conf
+    check_frame(df)
+    settings = df.sparkSession.conf
 
     def setting(name: str) -> str | None:
         return settings.get(name, None)
 
     scope = options.scope_in(setting(SESSION_SCOPE))
     with_ids = str(setting(FIELD_IDS)).lower() != "false"
-    schema = check_schema(frame.schema, options.partition_by, with_field_ids=with_ids)
-    refuse_unlike(settings_of(frame), schema.data)
-    options = obey(options, setting)
+    schema = check_schema(df.schema, options.partition_by, with_field_ids=with_ids)
+    refuse_unlike(settings_of(df), schema.data)
+    options = replace(obey(options, setting), scope=scope, partition_by=schema.partition_names)
     who = this_program(setting("spark.app.id") or "", setting("spark.app.name") or "")
-    return open_spark_job(options, schema, scope, who)
+    return options, schema, who
 
 
-def _run(frame: DataFrame, job: SparkJob) -> list[TaskMessage]:
+def _run(df: DataFrame, job: SparkJob) -> list[TaskMessage]:
     """Run the tasks; the messages of those attempts that Spark counts, one of each task."""
     try:
         rows = (
-            arranged(frame, job.schema.partition_positions)
+            arranged(df, job.schema.partition_positions)
             .mapInArrow(_task(job), f"{_MESSAGE} binary")
             .collect()
         )
@@ -262,19 +267,3 @@ def _task(job: SparkJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
         yield pyarrow.record_batch({_MESSAGE: [pickle.dumps(message)]})
 
     return task
-
-
-def _result(
-    directory: JobDirectory, result: JobResult | None = None, rows: int = 0
-) -> CommitResult:
-    """What ``directory``'s job has committed; without a result it is an earlier one."""
-    return CommitResult(
-        job_id=directory.job_id,
-        destination=directory.destination.uri,
-        files=result.files if result else 0,
-        rows=rows,
-        bytes=result.bytes if result else 0,
-        replaced=result.replaced if result else 0,
-        manifest=f"s3://{directory.bucket}/{directory.commits}",
-        already_committed=result is None,
-    )

@@ -1,53 +1,16 @@
-"""What `write` asks of packages, DataFrame, session and destination before the tasks run."""
+"""What `write` asks of a DataFrame and its session."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from s3commit.core.formats.layout import JobDirectory, is_data
-from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.job import Destination
-from s3commit.core.model.locks import key_digest
+from s3commit.writer.options import refused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-LEAST: Final = {"pyspark": (3, 5), "pyarrow": (18, 0)}
-# Spark is the cluster's: another one of pip's would cover it, and may not fit its Java part.
-_SOURCES: Final = {
-    "pyspark": "run this with the cluster's Python; where there is no cluster, pip install pyspark",
-    "pyarrow": "pip install '.[spark]' in a checkout of s3commit, or pyarrow alone",
-}
-
-NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"
-WAY_OUT: Final = "give mode='append' to add files, or mode='overwrite' to replace those"
-
-
-class WrongPythonError(S3CommitError):
-    """A package is missing or too old. Nothing was written."""
-
-    code = "WRONG_PYTHON"
-
-
-def check_versions() -> None:
-    """Raise `WrongPythonError` if a package is missing or too old."""
-    for package, least in LEAST.items():
-        try:
-            found = str(__import__(package).__version__)
-        except ImportError as error:
-            where = _SOURCES[package]
-            raise WrongPythonError(f"{package} is not installed here: {where}") from error
-        if tuple(map(int, found.split(".")[:2])) < least:
-            wanted = ".".join(map(str, least))
-            raise WrongPythonError(f"{package} {found} is too old: this needs {package}>={wanted}")
-
-
-def refused(why: str) -> InvalidInputError:
-    """The error of a write that can't be made as it was asked for."""
-    return InvalidInputError(f"{why}. Nothing was written.", code="BAD_OPTIONS")
 
 
 def check_frame(frame: DataFrame) -> None:
@@ -61,40 +24,6 @@ def check_frame(frame: DataFrame) -> None:
     if frame.isStreaming:
         raise refused(
             "this DataFrame is a stream: use .writeStream.foreachBatch(batch_writer(path))"
-        )
-
-
-def earlier_job(destination: Destination, key: str | None) -> JobDirectory | None:
-    """The job that has committed the data of the idempotency key, if one surely has.
-
-    By the pipeline's hint, which spares the program to write the data again. Without one, the
-    pipeline itself refuses a second job with the key.
-    """
-    from s3commit.core.job.idempotency_key import hinted_job  # noqa: PLC0415
-    from s3commit.writer.connect import shared_store  # noqa: PLC0415
-
-    return hinted_job(shared_store(None), destination, key_digest(key)) if key is not None else None
-
-
-def refuse_files(destination: Destination) -> None:
-    """Raise `InvalidInputError` if a data file is there: better now than after the last task.
-
-    The pipeline checks again at the decision; only that check counts.
-    """
-    from s3commit.writer.connect import shared_store  # noqa: PLC0415
-    from s3commit.writer.place import LOOKED_AT  # noqa: PLC0415
-
-    bucket, prefix = destination.bucket, destination.prefix
-    try:
-        listed = islice(shared_store(None).list(bucket, prefix), LOOKED_AT)
-        found = next((one.key for one in listed if is_data(one.key[len(prefix) :])), None)
-    except (AccessError, NotFoundError):  # the right to write is another; no bucket
-        return
-    if found is not None:
-        raise InvalidInputError(
-            f"mode 'error': s3://{bucket}/{found} is there already; {WAY_OUT}."
-            " Nothing was written.",
-            code=NOT_EMPTY,
         )
 
 

@@ -5,24 +5,20 @@ It is picklable and goes to the tasks; what they return is a `TaskMessage`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.amounts import amount, many
-from s3commit.core.model.job import Conflict, CountedAttempt, JobResult, Scope, Who
-from s3commit.spark.files import write_rows
-from s3commit.spark.frames import refuse_files
-from s3commit.spark.options import Options
-from s3commit.spark.schema import WriteSchema
-from s3commit.writer.connect import check_pipeline, shared_client, shared_store
+from s3commit.arrow.files import write_rows
+from s3commit.arrow.partitions import runs
+from s3commit.core.model.job import CountedAttempt, Who
+from s3commit.spark.schema import WriteSchema, without_null_inside
 from s3commit.writer.environment import say
-from s3commit.writer.job import Job, open_job
-from s3commit.writer.place import check_place, side_by_side
+from s3commit.writer.job import Job
+from s3commit.writer.options import Options
+from s3commit.writer.table_write import CommitResult, begin, commit
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
@@ -58,7 +54,8 @@ class SparkJob:
         # Spark counts attempts per application; a second run of the job counts again.
         task = self.job.task(f"{partition:05d}", f"{attempt}-{self.job.environment.new_id()}")
         try:
-            rows = write_rows(task, partition, batches, self.options, self.schema)
+            found = _data(batches, self.schema)
+            rows = write_rows(task, partition, found, self.options, self.schema.of_files)
             message = TaskMessage(task.finish(), rows)
         except BaseException:
             for error in task.abort():
@@ -68,58 +65,24 @@ class SparkJob:
             self.tally.add((message.attempt.files if message.attempt else 0, rows))
         return message
 
-    def commit(self, messages: Sequence[TaskMessage]) -> JobResult:
-        """Ask for the commit, wait for the outcome, and print both; raises as `Job.commit`."""
-        attempts = [message.attempt for message in messages]
-        rows, written = sum(message.rows for message in messages), [one for one in attempts if one]
-        total = sum(one.bytes for one in written)
-        ended = amount(sum(one.files for one in written), total, rows)
-        say(f"the tasks have ended with {ended}; requesting the commit of job {self.job.job_id}")
-        result = self.job.commit(attempts, timeout=self.options.commit_timeout)
-        say(summary(result, rows, self.job.directory))
-        return result
+    def commit(self, messages: Sequence[TaskMessage]) -> CommitResult:
+        """As `s3commit.writer.table_write.commit`."""
+        rows = sum(message.rows for message in messages)
+        return commit(self.job, [message.attempt for message in messages], rows)
 
 
-def open_spark_job(
-    options: Options, schema: WriteSchema, scope: Scope, who: Who | None = None
-) -> SparkJob:
-    """Start a job for the rows of a DataFrame.
-
-    Raises as `check_pipeline`, `check_place`, `refuse_files` and `open_job`.
-    """
-    store, columns = shared_store(options.encryption), schema.partition_names
-    place, stays = options.destination, options.check_partitions
-    stays &= options.conflict is Conflict.APPEND or scope is Scope.PARTITION
-    looks: list[Callable[[], Any]] = [
-        partial(check_pipeline, shared_client(), place),
-        partial(check_place, store, place, columns, others_stay=stays),
-    ]
-    if (options.conflict, scope) == (Conflict.FAIL, Scope.DIRECTORY):
-        looks.append(partial(refuse_files, place))
-    side_by_side(*looks)
-    job = open_job(
-        options.destination.uri,
-        conflict=options.conflict,
-        scope=scope,
-        partition_by=columns,
-        conditions=options.conditions,
-        idempotency_key=options.idempotency_key,
-        settings=options.uploads,
-        encryption=options.encryption,
-        client=CLIENT,
-        who=who,
-        store=store,
-    )
-    say(f"job {job.job_id} begins; see: s3commit show --follow {job.directory.typed}")
-    return SparkJob(job, options, schema)
+def open_spark_job(options: Options, schema: WriteSchema, who: Who | None = None) -> SparkJob:
+    """Start a job for the rows of a DataFrame. Raises as `begin`."""
+    return SparkJob(begin(options, CLIENT, who), options, schema)
 
 
-def summary(result: JobResult, rows: int, directory: JobDirectory) -> str:
-    """The line about a job that ended well."""
-    if result.already_committed and result.error is not None:
-        return result.error.message
-    written = amount(result.files, result.bytes, rows)
-    done = f"committed {written}"
-    if result.replaced:
-        done = f"replaced {many(result.replaced, 'file')} with {written}"
-    return f"{done}; see: s3commit show {directory.typed}"
+def _data(
+    batches: Iterator[pa.RecordBatch], schema: WriteSchema
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows without the partition columns, with their directories."""
+    for numbered in batches:
+        columns = list(map(without_null_inside, numbered.columns))
+        # The names are the schema's: `s3commit.spark.frames.arranged`.
+        fields = map(pa.Field.with_name, numbered.schema, schema.names)
+        batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+        yield from runs(batch, schema.partition_names)

@@ -83,9 +83,13 @@ class WriteSchema:
             SPARK_VERSION: pyspark.__version__.encode(),
         }
 
-    def of_files(self, data: pa.Schema) -> pa.Schema:
-        """The Arrow schema of a file with these columns: with Spark's metadata and field ids."""
-        fields = list(map(_nullable_where_above, data))
+    def of_files(self, data: pa.Schema | None) -> pa.Schema:
+        """The Arrow schema of a file with these columns: with Spark's metadata and field ids.
+
+        None stands for Spark's own schema, where there are no rows.
+        """
+        found = arrow_schema(self.data) if data is None else data
+        fields = list(map(_nullable_where_above, found))
         if self.with_field_ids:
             fields = list(map(_with_field_id, fields, self.data.fields))
         return pa.schema(fields, self.parquet_metadata)
@@ -166,7 +170,7 @@ def check_schema(
     partitions = tuple(_partition_column(name, by_name) for name in partition_by)
     names = [column.name for column in partitions]
     if len(set(names)) < len(names):
-        raise _refused(f"partitionBy names a column twice: {', '.join(partition_by)}")
+        raise _refused(f"partition_by names a column twice: {', '.join(partition_by)}")
     data = StructType([column for column in schema.fields if column.name not in names])
     if not data.fields:
         raise _refused("all columns are partition columns; at least one must be left for the files")
@@ -230,18 +234,18 @@ def _partition_column(name: str, by_name: dict[str, StructField]) -> StructField
     column = by_name.get(name.lower())
     if column is None:
         known = ", ".join(field.name for field in by_name.values())
-        raise _refused(f"partitionBy column {name!r} is not in the DataFrame ({known})")
+        raise _refused(f"partition_by column {name!r} is not in the DataFrame ({known})")
     if hides_files(f"{column.name}="):
         raise _refused(
-            f"partitionBy column {column.name!r} starts with a dot, so Spark and other readers skip"
-            " its directories; rename it"
+            f"partition_by column {column.name!r} starts with a dot, so Spark and other readers"
+            " skip its directories; rename it"
         )
     kind = column.dataType
     collated = isinstance(kind, StringType) and kind.simpleString() != "string"
     composite = (ArrayType, MapType, StructType, NullType, UserDefinedType, DayTimeIntervalType)
     if collated or isinstance(kind, composite) or kind.typeName() == "variant":
         raise _refused(
-            f"partitionBy column {column.name} has the type {kind.simpleString()}, which makes no "
+            f"partition_by column {column.name} has the type {kind.simpleString()}, which makes no "
             "directory name; cast it to string"
         )
     return column

@@ -12,7 +12,8 @@ from typing import Final, TypeVar
 
 from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.spark.options import Options, codec_of, limit_of
+from s3commit.spark.options import codec_of, limit_of
+from s3commit.writer.options import Options
 
 T = TypeVar("T")
 # The value of a setting, by its name; None if it is not set.
@@ -54,7 +55,7 @@ def _read(parse: Callable[[str, str], T], name: str, text: str) -> T:
         return parse(name, text)
     except InvalidInputError as error:
         advice = error.message.partition(": ")[2]
-        raise _refused(name, text, f"{advice}, as an option of the write") from error
+        raise _refused(name, text, f"{advice}, as a keyword of the write") from error
 
 
 def _refuse_of_s3a(options: Options, setting: Setting) -> None:
@@ -69,7 +70,7 @@ def _encryption(options: Options, setting: Setting) -> Encryption | None:
     if not text:
         return None
     if text.upper() not in _ALGORITHMS:
-        advice = f"give the option encryption; {_unset(options, _ALGORITHM[0])}"
+        advice = f"give encryption=s3commit.Encryption(...); {_unset(options, _ALGORITHM[0])}"
         raise _refused(full, text, advice)
     _, key = _of_s3a(options, setting, *_KEY)
     algorithm = _ALGORITHMS[text.upper()]

@@ -109,7 +109,7 @@ def _refuse_other_columns(
         raise InvalidInputError(
             f"the files at {destination.uri} are partitioned by {_listed(found)}, and this"
             f" write by {_listed(columns)}, so that no reader could read both: give the same"
-            " columns, or checkPartitions=false. Nothing was written.",
+            " columns, or check_partitions=False. Nothing was written.",
             code="OTHER_PARTITIONS",
         )
 

@@ -45,7 +45,9 @@ from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import PartSource
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.environment import Environment, timestamp
-from s3commit.writer.job import DEFAULT_CLIENT, DEFAULT_COMMIT_TIMEOUT, Job, put_job
+from s3commit.writer.job import Job
+from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
+from s3commit.writer.start import DEFAULT_CLIENT, put_job
 from s3commit.writer.target import Target
 from s3commit.writer.task import put_manifest
 from s3commit.writer.transfer import MAX_PARTS, MIB
@@ -79,7 +81,7 @@ def undo(
     job_id: str,
     *,
     leave_removed: bool = False,
-    timeout: float = DEFAULT_COMMIT_TIMEOUT,
+    commit_timeout: float = DEFAULT_COMMIT_TIMEOUT,
     encryption: Encryption | None = None,
 ) -> JobResult:
     """Undo the committed job ``job_id`` of the table: all of it, or nothing.
@@ -100,7 +102,7 @@ def undo(
     store = S3ObjectStore(client, encryption=encryption)
     ports = Ports(store, no_ledger, SystemClock(), ThreadMap(WORKERS))
     planned = plan_undo(ports, directory, leave_removed=leave_removed)
-    return carry_out(ports, planned, Environment(), timeout=timeout)
+    return carry_out(ports, planned, Environment(), commit_timeout=commit_timeout)
 
 
 def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> PlannedUndo:
@@ -130,7 +132,7 @@ def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> 
 
 
 def carry_out(
-    ports: Ports, planned: PlannedUndo, environment: Environment, *, timeout: float
+    ports: Ports, planned: PlannedUndo, environment: Environment, *, commit_timeout: float
 ) -> JobResult:
     """Undo as planned, and wait for the outcome. Raises as `undo`."""
     place = planned.directory.destination
@@ -149,7 +151,8 @@ def carry_out(
     with Job(spec, environment=environment, _store=ports.store) as job:
         groups = in_groups(enumerate(planned.restores), FILES_OF_A_TASK)
         attempts = [_copy(ports, job, f"{n}", group) for n, group in enumerate(groups)]
-        result = job.commit(attempts, timeout=timeout)
+        job.commit_timeout = commit_timeout
+        result = job.commit(attempts)
     if result.error is not None:  # the key's data has been written again since
         raise JobFailedError(result.error.message, code=result.error.code)
     return result

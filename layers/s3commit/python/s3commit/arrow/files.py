@@ -1,8 +1,8 @@
-"""The rows of one Spark partition, written as the files of one task attempt.
+"""Rows of Arrow, written as the files of one task attempt.
 
-Rows come sorted by the partition columns, as Spark's own writer sorts them, so that one file is
-open at a time. A file that is whole is encoded and sealed in the background: S3 takes some 30 ms
-to start its upload, in which the next rows come.
+Rows come directory by directory, so that one file is open at a time. A file that is whole is
+encoded and sealed in the background: S3 takes some 30 ms to start its upload, in which the next
+rows come.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -18,16 +18,15 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from s3commit.spark.options import MB, Options
-from s3commit.spark.parquet import CODECS, Output, Sink, open_writer
-from s3commit.spark.partitions import runs
-from s3commit.spark.schema import WriteSchema, arrow_schema, without_null_inside
+from s3commit.arrow.parquet import CODECS, Output, Sink, open_writer
+from s3commit.writer.options import Options
 from s3commit.writer.task import Task
+from s3commit.writer.transfer import MIB
 
 # Bigger row groups compress no better (795, 751 and 741 MB with 16, 64 and 128 MB of Arrow data).
-ROW_GROUP_BYTES: Final = 64 * MB
+ROW_GROUP_BYTES: Final = 64 * MIB
 # Of files that are being closed; one that is larger is closed alone.
-CLOSING_BYTES: Final = 32 * MB
+CLOSING_BYTES: Final = 32 * MIB
 OPENERS: Final = 4
 
 
@@ -193,41 +192,35 @@ class TaskFiles:
 
 def write_rows(
     task: Task,
-    partition: int,
-    batches: Iterator[pa.RecordBatch],
+    number: int,
+    rows: Iterable[tuple[str, pa.RecordBatch]],
     options: Options,
-    schema: WriteSchema,
+    schema_of: Callable[[pa.Schema | None], pa.Schema],
 ) -> int:
-    """Write ``batches`` as the files of ``task``, every one sealed; return how many rows.
+    """Write ``rows``, each with its directory, as sealed files of ``task``; return how many rows.
 
-    Without partition columns, partition 0 writes a file also if it has no rows, as Spark's own
-    writers do: a DataFrame without rows is read back with its schema.
+    ``schema_of`` gives the schema of files for that of the first rows, or for None without rows.
+    Without partition columns task 0 writes a file also if it has no rows, as Spark's own writers
+    do: a table without rows is read back with its schema.
     """
-    names = schema.partition_names
-    suffix = CODECS[options.codec]
     files: TaskFiles | None = None
 
-    def start(data: pa.Schema) -> TaskFiles:
+    def start(found: pa.Schema | None) -> TaskFiles:
         def open_output(directory: str, counter: int) -> Output:
-            name = f"part-{partition:05d}-{task.directory.job_id}.c{counter:03d}{suffix}"
+            name = (
+                f"part-{number:05d}-{task.directory.job_id}.c{counter:03d}{CODECS[options.codec]}"
+            )
             return task.open(directory + name)
 
         limit = options.max_records_per_file or None
-        return TaskFiles(Layout(open_output, schema.of_files(data), options.codec, limit))
+        return TaskFiles(Layout(open_output, schema_of(found), options.codec, limit))
 
     try:
-        for numbered in batches:
-            columns = list(map(without_null_inside, numbered.columns))
-            # The names are the schema's: `s3commit.spark.frames.arranged`.
-            fields = map(pa.Field.with_name, numbered.schema, schema.names)
-            batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
-            if files is None:
-                data = [column for column in batch.schema if column.name not in names]
-                files = start(pa.schema(data))
-            for directory, rows in runs(batch, names):
-                files.append(directory, rows)
-        if partition == 0 and not names and (files is None or not files.rows):
-            files = files or start(arrow_schema(schema.data))
+        for directory, some in rows:
+            files = files or start(some.schema)
+            files.append(directory, some)
+        if number == 0 and not options.partition_by and files is None:
+            files = start(None)
             files.opened("")
         if files is None:
             return 0

@@ -1,0 +1,1 @@
+"""Rows in Arrow as the parquet files of a job."""

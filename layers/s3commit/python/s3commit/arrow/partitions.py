@@ -1,0 +1,154 @@
+"""Partition directories as Spark names them, and rows cut where the directory changes.
+
+The names follow Spark's `ExternalCatalogUtils.getPartitionPathString`: the value cast to a string
+(by who calls), then escaped; a null or an empty string is a name of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from itertools import pairwise
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet, types
+
+from s3commit.core.formats.layout import hides_files
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.writer.place import escape
+
+DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+
+
+def directory(names: Sequence[str], texts: Sequence[str]) -> str:
+    """``dt=2026-11-21/hour=3/``: the directory of one combination of values; "" is null."""
+    return "".join(
+        f"{escape(name)}={escape(text) if text else DEFAULT_PARTITION}/"
+        for name, text in zip(names, texts, strict=True)
+    )
+
+
+def runs(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of ``batch`` without the columns ``names``, texts, cut where the directory changes.
+
+    The rows are views of the batch, in its order; of a batch that is sorted by ``names`` each
+    directory comes once.
+    """
+    if not batch.num_rows:
+        return
+    if not names:
+        yield "", batch
+        return
+    data = batch.drop_columns(list(names))
+    # Bytes, because a text that was cast from bytes may be no UTF-8.
+    columns = [pc.fill_null(batch[name].cast(pa.large_binary()), b"") for name in names]
+    changes = reduce(pc.or_, (pc.not_equal(column[1:], column[:-1]) for column in columns))
+    cuts = pc.add(pc.indices_nonzero(changes), 1).to_pylist()
+    for start, end in pairwise([0, *cuts, batch.num_rows]):
+        texts = [column[start].as_py().decode("utf-8", "replace") for column in columns]
+        yield directory(names, texts), data.slice(start, end - start)
+
+
+def by_directory(
+    batches: Iterable[pa.RecordBatch], names: Sequence[str]
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows directory by directory, each in their order; with ``names`` all are held in memory.
+
+    The columns are cast as their type makes names (`file_schema`).
+    """
+    kept: dict[str, list[pa.RecordBatch]] = {}
+    for batch in batches:
+        if not names:
+            yield "", batch
+            continue
+        for name in names:
+            text = batch[name].cast(pa.large_string())
+            batch = batch.set_column(batch.schema.get_field_index(name), name, text)  # noqa: PLW2901
+        order = pc.sort_indices(batch, sort_keys=[(name, "ascending") for name in names])
+        for where, rows in runs(batch.take(order), names):
+            kept.setdefault(where, []).append(rows)
+    for where in sorted(kept):
+        for rows in kept.pop(where):
+            yield where, rows
+
+
+def stream(table: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The rows of a table that has ``__arrow_c_stream__``, as types that parquet can hold.
+
+    Nothing of the table's own metadata: pandas' names columns that files do not have.
+    """
+    reader = pa.RecordBatchReader.from_stream(table)
+    fields = [field.with_type(_storable(field.type)) for field in reader.schema]
+    schema = pa.schema(fields)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            columns = list(map(_stored, batch.columns, schema.types))
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return schema, batches()
+
+
+def _stored(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if types.is_dictionary(column.type):  # Arrow has no such cast of all values
+        return column.dictionary.cast(kind).take(column.indices)
+    return column.cast(kind)
+
+
+def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    """The columns of files, without those that make directories.
+
+    Raises `InvalidInputError` (``BAD_SCHEMA``) for columns that no reader could tell apart or find,
+    and for a type that parquet can't hold.
+    """
+    lower = [name.lower() for name in schema.names]
+    twice = sorted(name for name in {*lower} if lower.count(name) > 1)
+    missing = [name for name in names if name not in schema.names]
+    hidden = [name for name in names if hides_files(f"{name}=")]
+    odd = [name for name in names if name not in missing and not _makes_names(schema, name)]
+    for wrong, why in (
+        (twice, "is there twice, or differs in case only: rename it"),
+        (missing, "of partition_by is not in the table"),
+        ([name for name in names if names.count(name) > 1], "is in partition_by twice"),
+        (hidden, "of partition_by starts with a dot, so that readers skip its directories"),
+        (odd, "of partition_by has a type that makes no directory name: cast it to a text"),
+    ):
+        if wrong:
+            raise _bad_schema(f"column {wrong[0]!r} {why}")
+    left = pa.schema([field for field in schema if field.name not in names])
+    if not len(left):
+        raise _bad_schema("no column is left for the files")
+    try:
+        parquet.ParquetWriter(pa.BufferOutputStream(), left).close()
+    except pa.ArrowException as error:
+        raise _bad_schema(f"parquet can't hold the table: {error}") from error
+    return left
+
+
+def _bad_schema(why: str) -> InvalidInputError:
+    return InvalidInputError(f"{why}. Nothing was written.", code="BAD_SCHEMA")
+
+
+def _makes_names(schema: pa.Schema, name: str) -> bool:
+    kind = schema.field(name).type
+    tests = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean)
+    return types.is_date32(kind) or any(test(kind) for test in tests)
+
+
+def _storable(kind: pa.DataType) -> pa.DataType:
+    """The type, with offsets for Arrow's views (polars), which parquet's writer may not take."""
+    if types.is_string_view(kind):
+        return pa.large_string()
+    if types.is_binary_view(kind):
+        return pa.large_binary()
+    if types.is_list(kind):
+        return pa.list_(_storable(kind.value_type))
+    if types.is_large_list(kind):
+        return pa.large_list(_storable(kind.value_type))
+    if types.is_struct(kind):
+        return pa.struct([field.with_type(_storable(field.type)) for field in kind])
+    if types.is_dictionary(kind):
+        return _storable(kind.value_type)
+    return kind

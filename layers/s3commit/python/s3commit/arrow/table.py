@@ -1,0 +1,127 @@
+"""`write_table`: rows of any library that hands them over as Arrow, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Protocol
+
+from s3commit.aws.session import Encryption
+from s3commit.core.model.job import Scope
+from s3commit.writer.options import (
+    Compression,
+    Mode,
+    OverwriteMode,
+    for_a_table,
+    keywords_of,
+    make_options,
+    refused,
+)
+from s3commit.writer.start import DEFAULT_CLIENT
+from s3commit.writer.table_write import (
+    CommitResult,
+    begin,
+    check_versions,
+    commit,
+    earlier_result,
+    look_only,
+)
+from s3commit.writer.transfer import UploadSettings
+
+
+class ArrowStream(Protocol):
+    """What pandas, polars, pyarrow and DuckDB call a table or a relation.
+
+    https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
+    """
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The rows, as a capsule."""
+        ...
+
+
+def write_table(
+    table: ArrowStream,
+    destination: str,
+    *,
+    mode: Mode = "error",
+    partition_by: str | Iterable[str] | None = None,
+    partition_overwrite_mode: OverwriteMode | None = None,
+    idempotency_key: str | None = None,
+    min_rows: int | None = None,
+    max_rows: int | None = None,
+    min_files: int | None = None,
+    commit_timeout: float | None = None,
+    compression: Compression | None = None,
+    max_records_per_file: int | None = None,
+    check_partitions: bool | None = None,
+    uploads: UploadSettings | None = None,
+    encryption: Encryption | None = None,
+    dry_run: bool = False,
+) -> CommitResult:
+    """Write a table as Parquet, in one job of this process; return once it is committed.
+
+    With ``partition_by`` this process holds the rows in memory, to write directory by directory;
+    else they go through it. The keywords are those of `s3commit.spark.write`.
+
+    Args:
+        table: a frame of pandas (from 2.2) or polars, a table or reader of pyarrow, a relation of
+            DuckDB, or whatever else has ``__arrow_c_stream__``.
+        destination: the directory, ``s3://bucket/prefix/``.
+        mode: ``error`` (the default) refuses if files are there; ``append``; ``overwrite`` removes
+            them once all new ones are visible.
+        partition_by: the columns for the directories, a name or several: texts, whole numbers,
+            dates or booleans.
+        partition_overwrite_mode: ``static`` (the default), all of the destination, or ``dynamic``,
+            the partitions that the table has.
+        idempotency_key: of the jobs with one key at one destination at most one is committed.
+        min_rows: the least number of rows that the job must have to be committed.
+        max_rows: the most.
+        min_files: the least number of files.
+        commit_timeout: seconds to wait for the outcome; 75 minutes by default.
+        compression: ``snappy`` by default.
+        max_records_per_file: rows, 0 for no limit.
+        check_partitions: False adds files also where those that stay have other partition columns.
+        uploads: sizes of parts and threads.
+        encryption: of the objects; the bucket's own by default.
+        dry_run: write nothing and read no row. Options, schema, rights, pipeline and place are
+            checked, and `CommitResult.replaced` counts what an overwrite would remove at most.
+
+    Returns:
+        A `CommitResult`: the job's id, its files and rows.
+
+    Raises:
+        WrongPythonError: there is no pyarrow. Nothing was written; so with those that follow.
+        InvalidInputError: an argument or the schema.
+        NotFoundError: the bucket, or its pipeline.
+        AccessError: the credentials are missing, or don't permit it.
+        JobFailedError: the job was not committed.
+        OutcomeUnknownError: there is no result after ``commit_timeout``.
+
+    Example:
+        >>> s3commit.write_table(frame, "s3://lake/sales/", mode="append", partition_by="dt")
+    """
+    options = for_a_table(make_options(destination, **keywords_of(locals())))
+    check_versions("pyarrow")
+    from s3commit.arrow.files import write_rows  # noqa: PLC0415
+    from s3commit.arrow.partitions import by_directory, file_schema, stream  # noqa: PLC0415
+
+    if not hasattr(table, "__arrow_c_stream__"):
+        kind = type(table)
+        raise refused(
+            f"write_table takes a table with __arrow_c_stream__, such as pandas' from 2.2 on,"
+            f" not {kind.__module__}.{kind.__qualname__}"
+        )
+    options = replace(options, scope=options.scope or Scope.DIRECTORY)
+    earlier = None if dry_run else earlier_result(options)
+    if earlier is not None:
+        return earlier
+    found, batches = stream(table)
+    schema = file_schema(found, options.partition_by)
+    if dry_run:
+        return look_only(options)
+    with begin(options, DEFAULT_CLIENT) as job:
+        with job.task("00000") as task:
+            pairs = by_directory(batches, options.partition_by)
+            rows = write_rows(task, 0, pairs, options, lambda _: schema)
+        return commit(job, [task.counted], rows)

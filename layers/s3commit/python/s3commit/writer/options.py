@@ -1,0 +1,185 @@
+"""What a write may ask for: one vocabulary, parsed once into one frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeVar, get_args
+
+from s3commit.aws.session import Encryption
+from s3commit.core.formats.layout import parse_destination
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.job import MAX_KEY_CHARACTERS, Conditions, Conflict, Destination, Scope
+from s3commit.core.model.limits import MAX_WAIT_SECONDS
+from s3commit.writer.transfer import UploadSettings
+
+# Seconds: as long as a job may wait for its locks, and what it then takes at most.
+DEFAULT_COMMIT_TIMEOUT: Final = MAX_WAIT_SECONDS + 900.0
+
+Mode = Literal["append", "error", "errorifexists", "overwrite"]
+OverwriteMode = Literal["static", "dynamic"]
+Compression = Literal["snappy", "zstd", "gzip", "lz4", "none"]
+
+# As Spark's writer reads them; its `ignore` has no job that could do it.
+MODES: Final[Mapping[str, Conflict]] = {
+    "append": Conflict.APPEND,
+    "error": Conflict.FAIL,
+    "errorifexists": Conflict.FAIL,
+    "overwrite": Conflict.REPLACE,
+}
+SCOPES: Final[Mapping[str, Scope]] = {"static": Scope.DIRECTORY, "dynamic": Scope.PARTITION}
+COMPRESSIONS: Final[Mapping[str, str]] = {name: name for name in get_args(Compression)}
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the program asks for. Times are in seconds; None means no limit.
+
+    Of a Spark write ``compression``, ``max_records_per_file`` (0: no limit) and ``scope`` are None
+    where the session decides (`s3commit.spark.session`, `scope_in`). ``conflict`` is the mode's.
+    """
+
+    destination: Destination
+    conflict: Conflict
+    scope: Scope | None
+    partition_by: tuple[str, ...] = ()
+    idempotency_key: str | None = None
+    conditions: Conditions = field(default_factory=Conditions)
+    commit_timeout: float = DEFAULT_COMMIT_TIMEOUT
+    compression: str | None = None
+    max_records_per_file: int | None = None
+    check_partitions: bool = True
+    uploads: UploadSettings = field(default_factory=UploadSettings)
+    encryption: Encryption | None = None
+
+    @property
+    def codec(self) -> str:
+        """The compression that is asked for, else Spark's own default."""
+        return self.compression or next(iter(COMPRESSIONS))
+
+    def scope_in(self, session_scope: str | None) -> Scope:
+        """Where existing files count, by the keyword, else by the session's setting.
+
+        Spark's own default is all of the destination.
+        """
+        if not self.partition_by or self.conflict is Conflict.APPEND:
+            return Scope.DIRECTORY
+        if self.scope is None and session_scope:
+            return meaning("spark.sql.sources.partitionOverwriteMode", session_scope, SCOPES)
+        return self.scope or Scope.DIRECTORY
+
+
+def make_options(
+    path: str,
+    *,
+    mode: str = "append",
+    partition_by: str | Iterable[str] | None = None,
+    partition_overwrite_mode: str | None = None,
+    min_rows: int | None = None,
+    max_rows: int | None = None,
+    min_files: int | None = None,
+    compression: str | None = None,
+    **others: Any,
+) -> Options:
+    """The options of one write to ``path``; None stands for a keyword that is not given.
+
+    Raises `InvalidInputError`: ``BAD_OPTION`` for a value that is not one of the keyword's,
+    ``BAD_CONDITION``, ``BAD_PATH``.
+    """
+    others = {name: value for name, value in others.items() if value is not None}
+    for name, value in others.items():
+        wanted, is_one = _KINDS[name]
+        if not is_one(value):
+            raise bad(name, value, wanted)
+    _check_key(others.get("idempotency_key"))
+    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
+    scope, codec = partition_overwrite_mode, compression
+    return Options(
+        destination=parse_destination(path),
+        conflict=meaning("mode", mode, MODES),
+        scope=None if scope is None else meaning("partition_overwrite_mode", scope, SCOPES),
+        partition_by=columns,
+        conditions=Conditions(min_rows, max_rows, min_files),
+        compression=None if codec is None else meaning("compression", codec, COMPRESSIONS),
+        **others,
+    )
+
+
+def keywords_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the arguments of a call, its ``locals()`` at first, the keywords of every write."""
+    return {name: value for name, value in arguments.items() if name in KEYWORDS}
+
+
+def for_a_table(options: Options) -> Options:
+    """The same, for rows whose columns make the partitions. Raises `InvalidInputError`."""
+    if options.scope is Scope.PARTITION and not options.partition_by:
+        raise refused(
+            "partition_overwrite_mode='dynamic' needs the partitions' columns: give partition_by,"
+            " such as partition_by='dt'"
+        )
+    return options
+
+
+def meaning(name: str, text: str, meanings: Mapping[str, _T]) -> _T:
+    """What one of these words means, in capitals or not. Raises `InvalidInputError`."""
+    found = meanings.get(str(text).lower())
+    if found is None:
+        raise bad(name, text, "one of " + ", ".join(meanings))
+    return found
+
+
+def refused(why: str) -> InvalidInputError:
+    """The error of a write that can't be made as it was asked for."""
+    return InvalidInputError(f"{why}. Nothing was written.", code="BAD_OPTIONS")
+
+
+def bad(name: str, value: object, wanted: str) -> InvalidInputError:
+    """The error of a keyword or an option with a value that it can't have."""
+    return InvalidInputError(f"{name}={str(value)[:80]!r}: give {wanted}", code="BAD_OPTION")
+
+
+def _is_sound(encryption: object) -> bool:
+    if not isinstance(encryption, Encryption) or encryption.algorithm not in ALGORITHMS:
+        return False
+    return encryption.algorithm != ALGORITHMS[0] or encryption == Encryption(ALGORITHMS[0])
+
+
+ALGORITHMS: Final = ("AES256", "aws:kms", "aws:kms:dsse")
+# What a keyword takes, in words, and whether a value is one.
+_KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    "idempotency_key": ("a text", lambda value: isinstance(value, str)),
+    "commit_timeout": (
+        "seconds, more than 0",
+        lambda value: type(value) in {int, float} and value > 0,
+    ),
+    "max_records_per_file": (
+        "a number of rows, or 0 for no limit",
+        lambda value: type(value) is int and value >= 0,
+    ),
+    "check_partitions": ("True or False", lambda value: isinstance(value, bool)),
+    "uploads": ("s3commit.UploadSettings(...)", lambda value: isinstance(value, UploadSettings)),
+    "encryption": (
+        "s3commit.Encryption(...), with AES256, aws:kms or aws:kms:dsse, and a key for KMS alone",
+        _is_sound,
+    ),
+}
+
+
+KEYWORDS: Final = frozenset(
+    {"mode", "partition_by", "partition_overwrite_mode", "min_rows", "max_rows", "min_files"}
+    | {"compression", *_KINDS}
+)
+
+
+def _check_key(key: str | None) -> None:
+    """A template that nobody has filled in would be one key for all runs."""
+    if key is None:
+        return
+    if "{{" in key or "{airflow}" in key:
+        raise bad("idempotency_key", key, "the value of the template: it was not filled in")
+    if not 1 <= len(key) <= MAX_KEY_CHARACTERS:
+        raise InvalidInputError(
+            f"idempotency_key has {len(key)} characters, not 1 to {MAX_KEY_CHARACTERS}",
+            code="BAD_OPTION",
+        )

@@ -1,0 +1,151 @@
+"""Starts a job: `open_job`, and what libraries that have a name of their own call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Final
+
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.session import Encryption, make_client
+from s3commit.core.formats.documents import MAX_JOB_BYTES, decode_job, encode_job
+from s3commit.core.formats.layout import JobDirectory, check_job_id
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
+from s3commit.core.model.job import JobSpec, Scope, Who
+from s3commit.core.model.locks import key_digest
+from s3commit.version import __version__
+from s3commit.writer.conditional_put import WriterStore, put_first
+from s3commit.writer.connect import check_pipeline, no_bucket
+from s3commit.writer.environment import Environment, timestamp
+from s3commit.writer.job import Job
+from s3commit.writer.options import Mode, Options, OverwriteMode, keywords_of, make_options
+from s3commit.writer.place import check_place, side_by_side
+from s3commit.writer.transfer import UploadSettings
+from s3commit.writer.who import this_program
+
+DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
+
+
+def open_job(
+    destination: str,
+    *,
+    mode: Mode = "append",
+    partition_by: str | Iterable[str] | None = None,
+    partition_overwrite_mode: OverwriteMode | None = None,
+    idempotency_key: str | None = None,
+    min_rows: int | None = None,
+    max_rows: int | None = None,
+    min_files: int | None = None,
+    commit_timeout: float | None = None,
+    uploads: UploadSettings | None = None,
+    encryption: Encryption | None = None,
+) -> Job:
+    """Start a job: a few requests, before anything is written.
+
+    Args:
+        destination: the directory that the job writes to, ``s3://bucket/prefix/``.
+        mode: ``append`` (the default); ``error`` refuses if files are there; ``overwrite`` removes
+            them once all new ones are visible.
+        partition_by: the columns of the paths that the tasks open, in order: a name or several.
+        partition_overwrite_mode: where files count for ``error`` and ``overwrite``: ``static`` (the
+            default), in all of the destination; ``dynamic``, in the directories that the job has.
+        idempotency_key: of the jobs with one key at one destination at most one is committed.
+            ``_job.json`` has its digest.
+        min_rows: the least that the job must have to be committed; give each file's to `Task.open`.
+        max_rows: the most.
+        min_files: the least number of files.
+        commit_timeout: seconds that `Job.commit` waits for the outcome; 75 minutes by default.
+        uploads: sizes of parts and threads of each task.
+        encryption: of the objects; the bucket's own by default.
+
+    Returns:
+        The `Job`, whose tasks write the files.
+
+    Raises:
+        InvalidInputError: ``BAD_PATH``, ``BAD_OPTION``, ``BAD_CONDITION``, ``BAD_CONFIG``,
+            ``PATH_IS_OBJECT``. Nothing was written; so with those that follow.
+        NotFoundError: ``NO_BUCKET``, ``NO_PIPELINE``.
+        AccessError: the credentials are missing, or don't permit it.
+        TransientError: S3 could not be reached.
+
+    Example:
+        >>> with s3commit.open_job("s3://lake/sales/", idempotency_key="2026-11-21") as job:
+        ...     with job.task("0") as task, task.open("part-0.csv", rows=1) as file:
+        ...         file.write(b"1")
+        ...     job.commit([task.counted])
+    """
+    return start_job(make_options(destination, **keywords_of(locals())))
+
+
+def start_job(
+    options: Options,
+    *,
+    client: str = DEFAULT_CLIENT,
+    who: Who | None = None,
+    job_id: str | None = None,
+    store: WriterStore | None = None,
+    environment: Environment | None = None,
+) -> Job:
+    """`open_job`, for a library with a name of its own (``client``).
+
+    ``who`` is looked up unless given, ``job_id`` a new UUID, and never used twice. Of a ``store``
+    given by hand pipeline and place are trusted. Raises as `open_job`, and for the id (``BAD_ID``,
+    ``JOB_EXISTS``).
+    """
+    environment = environment or Environment()
+    key = options.idempotency_key
+    spec = JobSpec(
+        job_id=check_job_id(environment.new_id() if job_id is None else job_id),
+        destination=options.destination,
+        conflict=options.conflict,
+        scope=options.scope or Scope.DIRECTORY,
+        partition_by=options.partition_by,
+        created_at=timestamp(environment),
+        client=client,
+        who=this_program() if who is None else who,
+        # The digest: nobody who reads a job's documents learns the next keys of a stream.
+        idempotency_key=None if key is None else key_digest(key),
+        conditions=options.conditions,
+    )
+    if store is None:
+        s3 = make_client()
+        store = found = S3ObjectStore(s3, encryption=options.encryption)
+        side_by_side(
+            partial(check_pipeline, s3, spec.destination),
+            partial(check_place, found, spec.destination, spec.partition_by),
+        )
+    put_job(store, spec)
+    return Job(
+        spec,
+        options.uploads,
+        options.encryption,
+        environment,
+        store,
+        commit_timeout=options.commit_timeout,
+        key=key,
+    )
+
+
+def put_job(store: WriterStore, spec: JobSpec) -> None:
+    """Put ``_job.json``, unless this very one is there: one request.
+
+    Raises `InvalidInputError` if no reader would take it, or another one is there
+    (``JOB_EXISTS``), `NotFoundError`
+    (``NO_BUCKET``), `AccessError` and `TransientError`.
+    """
+    directory, body = JobDirectory(spec.destination, spec.job_id), encode_job(spec)
+    decode_job(body, directory)  # what the pipeline would refuse after the last task, now
+    destination, job_id = directory.destination, directory.job_id
+    try:
+        stands = put_first(store, directory.bucket, directory.job, body, max_bytes=MAX_JOB_BYTES)
+    except NotFoundError as error:
+        raise no_bucket(destination) from error
+    except AccessError as error:
+        raise AccessError(
+            f"no access to {destination.uri}: {error.message}", code=error.code
+        ) from error
+    if stands != body:
+        raise InvalidInputError(
+            f"job id {job_id} is taken at {destination.uri}: give another, or none",
+            code="JOB_EXISTS",
+        )

@@ -1,0 +1,243 @@
+"""What `write` and `write_table` have in common: looks before the first row, the commit, a result.
+
+A table is rows with columns. Who writes files by hand opens a job (`s3commit.writer.job`).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from html import escape
+from itertools import islice
+from typing import Any, Final
+
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.formats.layout import JobDirectory, is_data
+from s3commit.core.job.idempotency_key import hinted_job
+from s3commit.core.model.amounts import amount, many
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    JobFailedError,
+    NotFoundError,
+    S3CommitError,
+)
+from s3commit.core.model.job import Conflict, CountedAttempt, Destination, JobResult, Scope, Who
+from s3commit.core.model.locks import key_digest
+from s3commit.writer.connect import check_pipeline, shared_client, shared_store
+from s3commit.writer.environment import say
+from s3commit.writer.job import Job
+from s3commit.writer.options import Options
+from s3commit.writer.place import LOOKED_AT, check_place, side_by_side
+from s3commit.writer.start import start_job
+from s3commit.writer.target import DEFAULT_CONTENT_TYPE
+
+NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"
+WAY_OUT: Final = "give mode='append' to add files, or mode='overwrite' to replace those"
+# The least release, and where to get one.
+_LEAST: Final = {
+    "pyspark": (
+        # The cluster's: another one of pip's would cover it, and may not fit its Java part.
+        (3, 5),
+        "run this with the cluster's Python; where there is no cluster, pip install pyspark",
+    ),
+    "pyarrow": ((18, 0), "pip install '.[spark]' in a checkout of s3commit, or pyarrow alone"),
+}
+
+
+class WrongPythonError(S3CommitError):
+    """A package is missing or too old. Nothing was written."""
+
+    code = "WRONG_PYTHON"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """What a write has committed. All values are plain: ``dataclasses.asdict`` of it is JSON.
+
+    ``replaced`` counts the older files that were removed. ``manifest`` is the list of the
+    committed files. ``already_committed``: an earlier job with the same idempotency key has
+    committed the data, this one added nothing, and ``job_id`` and ``manifest`` are the earlier's.
+    ``dry_run``: nothing was written, there is no job, and ``replaced`` counts the files that an
+    overwrite would remove at most.
+    """
+
+    destination: str
+    job_id: str = ""
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    replaced: int = 0
+    manifest: str = ""
+    already_committed: bool = False
+    dry_run: bool = False
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        cells = ((name, str(value)) for name, value in asdict(self).items())
+        rows = (f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in cells)
+        return f"<table>{''.join(rows)}</table>"
+
+
+def check_versions(*packages: str) -> None:
+    """Raise `WrongPythonError` if a package is missing or too old."""
+    for package in packages:
+        least, where = _LEAST[package]
+        try:
+            found = str(__import__(package).__version__)
+        except ImportError as error:
+            raise WrongPythonError(f"{package} is not installed here: {where}") from error
+        if tuple(map(int, found.split(".")[:2])) < least:
+            wanted = ".".join(map(str, least))
+            raise WrongPythonError(f"{package} {found} is too old: this needs {package}>={wanted}")
+
+
+def earlier_result(options: Options) -> CommitResult | None:
+    """That of the job that has committed the data of the idempotency key, if one surely has."""
+    key = options.idempotency_key
+    earlier = earlier_job(options.destination, key and key_digest(key))
+    if earlier is None:
+        return None
+    say(
+        f"the data of idempotency_key {key!r} was committed by job {earlier.job_id}; nothing was"
+        f" run, and nothing is added; see: s3commit show {earlier.typed}"
+    )
+    return _earlier(earlier)
+
+
+def earlier_job(destination: Destination, digest: str | None) -> JobDirectory | None:
+    """By the pipeline's hint, which spares the program to write the data again.
+
+    Without one, the pipeline itself refuses a second job with the key.
+    """
+    return hinted_job(shared_store(None), destination, digest) if digest is not None else None
+
+
+def look(options: Options, *more: Callable[[], object]) -> None:
+    """Refuse a bucket without a pipeline, a bad place, and files that are in the way.
+
+    ``options`` have the columns as the table spells them, and the scope.
+    """
+    store, place = shared_store(options.encryption), options.destination
+    stays = options.conflict is Conflict.APPEND or options.scope is Scope.PARTITION
+    stays &= options.check_partitions
+    looks: list[Callable[[], Any]] = [
+        partial(check_pipeline, shared_client(), place),
+        partial(check_place, store, place, options.partition_by, others_stay=stays),
+    ]
+    if (options.conflict, options.scope) == (Conflict.FAIL, Scope.DIRECTORY):
+        looks.append(partial(_refuse_files, place))
+    side_by_side(*looks, *more)
+
+
+def look_only(options: Options) -> CommitResult:
+    """A dry run: as `look`, and refuse who has no right to write. Writes nothing."""
+    store, place = shared_store(options.encryption), options.destination
+    look(options, partial(_check_rights, store, place))
+    removed, what = _removed(store, options), ""
+    if options.conflict is Conflict.REPLACE:
+        what = "what the caller may not list" if removed is None else many(removed, "file")
+        what = f"; the overwrite would remove {what}, at most"
+    say(f"dry run at {place.uri}: nothing is written, and nothing found that would refuse it{what}")
+    return CommitResult(place.uri, replaced=removed or 0, dry_run=True)
+
+
+def begin(options: Options, client: str, who: Who | None = None) -> Job:
+    """`look`, and start the job."""
+    look(options)
+    job = start_job(options, client=client, who=who, store=shared_store(options.encryption))
+    say(f"job {job.job_id} begins; see: s3commit show --follow {job.directory.typed}")
+    return job
+
+
+def commit(job: Job, attempts: Sequence[CountedAttempt | None], rows: int) -> CommitResult:
+    """Ask for the commit, wait for the outcome, and print both; raises as `Job.commit`."""
+    written = [one for one in attempts if one]
+    ended = amount(sum(one.files for one in written), sum(one.bytes for one in written), rows)
+    say(f"the tasks have ended with {ended}; requesting the commit of job {job.job_id}")
+    try:
+        result = job.commit(attempts)
+    except JobFailedError as error:
+        if error.code != NOT_EMPTY:
+            raise
+        raise JobFailedError(f"{error.message}; {WAY_OUT}", code=NOT_EMPTY) from error
+    say(summary(result, rows, job.directory))
+    if result.already_committed:
+        spec = job.spec
+        return _earlier(earlier_job(spec.destination, spec.idempotency_key) or job.directory)
+    return CommitResult(
+        job.spec.destination.uri,
+        job.job_id,
+        result.files,
+        rows,
+        result.bytes,
+        result.replaced,
+        f"s3://{job.directory.bucket}/{job.directory.commits}",
+    )
+
+
+def summary(result: JobResult, rows: int, directory: JobDirectory) -> str:
+    """The line about a job that ended well."""
+    if result.already_committed and result.error is not None:
+        return result.error.message
+    written = amount(result.files, result.bytes, rows)
+    done = f"committed {written}"
+    if result.replaced:
+        done = f"replaced {many(result.replaced, 'file')} with {written}"
+    return f"{done}; see: s3commit show {directory.typed}"
+
+
+def _refuse_files(destination: Destination) -> None:
+    """Raise `InvalidInputError` if a data file is there: better now than after the last task.
+
+    The pipeline checks again at the decision; only that check counts.
+    """
+    bucket, prefix = destination.bucket, destination.prefix
+    try:
+        listed = islice(shared_store(None).list(bucket, prefix), LOOKED_AT)
+        found = next((one.key for one in listed if is_data(one.key[len(prefix) :])), None)
+    except (AccessError, NotFoundError):  # the right to write is another; no bucket
+        return
+    if found is not None:
+        raise InvalidInputError(
+            f"mode 'error': s3://{bucket}/{found} is there already; {WAY_OUT}."
+            " Nothing was written.",
+            code=NOT_EMPTY,
+        )
+
+
+def _removed(store: S3ObjectStore, options: Options) -> int | None:
+    """How many files an overwrite would remove at most; None without the right to list them."""
+    bucket, prefix = options.destination.bucket, options.destination.prefix
+    if options.conflict is not Conflict.REPLACE:
+        return 0
+    try:
+        return sum(is_data(one.key[len(prefix) :]) for one in store.list(bucket, prefix))
+    except AccessError:
+        return None
+
+
+def _check_rights(store: S3ObjectStore, destination: Destination) -> None:
+    """Start and abort an upload of a file and of ``_job.json``. Raises `AccessError`.
+
+    S3 checks the same right as for a put, and the KMS key's
+    (https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateMultipartUpload.html, Permissions).
+    """
+    directory = JobDirectory(destination, str(uuid.uuid4()))
+    for key in (f"{destination.prefix}part-0-{directory.job_id}", directory.job):
+        upload = store.create_upload(
+            destination.bucket, key, metadata={}, content_type=DEFAULT_CONTENT_TYPE
+        )
+        store.abort_upload(destination.bucket, key, upload)
+
+
+def _earlier(directory: JobDirectory) -> CommitResult:
+    """What an earlier job has committed."""
+    return CommitResult(
+        directory.destination.uri,
+        directory.job_id,
+        manifest=f"s3://{directory.bucket}/{directory.commits}",
+        already_committed=True,
+    )

@@ -1,0 +1,112 @@
+"""What a program can name: one vocabulary, all of it importable, and checked by its types."""
+
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import s3commit
+import s3commit.spark
+from s3commit.core.model.errors import S3CommitError
+from s3commit.writer.options import KEYWORDS
+
+ROOT = Path(__file__).parents[2]
+MISUSE = Path(__file__).with_name("misuse.py")
+PLACES = (s3commit, s3commit.spark)
+PUBLIC = {name: getattr(place, name) for place in PLACES for name in place.__all__}
+WRITES = (
+    s3commit.open_job,
+    s3commit.write_table,
+    s3commit.spark.write,
+    s3commit.spark.batch_writer,
+)
+# Of other packages, or of the language.
+FOREIGN = {
+    *("Any", "Callable", "DataFrame", "Iterable", "Literal", "Mapping", "None", "SparkSession"),
+    *("False", "Exception", "KeyboardInterrupt", "OSError", "PathLike", "Self", "StructType"),
+    *("BaseException", "ReadableBuffer", "True", "TracebackType"),
+}
+
+
+def all_kinds(kind: type[Exception]) -> set[str]:
+    return {kind.__name__}.union(*map(all_kinds, kind.__subclasses__()))
+
+
+def members(thing: Any) -> dict[str, Callable[..., Any]]:
+    """The functions that a program calls by this name."""
+    if not inspect.isclass(thing) or thing.__module__.startswith("s3commit.core"):  # plain values
+        return {"": thing} if callable(thing) and inspect.isfunction(thing) else {}
+    named = {name: inspect.unwrap(getattr(one, "fget", one)) for name, one in vars(thing).items()}
+    return {
+        name: one
+        for name, one in named.items()
+        if inspect.isfunction(one) and (not name.startswith("_") or name == "__enter__")
+    }
+
+
+def test_a_keyword_has_one_type_and_one_meaning_in_all_calls() -> None:
+    known: dict[str, str] = {}
+    for call in WRITES:
+        for name, one in inspect.signature(call).parameters.items():
+            if one.kind is inspect.Parameter.KEYWORD_ONLY:
+                assert re.fullmatch("[a-z_]+", name)
+                assert known.setdefault(name, one.annotation) == one.annotation, name
+                assert one.default in {None, False, "append", "error"}
+            assert one.kind is not inspect.Parameter.VAR_KEYWORD, call
+    assert {*known} - {"dry_run", "options", "progress", "query"} == KEYWORDS
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name != "__version__"])
+def test_what_a_signature_or_docstring_names_can_be_imported(name: str) -> None:
+    errors = all_kinds(S3CommitError)
+    for member, one in members(PUBLIC[name]).items():
+        for annotation in inspect.get_annotations(one).values():
+            words = {*re.findall(r"\b[A-Z]\w+", str(annotation))}
+            assert words - FOREIGN <= {*PUBLIC}, f"{name}.{member}"
+        named = {*re.findall(r"\b\w+Error\b", inspect.getdoc(one) or "")}
+        assert named - FOREIGN <= {*PUBLIC}, f"{name}.{member}"
+    assert {*re.findall(r"\b\w+Error\b", PUBLIC[name].__doc__ or "")} & errors <= {*PUBLIC}
+
+
+def test_what_a_page_names_can_be_imported() -> None:
+    pages = [
+        ROOT / "README.md",
+        ROOT / "docs" / "spark.md",
+        *(ROOT / "docs" / "guide").glob("*.md"),
+    ]
+    assert len(pages) > 10
+    errors = all_kinds(S3CommitError)
+    for page in pages:
+        text = page.read_text()
+        named = {*re.findall(r"(?<![\w.-])s3commit\.([A-Za-z]\w+)(?=[(`,)])", text)}
+        assert named - {"jobs", "zip"} <= {*PUBLIC}, page.name
+        assert {*re.findall(r"\b\w+Error\b", text)} & errors <= {*PUBLIC}, page.name
+
+
+def test_lazy_names_are_there_and_listed() -> None:
+    assert {*s3commit.__all__} <= {*dir(s3commit)}
+    assert all(getattr(s3commit, name) is not None for name in s3commit.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'opne_job'"):
+        getattr(s3commit, "opne_job")  # noqa: B009
+
+
+def test_a_type_checker_finds_each_slip(tmp_path: Path) -> None:
+    wanted = {
+        number: line.partition("  # ")[2]
+        for number, line in enumerate(MISUSE.read_text().splitlines(), 1)
+        if "  # " in line
+    }
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-pretty"]
+    command += ["--ignore-missing-imports", f"--cache-dir={tmp_path}", "--follow-imports=silent"]
+    command += ["--disable-error-code=import-untyped"]
+    done = subprocess.run([*command, str(MISUSE)], capture_output=True, text=True, check=False)
+    found = dict[int, str]()
+    for number, said in re.findall(r"misuse\.py:(\d+): error: (.*)", done.stdout):
+        found[int(number)] = f"{found.get(int(number), '')} {said}"
+    assert [number for number in wanted if wanted[number] not in found.get(number, "")] == [], found
+    assert {*found} == {*wanted}

@@ -1,0 +1,132 @@
+"""`write_table`: what each library's frame has is what readers find."""
+
+import io
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import s3commit
+from s3commit import AccessError, InvalidInputError, JobFailedError, NotFoundError
+from tests.lake import Lake
+
+DAYS = [date(2026, 11, 20), date(2026, 11, 21), date(2026, 11, 20), None]
+ROWS = {"n": [1, 2, 3, 4], "name": ["a/b", "ü", "", None], "dt": DAYS, "hot": [True, False] * 2}
+TABLE = pa.table(ROWS)
+MAKERS: dict[str, Callable[[], Any]] = {
+    "pyarrow": lambda: TABLE,
+    "reader": lambda: TABLE.to_reader(1),
+    "pandas": lambda: TABLE.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": lambda: pl.DataFrame(TABLE),
+    "categories": lambda: pl.DataFrame(TABLE).cast({"name": pl.Categorical}),
+    "duckdb": lambda: duckdb.from_arrow(TABLE),
+}
+
+
+def found(lake: Lake) -> dict[str, list[dict[str, Any]]]:
+    """The rows of the table's files, by directory; of hidden files nothing."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for key in lake.visible("t/"):
+        directory, _, name = key.removeprefix("t/").rpartition("/")
+        if name.startswith("part-"):
+            read = parquet.ParquetFile(io.BytesIO(lake.body(key))).read()
+            rows.setdefault(directory, []).extend(read.to_pylist())
+    return rows
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_rows_of_every_library_are_what_readers_find(lake: Lake, maker: str) -> None:
+    uri = f"s3://{lake.bucket}/t/"
+    result = s3commit.write_table(MAKERS[maker](), uri, compression="zstd", max_records_per_file=3)
+    assert (result.rows, result.files) == (4, 2)
+    assert found(lake) == {"": TABLE.to_pylist()}
+    again = s3commit.write_table(
+        MAKERS[maker](), uri, mode="overwrite", partition_by=["dt", "name"], min_rows=4
+    )
+    assert (again.rows, again.replaced) == (4, 2)
+    rows = {
+        "dt=2026-11-20/name=a%2Fb": [{"n": 1, "hot": True}],
+        "dt=2026-11-21/name=ü": [{"n": 2, "hot": False}],
+        "dt=2026-11-20/name=__HIVE_DEFAULT_PARTITION__": [{"n": 3, "hot": True}],
+        "dt=__HIVE_DEFAULT_PARTITION__/name=__HIVE_DEFAULT_PARTITION__": [{"n": 4, "hot": False}],
+    }
+    assert found(lake) == rows
+
+
+def test_a_table_obeys_mode_scope_key_and_conditions(lake: Lake) -> None:
+    uri = f"s3://{lake.bucket}/t/"
+    first = s3commit.write_table(TABLE, uri, partition_by="hot", idempotency_key="day")
+    with pytest.raises(InvalidInputError, match="is there already; give mode='append'"):
+        s3commit.write_table(TABLE, uri, partition_by="hot")
+    again = s3commit.write_table(TABLE, uri, partition_by="hot", idempotency_key="day")
+    assert (again.job_id, again.already_committed, again.rows) == (first.job_id, True, 0)
+    some = TABLE.slice(1, 1)
+    s3commit.write_table(
+        some, uri, mode="overwrite", partition_by="hot", partition_overwrite_mode="dynamic"
+    )
+    assert {where: [row["n"] for row in rows] for where, rows in found(lake).items()} == {
+        "hot=true": [1, 3],
+        "hot=false": [2],
+    }
+    with pytest.raises(JobFailedError, match="minRows is 2, the job has 1"):
+        s3commit.write_table(some, uri, mode="append", partition_by="hot", min_rows=2)
+    nothing = s3commit.write_table(TABLE.slice(0, 0), f"s3://{lake.bucket}/none/")
+    assert (nothing.rows, nothing.files) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "says"),
+    [
+        ([1], (), "__arrow_c_stream__"),
+        (pa.table({"a": [1], "A": [2]}), (), "'a' is there twice"),
+        (TABLE, "day", "'day' of partition_by is not in the table"),
+        (TABLE, ["dt", "dt"], "'dt' is in partition_by twice"),
+        (pa.table({".a": [1], "b": [1]}), ".a", "starts with a dot"),
+        (pa.table({"a": [0.5], "b": [1]}), "a", "makes no directory name"),
+        (pa.table({"a": [1]}), "a", "no column is left"),
+        (pa.table({"a": pa.nulls(1, pa.month_day_nano_interval())}), (), "parquet can't hold"),
+    ],
+)
+def test_what_can_not_be_written_is_one_line_before_anything_is(
+    lake: Lake, table: Any, columns: Any, says: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=says) as caught:
+        s3commit.write_table(table, f"s3://{lake.bucket}/t/", partition_by=columns)
+    assert caught.value.message.endswith("Nothing was written.")
+    assert "\n" not in caught.value.message
+    assert lake.visible() == lake.open_uploads() == []
+
+
+def test_a_dry_run_writes_nothing_and_says_what_an_overwrite_would_remove(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri = f"s3://{lake.bucket}/t/"
+    s3commit.write_table(TABLE, uri, partition_by="hot")
+    before = lake.visible()
+    for mode, removed in (("append", 0), ("overwrite", 2)):
+        how: Any = {"mode": mode, "partition_by": "hot", "dry_run": True}
+        result = s3commit.write_table(TABLE, uri, **how)
+        assert (result.dry_run, result.replaced, result.files) == (True, removed, 0)
+        assert "dry run at" in capsys.readouterr().err
+    with pytest.raises(InvalidInputError, match="is there already"):
+        s3commit.write_table(TABLE, uri, partition_by="hot", dry_run=True)
+    with pytest.raises(InvalidInputError, match="partitioned by hot"):
+        s3commit.write_table(TABLE, uri, mode="append", partition_by="dt", dry_run=True)
+    with pytest.raises(NotFoundError):
+        s3commit.write_table(TABLE, "s3://no-such-bucket/t/", dry_run=True)
+    with monkeypatch.context() as patch:
+        refused = AccessError("AccessDenied")
+        patch.setattr("s3commit.aws.s3.S3ObjectStore.create_upload", lambda *_, **__: fail(refused))
+        with pytest.raises(AccessError):
+            s3commit.write_table(TABLE, uri, mode="append", partition_by="hot", dry_run=True)
+    assert (lake.visible(), lake.open_uploads()) == (before, [])
+
+
+def fail(error: Exception) -> None:
+    raise error
