@@ -138,6 +138,7 @@ def test_the_json_has_stable_keys(desk: Desk) -> None:
         "state",
         "attention",
         "ageSeconds",
+        *("files", "bytes", "rows"),
         "requestedSeconds",
         "waitsSeconds",
         "waitsFor",

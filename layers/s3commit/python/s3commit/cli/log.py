@@ -178,7 +178,7 @@ def _document(
         "idempotencyKey": key,
         "key": key and key[:KEY_DIGITS],
         "who": who and fields(who, *Who.__slots__),
-        "by": who and _by(who),
+        "by": who and by_of(who),
         "error": failure and fields(failure, "code", "message"),
         "why": failure and short(f"{failure.code}: {failure.message}"),
         "problems": [*map(short, job.problems.values())],
@@ -192,7 +192,7 @@ def _moment(text: str | None) -> str | None:
     return None
 
 
-def _by(who: Who) -> str:
+def by_of(who: Who) -> str:
     """``sales (application_1_7), ops@node-7, dag/run/task``, of what is said."""
     number = who.application_id and f"({who.application_id})"
     application = " ".join(filter(None, (who.application, number)))
