@@ -1,21 +1,38 @@
 """``s3commit ui``: who may look, and what the page says, as the commands say it."""
 
 import html
+import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from s3commit.cli.app import app
 from s3commit.cli.page import jobs as jobs_page
 from s3commit.cli.page.server import make_page
-from s3commit.core.model.job import Who
-from tests.cli.support import JOB, OTHER, TABLE, Desk
+from s3commit.cli.show import console_url
+from s3commit.core.formats.layout import UNSPEAKABLE, JobDirectory
+from s3commit.core.model.errors import TransientError
+from s3commit.core.model.job import Conflict, Destination, Who
+from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of, uri_of
 
 PORT = 8473
 HOME = f"http://127.0.0.1:{PORT}"
-ROUTES = ["/", "/jobs", "/changes/jobs", "/static/page.js", "/nowhere", "//evil.example"]
+ROUTES = [
+    "/",
+    "/job",
+    "/table",
+    "/changes/jobs",
+    "/changes/job",
+    "/static/page.js",
+    "/nowhere",
+    "//evil.example",
+]
 
 
 class Browser:
@@ -51,6 +68,11 @@ class Browser:
         """What a stream says, chunk by chunk."""
         answer = self.client.get(path, **self.known, query_string=asked)
         return (chunk if isinstance(chunk, str) else chunk.decode() for chunk in answer.response)
+
+
+def inside(event: str) -> str:
+    """What an event says."""
+    return str(json.loads(event.partition("data: ")[2]))
 
 
 @pytest.fixture
@@ -174,3 +196,204 @@ def test_of_ten_thousand_jobs_a_page_shows_some_and_asks_for_no_more(
     assert asked[1] <= asked[0]  # of each verb
     assert asked[0].total() < 60
     assert older(browser, page) == [f"{number:08}" for number in range(18, -1, -1)]
+
+
+# A job
+
+
+def seen_states(page: str) -> dict[str, str]:
+    """The boxes of the drawing that are marked, and how."""
+    return dict(re.findall(r'class="node \w+">\n<title>(\w+): (\w+)</title>', page))
+
+
+def test_a_job_shows_what_show_says_and_where_its_execution_is(
+    desk: Desk, browser: Browser
+) -> None:
+    directory = desk.job_at("DecideCommit")
+    desk.stacks.history(
+        ("TaskStateEntered", "SealJob"),
+        ("TaskScheduled", ""),
+        ("TaskFailed", "States.Timeout"),
+        ("TaskScheduled", ""),
+        ("TaskStateExited", "SealJob"),
+        ("ChoiceStateEntered", "WhereToResume"),
+        ("ChoiceStateExited", "WhereToResume"),
+        ("MapStateEntered", "CompleteUploads"),
+    )
+    page = browser.get("/job", job=JOB)
+    marked = {"SealJob": "tried", "WhereToResume": "done", "CompleteUploads": "now"}
+    assert seen_states(page) == marked
+    assert browser.get("/job", job=uri_of(directory)).count("0 of 2 files visible") == 1
+    shown = desk.run("show", JOB, "--table", TABLE).stdout
+    for label in ("means", "plan", "locks nodes", "execution"):
+        assert (f"<dt>{label}</dt>" in page) is (f"\n{label} " in shown and label != "means")
+    printed = desk.json("show", JOB, "--table", TABLE, "--history")["states"]
+    assert {one["state"]: one["did"] for one in printed} == marked
+    assert (printed[0]["tries"], printed[0]["error"]) == (2, "States.Timeout")
+    desk.stacks.history(("TaskStateEntered", "SealJob"), ("ExecutionFailed", ""))
+    assert seen_states(browser.get("/job", job=JOB)) == {"SealJob": "failed"}
+
+
+def test_each_command_of_a_next_step_is_one_that_can_be_typed(desk: Desk, browser: Browser) -> None:
+    """Whatever the job's state, and however its table is named."""
+    desk.open_job("a" * 8 + JOB[8:])
+    desk.requested_job("b" * 8 + JOB[8:])
+    desk.committed_job("c" * 8 + JOB[8:])
+    desk.job_at("SealJob", "d" * 8 + JOB[8:])
+    desk.dies("d" * 8 + JOB[8:])
+    desk.job_at("DecideCommit", "e" * 8 + JOB[8:], conflict=Conflict.REPLACE)
+    desk.dies("e" * 8 + JOB[8:])
+    place = Destination("lake", "it's (ends it)/a b; starts /")
+    desk.world.open(JobDirectory(place, OTHER))
+    typed = []
+    for job in [*(letter * 8 + JOB[8:] for letter in "abcde"), JobDirectory(place, OTHER).uri]:
+        page = browser.get("/job", job=job)
+        copied = [
+            shlex.split(html.unescape(one)) for one in re.findall('data-copy="(s3.+?)"', page)
+        ]
+        assert len(copied) == len(re.findall("<li>[^<]*s3commit [a-z]+ ", page)) > 0
+        typed += copied
+    for _, verb, *arguments in typed:
+        assert app.commands[verb].make_context(verb, arguments, obj=desk.session)
+    assert {one[1] for one in typed} == {"abort", "commit", "doctor", "ls", "undo"}
+    assert any(JobDirectory(place, OTHER).uri in one for one in typed)
+
+
+def test_a_job_of_a_million_files_asks_for_no_more_than_one_of_two(
+    desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are counted by its documents, and never listed."""
+    monkeypatch.setattr("s3commit.cli.page.views.SCANNED_UPLOADS", 3)
+    monkeypatch.setattr("tests.fakes.store.PAGE", 3, raising=False)
+    asked = []
+    for job_id, count in ((JOB, 2), (OTHER, 500)):
+        files = {f"part-{number:03}-{job_id}.csv": b"x" for number in range(count)}
+        desk.job_at("DecideCommit", job_id, files=files)
+        before = len(desk.world.plan.calls)
+        page = browser.get("/job", job=job_id)
+        asked.append(Counter(call.verb for call in desk.world.plan.calls[before:]))
+        assert f"of {count} files visible" in page
+    assert asked[0] == asked[1]
+
+
+# A table
+
+
+def test_a_table_has_its_commits_and_its_partitions_and_fsck_on_demand(
+    desk: Desk, browser: Browser
+) -> None:
+    desk.committed_job(JOB, files={f"dt=1/part-{JOB}.csv": b"12345"})
+    desk.world.clock.advance(60)
+    desk.committed_job(OTHER, files={f"dt=2/part-{OTHER}.csv": b"123"}, conflict=Conflict.REPLACE)
+    page = browser.get("/table", table=SALES)
+    assert re.findall(r'<tr class="(\w+)">', page) == ["overwrite", "append"]
+    assert "dt=2/" in page and "dt=1/" not in page
+    assert "<dt>sound</dt>" not in page
+    checked = browser.get("/table", table=SALES, fsck="1")
+    assert "<dt>sound</dt><dd>yes</dd>" in checked
+
+
+# Values of strangers
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "javascript:alert(1)",
+    "' onmouseover='alert(1)",
+    "{{ 7 * 7 }}{% raw %}",
+    "</title></svg>&amp;&#60;b&#62;",
+    "\u202egnp.exe\u2066\x1b[2J\x9b",
+    "a" * 500,
+]
+
+
+class Markup(HTMLParser):
+    """The elements of a page, and what could run or lead elsewhere."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.shape: Counter[str] = Counter()
+        self.wrong: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.shape[tag] += 1
+        for name, value in attrs:
+            leads = name in {"href", "src", "action"} and not (value or "").startswith(("/", "#"))
+            if leads or name.startswith("on") or name == "style" or (tag, name) == ("script", ""):
+                self.wrong.append(f"{tag} {name}={value}")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_i12_whatever_strangers_name_is_text_in_each_view(desk: Desk, text: str) -> None:
+    """The page has the same elements as one of a harmless name, and nothing more to run."""
+    shapes = []
+    for named in ("harmless", text):
+        desk = Desk()
+        browser = Browser(desk)
+        place = Destination("lake", f"{UNSPEAKABLE.sub('', named)}/")
+        who = Who(application=named, user=named, airflow=named)
+        for job_id in (JOB, OTHER):
+            desk.world.open(JobDirectory(place, job_id), who=who)
+        aborted = JobDirectory(place, OTHER)
+        desk.world.request_abort(aborted, reason=named)
+        desk.world.run(aborted)
+        pages = [
+            browser.get("/"),
+            browser.get("/", who=named, state=named),
+            browser.get("/job", job=aborted.uri),
+            browser.get("/table", table=place.uri),
+            browser.get("/table", table=place.uri, fsck="1", view=named, _external="1"),
+            inside(next(browser.told("/changes/job", job=aborted.uri))),
+        ]
+        read = [Markup(page) for page in pages]
+        assert [one.wrong for one in read] == [[]] * len(pages)
+        assert not any(char in page for page in pages for char in "\u202e\u2066\x1b\x9b")
+        shapes.append([(set(one.shape), one.shape["script"], one.shape["form"]) for one in read])
+        for path in ("/job", "/table", "/nowhere"):
+            answer = browser.ask(f"{path}?job={quote(named)}&table={quote(named)}")
+            assert (answer.status_code in {400, 404}, answer.mimetype) == (True, "text/plain")
+    assert shapes[0] == shapes[1]
+
+
+def test_i12_a_result_leads_to_no_other_host() -> None:
+    for region in ("evil.example/", "evil.example#", "a@evil.example", "", "eu central"):
+        assert console_url(f"arn:aws:states:{region}:1:execution:Machine:x") is None
+    assert console_url(arn_of(JOB)) is not None
+
+
+# What changes
+
+
+def test_a_change_is_sent_when_it_happens_until_the_job_has_ended(
+    desk: Desk, browser: Browser
+) -> None:
+    directory = desk.requested_job(JOB)
+    desk.while_it_waits(list, lambda: desk.world.run(directory))
+    told = [chunk for chunk in browser.told("/changes/job", job=JOB) if not chunk.startswith(":")]
+    kinds = [re.findall("^event: (.+)$", chunk, re.M) for chunk in told]
+    assert kinds == [["change"], ["change"], ["change"], ["end"]]
+    before, later, after, _ = map(inside, told)
+    assert "0 of 2 files visible" in before
+    assert before != later and "0 of 2 files visible" in later  # the time has changed
+    assert "2 of 2 files visible" in after and "COMMITTED" in after
+
+
+def test_a_stream_rests_longer_than_it_asks_and_outlives_an_error(
+    desk: Desk, browser: Browser
+) -> None:
+    job, busy = desk.open_job().job, TransientError("S3 is busy")
+    slept: list[float] = []
+    desk.environment.sleep = slept.append  # type: ignore[method-assign, assignment]
+    desk.world.plan.run_before("list", lambda: desk.world.clock.advance(3), times=None)
+    desk.world.plan.fail("get", busy, nth=2, where=lambda call: call.key == job)
+    told = browser.told("/changes/job", job=JOB)
+    kinds = [next(told).partition("\n")[0] for _ in range(5)]
+    assert kinds == [
+        "event: change",
+        ": still here",
+        "event: trouble",
+        ": still here",
+        "event: change",
+    ]
+    assert (slept[0], 1 <= slept[1] < 60) == (60, True)  # ten times as long, within bounds

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
-from flask import Flask, Response, abort, render_template, request, stream_with_context
+import click
+from flask import Flask, Response, abort, render_template, request, stream_with_context, url_for
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import WSGIRequestHandler
@@ -33,11 +35,14 @@ def make_page(session: Session, port: int) -> tuple[Flask, str]:
     views = Views(session)
 
     @application.get("/")
-    @application.get("/<any(jobs):view>")
+    @application.get("/<any(jobs, job, table):view>")
     def show(view: str = "jobs") -> str:
-        return render_template("page.html", view=view, **_look(views, view, request.args))
+        asked = urlencode(list(request.args.items(multi=True)))
+        changes = f"{url_for('changes', view=view)}?{asked}"
+        found = _look(views, view, request.args)
+        return render_template("page.html", view=view, changes=changes, **found)
 
-    @application.get("/changes/<any(jobs):view>")
+    @application.get("/changes/<any(jobs, job, table):view>")
     def changes(view: str) -> Response:
         told = stream_with_context(_changes(session, views, view, request.args))
         return Response(told, mimetype="text/event-stream")
@@ -54,8 +59,8 @@ def _look(views: Views, view: str, asked: MultiDict[str, str]) -> dict[str, Any]
     """What a view shows; what can't be read is an answer of a line, as the command has it."""
     try:
         found: dict[str, Any] = getattr(views, view)(asked)
-    except InvalidInputError as error:
-        abort(400, str(error))
+    except (InvalidInputError, click.UsageError) as error:
+        abort(400, error.message)
     except NotFoundError as error:
         abort(404, error.message)
     except S3CommitError as error:
