@@ -3,7 +3,8 @@
 # ruff: noqa: PLC0415 - flask is an extra, and takes its time to import
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,13 @@ def open_page(session: Session, port: int) -> Page:
     from s3commit.cli.page.server import Page
 
     return Page(session, port)
+
+
+@contextmanager
+def page_beside(port: int) -> Iterator[str]:
+    """The page, for the length of the block, of what this process's environment leads to."""
+    with closing(open_page(Session(), port)) as page:
+        yield page.address
 
 
 @click.command()

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    redirect_stdout,
+)
 from pathlib import Path
 from typing import Final
 
@@ -102,10 +109,13 @@ def run_foreground(
     *,
     project: Path,
     verbose: bool = False,
+    beside: Callable[[], AbstractContextManager[str]] | None = None,
 ) -> None:
     """Run until SIGINT or SIGTERM; stdout gets the ready line and nothing else.
 
-    `announced` says below ``project`` that it is up, and so does stderr, for people.
+    `announced` says below ``project`` that it is up, and so does stderr, for people. ``beside``
+    opens what runs with it in this process, whose environment leads to the runtime by then, and
+    yields its address.
 
     Raises `LocalRuntimeError` if it cannot start. To be called in the main thread of a program that
     ends then: the signals stay blocked, in this thread and in those that it starts.
@@ -123,5 +133,20 @@ def run_foreground(
     ):
         line = greeting(runtime.endpoint, runtime.bucket, project)
         sys.stderr.write(line if found else _NOT_FOUND)
-        print(runtime.ready_line(), file=out, flush=True)
-        signal.sigwait(signals)
+        with page_at(runtime.names(), beside):
+            print(runtime.ready_line(), file=out, flush=True)
+            signal.sigwait(signals)
+
+
+@contextmanager
+def page_at(
+    names: Mapping[str, str], beside: Callable[[], AbstractContextManager[str]] | None
+) -> Iterator[None]:
+    """Have this process's AWS clients ask that runtime, and open what is to run beside it."""
+    for name in UNSET:
+        os.environ.pop(name, None)
+    os.environ.update(names)
+    with beside() if beside else nullcontext() as address:
+        if address:
+            sys.stderr.write(f"s3commit: in a browser: {address}\n")
+        yield
