@@ -192,7 +192,7 @@ def test_of_ten_thousand_jobs_a_page_shows_some_and_asks_for_no_more(
             page = browser.get("/")
             asked.append(Counter(call.verb for call in desk.world.plan.calls[before:]))
             assert page.index(OTHER) < page.index(f"{number:08}-0000")
-            assert page.count('class="id"') == 6
+            assert page.count('class="id short"') == 6
     assert asked[1] <= asked[0]  # of each verb
     assert asked[0].total() < 60
     assert older(browser, page) == [f"{number:08}" for number in range(18, -1, -1)]
@@ -385,7 +385,7 @@ def test_a_stream_rests_longer_than_it_asks_and_outlives_an_error(
     job, busy = desk.open_job().job, TransientError("S3 is busy")
     slept: list[float] = []
     desk.environment.sleep = slept.append  # type: ignore[method-assign, assignment]
-    desk.world.plan.run_before("list", lambda: desk.world.clock.advance(3), times=None)
+    desk.world.plan.run_before("list", lambda: desk.world.clock.advance(30), times=None)
     desk.world.plan.fail("get", busy, nth=2, where=lambda call: call.key == job)
     told = browser.told("/changes/job", job=JOB)
     kinds = [next(told).partition("\n")[0] for _ in range(5)]
@@ -396,4 +396,4 @@ def test_a_stream_rests_longer_than_it_asks_and_outlives_an_error(
         ": still here",
         "event: change",
     ]
-    assert (slept[0], 1 <= slept[1] < 60) == (60, True)  # ten times as long, within bounds
+    assert (slept[0], 1 <= slept[1] <= 60) == (60, True)  # longer than it asks, within bounds

@@ -34,20 +34,8 @@ class StateVisits:
     left_at: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class History:
-    """The states in the order in which they were entered first.
-
-    ``runs`` says whether the execution has not ended, ``complete`` whether all events were read.
-    """
-
-    states: list[StateVisits]
-    runs: bool
-    complete: bool
-
-
-def read_history(client: Any, execution: str) -> History:
-    """The history of an execution, or the latest part of it.
+def read_history(client: Any, execution: str) -> tuple[list[StateVisits], bool, bool]:
+    """The states as `visits_of`; whether the execution still runs, and whether that is all.
 
     Requests: one for 1,000 events, three at most. Raises `NotFoundError` for an execution that Step
     Functions has forgotten.
@@ -65,22 +53,24 @@ def read_history(client: Any, execution: str) -> History:
         complete = next(events, None) is None
     latest.sort(key=lambda event: int(event["id"]))
     ended = latest[-1]["type"] in _ENDED if latest else False
-    return History(visits_of(latest), not ended, complete)
+    return visits_of(latest), not ended, complete
 
 
 def visits_of(events: Iterable[dict[str, Any]]) -> list[StateVisits]:
-    """What the events say, in their order; what happened in a state follows its entry.
+    """The states in the order in which they were entered first, by the events in their order.
 
     https://docs.aws.amazon.com/step-functions/latest/apireference/API_HistoryEvent.html
     """
     found: dict[str, StateVisits] = {}
     states: dict[int, str] = {}  # in which state an event happened: those of a Map run at once
+    around: dict[str, str] = {}  # the state in whose Map a state is
     since: dict[str, datetime] = {}
     for event in events:
         kind, at = event["type"], event["timestamp"]
         state = states.get(event.get("previousEventId", 0), "")
         if kind.endswith(_ENTERED):
-            state = event["stateEnteredEventDetails"]["name"]
+            outer, state = state, event["stateEnteredEventDetails"]["name"]
+            around[state] = outer
             one = found.setdefault(state, StateVisits(state, _text(at)))
             one.visits, one.left_at, since[state] = one.visits + 1, None, at
         elif kind.endswith(_EXITED):
@@ -88,6 +78,7 @@ def visits_of(events: Iterable[dict[str, Any]]) -> list[StateVisits]:
             if state in since:
                 found[state].left_at = _text(at)
                 found[state].seconds += (at - since[state]).total_seconds()
+            state = around.get(state, "")
         elif state and kind.endswith(_TRIED):
             found[state].tries += 1
         elif state and kind.endswith(_FAILED) and not kind.startswith("Execution"):

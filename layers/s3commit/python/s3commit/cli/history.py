@@ -32,12 +32,12 @@ def history_document(session: Session, execution: str) -> dict[str, Any]:
     if not machine_of(execution):
         return document
     try:
-        history = read_history(session.deployment.connect("stepfunctions"), execution)
+        client = session.deployment.connect("stepfunctions")
+        visits, runs, complete = read_history(client, execution)
     except S3CommitError as error:
         return {**document, "problems": [f"its history can not be read: {error.message}"]}
-    now, problems = session.epoch(), [] if history.complete else [_CUT]
-    states = [_document(one, now, runs=history.runs) for one in history.states]
-    return {**document, "states": states, "problems": problems}
+    states = [_document(one, session.epoch(), runs=runs) for one in visits]
+    return {**document, "states": states, "problems": [] if complete else [_CUT]}
 
 
 def _document(one: StateVisits, now: float, *, runs: bool) -> dict[str, Any]:

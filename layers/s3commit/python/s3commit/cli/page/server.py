@@ -22,7 +22,8 @@ from s3commit.core.model.amounts import many, size
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
 from s3commit.local.serving import Serving
 
-REST = 10  # a stream rests so many times as long as a look took: it takes a tenth of what there is
+# A stream rests so many times as long as a look took: it takes a part of an account's rates.
+REST = {"jobs": 10, "job": 2, "table": 10}
 LEAST_REST, LONGEST_REST = 1.0, 60.0  # seconds
 
 
@@ -90,7 +91,7 @@ def _changes(
         if ended:
             yield _event("end", "")
             return
-        wait.sleep(min(max(LEAST_REST, REST * (wait.monotonic() - began)), LONGEST_REST))
+        wait.sleep(min(max(LEAST_REST, REST[view] * (wait.monotonic() - began)), LONGEST_REST))
         yield ": still here\n\n"
 
 

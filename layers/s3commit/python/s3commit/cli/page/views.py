@@ -90,6 +90,7 @@ class Views:
             "machine": draw({one["state"]: one["did"] for one in history["states"]}),
             "facts": rows(facts),
             "documents": _documents(session, directory),
+            "insights": (document["console"] or "").partition("/states/")[0],
             "logs": f'fields @timestamp, step, @message | filter job_id = "{job.job_id}"',
             "ended": job.result is not None,
         }
