@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -89,9 +90,11 @@ def list_jobs(
         for one in document["jobs"]
         if one["attention"] or (one["jobId"], one["destination"]) in latest_ones
     ]
+    of_them = _by(session, tell, jobs, who)
     return {
         **document,
-        "jobs": _by(session, tell, jobs, who),
+        "jobs": of_them,
+        "counts": Counter(one["state"] for one in of_them),
         "older": "" if complete else shown[-1].updated_at,
     }
 

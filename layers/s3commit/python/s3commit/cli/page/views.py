@@ -135,9 +135,7 @@ def command_in(line: str) -> str | None:
 def _progress(document: dict[str, Any]) -> dict[str, Any]:
     """How many files there are to be, and how many are visible; what is not known is None."""
     sources = (document[name] for name in ("result", "plan", "request", "noted"))
-    counts: dict[str, Any] = next(
-        (one for one in sources if one and one.get("files") is not None), {}
-    )
+    counts: dict[str, Any] = next((one for one in sources if one and one.get("files")), {})
     files, state = counts.get("files"), document["state"]
     visible: int | None = 0
     if state in {JobState.COMMITTED, JobState.PUBLISHING}:
