@@ -19,6 +19,8 @@ from s3commit.cli.show import console_url
 from s3commit.core.formats.layout import UNSPEAKABLE, JobDirectory
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.job import Conflict, Destination, Who
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of, uri_of
 
 PORT = 8473
@@ -180,7 +182,14 @@ def test_of_ten_thousand_jobs_a_page_shows_some_and_asks_for_no_more(
     """What needs a person comes first, however old it is; the others page after page."""
     monkeypatch.setattr(jobs_page, "PAGE", 5)
     monkeypatch.setattr(jobs_page, "OLDEST", 3)
-    desk.session.ledgers[TABLE] = desk.world.plan.wrap(desk.world.ledger)
+    read, jobs_in = Counter[str](), desk.world.ledger.jobs_in
+
+    def counted(state: JobState, **asked: Any) -> Iterator[JobRecord]:
+        for record in jobs_in(state, **asked):
+            read[state] += 1
+            yield record
+
+    monkeypatch.setattr(desk.world.ledger, "jobs_in", counted)
     desk.open_job(OTHER)
     desk.world.clock.advance(2 * 86400)
     asked = []
@@ -195,6 +204,7 @@ def test_of_ten_thousand_jobs_a_page_shows_some_and_asks_for_no_more(
             assert page.count('class="id short"') == 6
     assert asked[1] <= asked[0]  # of each verb
     assert asked[0].total() < 60
+    assert read["OPEN"] == 2 * (5 + 1 + 3 + 1)  # of each listing one more, to know that it is cut
     assert older(browser, page) == [f"{number:08}" for number in range(18, -1, -1)]
 
 
@@ -224,6 +234,7 @@ def test_a_job_shows_what_show_says_and_where_its_execution_is(
     marked = {"SealJob": "tried", "WhereToResume": "done", "CompleteUploads": "now"}
     assert seen_states(page) == marked
     assert browser.get("/job", job=uri_of(directory)).count("0 of 2 files visible") == 1
+    assert ("2<td><td>manifests of tasks" in page, ".pendingset" in page) == (True, False)
     shown = desk.run("show", JOB, "--table", TABLE).stdout
     for label in ("means", "plan", "locks nodes", "execution"):
         assert (f"<dt>{label}</dt>" in page) is (f"\n{label} " in shown and label != "means")
@@ -377,6 +388,12 @@ def test_a_change_is_sent_when_it_happens_until_the_job_has_ended(
     assert "0 of 2 files visible" in before
     assert before != later and "0 of 2 files visible" in later  # the time has changed
     assert "2 of 2 files visible" in after and "COMMITTED" in after
+
+
+def test_what_has_not_changed_is_not_sent_again(browser: Browser) -> None:
+    told = browser.told("/changes/jobs")
+    assert next(told).startswith("event: change")
+    assert [next(told) for _ in range(3)] == [": still here\n\n"] * 3
 
 
 def test_a_stream_rests_longer_than_it_asks_and_outlives_an_error(
