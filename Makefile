@@ -58,8 +58,8 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml
 	@touch $@
 
 .PHONY: demo
-demo: setup java ## Run the main job against the embedded runtime
-	$(BIN)/python examples/demo.py
+demo: setup java ## Run the main job against the embedded runtime; ARGS=--keep has it stay, with its page
+	$(BIN)/python examples/demo.py $(ARGS)
 
 ##@ Work on it
 
