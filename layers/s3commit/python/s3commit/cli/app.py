@@ -43,23 +43,8 @@ from s3commit.version import __version__
 FAILED, REFUSED, UNKNOWN = 1, 3, 4  # click's own for usage is 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 _VERBS = [
-    *(
-        status,
-        log,
-        show,
-        ls,
-        abort,
-        commit,
-        undo,
-        rescue,
-        sweep,
-        fsck,
-        doctor,
-        pause,
-        resume,
-        local,
-        ui,
-    )
+    *(status, log, show, ls, abort, commit, undo, rescue, sweep, fsck, doctor, pause, resume),
+    *(local, ui),
 ]
 _REFUSALS = (JobFailedError, JobRefusedError, PreconditionError, LostRaceError)
 # What these did, or did not, their errors say.

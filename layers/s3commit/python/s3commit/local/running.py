@@ -109,7 +109,7 @@ def run_foreground(
     *,
     project: Path,
     verbose: bool = False,
-    beside: Callable[[], AbstractContextManager[str]] | None = None,
+    beside: Callable[[], AbstractContextManager[str]] = lambda: nullcontext(""),
 ) -> None:
     """Run until SIGINT or SIGTERM; stdout gets the ready line and nothing else.
 
@@ -131,22 +131,12 @@ def run_foreground(
         LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
         announced(project, runtime.names()) as found,
     ):
-        line = greeting(runtime.endpoint, runtime.bucket, project)
-        sys.stderr.write(line if found else _NOT_FOUND)
-        with page_at(runtime.names(), beside):
+        for name in UNSET:
+            os.environ.pop(name, None)
+        os.environ.update(runtime.names())
+        with beside() as address:
+            line = greeting(runtime.endpoint, runtime.bucket, project)
+            page = f"s3commit: in a browser: {address}\n" if address else ""
+            sys.stderr.write((line if found else _NOT_FOUND) + page)
             print(runtime.ready_line(), file=out, flush=True)
             signal.sigwait(signals)
-
-
-@contextmanager
-def page_at(
-    names: Mapping[str, str], beside: Callable[[], AbstractContextManager[str]] | None
-) -> Iterator[None]:
-    """Have this process's AWS clients ask that runtime, and open what is to run beside it."""
-    for name in UNSET:
-        os.environ.pop(name, None)
-    os.environ.update(names)
-    with beside() if beside else nullcontext() as address:
-        if address:
-            sys.stderr.write(f"s3commit: in a browser: {address}\n")
-        yield

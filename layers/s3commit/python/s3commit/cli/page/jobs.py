@@ -76,33 +76,24 @@ def list_jobs(
     )
     shown, under_way = found[:PAGE], [one for one in states if one not in ENDED and not before]
     refs = {one.ref for one in shown}
-    old = {
-        one.ref: one
-        for some in in_order(session.parallel, oldest, under_way)
-        for one in some
-        if one.ref not in refs
-    }
+    old = [one for some in in_order(session.parallel, oldest, under_way) for one in some]
+    old = [one for one in old if one.ref not in refs]
     complete = len(found) <= PAGE and all(whole for _, whole in listed)
-    document = jobs_document(session, table, [*shown, *old.values()], complete=complete)
-    latest_ones = {(one.job_id, one.destination.uri) for one in shown}
-    jobs = [
-        one
-        for one in document["jobs"]
-        if one["attention"] or (one["jobId"], one["destination"]) in latest_ones
+    document = jobs_document(session, table, [*shown, *old], complete=complete)
+    known = {(one.job_id, one.destination.uri) for one in shown}
+    there = [
+        job
+        for job in document["jobs"]
+        if job["attention"] or (job["jobId"], job["destination"]) in known
     ]
-    of_them = _by(session, tell, jobs, who)
-    return {
-        **document,
-        "jobs": of_them,
-        "counts": Counter(one["state"] for one in of_them),
-        "older": "" if complete else shown[-1].updated_at,
-    }
+    jobs = [job for job in _by(session, tell, there) if who.lower() in job["by"].lower()]
+    counts = Counter(job["state"] for job in jobs)
+    older = "" if complete else shown[-1].updated_at
+    return {**document, "jobs": jobs, "counts": counts, "older": older}
 
 
-def _by(
-    session: Session, tell: Whose, jobs: list[dict[str, Any]], who: str
-) -> list[dict[str, Any]]:
-    """The jobs with their directories and writers; of them those of one writer, if one is given."""
+def _by(session: Session, tell: Whose, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The jobs with their directories and writers."""
     session.store  # noqa: B018 - made here, since the workers would make one each
 
     def add(job: dict[str, Any]) -> dict[str, Any]:
@@ -110,6 +101,4 @@ def _by(
         directory = JobDirectory(Destination(bucket, prefix), job["jobId"])
         return {**job, "directory": directory.uri, "by": tell(directory)}
 
-    return [
-        one for one in in_order(session.parallel, add, jobs) if who.lower() in one["by"].lower()
-    ]
+    return in_order(session.parallel, add, jobs)
