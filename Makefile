@@ -58,8 +58,8 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml
 	@touch $@
 
 .PHONY: demo
-demo: setup java ## Run the main job against the embedded runtime
-	$(BIN)/python examples/demo.py
+demo: setup java ## Run the main job against the embedded runtime; ARGS=--keep has it stay, with its page
+	$(BIN)/python examples/demo.py $(ARGS)
 
 ##@ Work on it
 
@@ -152,6 +152,7 @@ pictures: setup ## Draw docs/pictures: from the figures, and from the definition
 	PYTHONPATH=. $(BIN)/python docs/pictures.py
 	mkdir -p .build && PYTHONPATH=. $(BIN)/python docs/workflow.py > .build/workflow.dot
 	@$(NPX) @hpcc-js/wasm-graphviz-cli@1.11.2 -K dot -T svg .build/workflow.dot > docs/pictures/workflow.svg
+	cp docs/pictures/workflow.svg layers/s3commit/python/s3commit/cli/page/workflow.svg
 
 .PHONY: recording
 recording: setup java ## Run the demo and draw what it prints as docs/pictures/demo.svg

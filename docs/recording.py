@@ -37,7 +37,8 @@ def record(command: list[str]) -> list[Line]:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         for line in process.stdout or ():
-            lines.append((time.monotonic() - begun, line.rstrip()))
+            if "http://" not in line:  # an address of this run, with its token
+                lines.append((time.monotonic() - begun, line.rstrip()))
             sys.stdout.write(line)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)

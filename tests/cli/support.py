@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -106,6 +107,7 @@ class FakeStacks:
 
     def __init__(self) -> None:
         self.outputs: dict[str, dict[str, str]] = {}
+        self.events: list[dict[str, Any]] = []
         self.refusal: Exception | None = None
 
     def describe_stacks(self, **asked: str) -> Any:
@@ -116,6 +118,29 @@ class FakeStacks:
         named = self.outputs[asked["StackName"]]
         outputs = [{"OutputKey": key, "OutputValue": value} for key, value in named.items()]
         return {"Stacks": [{"Outputs": outputs} if outputs else {}]}
+
+    def history(self, *events: tuple[str, str]) -> None:
+        """Step Functions has these events of each execution: type, and state or error."""
+        start = datetime(2026, 11, 21, 22, tzinfo=UTC)
+        members = {"StateEntered": "name", "StateExited": "name", "Failed": "error"}
+        self.events = [
+            {
+                **{"id": number, "previousEventId": number - 1, "type": kind},
+                "timestamp": start + timedelta(seconds=number),
+                **{
+                    f"{end[0].lower()}{end[1:]}EventDetails": {member: text}
+                    for end, member in members.items()
+                    if kind.endswith(end)
+                },
+            }
+            for number, (kind, text) in enumerate(events, start=1)
+        ]
+
+    def get_paginator(self, _operation: str) -> Any:
+        return self
+
+    def paginate(self, **_asked: Any) -> Any:
+        return [{"events": self.events[::-1]}]
 
     def deployment(self, name: str | None) -> Surroundings:
         return Surroundings("eu-central-1", lambda _service: self, name)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from s3commit.cli.ui import page_beside
 from s3commit.local.running import FILE, announced, greeting
 from s3commit.version import __version__
 from tests.cli.support import Desk
@@ -25,8 +26,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         return project / "assembly"
 
     def run_foreground(
-        assembly: Path, port: int, bucket: str | None, *, project: Path, verbose: bool
+        assembly: Path, port: int, bucket: str | None, *, project: Path, verbose: bool, beside: Any
     ) -> None:
+        assert beside.func is page_beside
         made.append(("run", assembly, port, bucket, project, verbose))
 
     monkeypatch.setattr("s3commit.local.running.run_foreground", run_foreground)

@@ -144,6 +144,7 @@ def test_the_json_has_stable_keys(desk: Desk) -> None:
         "state",
         "attention",
         "ageSeconds",
+        *("files", "bytes", "rows"),
         "requestedSeconds",
         "waitsSeconds",
         "waitsFor",

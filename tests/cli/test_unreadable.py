@@ -20,6 +20,7 @@ from s3commit.core.model.errors import ARCHIVED, AccessError, InvalidInputError
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, THIRD, Desk
+from tests.cli.test_ui import Browser
 from tests.core.world import BUCKET, job_directory
 from tests.fakes.execution import run_execution
 
@@ -124,8 +125,22 @@ READ_NO_DOCUMENT = {"doctor", "pause", "resume", "local"}
 
 def test_every_verb_is_judged() -> None:
     judged = {name.split()[0] for name in VERBS}
-    assert judged | READ_NO_DOCUMENT == {str(verb.name) for verb in _VERBS}
+    assert judged | READ_NO_DOCUMENT | {"ui"} == {str(verb.name) for verb in _VERBS}
     assert not judged & READ_NO_DOCUMENT
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("state", STATES)
+def test_i12_one_unreadable_document_ends_no_view_of_the_page(state: str, answer: str) -> None:
+    for name, key in documents(PLACE).items():
+        desk = Desk()
+        STATES[state](desk)
+        desk.world.commit(ELSEWHERE, idempotency_key=KEY)
+        if answer != "of another job" or desk.world.store.head(BUCKET, documents(ELSEWHERE)[name]):
+            ANSWERS[answer](desk, key)
+        browser = Browser(desk)
+        for path in ("/", f"/job?job={PLACE.uri}", f"/table?table={SALES}&fsck=1"):
+            assert JOB[:8] in browser.get(path), (name, path)
 
 
 def test_every_document_is_there() -> None:

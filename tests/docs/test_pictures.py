@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench.workloads import NAMES
 from docs import pictures, recording, workflow
+from s3commit.cli.page.machine import DRAWING
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 PAGE = pictures.FIGURES.read_text()
@@ -24,6 +25,7 @@ def test_the_pictures_are_what_the_script_draws() -> None:
 def test_the_state_machine_is_drawn_as_it_is_deployed() -> None:
     """By the titles that Graphviz gives boxes and lines; the layout is its own."""
     found = re.findall(r'class="(node|edge)">\n<title>(.+?)</title>', drawn("workflow"))
+    assert DRAWING.read_text() == drawn("workflow")  # the page marks its boxes
     titles = sorted((kind, html.unescape(title)) for kind, title in found)
     nodes = [("node", name) for name in workflow.states()]
     edges = [("edge", f"{here}->{there}") for here, there, _ in workflow.edges()]

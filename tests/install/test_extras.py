@@ -151,7 +151,8 @@ def test_the_layer_pins_what_the_pipeline_declares() -> None:
 
 def test_the_command_needs_cli(installed: Installed, lake: Lake, moto_endpoint: str) -> None:
     machine = installed("cli")
-    does(machine, IMPORT.format(names=modules_of("cli")))
+    names = [name for name in modules_of("cli") if ".page" not in name]
+    does(machine, IMPORT.format(names=names))
     create_table(lake.bucket, moto_endpoint)
     place, table = f"s3://{lake.bucket}/t/", f"--table {lake.bucket}"
     for arguments in (
@@ -165,6 +166,11 @@ def test_the_command_needs_cli(installed: Installed, lake: Lake, moto_endpoint: 
         assert done.returncode == 0, (arguments, done.stderr)
     up = machine.run("local up", module="s3commit")
     assert "the embedded runtime needs moto, flask, awslambdaric" in up.stderr
+    assert "the page needs flask: pip install" in machine.run("ui", module="s3commit").stderr
+
+
+def test_the_page_needs_ui(installed: Installed) -> None:
+    does(installed("ui"), IMPORT.format(names=modules_of("cli")))
 
 
 def test_the_embedded_runtime_needs_local(installed: Installed) -> None:

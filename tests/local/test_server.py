@@ -5,8 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from http.cookiejar import CookieJar
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
 import pytest
 
@@ -21,9 +25,12 @@ from tests.servers import read_line
 
 PROGRAM = """
 import sys
+from functools import partial
 from pathlib import Path
+from s3commit.cli.ui import page_beside
 from s3commit.local.running import run_foreground
-run_foreground(Path(sys.argv[1]), 0, sys.argv[2], project=Path(sys.argv[3]))
+beside = partial(page_beside, 0)
+run_foreground(Path(sys.argv[1]), 0, sys.argv[2], project=Path(sys.argv[3]), beside=beside)
 """
 
 
@@ -92,6 +99,22 @@ def test_it_is_found_while_it_runs(program: subprocess.Popen[str], tmp_path: Pat
     program.wait(30)
     # Its workers have inherited the lock, and end a moment later.
     assert eventually_raises(lambda: read_running(tmp_path), "no runtime of")
+
+
+def test_its_page_asks_it_and_ends_with_it(program: subprocess.Popen[str]) -> None:
+    deployed = ready(program)
+    assert program.stderr is not None
+    address = next(line for line in program.stderr if "browser" in line).split(": ")[-1].strip()
+    job = f"s3://{deployed.bucket}/sales/__magic_job-{uuid.uuid4()}/"
+    with pytest.raises(HTTPError) as told:
+        looking = build_opener(HTTPCookieProcessor(CookieJar()))
+        looking.open(address.replace("/?", f"/job?job={job}&"), timeout=30)
+    assert "404 Not Found: no job" in told.value.read().decode()  # so bucket and ledger say
+    with pytest.raises(HTTPError, match="403"):
+        urlopen(address.partition("?")[0], timeout=30)
+    program.send_signal(signal.SIGINT)
+    program.communicate(timeout=30)
+    assert program.returncode == 0
 
 
 def test_a_call_that_runs_does_not_hold_up_the_end(program: subprocess.Popen[str]) -> None:

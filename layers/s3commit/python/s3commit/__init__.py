@@ -27,12 +27,12 @@ if TYPE_CHECKING:
         TransientError,
     )
     from s3commit.core.model.job import CountedAttempt, JobResult, PendingFile
+    from s3commit.writer.commit_result import CommitResult, WrongPythonError
     from s3commit.writer.job import Job
     from s3commit.writer.options import Compression, Mode, OverwriteMode
     from s3commit.writer.requests import AbortAnswer
     from s3commit.writer.start import open_job
     from s3commit.writer.stream import PendingUpload
-    from s3commit.writer.table_write import CommitResult, WrongPythonError
     from s3commit.writer.target import StreamClosedError
     from s3commit.writer.task import Task
     from s3commit.writer.transfer import PartSizes, UploadSettings
@@ -88,12 +88,12 @@ _HOMES = {
         "TransientError",
     ),
     "s3commit.core.model.job": ("CountedAttempt", "JobResult", "PendingFile"),
+    "s3commit.writer.commit_result": ("CommitResult", "WrongPythonError"),
     "s3commit.writer.job": ("Job",),
     "s3commit.writer.options": ("Compression", "Mode", "OverwriteMode"),
     "s3commit.writer.requests": ("AbortAnswer",),
     "s3commit.writer.start": ("open_job",),
     "s3commit.writer.stream": ("PendingUpload",),
-    "s3commit.writer.table_write": ("CommitResult", "WrongPythonError"),
     "s3commit.writer.target": ("StreamClosedError",),
     "s3commit.writer.task": ("Task",),
     "s3commit.writer.transfer": ("PartSizes", "UploadSettings"),

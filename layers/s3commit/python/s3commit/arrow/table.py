@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from s3commit.aws.session import Encryption
 from s3commit.core.model.job import Scope
+from s3commit.writer.commit_result import CommitResult, check_versions
 from s3commit.writer.options import (
     Compression,
     Mode,
@@ -18,14 +19,7 @@ from s3commit.writer.options import (
     refused,
 )
 from s3commit.writer.start import DEFAULT_CLIENT
-from s3commit.writer.table_write import (
-    CommitResult,
-    begin,
-    check_versions,
-    commit,
-    earlier_result,
-    look_only,
-)
+from s3commit.writer.table_write import begin, commit, earlier_result, look_only
 from s3commit.writer.transfer import UploadSettings
 
 

@@ -25,6 +25,7 @@ from s3commit.cli.session import Session
 from s3commit.cli.show import show
 from s3commit.cli.status import status
 from s3commit.cli.sweep import sweep
+from s3commit.cli.ui import ui
 from s3commit.cli.undo import undo
 from s3commit.core.model.errors import (
     AccessError,
@@ -42,7 +43,8 @@ from s3commit.version import __version__
 FAILED, REFUSED, UNKNOWN = 1, 3, 4  # click's own for usage is 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 _VERBS = [
-    *(status, log, show, ls, abort, commit, undo, rescue, sweep, fsck, doctor, pause, resume, local)
+    *(status, log, show, ls, abort, commit, undo, rescue, sweep, fsck, doctor, pause, resume),
+    *(local, ui),
 ]
 _REFUSALS = (JobFailedError, JobRefusedError, PreconditionError, LostRaceError)
 # What these did, or did not, their errors say.

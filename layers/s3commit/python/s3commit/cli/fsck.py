@@ -9,7 +9,7 @@ import click
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import fields
 from s3commit.cli.session import Session
-from s3commit.core.check import OpenJob, Report, check
+from s3commit.core.check import OpenJob, check
 from s3commit.core.model.job import Destination
 
 
@@ -25,15 +25,17 @@ def fsck(session: Session, *, destination: Destination) -> None:
 
     Exit code 1: something is gone, changed or unreadable.
     """
-    table = session.named_table()
-    ledger = session.ledger(table) if table else None
-    report = check(session.store, ledger, session.parallel, destination)
-    session.out.facts(_document(session, report))
-    if not report.is_sound:
+    document = fsck_document(session, destination)
+    session.out.facts(document)
+    if not document["sound"]:
         raise click.exceptions.Exit(1)
 
 
-def _document(session: Session, report: Report) -> dict[str, Any]:
+def fsck_document(session: Session, destination: Destination) -> dict[str, Any]:
+    """What `check` finds there, and the command that mends each."""
+    table = session.named_table()
+    ledger = session.ledger(table) if table else None
+    report = check(session.store, ledger, session.parallel, destination)
     return {
         "destination": report.destination.uri,
         "sound": report.is_sound,

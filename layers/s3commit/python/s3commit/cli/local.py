@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 - the embedded runtime is an extra, and takes a second to import
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import click
 
 from s3commit.cli.extras import install
 from s3commit.cli.render import Failure
+from s3commit.cli.ui import page_beside
 
 NEEDED = ("moto", "flask", "awslambdaric")  # of the extra `local`
 _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -30,6 +32,7 @@ def local() -> None:
 
 @local.command("up")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.")
+@click.option("--ui-port", type=click.IntRange(0, 65535), default=0, help="The page's port.")
 @click.option("--bucket", metavar="NAME", help="The data bucket's name; else as the stack says.")
 @click.option(
     "--assembly",
@@ -41,6 +44,7 @@ def local() -> None:
 def up(
     *,
     port: int,
+    ui_port: int,
     bucket: str | None,
     assembly: Path | None,
     project: Path,
@@ -48,7 +52,8 @@ def up(
 ) -> None:
     """Serve the real stacks on 127.0.0.1 until interrupted: real handlers, real state machine.
 
-    When it is ready it says so on stderr, and prints one line of JSON on stdout, with the
+    When it is ready it says so on stderr, with the address of the page that `s3commit ui` serves,
+    and prints one line of JSON on stdout, with the
     endpoint, the bucket, the table, the state machine and the keys; `s3commit local env` prints
     them for a shell. All state is in memory and gone at the end.
     """
@@ -59,7 +64,8 @@ def up(
     from s3commit.local.synth import assembly_for
 
     chosen = assembly or assembly_for(project)
-    run_foreground(chosen, port, bucket, project=project, verbose=verbose)
+    beside = partial(page_beside, ui_port)
+    run_foreground(chosen, port, bucket, project=project, verbose=verbose, beside=beside)
 
 
 @local.command("env")

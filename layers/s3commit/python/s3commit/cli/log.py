@@ -18,6 +18,7 @@ from s3commit.cli.job import LOOKED_AT, jobs_at, read_job
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
+from s3commit.core.formats.documents import CommitHeader
 from s3commit.core.formats.layout import (
     JOB_ID,
     MAGIC_PREFIX,
@@ -28,9 +29,11 @@ from s3commit.core.formats.layout import (
 )
 from s3commit.core.job.history import manifests_at
 from s3commit.core.model.errors import NotFoundError
-from s3commit.core.model.job import Destination, Who
+from s3commit.core.model.job import Conflict, Destination, JobSpec, Who
 from s3commit.core.model.locks import key_digest
+from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
+from s3commit.core.ports.objects import ListedObject
 
 KEY_DIGITS = 8
 LONGEST_WHO, LONGEST_WHY = 160, 100  # characters
@@ -73,9 +76,29 @@ def log(session: Session, *, destination: Destination, limit: int, key: str | No
     can't be read is a row that says so under PROBLEM; STATE is empty if nothing else tells it. Run
     `s3commit show JOB` for all about one.
     """
+    listed = visible_at(session, destination, MOST_LISTED)
+    document = log_document(session, destination, listed, limit=limit, key=key)
+    session.out.table(document, "jobs", _COLUMNS)
+    if not document["jobs"]:
+        session.out.note(f"no jobs at {destination.uri}")
+    if not document["complete"]:
+        session.out.note("there are earlier ones: raise --limit")
+    if listed is None:
+        session.out.note(f"GONE is not known: there are more than {MOST_LISTED} objects")
+
+
+def log_document(
+    session: Session,
+    destination: Destination,
+    listed: list[ListedObject] | None,
+    *,
+    limit: int,
+    key: str | None = None,
+) -> dict[str, Any]:
+    """The last jobs, the last one last; ``listed`` is what `visible_at` has found."""
     wanted = key and key_digest(key)
     found = sorted(_begun(session, destination).items(), key=itemgetter(1), reverse=True)
-    left = _left(session, destination)
+    left = None if listed is None else Counter(owner_of(one.key) or "" for one in listed)
     read, rest = partial(_document, session, destination, left), iter(found)
     jobs: list[dict[str, Any]] = []
     while len(jobs) < limit and (some := list(islice(rest, limit))):
@@ -83,27 +106,20 @@ def log(session: Session, *, destination: Destination, limit: int, key: str | No
         jobs += [one for one in documents if one and wanted in {None, one["idempotencyKey"]}]
     jobs.sort(key=lambda job: (job["endedAt"] or "9", job["startedAt"]))
     more = len(jobs) > limit or next(rest, None) is not None
-    document = {"destination": destination.uri, "complete": not more, "jobs": jobs[-limit:]}
-    session.out.table(document, "jobs", _COLUMNS)
-    if not jobs:
-        session.out.note(f"no jobs at {destination.uri}")
-    if more:
-        session.out.note("there are earlier ones: raise --limit")
-    if left is None:
-        session.out.note(f"GONE is not known: there are more than {MOST_LISTED} objects")
+    return {"destination": destination.uri, "complete": not more, "jobs": jobs[-limit:]}
 
 
-def _left(session: Session, destination: Destination) -> Counter[str] | None:
-    """How many files of each job are there, by the ids in their names; None if it is too much.
+def visible_at(session: Session, destination: Destination, most: int) -> list[ListedObject] | None:
+    """The files at the destination; None if it has more than ``most`` objects.
 
     One request for each 1,000 objects.
     """
     listing = session.store.list(destination.bucket, destination.prefix)
-    some = [one.key for one in islice(listing, MOST_LISTED + 1)]
-    if len(some) > MOST_LISTED:
+    some = list(islice(listing, most + 1))
+    if len(some) > most:
         return None
     root = len(destination.prefix)
-    return Counter(owner_of(key) or "" for key in some if is_data(key[root:]))
+    return [one for one in some if is_data(one.key[root:])]
 
 
 def _begun(session: Session, destination: Destination) -> dict[str, str]:
@@ -170,6 +186,7 @@ def _document(
         "tookSeconds": max(0, int(epoch_of(ended) - epoch_of(began))) if began and ended else None,
         "state": state if is_known else None,
         **fields(header or result, "files", "bytes", "rows"),
+        "kind": _kind(said, header),
         "replaced": result.replaced
         if result
         else header and header.replaced and header.replaced.files,
@@ -178,11 +195,20 @@ def _document(
         "idempotencyKey": key,
         "key": key and key[:KEY_DIGITS],
         "who": who and fields(who, *Who.__slots__),
-        "by": who and _by(who),
+        "by": who and by_of(who),
         "error": failure and fields(failure, "code", "message"),
         "why": failure and short(f"{failure.code}: {failure.message}"),
         "problems": [*map(short, job.problems.values())],
     }
+
+
+def _kind(said: JobSpec | JobRecord | None, header: CommitHeader | None) -> str:
+    """``append``, ``overwrite`` or ``undo``; of a job whose documents are gone by what it did."""
+    keyed = said or header
+    if keyed and keyed.undoes:
+        return "undo"
+    replaces = said.conflict is Conflict.REPLACE if said else bool(header and header.replaced)
+    return "overwrite" if replaces else "append"
 
 
 def _moment(text: str | None) -> str | None:
@@ -192,7 +218,7 @@ def _moment(text: str | None) -> str | None:
     return None
 
 
-def _by(who: Who) -> str:
+def by_of(who: Who) -> str:
     """``sales (application_1_7), ops@node-7, dag/run/task``, of what is said."""
     number = who.application_id and f"({who.application_id})"
     application = " ".join(filter(None, (who.application, number)))

@@ -38,10 +38,10 @@ class Output:
         if self.json:
             click.echo(json.dumps(document, indent=2))
             return
-        rows = list(_rows(document))
-        width = max(len(label) for label, _ in rows)
+        found = list(rows(document))
+        width = max(len(label) for label, _ in found)
         before = ""
-        for label, text in rows:
+        for label, text in found:
             shown = "" if label == before else label
             _print([click.style(shown.ljust(width), bold=True), _coloured(printable(text))])
             before = label
@@ -122,7 +122,7 @@ def fields(thing: object, *names: str) -> dict[str, Any]:
     return {member_name(name): thing if thing is None else getattr(thing, name) for name in names}
 
 
-def _rows(document: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
+def rows(document: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
     """A row for each fact: its label and its text."""
     for name, value in document.items():
         label = within + _words(name)
@@ -130,7 +130,7 @@ def _rows(document: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, 
             is_nested = any(isinstance(one, dict | list) for one in value.values())
             lines = [] if is_nested else [_text(name, value)]
             if is_nested or len(lines[0]) > _SHORT:
-                yield from _rows(value, f"{label} ")
+                yield from rows(value, f"{label} ")
                 continue
         elif isinstance(value, list | tuple):
             lines = [_text(name, one) for one in value[:SHOWN]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -10,6 +11,7 @@ import click
 
 from s3commit.aws.executions import machine_of
 from s3commit.cli.advice import meaning_of, next_step
+from s3commit.cli.history import COLUMNS, history_document
 from s3commit.cli.job import (
     Job,
     blockers,
@@ -49,12 +51,14 @@ from s3commit.writer.requests import Patience, require_committed
 COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in the ledger
 SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops counting
 _UNCOUNTED = "the destination has more open uploads than were looked at: this job may have more"
+_REGION = re.compile("[a-z0-9-]+")
 _COUNTS = ("files", "bytes", "rows")
 
 
 @click.command()
 @job_options
 @click.option("--follow", "following", is_flag=True, help="Print each change until the job ends.")
+@click.option("--history", is_flag=True, help="The states of its execution, one a line.")
 @age_option("--timeout", default="15m", about="With --follow: how long to wait: 90s, 15m, 2h.")
 @with_session
 def show(
@@ -63,6 +67,7 @@ def show(
     job: JobDirectory | str,
     destination: Destination | None,
     following: bool,
+    history: bool,
     timeout: int,
 ) -> None:
     """Show one job and what to do about it.
@@ -83,14 +88,21 @@ def show(
     find = cache(partial(locate, session, job, destination))
     if following:
         require_committed(_follow(session, lambda: read_job(session, *find()), timeout))
+    elif history:
+        found = history_document(session, read_job(session, *find()).execution)
+        session.out.table(found, "states", COLUMNS)
+        for problem in found["problems"]:
+            session.out.note(problem)
     else:
-        session.out.facts(_document(session, read_job(session, *find())))
+        session.out.facts(job_document(session, read_job(session, *find())))
 
 
-def _document(session: Session, job: Job) -> dict[str, Any]:
+def job_document(
+    session: Session, job: Job, scanned_uploads: int = SCANNED_UPLOADS
+) -> dict[str, Any]:
     """All about the job: its record, its documents and counts. What is not known is null."""
     now, record, spec, failure = session.epoch(), job.record, job.spec, job.failure
-    uploads, complete = own_uploads(session, job, SCANNED_UPLOADS)
+    uploads, complete = own_uploads(session, job, scanned_uploads)
     manifests = read_manifests(session, job)
     locks = _locks(job, now)
     in_the_way = locks["inTheWay"] if locks else []
@@ -220,6 +232,8 @@ def console_url(execution: str) -> str | None:
     if not machine_of(execution):
         return None
     _, partition, _, region, *_ = execution.split(":")
+    if not _REGION.fullmatch(region):  # a stranger's result may name any host there
+        return None
     host = {
         "aws-cn": "console.amazonaws.cn",
         "aws-us-gov": "console.amazonaws-us-gov.com",

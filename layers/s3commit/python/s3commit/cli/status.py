@@ -88,7 +88,23 @@ def status(
         for state in wanted
     ]
     records = [record for of_state, _ in found for record in of_state]
-    complete = all(whole for _, whole in found)
+    document = jobs_document(session, table, records, complete=all(whole for _, whole in found))
+    session.out.table(document, "jobs", _COLUMNS)
+    session.out.note(_summary(document["jobs"], document["counts"]))
+    if not document["complete"]:
+        session.out.note("there are more: raise --limit, or name a --state")
+    for problem in document["problems"]:
+        session.out.note(problem)
+
+
+def jobs_document(
+    session: Session, table: str, records: list[JobRecord], *, complete: bool
+) -> dict[str, Any]:
+    """What is said of the jobs, those that need attention first, then the latest.
+
+    ``complete`` says whether the records are all that were asked for.
+    """
+    ledger, now = session.ledger(table), session.epoch()
     waits = dict(session.parallel(lambda record: (record.ref, blockers(ledger, record)), records))
     blocking = [other for others in waits.values() for other in others]
     at_work = _oldest(record for record in records if record.state not in {*ENDED, JobState.OPEN})
@@ -97,25 +113,15 @@ def status(
     still_open = [one for one in records if one.state is JobState.OPEN and one.idempotency_key]
     taken = {one.ref for one in _oldest(still_open) if committed_holder(ports, one)}
     requests, unseen = _read_requests(session, records)
-    problems += unseen
-    jobs = [
-        _document(one, waits, executions, requests, epoch_of(now), taken=taken) for one in records
-    ]
+    jobs = [_document(one, waits, executions, requests, now, taken=taken) for one in records]
     jobs.sort(key=lambda job: (job["attention"], job["updatedAt"]), reverse=True)
-    counts = Counter(job["state"] for job in jobs)
-    document = {
+    return {
         "table": table,
-        "counts": counts,
+        "counts": Counter(job["state"] for job in jobs),
         "complete": complete,
-        "problems": problems,
+        "problems": problems + unseen,
         "jobs": jobs,
     }
-    session.out.table(document, "jobs", _COLUMNS)
-    session.out.note(_summary(jobs, counts))
-    if not complete:
-        session.out.note("there are more: raise --limit, or name a --state")
-    for problem in problems:
-        session.out.note(problem)
 
 
 def _read_requests(
@@ -170,6 +176,7 @@ def _document(
         "waitsSeconds": seconds,
         "waitsFor": [other.job_id for other in waits_for],
         "destination": record.destination.uri,
+        **fields(record.plan, "files", "bytes", "rows"),
         "execution": record.execution or None,
         "executionStatus": execution.status if execution else None,
         "executionFailed": failed,

@@ -5,23 +5,19 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
-import socket
-import threading
 from collections.abc import Callable
 from typing import Any
 
-from s3commit.local import LocalRuntimeError
+from s3commit.local.serving import HOST, Serving
 
-HOST = "127.0.0.1"
 # Wraps the WSGI application of AWS's APIs, and so sees each request first.
 Middleware = Callable[[Any], Any]
 
 
 class Endpoint:
-    """Serves every AWS API at one URL, from construction until `close`.
+    """Serves every AWS API at one URL, from construction until `close`, as `Serving`.
 
-    Raises `LocalRuntimeError` if the port is taken. ``verbose`` logs each request to stderr.
+    ``verbose`` logs each request to stderr.
     ``middleware`` sees each request first.
     """
 
@@ -33,12 +29,8 @@ class Endpoint:
             MotoRequestHandler,
             create_backend_app,
         )
-        from werkzeug.serving import make_server
 
         class Handler(MotoRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
             def log(self, type: str, message: str, *args: Any) -> None:
                 if verbose:
                     super().log(type, message, *args)
@@ -46,41 +38,17 @@ class Endpoint:
         # moto says at length how each task of a state machine failed; the function said it before.
         for name, quiet in (("werkzeug", logging.ERROR), ("moto", logging.CRITICAL)):
             logging.getLogger(name).setLevel(logging.INFO if verbose else quiet)
-        try:
-            self._socket = socket.create_server((HOST, port), backlog=256)
-        except OSError as error:
-            why = os.strerror(error.errno or 0)
-            raise LocalRuntimeError(f"port {port} can't be used: {why}") from error
-        self.port: int = self._socket.getsockname()[1]
         application: Any = DomainDispatcherApplication(create_backend_app)
         # Else moto lists its own directory for each request, and lets no other in meanwhile.
         application.get_backend_for_host = functools.cache(application.get_backend_for_host)
-        self._server: Any = make_server(
-            HOST,
-            self.port,
-            middleware(application) if middleware else application,
-            threaded=True,
-            request_handler=Handler,
-            fd=self._socket.fileno(),
-        )
-        server: Any = self._server
-        server.daemon_threads, server.block_on_close = True, False
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, name="endpoint", daemon=True
-        )
-        self._thread.start()
+        wrapped = middleware(application) if middleware else application
+        self._serving = Serving(port, lambda _port: wrapped, Handler, "endpoint")
+        self.close = self._serving.close
 
     @property
     def url(self) -> str:
         """``http://127.0.0.1:<port>``."""
-        return f"http://{HOST}:{self.port}"
-
-    def close(self) -> None:
-        """Stop accepting; requests that run are let go."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._socket.close()
-        self._thread.join()
+        return f"http://{HOST}:{self._serving.port}"
 
 
 def forget_everything() -> None:

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    redirect_stdout,
+)
 from pathlib import Path
 from typing import Final
 
@@ -102,10 +109,13 @@ def run_foreground(
     *,
     project: Path,
     verbose: bool = False,
+    beside: Callable[[], AbstractContextManager[str]] = lambda: nullcontext(""),
 ) -> None:
     """Run until SIGINT or SIGTERM; stdout gets the ready line and nothing else.
 
-    `announced` says below ``project`` that it is up, and so does stderr, for people.
+    `announced` says below ``project`` that it is up, and so does stderr, for people. ``beside``
+    opens what runs with it in this process, whose environment leads to the runtime by then, and
+    yields its address.
 
     Raises `LocalRuntimeError` if it cannot start. To be called in the main thread of a program that
     ends then: the signals stay blocked, in this thread and in those that it starts.
@@ -121,7 +131,12 @@ def run_foreground(
         LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
         announced(project, runtime.names()) as found,
     ):
-        line = greeting(runtime.endpoint, runtime.bucket, project)
-        sys.stderr.write(line if found else _NOT_FOUND)
-        print(runtime.ready_line(), file=out, flush=True)
-        signal.sigwait(signals)
+        for name in UNSET:
+            os.environ.pop(name, None)
+        os.environ.update(runtime.names())
+        with beside() as address:
+            line = greeting(runtime.endpoint, runtime.bucket, project)
+            page = f"s3commit: in a browser: {address}\n" if address else ""
+            sys.stderr.write((line if found else _NOT_FOUND) + page)
+            print(runtime.ready_line(), file=out, flush=True)
+            signal.sigwait(signals)

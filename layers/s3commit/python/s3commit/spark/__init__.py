@@ -2,7 +2,7 @@
 
 from s3commit.spark.frame_read import read
 from s3commit.spark.frame_write import batch_writer, write
-from s3commit.writer.table_write import CommitResult, WrongPythonError
+from s3commit.writer.commit_result import CommitResult, WrongPythonError
 
 __all__ = [
     "CommitResult",

@@ -17,8 +17,8 @@ from s3commit.core.model.job import Conflict
 from s3commit.spark.frames import arranged, check_frame, refresh_cached
 from s3commit.spark.progress import shown, tally_of
 from s3commit.spark.task_errors import for_the_driver, of_a_task
+from s3commit.writer.commit_result import CommitResult, check_versions
 from s3commit.writer.options import Compression, Mode, Options, OverwriteMode, keywords_of, refused
-from s3commit.writer.table_write import CommitResult, check_versions, earlier_result, look_only
 from s3commit.writer.transfer import UploadSettings
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ def write(
         raise refused("the DataFrame comes first: write(df, path)")
     parsed = _parsed(path, options, **keywords_of(locals()))
     if dry_run:
+        from s3commit.writer.table_write import look_only  # noqa: PLC0415
+
         return look_only(_prepared(df, parsed)[0])
     result = _write(df, parsed, progress=progress)
     assert result is not None  # noqa: S101 - a job without rows is committed too
@@ -180,6 +182,8 @@ def _write(
     progress: bool | None = False,
 ) -> CommitResult | None:
     """Write; with ``rows_needed`` a job that would change nothing is aborted, and None returned."""
+    from s3commit.writer.table_write import earlier_result  # noqa: PLC0415
+
     check_frame(df)
     result = earlier_result(options)
     if result is None:  # else no task has to run

@@ -15,10 +15,11 @@ from s3commit.arrow.files import write_rows
 from s3commit.arrow.partitions import runs
 from s3commit.core.model.job import CountedAttempt, Who
 from s3commit.spark.schema import WriteSchema, without_null_inside
+from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.environment import say
 from s3commit.writer.job import Job
 from s3commit.writer.options import Options
-from s3commit.writer.table_write import CommitResult, begin, commit
+from s3commit.writer.table_write import begin, commit
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator

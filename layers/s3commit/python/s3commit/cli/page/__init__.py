@@ -1,0 +1,1 @@
+"""The page in the browser: the documents of `status`, `show`, `log` and `fsck`, drawn."""

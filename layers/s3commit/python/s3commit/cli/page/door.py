@@ -1,0 +1,75 @@
+"""Who may look at the page: whoever was given its address, by its own pages alone, and only look.
+
+Other programs of this machine can connect to its port, and any site can have a browser do so: by a
+form or a frame, or under a name of its own that it has lead to 127.0.0.1.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from urllib.parse import quote, urlencode
+
+from flask import Flask, Response, abort, request
+
+from s3commit.local.serving import HOST
+
+TOKEN = "token"  # noqa: S105 - the parameter's name
+ADDRESS = "open the address that the command printed"
+# Nothing is fetched from elsewhere, nothing within a page is run, and no page shows this one.
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; object-src 'none'; base-uri 'none';"
+    " form-action 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Door:
+    """Stands before each route of the application, also before those that it does not have.
+
+    The token comes in the address that is printed. Then it is a cookie, which no script can read
+    and no other site's page sends; a link can be handed on without it.
+    """
+
+    def __init__(self, application: Flask, port: int) -> None:
+        self._token = secrets.token_urlsafe(32)
+        self._hosts = {f"{name}:{port}" for name in (HOST, "localhost")}
+        self._cookie = f"s3commit-{port}"  # browsers send cookies to all ports of a host
+        self.address = f"http://{HOST}:{port}/?{TOKEN}={self._token}"
+        application.before_request(self._judge)
+        application.after_request(_harden)
+
+    def _judge(self) -> Response | None:
+        origin = request.headers.get("Origin")
+        own = {f"http://{host}" for host in self._hosts}
+        if request.headers.get("Host") not in self._hosts or (
+            origin is not None and origin not in own
+        ):
+            abort(403, f"this host, or site, may not look here: {ADDRESS}")
+        if request.method not in {"GET", "HEAD"}:
+            abort(405, "this page only reads")
+        if self._is_token(request.args.get(TOKEN, "")):
+            return self._let_in()
+        if not self._is_token(request.cookies.get(self._cookie, "")):
+            abort(403, f"the token is missing, or an earlier command's: {ADDRESS}")
+        return None
+
+    def _is_token(self, said: str) -> bool:
+        return hmac.compare_digest(said.encode(errors="replace"), self._token.encode())
+
+    def _let_in(self) -> Response:
+        """To the same page without the token, which then stands in no history and no link."""
+        left = [(name, text) for name, text in request.args.items(multi=True) if name != TOKEN]
+        place = quote("/" + request.path.lstrip("/\\"))  # two slashes would lead to another host
+        answer = Response(status=303, headers={"Location": f"{place}?{urlencode(left)}"})
+        answer.set_cookie(self._cookie, self._token, httponly=True, samesite="Strict")
+        return answer
+
+
+def _harden(answer: Response) -> Response:
+    answer.headers.update(HEADERS)
+    return answer

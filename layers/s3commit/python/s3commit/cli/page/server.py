@@ -1,0 +1,125 @@
+"""The page on 127.0.0.1: each view whole, and what changes in it as server-sent events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+from flask import Flask, Response, abort, render_template, request, stream_with_context, url_for
+from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import HTTPException
+from werkzeug.serving import WSGIRequestHandler
+
+from s3commit.cli.page.door import Door
+from s3commit.cli.page.views import Views
+from s3commit.cli.render import age, moment
+from s3commit.cli.session import Session
+from s3commit.core.formats.strict_json import printable
+from s3commit.core.model.amounts import many, size
+from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
+from s3commit.local.serving import Serving
+
+# A stream rests so many times as long as a look took: it takes a part of an account's rates.
+REST = {"jobs": 10, "job": 2, "table": 10}
+LEAST_REST, LONGEST_REST = 1.0, 60.0  # seconds
+
+
+def make_page(session: Session, port: int) -> tuple[Flask, str]:
+    """The application, and the address that leads into it."""
+    application = Flask(__name__)
+    application.jinja_env.globals |= {"age": age, "moment": moment, "many": many, "size": size}
+    application.jinja_env.finalize = _text
+    door = Door(application, port)
+    views = Views(session)
+
+    @application.get("/")
+    @application.get("/<any(jobs, job, table):view>")
+    def show(view: str = "jobs") -> str:
+        asked = urlencode(list(request.args.items(multi=True)))
+        changes = f"{url_for('changes', view=view)}?{asked}"
+        found = _look(views, view, request.args)
+        return render_template("page.html", view=view, changes=changes, **found)
+
+    @application.get("/changes/<any(jobs, job, table):view>")
+    def changes(view: str) -> Response:
+        told = stream_with_context(_changes(session, views, view, request.args))
+        return Response(told, mimetype="text/event-stream")
+
+    @application.errorhandler(HTTPException)
+    def refuse(error: HTTPException) -> Response:
+        line = f"{error.code} {error.name}: {error.description}\n"
+        return Response(printable(line[:-1]) + "\n", error.code, mimetype="text/plain")
+
+    return application, door.address
+
+
+def _look(views: Views, view: str, asked: MultiDict[str, str]) -> dict[str, Any]:
+    """What a view shows; what can't be read is an answer of a line, as the command has it."""
+    try:
+        found: dict[str, Any] = getattr(views, view)(asked)
+    except (InvalidInputError, click.UsageError) as error:
+        abort(400, error.message)
+    except NotFoundError as error:
+        abort(404, error.message)
+    except S3CommitError as error:
+        abort(502, f"{error.message} [{error.code}]; try again")
+    return found
+
+
+def _changes(
+    session: Session, views: Views, view: str, asked: MultiDict[str, str]
+) -> Iterator[str]:
+    """The view's inside whenever it is another one; a look that fails says so, and goes on.
+
+    Between them comes a comment, by which a browser that has gone is found out.
+    """
+    seen, wait = "", session.environment
+    while True:
+        began = wait.monotonic()
+        try:
+            found = _look(views, view, asked)
+            inside, ended = render_template(f"{view}.html", view=view, **found), found["ended"]
+        except HTTPException as error:
+            inside, ended = "", False
+            yield _event("trouble", str(error.description))
+        if inside and inside != seen:
+            seen = inside
+            yield _event("change", inside)
+        if ended:
+            yield _event("end", "")
+            return
+        wait.sleep(min(max(LEAST_REST, REST[view] * (wait.monotonic() - began)), LONGEST_REST))
+        yield ": still here\n\n"
+
+
+def _event(kind: str, text: str) -> str:
+    """One event of https://html.spec.whatwg.org/multipage/server-sent-events.html."""
+    return f"event: {kind}\ndata: {json.dumps(text)}\n\n"
+
+
+def _text(value: Any) -> Any:
+    """What a template shows of a value: nothing for None; what is not printable as an escape."""
+    if value is None:
+        return ""
+    return printable(value) if type(value) is str else value
+
+
+class _Quiet(WSGIRequestHandler):
+    def log(self, type: str, message: str, *args: Any) -> None:
+        """See werkzeug; the address has the token, which belongs in no log."""
+
+
+class Page:
+    """The page, until it is closed; raises as `Serving`. ``address`` leads into it."""
+
+    def __init__(self, session: Session, port: int) -> None:
+        self.address = ""
+
+        def make(taken: int) -> Flask:
+            application, self.address = make_page(session, taken)
+            return application
+
+        self.close = Serving(port, make, _Quiet, "ui").close
