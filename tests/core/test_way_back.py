@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from s3commit.core.check import check
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.job import plan
 from s3commit.core.job.idempotency_key import hinted_job, note_key
@@ -27,6 +28,7 @@ from tests.core.way_back import (
     Table,
     code_of,
 )
+from tests.core.test_check import SALES
 from tests.core.world import World, job_directory
 
 
@@ -68,6 +70,8 @@ def test_i6_what_stands_is_what_a_replay_without_the_undone_jobs_gives() -> None
         for number in range(12):
             step(table, rng, refused)
             assert table.visible() == table.replayed(), (seed, number)
+            report = check(table.world.store, None, map, SALES)
+            assert report.is_sound or not table.pace, (seed, number, report.findings)
         assert not table.world.open_uploads()
     assert refused["done"] > 100, refused
     keys = {"ALREADY_COMMITTED", "KEY_TAKEN"}  # of an undo's undo, when the key has a new job

@@ -33,6 +33,7 @@ class Deployed:
     stateMachine: str  # noqa: N815 - the key of the ready line
     accessKey: str  # noqa: N815
     secretKey: str  # noqa: N815
+    pid: int = 0  # of the runtime
 
     @property
     def environment(self) -> dict[str, str]:
@@ -69,7 +70,7 @@ def runtime() -> Iterator[Deployed]:
     command = [sys.executable, "-m", "s3commit", "local", "up", "--project", str(ROOT)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield Deployed(**json.loads(read_line(process)))
+            yield Deployed(**json.loads(read_line(process)), pid=process.pid)
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(STOP_SECONDS) == 0

@@ -1,6 +1,7 @@
 """The runtime as a program that leaves nothing behind, and its functions in workers."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -179,6 +180,13 @@ def test_a_function_that_takes_too_long_is_killed(local: Local) -> None:
     assert answer["Result"]["errorType"] == "Sandbox.Timedout"
     assert "timed out after 1.00 seconds" in answer["Result"]["errorMessage"]
     assert local.invoke("Slow", {"do": "echo"})["Result"] == {"echo": {"do": "echo"}}
+
+
+def test_no_call_meets_a_worker_that_has_died_at_rest(local: Local) -> None:
+    died = local.invoke("Probe", {"do": "describe"})["Result"]["pid"]
+    os.kill(died, signal.SIGKILL)
+    os.waitid(os.P_PID, died, os.WEXITED | os.WNOWAIT)
+    assert local.invoke("Probe", {"do": "describe"})["Result"]["pid"] != died
 
 
 def test_a_module_that_does_not_import_is_the_error_of_the_call(local: Local) -> None:

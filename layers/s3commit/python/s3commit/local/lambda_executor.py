@@ -53,6 +53,9 @@ class Executor:
                 if self._is_closing:
                     return CallOutcome(b'{"errorType": "Runtime.Stopping"}', True, "")
                 idle = pool.idle
+                # Lambda sends no call to an environment that has died at rest.
+                while idle and not idle[-1].alive:
+                    idle.pop().close()
                 worker = idle.pop() if idle else Worker(spec, self._directory, self._environment)
                 pool.busy.add(worker)
             outcome = worker.invoke(payload)

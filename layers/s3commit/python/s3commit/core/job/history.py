@@ -89,6 +89,7 @@ def read_commits(
 def reaches_of(file: CommittedFile, relative: str) -> Iterator[str | None]:
     """The elements of a `Reach` that a file is in; ``relative`` is its key below a destination."""
     yield None
+    yield owner_of(file.key)  # of a copy: the undo that has brought it back
     yield owner_of(file.first_key)
     yield partition_of(relative)
     yield from directories_above(relative)
