@@ -21,6 +21,7 @@ from s3commit.core.model.job import Conflict, Outcome, Scope
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.locks import key_digest
 from s3commit.writer import undo as undoing
+from tests.core.test_check import SALES
 from tests.core.way_back import (
     PARTITION,
     PARTITIONS,
@@ -28,7 +29,6 @@ from tests.core.way_back import (
     Table,
     code_of,
 )
-from tests.core.test_check import SALES
 from tests.core.world import World, job_directory
 
 
