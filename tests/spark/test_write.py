@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyspark
 import pytest
 
-from s3commit.core.model.errors import InvalidInputError, NotFoundError
+from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.states import JobState
-from s3commit.spark import CommitResult, WrongPythonError, frame_write, write
+from s3commit.spark import CommitResult, WrongPythonError, batch_writer, frame_write, write
 from tests.native.s3a import ROOT
 from tests.servers import ran
 from tests.spark.conftest import settings
@@ -71,6 +71,12 @@ def test_a_dry_run_runs_no_task_and_writes_nothing(session: SparkSession, place:
         write(frame, place.uri, partition_by="no", dry_run=True)
     result = write(frame, place.uri, idempotency_key="k", dry_run=True)
     assert (result.dry_run, result.job_id, result.rows) == (True, "", 0)
+    with pytest.raises(InvalidInputError, match="'no' is not in the DataFrame"):
+        batch_writer(place.uri, query="q", partition_by="no", dry_run=True)(frame, 0)
+    # The batch is not recorded as written.
+    with pytest.raises(S3CommitError, match="dry run of batch 0: nothing was written") as caught:
+        batch_writer(place.uri, query="q", dry_run=True)(frame, 0)
+    assert caught.value.code == "DRY_RUN"
     assert place.names == place.uploads == []
 
 
