@@ -8,12 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 import s3commit
 import s3commit.spark
 from s3commit.core.model.errors import S3CommitError
 from s3commit.writer.options import KEYWORDS
+from tests.guide import run_examples
+from tests.lake import Lake
 
 ROOT = Path(__file__).parents[2]
 MISUSE = Path(__file__).with_name("misuse.py")
@@ -71,6 +74,39 @@ def test_what_a_signature_or_docstring_names_can_be_imported(name: str) -> None:
         named = {*re.findall(r"\b\w+Error\b", inspect.getdoc(one) or "")}
         assert named - FOREIGN <= {*PUBLIC}, f"{name}.{member}"
     assert {*re.findall(r"\b\w+Error\b", PUBLIC[name].__doc__ or "")} & errors <= {*PUBLIC}
+
+
+def parts(docstring: str) -> dict[str, str]:
+    """The sections of a docstring in Google's style."""
+    found = re.split(r"^(Args|Returns|Raises|Examples|Attributes):$", docstring, flags=re.MULTILINE)
+    return {"": found[0], **dict(zip(found[1::2], found[2::2], strict=True))}
+
+
+@pytest.mark.parametrize("name", [name for name, one in PUBLIC.items() if members(one)])
+def test_a_docstring_says_all_arguments_in_one_style_and_has_an_example(name: str) -> None:
+    assert "Examples" in parts(inspect.getdoc(PUBLIC[name]) or ""), name
+    for member, one in members(PUBLIC[name]).items():
+        said = parts(inspect.getdoc(one) or "The same.")
+        prose, where = " ".join(said[""].split()), f"{name}.{member}"
+        assert re.match(r"[A-Z].+[.]", prose), where
+        assert not re.search(r"\b[Rr]aises? `", prose), f"{where}: in a section of its own"
+        taken = {*inspect.signature(one).parameters} - {"self"}
+        given = {*re.findall(r"^    (\w+):", said.get("Args", ""), re.MULTILINE)}
+        assert given <= taken, where
+        assert not given or "Returns" in said, where
+        if "keywords that are not below are those of" in prose:
+            taken -= KEYWORDS | {"options"}
+        assert taken <= given | {*re.findall(r"``(\w+)``", prose)}, where
+
+
+@pytest.mark.parametrize("name", [name for name in s3commit.__all__ if name != "__version__"])
+def test_the_example_of_a_docstring_runs(lake: Lake, tmp_path: Path, name: str) -> None:
+    local = tmp_path / "local"
+    local.write_text("whole")
+    frame = pandas.DataFrame({"n": [1]})
+    names = {"s3commit": s3commit, "pandas": pandas, "frame": frame, "local_path": local}
+    run_examples(PUBLIC[name], lake.bucket, names)
+    assert ">>>" in (PUBLIC[name].__doc__ or "") or not members(PUBLIC[name])
 
 
 def test_what_a_page_names_can_be_imported() -> None:

@@ -68,11 +68,13 @@ def open_job(
         AccessError: the credentials are missing, or don't permit it.
         TransientError: S3 could not be reached.
 
-    Example:
-        >>> with s3commit.open_job("s3://lake/sales/", idempotency_key="2026-11-21") as job:
+    Examples:
+        >>> with s3commit.open_job("s3://lake/daily/", idempotency_key="2026-11-21") as job:
         ...     with job.task("0") as task, task.open("part-0.csv", rows=1) as file:
         ...         file.write(b"1")
-        ...     job.commit([task.counted])
+        ...     result = job.commit([task.counted])
+        >>> result.files, result.rows
+        (1, 1)
     """
     return start_job(make_options(destination, **keywords_of(locals())))
 
