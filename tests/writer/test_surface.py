@@ -4,7 +4,7 @@ import inspect
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ WRITES = (
     s3commit.spark.write,
     s3commit.spark.batch_writer,
 )
+CALLS = {name: one for name, one in PUBLIC.items() if inspect.isfunction(one)}
+PAGES = [ROOT / "README.md", ROOT / "docs" / "spark.md", *(ROOT / "docs" / "guide").glob("*.md")]
 # Of other packages, or of the language.
 FOREIGN = {
     *("Any", "Callable", "DataFrame", "Iterable", "Literal", "Mapping", "None", "SparkSession"),
@@ -110,18 +112,37 @@ def test_the_example_of_a_docstring_runs(lake: Lake, tmp_path: Path, name: str) 
 
 
 def test_what_a_page_names_can_be_imported() -> None:
-    pages = [
-        ROOT / "README.md",
-        ROOT / "docs" / "spark.md",
-        *(ROOT / "docs" / "guide").glob("*.md"),
-    ]
-    assert len(pages) > 10
     errors = all_kinds(S3CommitError)
-    for page in pages:
+    for page in PAGES:
         text = page.read_text()
         named = {*re.findall(r"(?<![\w.-])s3commit\.([A-Za-z]\w+)(?=[(`,)])", text)}
         assert named - {"jobs", "zip"} <= {*PUBLIC}, page.name
         assert {*re.findall(r"\b\w+Error\b", text)} & errors <= {*PUBLIC}, page.name
+
+
+def test_the_reference_has_every_name_once() -> None:
+    page = (ROOT / "docs" / "reference.md").read_text()
+    named = re.findall(r"^::: (?:s3commit\.spark|s3commit)\.(\w+)$", page, re.MULTILINE)
+    assert sorted([*named, "__version__"]) == sorted(PUBLIC)
+
+
+def keywords_on(text: str) -> Iterator[tuple[str, str]]:
+    """The keywords of each of our calls in a text, whatever stands around the calls."""
+    for call in re.finditer(rf"(?<![\w.])(?<!def )(?:s3commit\.)?({'|'.join(CALLS)})\(", text):
+        depth, word = 1, ""
+        for character in text[call.end() :]:
+            depth += (character in "([{") - (character in ")]}")
+            if depth == 0:
+                break
+            if character == "=" and depth == 1 and word:
+                yield call[1], word
+            word = word + character if re.match(r"\w", character) else ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_has_no_keyword_that_a_call_does_not_take(page: Path) -> None:
+    for name, keyword in keywords_on(page.read_text()):
+        assert keyword in inspect.signature(CALLS[name]).parameters, f"{name}({keyword}=…)"
 
 
 def test_lazy_names_are_there_and_listed() -> None:

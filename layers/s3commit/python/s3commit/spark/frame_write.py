@@ -72,7 +72,7 @@ def write(
         max_rows: the most.
         min_files: the least number of files.
         commit_timeout: seconds to wait for the outcome; 75 minutes by default.
-        compression: by default the session's, else ``snappy``.
+        compression: by default the session's, else ``snappy``; ``lz4`` is Parquet's ``LZ4_RAW``.
         max_records_per_file: rows, 0 for no limit; by default as the session says.
         check_partitions: False adds files also where those that stay have other partition columns.
         uploads: sizes of parts and threads of each task.
