@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -39,7 +39,7 @@ def write_table(  # noqa: D417 - the others are those of write
     destination: str,
     *,
     mode: Mode = "error",
-    partition_by: str | Iterable[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
     idempotency_key: str | None = None,
     min_rows: int | None = None,
@@ -74,12 +74,8 @@ def write_table(  # noqa: D417 - the others are those of write
         A `CommitResult`: the job's id, its files and rows.
 
     Raises:
-        WrongPythonError: there is no pyarrow. Nothing was written; so with those that follow.
-        InvalidInputError: an argument or the schema.
-        NotFoundError: the bucket, or its pipeline.
-        AccessError: the credentials are missing, or don't permit it.
-        JobFailedError: the job was not committed.
-        OutcomeUnknownError: there is no result after ``commit_timeout``.
+        WrongPythonError: there is no pyarrow. Nothing was written.
+        S3CommitError: as `s3commit.spark.write` raises them.
 
     Examples:
         >>> frame = pandas.DataFrame({"n": [1, 2], "dt": ["2026-11-20", "2026-11-21"]})

@@ -7,7 +7,7 @@ returns the row of exactly one attempt of each task: those are the attempts that
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,7 +38,7 @@ def write(
     path: str,
     *,
     mode: Mode = "error",
-    partition_by: str | Iterable[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
     idempotency_key: str | None = None,
     min_rows: int | None = None,
@@ -114,7 +114,7 @@ def batch_writer(  # noqa: D417 - the others are those of write
     *,
     query: str | None = None,
     mode: Mode = "append",
-    partition_by: str | Iterable[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
     min_rows: int | None = None,
     max_rows: int | None = None,

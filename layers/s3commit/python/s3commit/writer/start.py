@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -30,7 +30,7 @@ def open_job(
     destination: str,
     *,
     mode: Mode = "append",
-    partition_by: str | Iterable[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
     idempotency_key: str | None = None,
     min_rows: int | None = None,

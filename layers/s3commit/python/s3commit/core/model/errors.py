@@ -25,15 +25,7 @@ DOCUMENT_CODES: Final = frozenset(
 
 
 class S3CommitError(Exception):
-    """Base of all errors of this package; ``code`` is stable, the message is for people.
-
-    Examples:
-        >>> try:
-        ...     s3commit.write_table(frame, "s3://lake/few/", min_rows=100)
-        ... except s3commit.JobFailedError as error:
-        ...     error.code
-        'CONDITION_FAILED'
-    """
+    """Base of all errors of this package; ``code`` is stable, the message is for people."""
 
     code = "ERROR"
 
