@@ -11,7 +11,7 @@ import jinja2
 import pytest
 from pyspark.sql import SparkSession
 
-import s3commit.spark
+from s3commit.spark import batch_writer, read, write
 from tests.guide import GUIDE, blocks, program, run_examples
 from tests.spark.tiny import BUCKET, Place
 
@@ -58,10 +58,14 @@ def test_the_examples_of_the_docstrings_run(
     df = spark.range(3).selectExpr("id", "'2026-11-21' dt")
     df.write.parquet(str(tmp_path / "events"))
     stream = spark.readStream.schema(df.schema).parquet(str(tmp_path / "events"))
-    names = {"spark": spark, "df": df, "stream": stream, "checkpoint": str(tmp_path / "checkpoint")}
-    for name in ("write", "batch_writer", "read"):
-        one = getattr(s3commit.spark, name)
-        run_examples(one, place.uri.removeprefix("s3://"), names | vars(s3commit.spark))
+    names: dict[str, Any] = {"spark": spark, "df": df, "stream": stream}
+    names |= {"checkpoint": str(tmp_path / "checkpoint")}
+    names |= {one.__name__: one for one in (write, batch_writer, read)}
+    for one in (write, batch_writer, read):
+        run_examples(one, place.uri.removeprefix("s3://"), names)
+    names["query"].processAllAvailable()
+    names["query"].stop()
+    assert read(spark, f"{place.uri}/events/").count() == 3
 
 
 # The page for Airflow: the run of a task is its key, by Airflow's own templates

@@ -107,15 +107,12 @@ def _moment(text: Any) -> datetime:
 class Encryption:
     """How objects are encrypted where the bucket's own default is not meant.
 
-    Attributes:
-        algorithm: ``AES256``, ``aws:kms`` or ``aws:kms:dsse``.
-        key_id: a KMS key's id or ARN; by default AWS's own key.
-        bucket_key: whether S3 asks KMS for a key of the bucket instead of one for each object.
+    ``algorithm`` is ``AES256``, ``aws:kms`` or ``aws:kms:dsse``; ``key_id`` a KMS key's id or ARN.
 
     Examples:
         >>> lock = s3commit.Encryption("aws:kms", "alias/lake", bucket_key=True)
-        >>> job = s3commit.open_job("s3://lake/locked/", encryption=lock)
-        >>> _ = job.abort("an example")
+        >>> s3commit.write_table(frame, "s3://lake/locked/", encryption=lock).files
+        1
     """
 
     algorithm: str

@@ -29,16 +29,11 @@ class WrongPythonError(S3CommitError):
 class CommitResult:
     """What a write has committed. All values are plain: ``dataclasses.asdict`` of it is JSON.
 
-    Attributes:
-        destination: the directory.
-        job_id: the job's id, for `s3commit.undo`, `s3commit.spark.read` and the command.
-        files: how many it has added; ``rows`` and ``bytes`` are theirs.
-        replaced: how many older files were removed.
-        manifest: where the list of the committed files is.
-        already_committed: an earlier job with the same idempotency key has committed the data, and
-            this one added nothing; ``job_id`` and ``manifest`` are the earlier's.
-        dry_run: nothing was written, there is no job, and ``replaced`` counts the files that an
-            overwrite would remove at most.
+    ``replaced`` counts the older files that were removed. ``manifest`` is the list of the
+    committed files. ``already_committed``: an earlier job with the same idempotency key has
+    committed the data, this one added nothing, and ``job_id`` and ``manifest`` are the earlier's.
+    ``dry_run``: nothing was written, there is no job, and ``replaced`` counts the files that an
+    overwrite would remove at most.
     """
 
     destination: str

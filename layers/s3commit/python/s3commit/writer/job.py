@@ -39,11 +39,6 @@ class Job:
 
     It can be pickled. Other processes make their tasks of it, connect by the standard AWS
     configuration, and send back what `Task.finish` returns.
-
-    Examples:
-        >>> job = s3commit.open_job("s3://lake/nothing/")
-        >>> job.abort("there is nothing to write").accepted
-        True
     """
 
     spec: JobSpec

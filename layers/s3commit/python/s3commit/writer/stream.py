@@ -34,7 +34,7 @@ _LIVE = frozenset({_State.OPEN, _State.SEALED})
 
 
 class PendingUpload(io.BufferedIOBase):
-    r"""A writable binary file that stays invisible until its job is committed.
+    """A writable binary file that stays invisible until its job is committed.
 
     Made by `Task.open`, which starts the multipart upload: one request, then one a part, and no
     others. Written bytes are copied at once and go to S3 as parts while more are written; they can
@@ -43,15 +43,6 @@ class PendingUpload(io.BufferedIOBase):
     ``with`` block that ends in an exception aborts the file instead of closing it.
 
     ``rows`` may be set by the caller until the task is finished, and goes into the manifest.
-
-    Examples:
-        >>> with s3commit.open_job("s3://lake/lines/") as job, job.task("0") as task:
-        ...     file = task.open("part-0.txt")
-        ...     file.rows = file.write(b"1\n2\n") // 2
-        ...     file.close()
-        ...     result = job.commit([task.finish()])
-        >>> result.rows
-        2
     """
 
     mode: ClassVar[str] = "wb"

@@ -36,12 +36,13 @@ class Task:
         >>> with s3commit.open_job("s3://lake/files/") as job:
         ...     task, failed = job.task("0"), job.task("0")
         ...     with failed.open("part-0.txt") as file:
-        ...         file.write(b"half of")
+        ...         file.write(b"half of it")
         ...     failed.abort()
-        ...     task.add(local_path, "part-0.txt")
+        ...     file = task.add(local_path, "part-0.txt")
+        ...     file.rows = 1
         ...     result = job.commit([task.finish()])
-        >>> result.files
-        1
+        >>> result.files, result.rows
+        (1, 1)
     """
 
     def __init__(
@@ -153,18 +154,10 @@ class Task:
         rows: int | None = None,
         content_type: str = DEFAULT_CONTENT_TYPE,
     ) -> PendingUpload:
-        """Upload a whole file of this machine's disk, which stays as it is.
+        """Upload the whole file at ``local_path`` of this machine's disk, which stays as it is.
 
-        For what is written by seeking, as zip archives and HDF5 files are.
-
-        Args:
-            local_path: the file on the disk.
-            relative_path: as of `open`, whose errors it raises; so are ``rows``, ``content_type``.
-            rows: how many.
-            content_type: the object's.
-
-        Returns:
-            The file, closed.
+        For what is written by seeking, as zip archives and HDF5 files are. ``relative_path``,
+        ``rows``, ``content_type`` and what is raised are as of `open`. The file is closed.
 
         Raises:
             OSError: the file can't be read.

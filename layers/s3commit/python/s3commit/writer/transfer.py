@@ -40,10 +40,6 @@ class PartSizes:
     bigger than those before: with the defaults a file of 8 GiB has parts of 8 MiB throughout, and
     10,000 parts hold 5 TiB with the last of them at about 1.1 GiB. Part sizes depend on nothing
     but the part's number, so a file needs no size in advance.
-
-    Examples:
-        >>> s3commit.PartSizes(first=16 * 1024**2).size(1)
-        16777216
     """
 
     first: int = DEFAULT_PART_BYTES
@@ -64,19 +60,14 @@ class UploadSettings:
     """What a task may use; picklable, and the same for all tasks of a job.
 
     A task holds in memory what is written and does not fill a part yet, at most one part for each
-    open file, and the parts on their way to S3. A writer that is faster than S3 waits.
-
-    Attributes:
-        parts: their sizes: 8 MiB at first, of 5 MiB to 5 GiB.
-        threads: how many send the parts of a task.
-        in_flight_bytes: how much they send at once; always one part, however big.
-
-    Raises:
-        InvalidInputError: a value that S3 or the machine can't have (``BAD_OPTION``).
+    open file, and the parts on their way to S3: ``threads`` send them, at most ``in_flight_bytes``
+    at once (always one part, however big); a writer that is faster than S3 waits. Other values
+    than a machine or S3 can have are refused by an `InvalidInputError` (``BAD_OPTION``).
 
     Examples:
-        >>> s3commit.UploadSettings(threads=8).in_flight_bytes
-        33554432
+        >>> fast = s3commit.UploadSettings(s3commit.PartSizes(first=16 * 1024**2), threads=16)
+        >>> s3commit.write_table(frame, "s3://lake/fast/", uploads=fast).files
+        1
     """
 
     parts: PartSizes = field(default_factory=PartSizes)
