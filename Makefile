@@ -131,6 +131,15 @@ chaos-driver: setup java ## Kill Spark drivers request by request: make chaos-dr
 mutants: setup ## Break the protocol on purpose, bug by bug, and see each one caught
 	$(BIN)/python -m tests.engines.mutants.kill $(ARGS)
 
+.PHONY: coverage
+coverage: setup ## Print which lines of the package the tests of core, writer and functions reach
+	@[ -d .build/coverage ] || $(BIN)/python -m pip install --quiet --disable-pip-version-check --target .build/coverage \
+	  coverage==7.17.5
+	PYTHONPATH=.build/coverage $(BIN)/python -m coverage run --data-file=.build/coverage.data --branch --source=s3commit \
+	  -m pytest $(ARGS) $(addprefix tests/,aws contract core crash lambdas writer)
+	@PYTHONPATH=.build/coverage $(BIN)/python -m coverage report --data-file=.build/coverage.data --skip-covered --skip-empty \
+	  --omit='*/cli/*,*/local/*,*/spark/*'
+
 .PHONY: lint
 lint: setup ## Style, types and the arrows between the packages
 	$(BIN)/ruff check .

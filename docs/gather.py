@@ -18,17 +18,13 @@ STYLE: Final = ROOT / "docs" / "site.css"
 
 
 def gather(site: Path) -> None:
-    """Copy pages and linked files to ``site``, and list the decisions, which have no index."""
+    """Copy pages and linked files to ``site``."""
     shutil.rmtree(site, ignore_errors=True)
     pages = [page for pattern in PAGES for page in ROOT.glob(pattern)]
     for file in {STYLE, *pages, *(linked for page in pages for linked in links(page))}:
         copy = site / file.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
-    decisions = sorted((site / "docs" / "adr").glob("*.md"))
-    titles = ((page.read_text().splitlines()[0].lstrip("# "), page.name) for page in decisions)
-    lines = (f"- [{title}]({name})\n" for title, name in titles)
-    (site / "docs" / "adr" / "index.md").write_text("# Decisions\n\n" + "".join(lines))
 
 
 def links(page: Path) -> list[Path]:

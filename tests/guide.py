@@ -1,9 +1,11 @@
-"""The guide's pages as programs: their code blocks in order, and what they say is printed."""
+"""The guide's pages and the docstrings' examples as programs, with what they say is printed."""
 
+import doctest
 import importlib.util
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 EXPECTED = re.compile(r"print\(.*\)  # (?P<output>.+)$")
@@ -41,3 +43,13 @@ def run_page(page: Path, directory: Path, place: str) -> list[str]:
     finally:
         del sys.modules["guide_page"]
     return expected
+
+
+def run_examples(thing: Any, place: str, names: dict[str, Any]) -> None:
+    """Run the examples of a docstring, whose ``lake`` is ``place``, and compare what they show."""
+    for example in doctest.DocTestParser().get_examples(thing.__doc__ or ""):
+        source = example.source.replace("s3://lake/", f"s3://{place}/")
+        if example.want:
+            assert f"{eval(source, names)!r}\n" == example.want, source
+        else:
+            exec(source, names)

@@ -32,6 +32,7 @@ DIRECTORY = JobDirectory(Destination("lake", "sales/north/"), JOB)
 @given(UUIDS)
 def test_a_uuid_is_a_job_id_in_either_case(job_id: str) -> None:
     assert check_job_id(job_id) == job_id
+    assert check_job_id(uuid.UUID(job_id)) == job_id  # type: ignore[arg-type]
     assert check_job_id(job_id.upper()) == job_id.upper()
 
 

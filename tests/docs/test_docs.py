@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs import gather
+from s3commit.cli.app import app
 from s3commit.core.formats.layout import DECISION_FILE, PIPELINE, JobDirectory
 from s3commit.core.model.job import Destination
 from stacks.definition import STEPS
@@ -20,6 +21,7 @@ TESTS = {
     for file in (ROOT / "tests").rglob("test_*.py")
     for name in re.findall(r"^ *def (test_\w+)\(", file.read_text(), re.MULTILINE)
 }
+LINK = re.compile(r"\[(.+?)\]\((0.+?)\)").findall
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -76,7 +78,7 @@ def test_every_module_in_the_table_of_the_directories_is_there() -> None:
 
 def test_every_decision_that_is_referred_to_has_its_page() -> None:
     """In documents and in comments: an absorbed page's number is nowhere any more."""
-    there = {int(page.name[:4]) for page in (ROOT / "docs" / "adr").glob("*.md")}
+    there = {int(page.name[:4]) for page in (ROOT / "docs" / "adr").glob("0*.md")}
     folders = ("layers", "lambdas", "stacks", "tests", "bench")
     files = [*PAGES, *(file for folder in folders for file in (ROOT / folder).rglob("*.py"))]
     for file in files:
@@ -165,7 +167,7 @@ SITE = {
 def test_the_sites_navigation_has_every_page_once() -> None:
     nav = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
     named = re.findall(r"([\w/]+\.md)$", nav, re.MULTILINE)
-    assert sorted(named) == sorted([*SITE, "docs/adr/index.md"])
+    assert sorted(named) == sorted([*SITE, "docs/adr/README.md"])
 
 
 def test_the_index_has_every_page_of_the_documentation() -> None:
@@ -180,5 +182,56 @@ def test_what_is_gathered_keeps_its_place_and_brings_what_it_shows(tmp_path: Pat
     gather.gather(site)
     assert {page for page in SITE if not (site / page).exists()} == set()
     assert (site / "docs" / "pictures" / "speed.svg").exists()
-    decisions = (site / "docs" / "adr" / "index.md").read_text()
-    assert decisions.count("](") == len(list((ROOT / "docs" / "adr").glob("*.md")))
+
+
+# How the project is worked on
+
+
+def test_the_index_of_decisions_has_the_fate_of_each_number() -> None:
+    folder = ROOT / "docs" / "adr"
+    rows = re.findall(r"^\| (\d+) \| (.+) \| .+ \|$", (folder / "README.md").read_text(), re.M)
+    assert [int(number) for number, _ in rows] == list(range(1, len(rows) + 1))
+    there = {page.read_text().split("\n")[0]: page.name for page in folder.glob("0*.md")}
+    linked = {(f"# {number}. {text}", name) for number, row in rows for text, name in LINK(row)}
+    assert linked == {*there.items()}
+
+
+def test_the_forms_name_options_that_exist() -> None:
+    named = []
+    for form in (ROOT / ".github").rglob("*.[ym][md]*"):
+        for verb, words in re.findall(r"`s3commit (\w*)([^`]*)`", form.read_text()):
+            command = app.commands[verb] if verb else app
+            known = {option for one in command.params for option in one.opts} | {"--version"}
+            named += (found := re.findall(r"--[\w-]+", words))
+            assert {*found} <= known, f"{form.name}: s3commit {verb}{words}"
+    assert "--output" in named
+
+
+def test_a_workflow_runs_pinned_actions_and_targets_that_exist() -> None:
+    targets = re.findall(r"^([\w-]+):", (makefile := (ROOT / "Makefile").read_text()), re.MULTILINE)
+    sparks = re.findall(r"^SPARKS \?= (.+)$", makefile, re.MULTILINE)[0].split()
+    flows = [flow.read_text() for flow in (ROOT / ".github" / "workflows").glob("*.yml")]
+    uses = re.findall(r"uses: (.+)", "".join(flows))
+    assert [one for one in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", one)] == []
+    nightly = re.findall(r"^ {10}- (.+)$", "".join(flows), re.MULTILINE)
+    assert {"test-long", "coverage mutants", "spark-suites", "site"} < {*nightly}
+    assert [one[14:] for one in nightly if one.startswith("matrix SPARKS=")] == sparks
+    made = [*re.findall(r"run: make (?:--silent )?([\w-]+)", "".join(flows)), *nightly]
+    assert {word for one in made for word in one.split() if "=" not in word} <= {*targets}
+
+
+GOOD = ("core: keep a state", "Merge api: one", "fixup! core: keep a state", "core: " + "k" * 66)
+BAD = ("core: " + "k" * 67, "A record keeps its state", "core: keep a state.", "core:keep a state")
+
+
+@pytest.mark.parametrize("subject", [*GOOD, *BAD])
+def test_a_subject_has_an_area_and_72_characters(tmp_path: Path, subject: str) -> None:
+    """By git's hook, and by CI's range of commits."""
+    (message := tmp_path / "message").write_text(f"# a comment\n{subject}\n\nWhy.\n")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-qm", subject, "--allow-empty"], check=True)
+    for given in (str(message), "HEAD"):
+        hook = [sys.executable, str(ROOT / ".githooks" / "commit-msg"), given]
+        done = subprocess.run(hook, cwd=tmp_path, stdout=subprocess.DEVNULL, check=False)
+        assert (done.returncode == 0) == (subject in GOOD)

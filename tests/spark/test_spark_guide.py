@@ -11,7 +11,8 @@ import jinja2
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.guide import GUIDE, blocks, program
+from s3commit.spark import batch_writer, read, write
+from tests.guide import GUIDE, blocks, program, run_examples
 from tests.spark.tiny import BUCKET, Place
 
 
@@ -48,6 +49,23 @@ def test_the_streaming_page_does_what_it_says(
     events = spark.range(0, 3, 1, 1).selectExpr("id", "'2026-11-21' dt")
     events.write.json(str(tmp_path / "events"))
     run_page("streaming.md")
+
+
+@pytest.mark.usefixtures("copies")
+def test_the_examples_of_the_docstrings_run(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    df = spark.range(3).selectExpr("id", "'2026-11-21' dt")
+    df.write.parquet(str(tmp_path / "events"))
+    stream = spark.readStream.schema(df.schema).parquet(str(tmp_path / "events"))
+    names: dict[str, Any] = {"spark": spark, "df": df, "stream": stream}
+    names |= {"checkpoint": str(tmp_path / "checkpoint")}
+    names |= {one.__name__: one for one in (write, batch_writer, read)}
+    for one in (write, batch_writer, read):
+        run_examples(one, place.uri.removeprefix("s3://"), names)
+    names["query"].processAllAvailable()
+    names["query"].stop()
+    assert read(spark, f"{place.uri}/events/").count() == 3
 
 
 # The page for Airflow: the run of a task is its key, by Airflow's own templates

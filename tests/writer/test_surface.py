@@ -8,12 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 import s3commit
 import s3commit.spark
 from s3commit.core.model.errors import S3CommitError
 from s3commit.writer.options import KEYWORDS
+from tests.guide import run_examples
+from tests.lake import Lake
 
 ROOT = Path(__file__).parents[2]
 MISUSE = Path(__file__).with_name("misuse.py")
@@ -25,10 +28,13 @@ WRITES = (
     s3commit.spark.write,
     s3commit.spark.batch_writer,
 )
+PAGES = [*ROOT.glob("*.md"), ROOT / "docs" / "spark.md", *(ROOT / "docs" / "guide").glob("*.md")]
+EXAMPLES = "".join((one.__doc__ or "").partition("Examples:")[2] for one in PUBLIC.values())
 # Of other packages, or of the language.
 FOREIGN = {
-    *("Any", "Callable", "DataFrame", "Iterable", "Literal", "Mapping", "None", "SparkSession"),
+    *("Any", "Callable", "DataFrame", "Iterable", "Literal", "Mapping", "None", "Sequence"),
     *("False", "Exception", "KeyboardInterrupt", "OSError", "PathLike", "Self", "StructType"),
+    "SparkSession",
     *("BaseException", "ReadableBuffer", "True", "TracebackType"),
 }
 
@@ -73,19 +79,53 @@ def test_what_a_signature_or_docstring_names_can_be_imported(name: str) -> None:
     assert {*re.findall(r"\b\w+Error\b", PUBLIC[name].__doc__ or "")} & errors <= {*PUBLIC}
 
 
-def test_what_a_page_names_can_be_imported() -> None:
-    pages = [
-        ROOT / "README.md",
-        ROOT / "docs" / "spark.md",
-        *(ROOT / "docs" / "guide").glob("*.md"),
-    ]
-    assert len(pages) > 10
+def parts(docstring: str) -> dict[str, str]:
+    """The sections of a docstring in Google's style."""
+    found = re.split(r"^(Args|Returns|Raises|Examples|Attributes):$", docstring, flags=re.MULTILINE)
+    return {"": found[0], **dict(zip(found[1::2], found[2::2], strict=True))}
+
+
+@pytest.mark.parametrize("name", [name for name, one in PUBLIC.items() if members(one)])
+def test_a_docstring_says_all_arguments_in_one_style_and_has_an_example(name: str) -> None:
+    whole = inspect.getdoc(PUBLIC[name]) or ""
+    made = re.findall(r"ade by `[\w.]+`", whole) or f"s3commit.{name}(" in EXAMPLES
+    assert "Examples" in parts(whole) or made, f"neither it nor who makes it has an example: {name}"
+    for member, one in members(PUBLIC[name]).items():
+        said = parts(inspect.getdoc(one) or "The same.")
+        prose, where = " ".join(said[""].split()), f"{name}.{member}"
+        assert not re.search(r"\b[Rr]aises? `", prose), f"{where}: in a section of its own"
+        taken = {*inspect.signature(one).parameters} - {"self"}
+        given = {*re.findall(r"^    (\w+):", said.get("Args", ""), re.MULTILINE)}
+        assert given <= taken, where
+        assert not given or "Returns" in said, where
+        if "keywords that are not below are those of" in prose:
+            taken -= KEYWORDS | {"options"}
+        assert taken <= given | {*re.findall(r"``(\w+)``", prose)}, where
+
+
+@pytest.mark.parametrize("name", [name for name in s3commit.__all__ if name != "__version__"])
+def test_the_example_of_a_docstring_runs(lake: Lake, tmp_path: Path, name: str) -> None:
+    (local := tmp_path / "local").write_text("whole")
+    frame = pandas.DataFrame({"n": [1]})
+    names = {"s3commit": s3commit, "pandas": pandas, "frame": frame, "local_path": local}
+    run_examples(PUBLIC[name], lake.bucket, names)
+
+
+def test_what_a_page_names_can_be_imported_and_no_old_keyword_is_on_one() -> None:
     errors = all_kinds(S3CommitError)
-    for page in pages:
+    old = re.compile(r"(?<![\w.-])(?!availableNow)(?:[a-z]+[A-Z]\w*|conflict|scope|frame)=(?!=)")
+    for page in PAGES:
         text = page.read_text()
         named = {*re.findall(r"(?<![\w.-])s3commit\.([A-Za-z]\w+)(?=[(`,)])", text)}
-        assert named - {"jobs", "zip"} <= {*PUBLIC}, page.name
+        assert named - {"jobs", "spark", "zip"} <= {*PUBLIC}, page.name
+        assert old.findall(text) == [], page.name
         assert {*re.findall(r"\b\w+Error\b", text)} & errors <= {*PUBLIC}, page.name
+
+
+def test_the_reference_has_every_name_once() -> None:
+    page = (ROOT / "docs" / "reference.md").read_text()
+    named = re.findall(r"^::: (?:s3commit\.spark|s3commit)\.(\w+)$", page, re.MULTILINE)
+    assert sorted([*named, "__version__"]) == sorted(PUBLIC)
 
 
 def test_lazy_names_are_there_and_listed() -> None:

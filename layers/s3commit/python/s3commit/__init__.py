@@ -38,77 +38,42 @@ if TYPE_CHECKING:
     from s3commit.writer.transfer import PartSizes, UploadSettings
     from s3commit.writer.undo import undo
 
-__all__ = [
-    "AbortAnswer",
-    "AccessError",
-    "ArrowStream",
-    "CommitResult",
-    "Compression",
-    "CountedAttempt",
-    "Encryption",
-    "InvalidInputError",
-    "Job",
-    "JobDirectory",
-    "JobFailedError",
-    "JobRefusedError",
-    "JobResult",
-    "Mode",
-    "NotFoundError",
-    "OutcomeUnknownError",
-    "OverwriteMode",
-    "PartSizes",
-    "PendingFile",
-    "PendingUpload",
-    "PreconditionError",
-    "S3CommitError",
-    "StreamClosedError",
-    "Task",
-    "TransientError",
-    "UploadSettings",
-    "WrongPythonError",
-    "__version__",
-    "open_job",
-    "undo",
-    "write_table",
-]
+__all__ = ["__version__", "open_job", "undo", "write_table"]
+__all__ += ["Job", "JobDirectory", "PendingUpload", "Task"]
+__all__ += ["AbortAnswer", "CommitResult", "CountedAttempt", "JobResult", "PendingFile"]
+__all__ += ["ArrowStream", "Compression", "Encryption", "Mode", "OverwriteMode"]
+__all__ += ["PartSizes", "UploadSettings"]
+__all__ += ["AccessError", "InvalidInputError", "JobFailedError", "JobRefusedError"]
+__all__ += ["NotFoundError", "OutcomeUnknownError", "PreconditionError", "S3CommitError"]
+__all__ += ["StreamClosedError", "TransientError", "WrongPythonError"]
 
 _HOMES = {
-    "s3commit.arrow.table": ("ArrowStream", "write_table"),
-    "s3commit.aws.session": ("Encryption",),
-    "s3commit.core.formats.layout": ("JobDirectory",),
-    "s3commit.core.model.errors": (
-        "AccessError",
-        "InvalidInputError",
-        "JobFailedError",
-        "JobRefusedError",
-        "NotFoundError",
-        "OutcomeUnknownError",
-        "PreconditionError",
-        "S3CommitError",
-        "TransientError",
-    ),
-    "s3commit.core.model.job": ("CountedAttempt", "JobResult", "PendingFile"),
-    "s3commit.writer.commit_result": ("CommitResult", "WrongPythonError"),
-    "s3commit.writer.job": ("Job",),
-    "s3commit.writer.options": ("Compression", "Mode", "OverwriteMode"),
-    "s3commit.writer.requests": ("AbortAnswer",),
-    "s3commit.writer.start": ("open_job",),
-    "s3commit.writer.stream": ("PendingUpload",),
-    "s3commit.writer.target": ("StreamClosedError",),
-    "s3commit.writer.task": ("Task",),
-    "s3commit.writer.transfer": ("PartSizes", "UploadSettings"),
-    "s3commit.writer.undo": ("undo",),
-}
+    "arrow.table": ("ArrowStream", "write_table"),
+    "aws.session": ("Encryption",),
+    "core.formats.layout": ("JobDirectory",),
+    "core.model.job": ("CountedAttempt", "JobResult", "PendingFile"),
+    "writer.commit_result": ("CommitResult", "WrongPythonError"),
+    "writer.job": ("Job",),
+    "writer.options": ("Compression", "Mode", "OverwriteMode"),
+    "writer.requests": ("AbortAnswer",),
+    "writer.start": ("open_job",),
+    "writer.stream": ("PendingUpload",),
+    "writer.target": ("StreamClosedError",),
+    "writer.task": ("Task",),
+    "writer.transfer": ("PartSizes", "UploadSettings"),
+    "writer.undo": ("undo",),
+}  # all others are errors
 
 if not TYPE_CHECKING:  # a type checker would believe every name
 
     def __getattr__(name: str) -> Any:
         # Lazy, because the Lambda handlers and the stacks import this package on every cold start
         # and synth, and need neither boto3 nor the writer for it.
-        for home, names in _HOMES.items():
-            if name in names:
-                return getattr(import_module(home), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        homes = (home for home, names in _HOMES.items() if name in names)
+        home = next(homes, "core.model.errors")
+        return getattr(import_module(f"{__name__}.{home}"), name)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

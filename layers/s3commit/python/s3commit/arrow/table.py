@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -34,12 +34,12 @@ class ArrowStream(Protocol):
         ...
 
 
-def write_table(
+def write_table(  # noqa: D417 - the others are those of write
     table: ArrowStream,
     destination: str,
     *,
     mode: Mode = "error",
-    partition_by: str | Iterable[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
     idempotency_key: str | None = None,
     min_rows: int | None = None,
@@ -56,7 +56,7 @@ def write_table(
     """Write a table as Parquet, in one job of this process; return once it is committed.
 
     With ``partition_by`` this process holds the rows in memory, to write directory by directory;
-    else they go through it. The keywords are those of `s3commit.spark.write`.
+    else they go through it. All keywords that are not below are those of `s3commit.spark.write`.
 
     Args:
         table: a frame of pandas (from 2.2) or polars, a table or reader of pyarrow, a relation of
@@ -68,32 +68,19 @@ def write_table(
             dates or booleans.
         partition_overwrite_mode: ``static`` (the default), all of the destination, or ``dynamic``,
             the partitions that the table has.
-        idempotency_key: of the jobs with one key at one destination at most one is committed.
-        min_rows: the least number of rows that the job must have to be committed.
-        max_rows: the most.
-        min_files: the least number of files.
-        commit_timeout: seconds to wait for the outcome; 75 minutes by default.
-        compression: ``snappy`` by default.
-        max_records_per_file: rows, 0 for no limit.
-        check_partitions: False adds files also where those that stay have other partition columns.
-        uploads: sizes of parts and threads.
-        encryption: of the objects; the bucket's own by default.
-        dry_run: write nothing and read no row. Options, schema, rights, pipeline and place are
-            checked, and `CommitResult.replaced` counts what an overwrite would remove at most.
+        dry_run: write nothing and read no row.
 
     Returns:
         A `CommitResult`: the job's id, its files and rows.
 
     Raises:
-        WrongPythonError: there is no pyarrow. Nothing was written; so with those that follow.
-        InvalidInputError: an argument or the schema.
-        NotFoundError: the bucket, or its pipeline.
-        AccessError: the credentials are missing, or don't permit it.
-        JobFailedError: the job was not committed.
-        OutcomeUnknownError: there is no result after ``commit_timeout``.
+        WrongPythonError: there is no pyarrow. Nothing was written.
+        S3CommitError: as `s3commit.spark.write` raises them.
 
-    Example:
-        >>> s3commit.write_table(frame, "s3://lake/sales/", mode="append", partition_by="dt")
+    Examples:
+        >>> frame = pandas.DataFrame({"n": [1, 2], "dt": ["2026-11-20", "2026-11-21"]})
+        >>> s3commit.write_table(frame, "s3://lake/prices/", mode="append", partition_by="dt").files
+        2
     """
     options = for_a_table(make_options(destination, **keywords_of(locals())))
     check_versions("pyarrow")

@@ -108,6 +108,11 @@ class Encryption:
     """How objects are encrypted where the bucket's own default is not meant.
 
     ``algorithm`` is ``AES256``, ``aws:kms`` or ``aws:kms:dsse``; ``key_id`` a KMS key's id or ARN.
+
+    Examples:
+        >>> lock = s3commit.Encryption("aws:kms", "alias/lake", bucket_key=True)
+        >>> s3commit.write_table(frame, "s3://lake/locked/", encryption=lock).files
+        1
     """
 
     algorithm: str

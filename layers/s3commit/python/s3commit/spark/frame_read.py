@@ -38,9 +38,17 @@ def read(
         scheme: the name of Spark's file system for S3, which has a configuration of its own.
         options: those of Spark's reader.
 
+    Returns:
+        The DataFrame. Spark reads it when it needs the rows.
+
     Raises:
         InvalidInputError: the path is bad, or Spark has no file system of that scheme.
         NotFoundError: the job is not committed there, or has no file.
+
+    Examples:
+        >>> result = write(df, "s3://lake/orders/", mode="append")
+        >>> read(spark, "s3://lake/orders/", job_id=result.job_id).count()
+        3
     """
     if isinstance(spark, str) or hasattr(path, "newSession"):
         raise refused("the session comes first: read(spark, path)")

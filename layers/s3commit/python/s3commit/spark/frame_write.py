@@ -7,7 +7,7 @@ returns the row of exactly one attempt of each task: those are the attempts that
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,7 +38,7 @@ def write(
     path: str,
     *,
     mode: Mode = "error",
-    partition_by: str | Iterable[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
     idempotency_key: str | None = None,
     min_rows: int | None = None,
@@ -72,7 +72,7 @@ def write(
         max_rows: the most.
         min_files: the least number of files.
         commit_timeout: seconds to wait for the outcome; 75 minutes by default.
-        compression: by default the session's, else ``snappy``.
+        compression: by default the session's, else ``snappy``; ``lz4`` is Parquet's ``LZ4_RAW``.
         max_records_per_file: rows, 0 for no limit; by default as the session says.
         check_partitions: False adds files also where those that stay have other partition columns.
         uploads: sizes of parts and threads of each task.
@@ -88,32 +88,33 @@ def write(
         A `CommitResult`: the job's id, its files and rows.
 
     Raises:
-        InvalidInputError, NotFoundError, AccessError: before any row is read.
+        InvalidInputError: an argument or the schema. No row was read; so with the next two.
+        NotFoundError: the bucket, or its pipeline.
+        AccessError: the credentials are missing, or don't permit it.
         JobFailedError: the job was not committed.
         OutcomeUnknownError: there is no result after ``commit_timeout``.
         Exception: what the tasks raised if they failed for good: then the job is aborted.
 
-    Example:
-        >>> write(df, "s3://lake/sales/", mode="append", partition_by="dt", min_rows=1)
+    Examples:
+        >>> write(df, "s3://lake/sales/", mode="append", partition_by="dt", min_rows=1).rows
+        3
     """
     if hasattr(path, "mapInArrow"):
         raise refused("the DataFrame comes first: write(df, path)")
     parsed = _parsed(path, options, **keywords_of(locals()))
     if dry_run:
-        from s3commit.writer.table_write import look_only  # noqa: PLC0415
-
-        return look_only(_prepared(df, parsed)[0])
+        return _look_only(df, parsed)
     result = _write(df, parsed, progress=progress)
     assert result is not None  # noqa: S101 - a job without rows is committed too
     return result
 
 
-def batch_writer(
+def batch_writer(  # noqa: D417 - the others are those of write
     path: str,
     *,
     query: str | None = None,
     mode: Mode = "append",
-    partition_by: str | Iterable[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
     min_rows: int | None = None,
     max_rows: int | None = None,
@@ -125,19 +126,32 @@ def batch_writer(
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
     options: Mapping[str, object] | None = None,
+    dry_run: bool = False,
 ) -> Callable[[DataFrame, int], None]:
     """A function for ``foreachBatch`` that writes each micro-batch exactly once.
 
     Spark repeats a batch if it can't know that it was written. The idempotency key is
-    therefore ``query``, which must stay the same when the stream is restarted, and the batch's
-    number; by default it is the query's id, which its checkpoint keeps. Spark Connect does not
-    show it, so there ``query`` is needed. A batch without rows is not written if ``mode`` is
-    ``append`` and no condition has to judge it. All other arguments are those of `write`.
+    therefore ``query`` and the batch's number. A batch without rows is not written if ``mode`` is
+    ``append`` and no condition has to judge it. All keywords that are not below are those of
+    `write`.
 
-    Raises as `write`, which ends the query; restarted, it repeats the same batch.
+    Args:
+        path: the directory, ``s3://bucket/prefix/``.
+        query: a name that stays the same when the stream is restarted; by default the query's id,
+            which its checkpoint keeps. Spark Connect does not show it: there ``query`` is needed.
+        mode: ``append`` is the default.
+        dry_run: check the first batch as `write` does, write nothing, and end the query by an
+            `S3CommitError` (``DRY_RUN``). Else Spark would record the batch as written.
 
-    Example:
-        >>> stream.writeStream.foreachBatch(batch_writer("s3://lake/events/", partition_by="dt"))
+    Returns:
+        The function. It raises as `write`, which ends the query; restarted, it repeats the batch.
+
+    Raises:
+        InvalidInputError: an argument.
+
+    Examples:
+        >>> by_day = batch_writer("s3://lake/events/", partition_by="dt")
+        >>> query = stream.writeStream.foreachBatch(by_day).start(checkpointLocation=checkpoint)
     """
     parsed = _parsed(path, options, **keywords_of(locals()))
     if parsed.idempotency_key is not None:
@@ -145,7 +159,16 @@ def batch_writer(
 
     def write_batch(df: DataFrame, number: int) -> None:
         key = f"{_query_id(df) if query is None else query}/{number}"
-        _write(df, replace(parsed, idempotency_key=key), rows_needed=True)
+        options = replace(parsed, idempotency_key=key)
+        if dry_run:
+            _look_only(df, options)
+            raise S3CommitError(
+                f"dry run of batch {number}: nothing was written, and nothing would refuse it. This"
+                " error ends the query, so that Spark does not record the batch as written; run it"
+                " again without dry_run",
+                code="DRY_RUN",
+            )
+        _write(df, options, rows_needed=True)
 
     return write_batch
 
@@ -204,6 +227,12 @@ def _write(
             result = job.commit(messages)
     refresh_cached(df, options.destination)
     return result
+
+
+def _look_only(df: DataFrame, options: Options) -> CommitResult:
+    from s3commit.writer.table_write import look_only  # noqa: PLC0415
+
+    return look_only(_prepared(df, options)[0])
 
 
 def _open(df: DataFrame, options: Options) -> SparkJob:

@@ -1,16 +1,4 @@
-"""Write files that become visible together: the API for any Python program.
-
-::
-
-    with s3commit.open_job("s3://bucket/table/") as job:
-        with job.task("0") as task:
-            with task.open("dt=2026-11-21/part-0.csv") as file:
-                file.write(b"...")
-        job.commit([task.counted])
-
-The job can be pickled and sent to other processes, which make their tasks of it; what
-`Task.finish` returns comes back to the one that commits.
-"""
+"""Write files that become visible together: the API for any Python program."""
 
 from __future__ import annotations
 
@@ -46,10 +34,11 @@ from s3commit.writer.transfer import UploadSettings
 class Job:
     """One write to one destination; made by `s3commit.open_job`.
 
-    It is picklable: the store does not travel, another process connects by the standard AWS
-    configuration when it first needs one. As a ``with`` block it is aborted in an exception (which
-    changes nothing after the request), and, with a line on standard error, if the block ends
-    before `commit` or `abort` was called.
+    As a ``with`` block it is aborted in an exception (which changes nothing after the request),
+    and, with a line on standard error, if the block ends before `commit` or `abort` was called.
+
+    It can be pickled. Other processes make their tasks of it, connect by the standard AWS
+    configuration, and send back what `Task.finish` returns.
     """
 
     spec: JobSpec
@@ -75,12 +64,19 @@ class Job:
     def task(
         self, task_id: str, attempt_id: str | None = None, *, task_count: int | None = None
     ) -> Task:
-        """One try at the task; no request. ``attempt_id`` must be unique to the try.
+        """One try at a task; no request.
 
-        ``task_count`` is how many tasks of the job write files, if that is known by now: then a
-        commit in the place of a program that died misses those of which no manifest is there.
+        Args:
+            task_id: which task of the job.
+            attempt_id: unique to the try; a new UUID by default.
+            task_count: how many tasks of the job write files, if that is known by now: then a
+                commit in the place of a program that died misses those without a manifest.
 
-        Raises `InvalidInputError` (``BAD_ID``).
+        Returns:
+            The `Task`, which writes files.
+
+        Raises:
+            InvalidInputError: an id is not one (``BAD_ID``).
         """
         task = Task(
             self.directory,
@@ -103,20 +99,26 @@ class Job:
     ) -> JobResult:
         """Ask for the commit of exactly these attempts and wait for the outcome.
 
-        None stands for a task without files. Of the tasks that this process has made, each that
-        has files must be among them, by one of its tries; with ``leave_out`` the others are
-        discarded.
-
-        Returns the result if the job is committed, also if it adds nothing since another job with
-        the same idempotency key has been (`JobResult.already_committed`; its error names that job).
         May be called again with the same attempts. Whatever ends the wait, the commit goes on: an
         exception of the program's own, such as `KeyboardInterrupt`, gets a note that says so, and
         standard error a line.
 
-        Raises `InvalidInputError` (``LEFT_OUT``, ``BAD_OPTION``) before anything is asked for;
-        `JobFailedError` with the pipeline's code if the job is not committed; `JobRefusedError`
-        (``ABORT_REQUESTED``) or `PreconditionError` (``OTHER_REQUEST``) if another request stands;
-        `OutcomeUnknownError` after ``commit_timeout``: the job may be committed, also later.
+        Args:
+            attempts: what each task has `counted`; None stands for a task without files. Of the
+                tasks that this process has made, each that has files must be among them, by one of
+                its tries.
+            leave_out: discard those that are not among them.
+
+        Returns:
+            The result if the job is committed, also if it adds nothing since another job with the
+            same idempotency key has been (`JobResult.already_committed`; its error names that job).
+
+        Raises:
+            InvalidInputError: ``LEFT_OUT``, ``BAD_OPTION``. Nothing was asked for.
+            JobFailedError: the job is not committed; its code is the pipeline's.
+            JobRefusedError: an abort was requested first (``ABORT_REQUESTED``).
+            PreconditionError: another commit was requested first (``OTHER_REQUEST``).
+            OutcomeUnknownError: after ``commit_timeout``. The job may be committed, also later.
         """
         counted = chosen(attempts)
         if not leave_out:
@@ -130,7 +132,7 @@ class Job:
         return require_committed(self._naming_the_key(result))
 
     def abort(self, reason: str) -> AbortAnswer:
-        """Ask for the abort; changes nothing, and says so, if a commit was asked for before."""
+        """Ask for the abort, for a ``reason`` that people read; never stops a requested commit."""
         answer = request_abort(self._connected(), self.directory, reason)
         self._asked = True
         return answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar, get_args
 
@@ -74,7 +74,7 @@ def make_options(
     path: str,
     *,
     mode: str = "append",
-    partition_by: str | Iterable[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: str | None = None,
     min_rows: int | None = None,
     max_rows: int | None = None,
@@ -87,19 +87,20 @@ def make_options(
     Raises `InvalidInputError`: ``BAD_OPTION`` for a value that is not one of the keyword's,
     ``BAD_CONDITION``, ``BAD_PATH``.
     """
+    others |= {"partition_by": partition_by}
     others = {name: value for name, value in others.items() if value is not None}
     for name, value in others.items():
         wanted, is_one = _KINDS[name]
         if not is_one(value):
             raise bad(name, value, wanted)
     _check_key(others.get("idempotency_key"))
-    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
+    columns = others.pop("partition_by", ())
     scope, codec = partition_overwrite_mode, compression
     return Options(
         destination=parse_destination(path),
         conflict=meaning("mode", mode, MODES),
         scope=None if scope is None else meaning("partition_overwrite_mode", scope, SCOPES),
-        partition_by=columns,
+        partition_by=(columns,) if isinstance(columns, str) else tuple(columns),
         conditions=Conditions(min_rows, max_rows, min_files),
         compression=None if codec is None else meaning("compression", codec, COMPRESSIONS),
         **others,
@@ -148,6 +149,10 @@ def _is_sound(encryption: object) -> bool:
 ALGORITHMS: Final = ("AES256", "aws:kms", "aws:kms:dsse")
 # What a keyword takes, in words, and whether a value is one.
 _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    "partition_by": (
+        "a column's name, or a list of names",
+        lambda value: isinstance(value, Sequence) and all(isinstance(one, str) for one in value),
+    ),
     "idempotency_key": ("a text", lambda value: isinstance(value, str)),
     "commit_timeout": (
         "seconds, more than 0",
@@ -167,7 +172,7 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
 
 
 KEYWORDS: Final = frozenset(
-    {"mode", "partition_by", "partition_overwrite_mode", "min_rows", "max_rows", "min_files"}
+    {"mode", "partition_overwrite_mode", "min_rows", "max_rows", "min_files"}
     | {"compression", *_KINDS}
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -30,7 +30,7 @@ def open_job(
     destination: str,
     *,
     mode: Mode = "append",
-    partition_by: str | Iterable[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
     idempotency_key: str | None = None,
     min_rows: int | None = None,
@@ -68,11 +68,13 @@ def open_job(
         AccessError: the credentials are missing, or don't permit it.
         TransientError: S3 could not be reached.
 
-    Example:
-        >>> with s3commit.open_job("s3://lake/sales/", idempotency_key="2026-11-21") as job:
+    Examples:
+        >>> with s3commit.open_job("s3://lake/daily/", idempotency_key="2026-11-21") as job:
         ...     with job.task("0") as task, task.open("part-0.csv", rows=1) as file:
         ...         file.write(b"1")
-        ...     job.commit([task.counted])
+        ...     result = job.commit([task.counted])
+        >>> result.files, result.rows
+        (1, 1)
     """
     return start_job(make_options(destination, **keywords_of(locals())))
 

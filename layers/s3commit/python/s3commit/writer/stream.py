@@ -39,9 +39,8 @@ class PendingUpload(io.BufferedIOBase):
     Made by `Task.open`, which starts the multipart upload: one request, then one a part, and no
     others. Written bytes are copied at once and go to S3 as parts while more are written; they can
     neither be read back nor written over. Writes are safe from several threads. An error of a
-    background part is raised by the next write or by `close`, as one of
-    `s3commit.core.model.errors`; the upload is then aborted. A ``with`` block that ends in an
-    exception aborts the file instead of closing it.
+    background part is raised by the next write or by `close`; the upload is then aborted. A
+    ``with`` block that ends in an exception aborts the file instead of closing it.
 
     ``rows`` may be set by the caller until the task is finished, and goes into the manifest.
     """
@@ -101,7 +100,7 @@ class PendingUpload(io.BufferedIOBase):
 
     @property
     def pending(self) -> PendingFile:
-        """The file as the manifest names it. Raises `StreamClosedError` unless closed well."""
+        """The file as the manifest names it; `StreamClosedError` unless closed well."""
         if self._state is not _State.CLOSED:
             raise StreamClosedError(f"{self.name} is {self._state.name.lower()}: not a whole file")
         target = self.target
@@ -130,9 +129,12 @@ class PendingUpload(io.BufferedIOBase):
     def write(self, data: ReadableBuffer, /) -> int:
         """Copy all of ``data``, sending each part that gets full; return its length in bytes.
 
-        Raises `StreamClosedError`; `OSError` if the file gets too large (EFBIG); the error of a
-        part that failed in the background. After any of these the stream can only be closed (which
-        raises it again) or aborted.
+        After an error, also of a part that failed in the background, the file can only be closed
+        (which raises it again) or aborted.
+
+        Raises:
+            StreamClosedError: it is closed.
+            OSError: the file gets too large (``EFBIG``).
         """
         with memoryview(data) as raw, raw.cast("B") as view, self._writing:
             self._check_open()

@@ -10,13 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from s3commit.aws.session import Encryption
-from s3commit.core.formats.layout import (
-    MAX_KEY_BYTES,
-    JobDirectory,
-    check_id,
-    is_hidden,
-    owner_of,
-)
+from s3commit.core.formats.layout import JobDirectory, check_id
 from s3commit.core.formats.manifest import digest, encode_pendingset
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.job import CountedAttempt, PendingSet
@@ -24,7 +18,7 @@ from s3commit.writer.conditional_put import WriterStore, put_own
 from s3commit.writer.connect import shared_store
 from s3commit.writer.environment import Environment
 from s3commit.writer.stream import PendingUpload
-from s3commit.writer.target import DEFAULT_CONTENT_TYPE, Target
+from s3commit.writer.target import DEFAULT_CONTENT_TYPE, Target, file_key
 from s3commit.writer.transfer import Transfer, UploadSettings
 
 _COPIED_BYTES: Final = 1024 * 1024
@@ -37,6 +31,18 @@ class Task:
     Safe for use from several threads. Before its first file it can be pickled: the store does not
     travel, another process connects by the standard AWS configuration. Two copies are one try: the
     second of them to finish is refused.
+
+    Examples:
+        >>> with s3commit.open_job("s3://lake/files/") as job:
+        ...     task, failed = job.task("0"), job.task("0")
+        ...     with failed.open("part-0.txt") as file:
+        ...         file.write(b"half of it")
+        ...     failed.abort()
+        ...     file = task.add(local_path, "part-0.txt")
+        ...     file.rows = 1
+        ...     result = job.commit([task.finish()])
+        >>> result.files, result.rows
+        (1, 1)
     """
 
     def __init__(
@@ -69,8 +75,9 @@ class Task:
     def counted(self) -> CountedAttempt | None:
         """What `finish` returned, which the driver passes to `Job.commit`.
 
-        Raises `InvalidInputError` for a task that is not finished: ``TASK_OPEN``, or
-        ``TASK_ABORTED`` if it never will be.
+        Raises:
+            InvalidInputError: it is not finished (``TASK_OPEN``), and never will be
+                (``TASK_ABORTED``).
         """
         if not self._finished:
             raise InvalidInputError(
@@ -97,14 +104,23 @@ class Task:
         rows: int | None = None,
         content_type: str = DEFAULT_CONTENT_TYPE,
     ) -> PendingUpload:
-        """A binary file to write at ``relative_path`` below the destination.
+        """A binary file. Its bytes go to S3 while they are written; opening is one request.
 
-        Its bytes go to S3 while they are written; opening is one request. For a library that seeks
-        see `add`.
+        For a library that seeks see `add`.
 
-        The job id is added to the file name (`file_key`). Raises
-        `InvalidInputError` for a path that can't be (``BAD_PATH``) or that the task has opened
-        before (``DUPLICATE_PATH``), and S3's errors as `s3commit.core.model.errors`.
+        Args:
+            relative_path: below the destination. The file's name gets the job id before its first
+                dot, ``part-0-<job_id>.csv``.
+            rows: how many the file has, for conditions on rows and for the result.
+            content_type: the object's.
+
+        Returns:
+            The file, as `open` of a path gives one.
+
+        Raises:
+            InvalidInputError: a path that can't be (``BAD_PATH``), or that the task has opened
+                before (``DUPLICATE_PATH``).
+            S3CommitError: of S3, by what is then true; so with all that follows.
         """
         key = file_key(self.directory, relative_path)
         with self._lock:
@@ -138,10 +154,13 @@ class Task:
         rows: int | None = None,
         content_type: str = DEFAULT_CONTENT_TYPE,
     ) -> PendingUpload:
-        """Upload a whole file that lies on this machine's disk, which stays as it is.
+        """Upload the whole file at ``local_path`` of this machine's disk, which stays as it is.
 
-        For what is written by seeking, as zip archives and HDF5 files are. Raises as `open`, and
-        `OSError` if the file can't be read.
+        For what is written by seeking, as zip archives and HDF5 files are. ``relative_path``,
+        ``rows``, ``content_type`` and what is raised are as of `open`. The file is closed.
+
+        Raises:
+            OSError: the file can't be read.
         """
         with (
             Path(local_path).open("rb") as local,
@@ -153,10 +172,12 @@ class Task:
     def finish(self) -> CountedAttempt | None:
         """Put the manifest: one request, or none and None if the task has no files.
 
-        Every file must be closed or sealed, or aborted (then it is left out). Raises
-        `InvalidInputError` with code ``FILE_OPEN`` or ``FILE_FAILED`` if one is not, and the error
-        of a sealed file's parts; the task can then only be aborted. Finishing again returns the
-        same.
+        Every file must be closed or sealed, or aborted (then it is left out). Finishing again
+        returns the same.
+
+        Raises:
+            InvalidInputError: a file is not closed (``FILE_OPEN``), or not whole
+                (``FILE_FAILED``); then, as after an error of S3, it can only be aborted.
         """
         with self._lock:
             if self._finished:
@@ -263,46 +284,3 @@ def put_manifest(
         files=len(pending.files),
         bytes=pending.bytes,
     )
-
-
-def file_key(directory: JobDirectory, relative_path: str) -> str:
-    """The final key of ``relative_path`` (``dt=2026-11-21/part-0.parquet``) below the destination.
-
-    The job id is put before the first dot of the file name, as Hadoop's staging committer does
-    (``part-0-<job_id>.parquet``), unless it stands there. Raises `InvalidInputError`
-    (``BAD_PATH``) for a path that is absolute, hidden, too long, or has empty, ``.``, ``..`` or
-    unprintable elements.
-    """
-    _check_path(relative_path)
-    head, slash, name = relative_path.rpartition("/")
-    key = directory.destination.prefix + head + slash + _unique(name, directory.job_id)
-    if len(key.encode()) > MAX_KEY_BYTES:
-        _refuse_path(relative_path, f"its key has more than S3's {MAX_KEY_BYTES} bytes")
-    return key
-
-
-def _unique(name: str, job_id: str) -> str:
-    if owner_of(name) == job_id:
-        return name
-    stem, dot, suffix = name.partition(".")
-    return f"{stem}-{job_id}{dot}{suffix}"
-
-
-def _check_path(path: str) -> None:
-    elements = path.split("/")
-    if path.startswith("/") or "://" in path:
-        _refuse_path(path, "it must be relative to the destination")
-    if any(element in {"", ".", ".."} for element in elements):
-        _refuse_path(path, "it has an empty, '.' or '..' element")
-    if is_hidden(path):
-        _refuse_path(path, "names that start with '_' or '.' are hidden to readers")
-    if any(ord(character) < 32 or ord(character) == 127 for character in path):
-        _refuse_path(path, "it has a control character")
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        _refuse_path(path, "UTF-8 can not carry it")
-
-
-def _refuse_path(path: str, why: str) -> None:
-    raise InvalidInputError(f"file path {path[:200]!r}: {why}", code="BAD_PATH")

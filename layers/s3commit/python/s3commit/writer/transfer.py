@@ -61,8 +61,13 @@ class UploadSettings:
 
     A task holds in memory what is written and does not fill a part yet, at most one part for each
     open file, and the parts on their way to S3: ``threads`` send them, at most ``in_flight_bytes``
-    at once (always one part, however big); a writer that is faster than S3 waits. Raises
-    `InvalidInputError` (``BAD_OPTION``).
+    at once (always one part, however big); a writer that is faster than S3 waits. Other values
+    than a machine or S3 can have are refused by an `InvalidInputError` (``BAD_OPTION``).
+
+    Examples:
+        >>> fast = s3commit.UploadSettings(s3commit.PartSizes(first=16 * 1024**2), threads=16)
+        >>> s3commit.write_table(frame, "s3://lake/fast/", uploads=fast).files
+        1
     """
 
     parts: PartSizes = field(default_factory=PartSizes)

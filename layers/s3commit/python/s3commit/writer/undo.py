@@ -1,9 +1,5 @@
 """Undo a committed job: its files go, and what it replaced comes back.
 
-::
-
-    s3commit.undo("s3://bucket/table/", "0b6f6f0e-0000-4000-8000-000000000001")
-
 An undo is a job of its own. Before its commit S3 copies what comes back from the versions that the
 bucket keeps into uploads, which are invisible as those of any job; no byte passes through this
 process.
@@ -84,16 +80,30 @@ def undo(
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT,
     encryption: Encryption | None = None,
 ) -> JobResult:
-    """Undo the committed job ``job_id`` of the table: all of it, or nothing.
+    """Undo a committed job of a table: all of it, or nothing.
 
     Its files that are there are removed. Those that it replaced come back, from the versions that
-    the bucket keeps, unless ``leave_removed``. Its idempotency key is free again, so the corrected
-    data can be written under it. Returns the result of the undo: ``files`` have come back,
-    ``replaced`` were removed. Undoing that job in turn brings everything back. What comes back is
-    encrypted as ``encryption`` says, or in the bucket's own way.
+    the bucket keeps. Its idempotency key is free again, so the corrected data can be written under
+    it. Undoing the undo in turn brings everything back.
 
-    Raises `JobRefusedError` if there is nothing to undo, or it can't be undone as a whole: nothing
-    was changed. Raises else as `s3commit.Job.commit`.
+    Args:
+        destination: the directory, ``s3://bucket/prefix/``.
+        job_id: the job to undo, as `CommitResult.job_id` has it.
+        leave_removed: bring back nothing of what the job replaced.
+        commit_timeout: seconds to wait for the outcome; 75 minutes by default.
+        encryption: of what comes back; the bucket's own by default.
+
+    Returns:
+        The result of the undo, a job of its own: ``files`` came back, ``replaced`` were removed.
+
+    Raises:
+        JobRefusedError: there is nothing to undo, or not as a whole. Nothing was changed.
+        JobFailedError: the undo was not committed. `Job.commit` says what else is raised.
+
+    Examples:
+        >>> wrong = s3commit.write_table(frame, "s3://lake/wrong/")
+        >>> s3commit.undo("s3://lake/wrong/", wrong.job_id).replaced
+        1
     """
     directory = JobDirectory(parse_destination(destination), check_job_id(job_id))
     client = make_client(connections=WORKERS)

@@ -85,7 +85,7 @@ def check_id(value: str, what: str) -> str:
 
 def check_job_id(value: str) -> str:
     """Return ``value`` if it may be a job's id, a UUID, else raise `InvalidInputError`."""
-    if not JOB_ID.fullmatch(value):
+    if not JOB_ID.fullmatch(value := str(value)):  # programs have a uuid.UUID too
         raise InvalidInputError(f"job id {value[:80]!r} is no UUID", code="BAD_ID")
     return value
 
