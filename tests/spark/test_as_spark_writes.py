@@ -201,7 +201,7 @@ def test_directories_are_named_as_sparks_own_partitionby_names_them(
     written = spark.createDataFrame(values, "id int, p string").selectExpr("id", "p", "p `a=b/c`")
     written = written.coalesce(1)
     written.write.partitionBy("p", "a=b/c").parquet(str(tmp_path / "native"))
-    save(written, place, partitionBy="p, A=B/C")
+    save(written, place, partition_by=["p", "A=B/C"])
     ours = load(spark, place, tmp_path / "ours")
     assert local_directories(tmp_path / "native") == local_directories(tmp_path / "ours")
     expected = sorted((n, text or None) for n, text in values)
@@ -234,7 +234,7 @@ def test_typed_partition_values_are_written_as_spark_writes_them(
     )
     written = written.coalesce(1)
     written.write.partitionBy(*names).parquet(str(tmp_path / "native"))
-    save(written, place, partitionBy=",".join(names))
+    save(written, place, partition_by=names)
     assert local_directories(tmp_path / "native") == local_directories(
         Path(place.download(tmp_path / "ours"))
     )
@@ -255,12 +255,12 @@ def test_rows_that_are_sorted_keep_their_order_within_a_directory(
     spark: SparkSession, place: Place, tmp_path: Path
 ) -> None:
     frame = spark.range(0, 1000, 1, 1).selectExpr("(id * 7919) % 1000 id", "id % 3 k")
-    save(frame.sortWithinPartitions("k", "id").withColumn("z", f.lit(1)), place, partitionBy="k")
+    save(frame.sortWithinPartitions("k", "id").withColumn("z", f.lit(1)), place, partition_by="k")
     (one,) = Path(place.download(tmp_path)).glob("k=1/*.parquet")
     ids = [row.id for row in spark.read.parquet(str(one)).collect()]
     assert ids == sorted(ids)
     other = Place(place.tiny)
-    save(frame.sortWithinPartitions("id"), other, partitionBy="k")  # another order is no help
+    save(frame.sortWithinPartitions("id"), other, partition_by="k")  # another order is no help
     assert len(other.data) == 3
 
 
