@@ -83,6 +83,7 @@ def _extract(packed: Path, folder: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        find() or install()
+        if find() is None:
+            install()
     except OSError as error:
         sys.exit(f"{LACKING} ({error})")

@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from flask import Response, request
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from s3commit.cli.page import door
 from s3commit.cli.page.server import Page as Served
 from tests.chromium import launch
 from tests.cli.support import TABLE, Desk, WorldEnvironment
 
 PATIENCE = 20_000  # ms; for what comes, whenever it comes
+Answer = tuple[str | None, int]  # to which origin, which status
 
 
 class Real(WorldEnvironment):
@@ -30,6 +33,7 @@ class Shown:
     desk: Desk
     address: str
     browser: Browser
+    answers: list[Answer]
     asked: set[str] = field(default_factory=set)
     wrong: list[str] = field(default_factory=list)
 
@@ -38,14 +42,14 @@ class Shown:
 
     @contextmanager
     def page(self, path: str = "/", **how: Any) -> Iterator[Page]:
-        """A view in a browser of its own; it is told of changes by then."""
+        """A view in a browser of its own, which is told of changes by then."""
         how = {"reduced_motion": "reduce", **how}
-        with closing(self.browser.new_context(**how)) as context:
+        with closing(self.browser.new_page(**how)) as page:
+            context = page.context
             context.set_default_timeout(PATIENCE)
             context.on("request", lambda one: self.asked.add(one.url.split("/")[2]))
             context.on("weberror", lambda one: self.wrong.append(str(one.error)))
             context.on("console", lambda one: self.wrong.append(one.text))
-            page = context.new_page()
             page.goto(f"{self.home}{path}{'&' if '?' in path else '?'}{self.token}")
             page.locator("#live:not(:empty)").wait_for()
             yield page
@@ -59,12 +63,18 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def shown(browser: Browser) -> Iterator[Shown]:
+def shown(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
     """The page of an empty world. None may ask another host, or have an error of a script."""
     desk = Desk()
     desk.session.typed["table"] = TABLE
     desk.session.environment = Real(desk.world.clock)
+    harden, answers = door._harden, list[Answer]()
+
+    def note(answer: Response) -> Response:
+        answers.append((request.headers.get("Origin"), answer.status_code))
+        return harden(answer)
+
+    monkeypatch.setattr(door, "_harden", note)
     with closing(Served(desk.session, 0)) as served:
-        shown = Shown(desk, served.address, browser)
-        yield shown
-    assert (shown.asked - {shown.home.partition("//")[2]}, shown.wrong) == (set(), [])
+        yield (page := Shown(desk, served.address, browser, answers))
+    assert (page.asked - {page.home.partition("//")[2]}, page.wrong) == (set(), [])

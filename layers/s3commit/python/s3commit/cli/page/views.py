@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
 
+from s3commit.aws import env
+from s3commit.aws.function_logs import read_logs
 from s3commit.cli.fsck import fsck_document
 from s3commit.cli.history import history_document
 from s3commit.cli.job import locate, read_job
@@ -14,9 +16,9 @@ from s3commit.cli.log import log_document, visible_at
 from s3commit.cli.options import parse_job
 from s3commit.cli.page.jobs import list_jobs, whose
 from s3commit.cli.page.machine import draw
-from s3commit.cli.render import rows
+from s3commit.cli.render import epoch_of, rows
 from s3commit.cli.session import Session
-from s3commit.cli.show import job_document
+from s3commit.cli.show import UNCOUNTED, job_document
 from s3commit.core.formats.layout import JobDirectory, parse_destination, partition_of
 from s3commit.core.model.job import Destination
 from s3commit.core.model.states import JobState
@@ -24,6 +26,7 @@ from s3commit.core.ports.objects import ListedObject, listed_at
 
 LISTED = 5_000  # objects of a table: five requests
 COMMITS = 50  # jobs of a table
+CLOCKS = 60.0  # seconds by which S3's and CloudWatch's may differ
 SCANNED_UPLOADS = 3_000  # of the destination: three requests
 # Words as a shell has them, up to what the sentence says of the command.
 _WORD = r"(?:'[^']*'|\"'\"|[^\s'\"()])+"
@@ -95,6 +98,22 @@ class Views:
             "ended": job.result is not None,
         }
 
+    def log(self, asked: Mapping[str, str]) -> dict[str, Any]:
+        """What the functions have logged of one job. Requests: as `read_logs`, once."""
+        session = self._session
+        directory, table, typed = locate(session, parse_job(asked.get("job", "").strip()), None)
+        job = read_job(session, directory, table, typed, with_request=False)
+        opened_at = job.record.opened_at if job.record else ""
+        since = epoch_of(opened_at) - CLOCKS if opened_at else 0
+        prefix = f"{session.deployment.stack(env.PIPELINE_STACK)}-"
+        client = session.deployment.connect("logs")
+        lines, complete = read_logs(client, prefix, job.job_id, since)
+        return {
+            **{"title": f"Log of job {job.job_id}", "job_name": typed, "directory": directory.uri},
+            **{"job_id": job.job_id, "prefix": prefix, "lines": lines, "complete": complete},
+            "ended": True,  # it is asked once
+        }
+
     def table(self, asked: Mapping[str, str]) -> dict[str, Any]:
         """One table; with ``fsck`` also what is wrong there, which takes a listing of it all.
 
@@ -138,11 +157,13 @@ def _progress(document: dict[str, Any]) -> dict[str, Any]:
     counts: dict[str, Any] = next((one for one in sources if one and one.get("files")), {})
     files, state = counts.get("files"), document["state"]
     visible: int | None = 0
+    uncounted = UNCOUNTED in document["problems"]
     if state in {JobState.COMMITTED, JobState.PUBLISHING}:
         visible = files
     elif state == JobState.COMMITTING and files is not None:
-        visible = max(0, files - document["openUploads"])
-    return {"files": files, "visible": visible, "bytes": counts.get("bytes")}
+        visible = None if uncounted else max(0, files - document["openUploads"])
+    counted = {"files": files, "visible": visible, "uncounted": uncounted}
+    return {**counted, "bytes": counts.get("bytes")}
 
 
 def _documents(session: Session, directory: JobDirectory) -> list[dict[str, Any]]:
