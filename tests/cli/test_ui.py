@@ -30,6 +30,7 @@ ROUTES = [
     "/",
     "/job",
     "/table",
+    "/log",
     "/changes/jobs",
     "/changes/job",
     "/static/page.js",
@@ -370,7 +371,9 @@ def test_i12_whatever_strangers_name_is_text_in_each_view(desk: Desk, text: str)
         aborted = JobDirectory(place, OTHER)
         desk.world.request_abort(aborted, reason=named)
         desk.world.run(aborted)
+        desk.stacks.logged = [f"{OTHER} {named}", json.dumps({"message": named, named: OTHER})]
         pages = [
+            browser.get("/log", job=aborted.uri),
             browser.get("/"),
             browser.get("/", who=named, state=named),
             browser.get("/job", job=aborted.uri),

@@ -175,7 +175,8 @@ class LocalRuntime:
     def invoke(self, function: Any, payload: bytes) -> CallOutcome:
         """Call moto's function (for the patches)."""
         outcome = self._executor.invoke(spec_of(function), payload)
-        _keep_logs(function, outcome.logs)
+        if outcome.logs.strip():
+            _keep_logs(function, outcome.logs)
         return outcome
 
     def add_mapping(self, mapping: Any) -> None:
@@ -199,13 +200,11 @@ class LocalRuntime:
 
 
 def _keep_logs(function: Any, logs: str) -> None:
-    """Where CloudWatch Logs would have them, in a group with the function's name."""
-    if not logs.strip():
-        return
-    function.logs_group_name = function.function_name
-    function.logs_backend.ensure_log_group(function.function_name)
+    """Have CloudWatch Logs keep them, in a group with the function's name."""
+    group = function.logs_group_name = function.function_name
+    function.logs_backend.ensure_log_group(group)
     function.save_logs(logs)
-    streams = function.logs_backend.groups[function.function_name].streams  # one for each call
+    streams = function.logs_backend.groups[group].streams  # one for each call
     while len(streams) > KEPT_CALLS:
         streams.pop(next(iter(streams)), None)
 

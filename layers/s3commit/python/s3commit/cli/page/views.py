@@ -101,16 +101,15 @@ class Views:
     def log(self, asked: Mapping[str, str]) -> dict[str, Any]:
         """What the functions have logged of one job. Requests: as `read_logs`, once."""
         session = self._session
-        directory, table, typed = locate(session, parse_job(asked.get("job", "").strip()), None)
-        job = read_job(session, directory, table, typed, with_request=False)
-        opened_at = job.record.opened_at if job.record else ""
-        since = epoch_of(opened_at) - CLOCKS if opened_at else 0
-        prefix = f"{session.deployment.stack(env.PIPELINE_STACK)}-"
-        client = session.deployment.connect("logs")
-        lines, complete = read_logs(client, prefix, job.job_id, since)
+        directory, table, _ = locate(session, parse_job(asked.get("job", "").strip()), None)
+        record = session.ledger(table).job(directory.ref) if table else None
+        since = epoch_of(record.opened_at) - CLOCKS if record and record.opened_at else 0
+        around, job_id = session.deployment, directory.job_id
+        prefix = f"{around.stack(env.PIPELINE_STACK)}-"
+        lines, complete = read_logs(around.connect("logs"), prefix, job_id, since)
         return {
-            **{"title": f"Log of job {job.job_id}", "job_name": typed, "directory": directory.uri},
-            **{"job_id": job.job_id, "prefix": prefix, "lines": lines, "complete": complete},
+            **{"title": f"Log of job {job_id}", "directory": directory.uri, "job_id": job_id},
+            **{"prefix": prefix, "lines": lines, "complete": complete},
             "ended": True,  # it is asked once
         }
 
@@ -162,8 +161,8 @@ def _progress(document: dict[str, Any]) -> dict[str, Any]:
         visible = files
     elif state == JobState.COMMITTING and files is not None:
         visible = None if uncounted else max(0, files - document["openUploads"])
-    counted = {"files": files, "visible": visible, "uncounted": uncounted}
-    return {**counted, "bytes": counts.get("bytes")}
+    size = counts.get("bytes")
+    return {"files": files, "visible": visible, "uncounted": uncounted, "bytes": size}
 
 
 def _documents(session: Session, directory: JobDirectory) -> list[dict[str, Any]]:
