@@ -163,8 +163,9 @@ recording: setup java ## Run the demo and draw what it prints as docs/pictures/d
 	PYTHONPATH=. $(BIN)/python docs/recording.py
 
 .PHONY: screens
-screens: setup ## Write docs/guide/screens.md: what the command prints of a few jobs
+screens: setup browser ## Write docs/guide/screens.md and draw the page: what people see of a few jobs
 	mkdir -p .build && PYTHONPATH=. $(BIN)/python docs/screens.py > .build/screens.md && mv .build/screens.md docs/guide/screens.md
+	PYTHONPATH=. $(BIN)/python docs/page_screens.py
 
 .PHONY: site
 site: setup ## Build the site of the documentation into dist/site

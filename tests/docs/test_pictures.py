@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.workloads import NAMES
-from docs import pictures, recording, workflow
+from docs import page_screens, pictures, recording, workflow
 from s3commit.cli.page.machine import DRAWING
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
@@ -53,6 +53,13 @@ def test_the_recording_shows_the_demo_to_its_end_and_brings_all_that_it_needs() 
     assert not re.search(r"<script|<image|<foreignObject|href|url\(|@import|\son\w+=", picture)
     assert picture.count("http") == picture.count('xmlns="http://www.w3.org/2000/svg"') == 1
     assert len(picture) < 150_000
+
+
+def test_the_pictures_of_the_page_are_small_and_there_in_both_colours() -> None:
+    shown = {path.name: path.stat().st_size for path in pictures.FOLDER.glob("page-*")}
+    views = [f"page-{view}-{of}.webp" for view in page_screens.HEIGHTS for of in ("dark", "light")]
+    assert sorted(shown) == sorted(views)
+    assert max(shown.values()) < 80_000
 
 
 def test_every_workload_of_the_benchmark_is_drawn() -> None:
