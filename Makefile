@@ -64,11 +64,15 @@ demo: setup java ## Run the main job against the embedded runtime; ARGS=--keep h
 ##@ Work on it
 
 .PHONY: test
-test: lint java ## Lint, then all tests
+test: lint java browser ## Lint, then all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) --ignore tests/local --ignore tests/spark --ignore tests/native
 	@# Apart, since these run a moto server within the tests' own process.
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/spark
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/local
+
+.PHONY: browser
+browser: setup
+	@$(BIN)/python -m tests.chromium
 
 .PHONY: contract
 contract: setup ## The store and ledger suite on AWS: make contract ARGS="--bucket … --versioned-bucket … --table … --machine-role …"
@@ -168,8 +172,9 @@ recording: setup java ## Run the demo and draw what it prints as docs/pictures/d
 	PYTHONPATH=. $(BIN)/python docs/recording.py
 
 .PHONY: screens
-screens: setup ## Write docs/guide/screens.md: what the command prints of a few jobs
+screens: setup browser ## Write docs/guide/screens.md and draw the page: what people see of a few jobs
 	mkdir -p .build && PYTHONPATH=. $(BIN)/python docs/screens.py > .build/screens.md && mv .build/screens.md docs/guide/screens.md
+	PYTHONPATH=. $(BIN)/python docs/page_screens.py
 
 .PHONY: site
 site: setup ## Build the site of the documentation into dist/site

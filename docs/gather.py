@@ -29,9 +29,18 @@ def gather(site: Path) -> None:
 
 def links(page: Path) -> list[Path]:
     """The files of the repository that a page links to, or shows."""
-    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
+    targets = re.findall(r"(?:\]\(|src(?:set)?=\")([^)#\"]+)(?:#[^)]*)?[)\"]", page.read_text())
     files = [(page.parent / target).resolve() for target in targets if "://" not in target]
     return [file for file in files if file.is_file()]
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """MkDocs' hook: a long name breaks behind ``_``, ``/``, ``.`` and the like, if it has to."""
+
+    def breakable(name: re.Match[str]) -> str:
+        return re.sub(r"(?<=[_/.:=-])(?=\w)", "<wbr>", name[0])
+
+    return re.sub(r"(?<=<code>)[^<]{25,}(?=</code>)", breakable, html)
 
 
 if __name__ == "__main__":

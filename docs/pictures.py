@@ -11,6 +11,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "docs" / "pictures"
 FIGURES: Final = ROOT / "bench" / "results" / "committers.md"
+COLUMN: Final = 112  # of the pipeline's picture
 INK, GREY, BLUE, GREEN, SAND = "#1f2933", "#8a94a0", "#2563a8", "#5a9367", "#f3f5f8"
 
 
@@ -18,7 +19,8 @@ def picture(width: int, height: int, title: str, parts: Iterable[str]) -> str:
     """An SVG on a white card, so that it is legible on a dark page as well."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
-        f'font-family="Helvetica, Arial, sans-serif" font-size="13" fill="{INK}">'
+        f'width="{max(width, 640)}" font-family="Helvetica, Arial, sans-serif" font-size="13" '
+        f'fill="{INK}">'
     )
     arrow = (
         '<defs><marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" '
@@ -39,60 +41,66 @@ def rect(x: float, y: float, width: float, height: float, style: str) -> str:
     return f'<rect x="{x:g}" y="{y:g}" {size} rx="4" {style}/>'
 
 
-def box(x: int, y: int, width: int, lines: tuple[str, ...]) -> Iterable[str]:
-    """A box of two lines at most, the first of them bold."""
-    yield rect(x, y, width, 48, f'fill="white" stroke="{BLUE}"')
+def box(column: float, y: int, columns: int, lines: tuple[str, ...]) -> Iterable[str]:
+    """A box as wide as so many columns; the first of its lines is bold."""
+    x, width = _left(column), columns * COLUMN - 8
+    yield rect(x, y, width, 20 + 16 * len(lines), f'fill="white" stroke="{BLUE}"')
     for number, words in enumerate(lines):
         style = 'font-weight="bold"' if number == 0 else 'font-size="12"'
-        yield text(x + width / 2, y + 20 + 18 * number, words, "middle", style)
+        yield text(x + width / 2, y + 20 + 17 * number, words, "middle", style)
 
 
-def arrow(x1: int, y1: int, x2: int, y2: int, number: int) -> Iterable[str]:
-    """An arrow with its number in the order of a job."""
-    yield f'<path d="M{x1} {y1} {x2} {y2}" stroke="{INK}" fill="none" marker-end="url(#a)"/>'
-    x, y = (x1 + x2) / 2, (y1 + y2) / 2
+def _left(column: float) -> float:
+    return 20 + column * COLUMN
+
+
+def arrow(x: float, y1: int, y2: int, number: int) -> Iterable[str]:
+    """An arrow up or down with its number in the order of a job."""
+    yield f'<path d="M{x:g} {y1} {x:g} {y2}" stroke="{INK}" fill="none" marker-end="url(#a)"/>'
+    y = (y1 + y2) / 2
     yield f'<circle cx="{x:g}" cy="{y:g}" r="9" fill="{BLUE}"/>'
     yield text(x, y + 4, str(number), "middle", 'font-size="12" fill="white"')
 
 
 def pipeline() -> str:
-    """What a job writes, and what the pipeline does with it."""
+    """What a job writes, and what the pipeline does with it; as narrow as a phone."""
     parts: list[str] = []
-    for x, width, title in (
-        (16, 204, "Spark"),
-        (304, 272, "S3 bucket"),
-        (660, 284, "Pipeline (serverless)"),
+    for y, height, title in (
+        (8, 90, "Spark"),
+        (132, 106, "S3 bucket"),
+        (272, 106, "Pipeline"),
     ):
-        parts += [rect(x, 16, width, 330, f'fill="{SAND}"')]
-        parts += [text(x + width / 2, 40, title, "middle", 'font-size="15" font-weight="bold"')]
-    for x, y, width, lines in (
-        (28, 92, 180, ("Tasks", "upload files, never complete")),
-        (28, 244, 180, ("Driver", "asks, then waits")),
-        (316, 56, 248, ("Data files at their final keys", "invisible, until completed")),
-        (316, 128, 248, ("Manifests", "each lists a task's open uploads")),
-        (316, 208, 248, ("_request.json", "commit: these attempts count")),
-        (316, 280, 248, ("_result.json", "committed, or why not")),
-        (672, 56, 260, ("Lambda, many at once", "complete all uploads, or abort them")),
-        (672, 128, 260, ("SQS, Lambda, DynamoDB", "note each manifest in the ledger")),
-        (672, 208, 260, ("Step Functions", "decide by one conditional write")),
-        (672, 280, 260, ("Lambda", "remove replaced files; say it is done")),
+        parts += [rect(8, y, 464, height, f'fill="{SAND}"')]
+        parts += [text(240, y + 20, title, "middle", 'font-size="14" font-weight="bold"')]
+    for column, y, columns, lines in (
+        (0, 38, 2, ("Tasks", "upload files, never complete")),
+        (2, 38, 2, ("Driver", "asks, then waits")),
+        (0, 162, 1, ("Data files", "at final keys,", "invisible")),
+        (1, 162, 1, ("Manifests", "each task's", "open uploads")),
+        (2, 162, 1, ("_request.json", "commit: these", "attempts count")),
+        (3, 162, 1, ("_result.json", "committed,", "or why not")),
+        (0, 302, 1, ("Lambda", "completes, or", "aborts, uploads")),
+        (1, 302, 1, ("DynamoDB", "the ledger notes", "each manifest")),
+        (2, 302, 1, ("Step Functions", "decide by one", "write")),
+        (3, 302, 1, ("Lambda", "cleans up, and", "says it is done")),
     ):
-        parts += box(x, y, width, lines)
-    for number, ends in enumerate(
+        parts += box(column, y, columns, lines)
+    spark, below, above, pipeline = 90, 162, 230, 302  # edges of boxes
+    for number, (column, start, end) in enumerate(
         (
-            (208, 104, 316, 80),
-            (208, 128, 316, 152),
-            (564, 152, 672, 152),
-            (208, 258, 316, 232),
-            (564, 232, 672, 232),
-            (672, 80, 564, 80),
-            (672, 304, 564, 304),
-            (316, 304, 208, 278),
+            (0, spark, below),
+            (1, spark, below),
+            (1, above, pipeline),
+            (2, spark, below),
+            (2, above, pipeline),
+            (0, pipeline, above),
+            (3, pipeline, above),
+            (3, below, spark),
         ),
         start=1,
     ):
-        parts += arrow(*ends, number)
-    return picture(960, 362, "How a job is committed", parts)
+        parts += arrow(_left(column) + (COLUMN - 8) / 2, start, end, number)
+    return picture(480, 386, "How a job is committed", parts)
 
 
 # The jobs and the committers of the figures, in the words of a reader who knows none of them.

@@ -2,7 +2,7 @@
 
 The picture is an SVG that animates itself by CSS. The demo only appends lines, so each line is a
 text that appears at its time, and all of them move up when the window is full. Where nothing is
-animated, the last lines are shown.
+animated, the last lines are shown; with them it also begins, for who sees its first frame alone.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ PICTURE: Final = pictures.FOLDER / "demo.svg"
 DEMO: Final = pictures.ROOT / "examples" / "demo.py"
 LONGEST_WAIT: Final = 2.0  # seconds; who looks on has seen by then that it takes a while
 LAST_SECONDS: Final = 8.0  # the whole text stays for so long, then it begins anew
+FIRST_SECONDS: Final = 4.0  # of these, before the first time
 ROWS, WIDTH, MARGIN, LEADING = 22, 960, 24, 20
 PAPER, WORDS, GOOD = "#1f2933", "#e4e7eb", "#8fd19e"
 
@@ -76,6 +77,7 @@ def draw(command: str, lines: list[Line]) -> str:
         f"@keyframes up{{0%{{transform:none}}{''.join(moves)}to{{transform:translateY({end}px)}}}}",
         f".up{{transform:translateY({end}px);animation-name:up}}",
         f".up,.up text{{animation-duration:{period:.2f}s;animation-timing-function:step-end;"
+        f"animation-delay:{FIRST_SECONDS - period:.2f}s;"
         "animation-iteration-count:infinite}",
         "@media (prefers-reduced-motion){.up,.up text{animation:none!important}}",
     ]

@@ -12,18 +12,19 @@ from stacks.functions import FUNCTIONS
 SHAPES: Final = {
     "Task": 'shape=box, fillcolor="#e3edf8", color="#2563a8"',
     "Map": 'shape=box, fillcolor="#e3edf8", color="#2563a8", peripheries=2',
-    "Choice": 'shape=diamond, fillcolor="#f3f5f8", margin="0,0"',
+    "Choice": 'shape=hexagon, fillcolor="#f3f5f8", color="#747d88", margin="0,0"',
     "Wait": 'shape=box, style="rounded,filled", fillcolor="#fdf3dc", color="#b07d1a"',
     "Succeed": 'shape=ellipse, fillcolor="#e3f1e6", color="#5a9367"',
 }
 HEAD: Final = """digraph "The states of a job" {
-  graph [bgcolor=white, pad=0.2, nodesep=0.25, ranksep=0.35]
+  graph [bgcolor=transparent, pad=0.2, nodesep=0.25, ranksep=0.35]
   node [fontname="Helvetica,Arial,sans-serif", fontsize=11]
   node [style=filled, height=0.35, margin="0.18,0.06"]
-  edge [fontname="Helvetica,Arial,sans-serif", fontsize=9, arrowsize=0.7, color="#4b5763"]
+  edge [fontname="Helvetica,Arial,sans-serif", fontsize=9, arrowsize=0.7]
+  edge [color="#747d88", fontcolor="#747d88"]
 """
-# It would lead to `Superseded` from nearly every state.
-LEFT_OUT: Final = "LostRaceError"
+# It leads to `Superseded` from nearly every state: drawn from the first one alone.
+EVERYWHERE, FIRST = "LostRaceError", "SealJob"
 
 
 def states() -> dict[str, Any]:
@@ -39,7 +40,7 @@ def edges() -> Iterator[tuple[str, str, str]]:
         for following in dict.fromkeys([*ways, *filter(None, [state.get("Default")])]):
             yield name, following, ""
         for catch in state.get("Catch", ()):
-            if catch["ErrorEquals"] != [LEFT_OUT]:
+            if name == FIRST or catch["ErrorEquals"] != [EVERYWHERE]:
                 yield name, catch["Next"], ", ".join(catch["ErrorEquals"])
 
 

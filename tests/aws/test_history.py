@@ -34,6 +34,10 @@ def test_what_happens_in_the_branches_of_a_map_is_told_of_their_states() -> None
         event(16, 15, "MapStateAborted"),
         event(17, 16, "ExecutionAborted"),
     ]
+    is_there = [visits_of(events[:count])[-1].left_at is None for count in (11, 12, 13)]
+    assert is_there == [True, True, False]  # in a branch, until all have left it
+    left = event(16, 13, "MapStateExited", stateExited=few)
+    assert [one.left_at is None for one in visits_of([*events[:11], left])] == [False, False]
     few_visits, unit_visits = visits_of(events)
     assert (few_visits.state, few_visits.tries, few_visits.left_at) == ("Few", 0, None)
     assert few_visits.error == "MapStateAborted"

@@ -108,6 +108,8 @@ class FakeStacks:
     def __init__(self) -> None:
         self.outputs: dict[str, dict[str, str]] = {}
         self.events: list[dict[str, Any]] = []
+        self.logged: list[str] = []  # of each function
+        self.pages_of_logs = 1
         self.refusal: Exception | None = None
 
     def describe_stacks(self, **asked: str) -> Any:
@@ -136,11 +138,19 @@ class FakeStacks:
             for number, (kind, text) in enumerate(events, start=1)
         ]
 
+    def describe_log_groups(self, **asked: Any) -> Any:
+        return {"logGroups": [{"logGroupName": f"{asked['logGroupNamePrefix']}EndLogs"}]}
+
     def get_paginator(self, _operation: str) -> Any:
         return self
 
-    def paginate(self, **_asked: Any) -> Any:
-        return [{"events": self.events[::-1]}]
+    def paginate(self, **asked: Any) -> Any:
+        """The pages of a history, or of a log's lines that have what is asked for."""
+        if "filterPattern" not in asked:
+            return [{"events": self.events[::-1]}]
+        text = asked["filterPattern"].strip('"')
+        lines = [{"timestamp": 1_000, "message": one} for one in self.logged if text in one]
+        return [{"events": lines}, *[{"events": [], "nextToken": "x"}] * (self.pages_of_logs - 1)]
 
     def deployment(self, name: str | None) -> Surroundings:
         return Surroundings("eu-central-1", lambda _service: self, name)

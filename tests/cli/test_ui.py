@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -29,6 +30,7 @@ ROUTES = [
     "/",
     "/job",
     "/table",
+    "/log",
     "/changes/jobs",
     "/changes/job",
     "/static/page.js",
@@ -283,8 +285,28 @@ def test_a_job_of_a_million_files_asks_for_no_more_than_one_of_two(
         before = len(desk.world.plan.calls)
         page = browser.get("/job", job=job_id)
         asked.append(Counter(call.verb for call in desk.world.plan.calls[before:]))
-        assert f"of {count} files visible" in page
+        seen = "0" if count == 2 else "An unknown number"  # no number that was not counted
+        assert f"{seen} of {count} files visible" in page
     assert asked[0] == asked[1]
+
+
+def test_a_jobs_log_is_read_when_it_is_asked_for_and_says_whether_it_is_all(
+    desk: Desk, browser: Browser
+) -> None:
+    desk.committed_job(JOB)
+    line = {"level": "ERROR", "message": "step failed", "job_id": JOB, "step": "RollBack", "n": 7}
+    desk.stacks.logged = [json.dumps(line), f"[ERROR] {JOB} <b>", "of another job"]
+    assert "step failed" not in browser.get("/job", job=JOB)
+    [link] = re.findall(r'href="([^"]+)">The log of its', browser.get("/job", job=JOB))
+    page = browser.get(html.unescape(link))
+    for told in ("step failed n=7", "RollBack", f"[ERROR] {JOB} &lt;b&gt;", ">EndLogs<"):
+        assert told in page
+    assert "another job" not in page and "There is more" not in page
+    told_of = islice(browser.told("/changes/log", job=JOB), 3)
+    kinds = [chunk.partition("\n")[0] for chunk in told_of]
+    assert kinds == ["event: change", "event: end"]  # it is read once
+    desk.stacks.pages_of_logs = 6
+    assert "There is more" in browser.get(html.unescape(link))
 
 
 # A table
@@ -349,7 +371,9 @@ def test_i12_whatever_strangers_name_is_text_in_each_view(desk: Desk, text: str)
         aborted = JobDirectory(place, OTHER)
         desk.world.request_abort(aborted, reason=named)
         desk.world.run(aborted)
+        desk.stacks.logged = [f"{OTHER} {named}", json.dumps({"message": named, named: OTHER})]
         pages = [
+            browser.get("/log", job=aborted.uri),
             browser.get("/"),
             browser.get("/", who=named, state=named),
             browser.get("/job", job=aborted.uri),

@@ -181,7 +181,13 @@ def test_what_is_gathered_keeps_its_place_and_brings_what_it_shows(tmp_path: Pat
     site = tmp_path / "site"
     gather.gather(site)
     assert {page for page in SITE if not (site / page).exists()} == set()
-    assert (site / "docs" / "pictures" / "speed.svg").exists()
+    drawn = [picture.name for picture in (ROOT / "docs" / "pictures").iterdir()]
+    assert {picture.name for picture in (site / "docs" / "pictures").iterdir()} == {*drawn}
+    long = "a_name_of/a.test-that_is_long"
+    shown = gather.on_page_content(f"<code>{long}</code>, {long}, <code>_short.json</code>")
+    assert shown.replace("<wbr>", "|") == (
+        f"<code>a_|name_|of/|a.|test-|that_|is_|long</code>, {long}, <code>_short.json</code>"
+    )
 
 
 # How the project is worked on

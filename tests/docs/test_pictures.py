@@ -5,8 +5,10 @@ import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import pytest
+
 from bench.workloads import NAMES
-from docs import pictures, recording, workflow
+from docs import page_screens, pictures, recording, workflow
 from s3commit.cli.page.machine import DRAWING
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
@@ -19,6 +21,8 @@ def drawn(name: str) -> str:
 
 def test_the_pictures_are_what_the_script_draws() -> None:
     assert drawn("pipeline") == pictures.pipeline()
+    told = re.findall(r"\((\d)\)", README.partition("pipeline.svg)")[2].partition("##")[0])
+    assert told == re.findall(r">(\d)</text>", drawn("pipeline"))
     assert drawn("speed") == pictures.speed(PAGE)
 
 
@@ -31,7 +35,8 @@ def test_the_state_machine_is_drawn_as_it_is_deployed() -> None:
     edges = [("edge", f"{here}->{there}") for here, there, _ in workflow.edges()]
     assert titles == sorted([*nodes, *edges])
     named = {name for here, there, _ in workflow.edges() for name in (here, there)}
-    assert {name for _, name in nodes} - named == {"Superseded"}
+    assert {name for _, name in nodes} - named == set()  # no box floats
+    assert 'fill="white"' not in drawn("workflow")  # no card: it lies on any page
 
 
 def test_the_recording_shows_the_demo_to_its_end_and_brings_all_that_it_needs() -> None:
@@ -43,9 +48,18 @@ def test_the_recording_shows_the_demo_to_its_end_and_brings_all_that_it_needs() 
     assert "BROKEN" not in picture
     assert sum(one.startswith("   ok: ") for one in texts) == 5
     assert "are shortened to 2 s" in texts[-1]
+    [period, delay] = map(float, re.findall(r"animation-(?:duration|delay):([-.\d]+)s", picture))
+    assert delay == pytest.approx(recording.FIRST_SECONDS - period)  # the first frame has the end
     assert not re.search(r"<script|<image|<foreignObject|href|url\(|@import|\son\w+=", picture)
     assert picture.count("http") == picture.count('xmlns="http://www.w3.org/2000/svg"') == 1
     assert len(picture) < 150_000
+
+
+def test_the_pictures_of_the_page_are_small_and_there_in_both_colours() -> None:
+    shown = {path.name: path.stat().st_size for path in pictures.FOLDER.glob("page-*")}
+    views = [f"page-{view}-{of}.webp" for view in page_screens.HEIGHTS for of in ("dark", "light")]
+    assert sorted(shown) == sorted(views)
+    assert max(shown.values()) < 80_000
 
 
 def test_every_workload_of_the_benchmark_is_drawn() -> None:

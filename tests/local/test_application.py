@@ -23,8 +23,12 @@ with LocalRuntime(Path(sys.argv[1])) as runtime:
 """
 
 COMMIT = """
+from s3commit.aws.function_logs import read_logs
+
 with LocalRuntime(Path(sys.argv[1])) as runtime:
-    print(commit(runtime, "a b+c/ü=1%2F").outcome)
+    result = commit(runtime, "a b+c/ü=1%2F")
+    lines, complete = read_logs(runtime.client("logs"), "S3CommitPipeline-", result.job_id, 0)
+    print(result.outcome, "SealJob" in {line["step"] for line in lines}, complete)
 """
 
 
@@ -44,8 +48,11 @@ def test_every_parameter_of_a_deployment_gives_a_template_that_runs() -> None:
 
 
 def test_a_job_is_committed_whose_events_eventbridge_brings() -> None:
-    """With names that a notification would encode; and the writer finds the pipeline first."""
-    assert run(COMMIT, synthesize(events="eventbridge").directory) == "COMMITTED\n"
+    """With names that a notification would encode; the writer finds the pipeline first.
+
+    What the functions log of it is found by its id.
+    """
+    assert run(COMMIT, synthesize(events="eventbridge").directory) == "COMMITTED True True\n"
 
 
 def test_an_imported_bucket_is_refused_in_one_line() -> None:

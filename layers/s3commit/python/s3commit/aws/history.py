@@ -21,13 +21,14 @@ _FAILED: Final = ("Failed", "TimedOut", "Aborted")
 class StateVisits:
     """All visits to one state. Times are RFC 3339, UTC; ``left_at`` is None while it is there.
 
-    ``tries`` are the calls of a function, ``error`` is the last one that a call ended with, which
-    may have been tried again.
+    ``inside`` are those of now, several in a Map. ``tries`` are the calls of a function, ``error``
+    is the last one that a call ended with, which may have been tried again.
     """
 
     state: str
     entered_at: str
     visits: int = 0
+    inside: int = 0
     tries: int = 0
     seconds: float = 0
     error: str = ""
@@ -72,12 +73,16 @@ def visits_of(events: Iterable[dict[str, Any]]) -> list[StateVisits]:
             outer, state = state, event["stateEnteredEventDetails"]["name"]
             around[state] = outer
             one = found.setdefault(state, StateVisits(state, _text(at)))
-            one.visits, one.left_at, since[state] = one.visits + 1, None, at
+            one.visits, one.inside, since[state] = one.visits + 1, one.inside + 1, at
+            one.left_at = None
         elif kind.endswith(_EXITED):
             state = event["stateExitedEventDetails"]["name"]
             if state in since:
-                found[state].left_at = _text(at)
+                found[state].inside -= 1
+                found[state].left_at = None if found[state].inside > 0 else _text(at)
                 found[state].seconds += (at - since[state]).total_seconds()
+            for inner in (one for one in found.values() if around[one.state] == state != ""):
+                inner.left_at = inner.left_at or _text(at)  # a branch that failed is not left
             state = around.get(state, "")
         elif state and kind.endswith(_TRIED):
             found[state].tries += 1

@@ -30,7 +30,8 @@ LEFT_TO_AWS = frozenset(
         "AWS::S3::BucketPolicy",
         "AWS::SQS::QueuePolicy",
     }
-    # No log is kept here, and no metric, which alarms and their topics are for.
+    # The functions' logs have groups of their own names; no metric is kept, which alarms and their
+    # topics are for.
     | {"AWS::Logs::LogGroup", "AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard"}
     | {"AWS::SNS::Topic", "AWS::SNS::TopicPolicy", "AWS::SNS::Subscription"}
 )

@@ -28,6 +28,7 @@ from s3commit.local.worker import CallOutcome, FunctionSpec, Worker
 ACCESS_KEY = "local"
 SECRET_KEY = "local"
 BUCKET = "BUCKET"  # the data bucket, for the person: nothing of ours reads it
+KEPT_CALLS = 2_000  # of each function; their logs are kept in memory
 _RUNNING = threading.Lock()
 
 
@@ -173,7 +174,10 @@ class LocalRuntime:
 
     def invoke(self, function: Any, payload: bytes) -> CallOutcome:
         """Call moto's function (for the patches)."""
-        return self._executor.invoke(spec_of(function), payload)
+        outcome = self._executor.invoke(spec_of(function), payload)
+        if outcome.logs.strip():
+            _keep_logs(function, outcome.logs)
+        return outcome
 
     def add_mapping(self, mapping: Any) -> None:
         """Poll for moto's event source mapping (for the patches)."""
@@ -193,6 +197,16 @@ class LocalRuntime:
     def _each_poller(self, act: Callable[[Poller], None]) -> None:
         for poller in self._pollers:
             act(poller)
+
+
+def _keep_logs(function: Any, logs: str) -> None:
+    """Have CloudWatch Logs keep them, in a group with the function's name."""
+    group = function.logs_group_name = function.function_name
+    function.logs_backend.ensure_log_group(group)
+    function.save_logs(logs)
+    streams = function.logs_backend.groups[group].streams  # one for each call
+    while len(streams) > KEPT_CALLS:
+        streams.pop(next(iter(streams)), None)
 
 
 def _stop_executions() -> None:

@@ -23,7 +23,7 @@ from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3Commi
 from s3commit.local.serving import Serving
 
 # A stream rests so many times as long as a look took: it takes a part of an account's rates.
-REST = {"jobs": 10, "job": 2, "table": 10}
+REST = {"jobs": 10, "job": 2, "table": 10, "log": 10}
 LEAST_REST, LONGEST_REST = 1.0, 60.0  # seconds
 
 
@@ -36,14 +36,14 @@ def make_page(session: Session, port: int) -> tuple[Flask, str]:
     views = Views(session)
 
     @application.get("/")
-    @application.get("/<any(jobs, job, table):view>")
+    @application.get("/<any(jobs, job, table, log):view>")
     def show(view: str = "jobs") -> str:
         asked = urlencode(list(request.args.items(multi=True)))
         changes = f"{url_for('changes', view=view)}?{asked}"
         found = _look(views, view, request.args)
         return render_template("page.html", view=view, changes=changes, **found)
 
-    @application.get("/changes/<any(jobs, job, table):view>")
+    @application.get("/changes/<any(jobs, job, table, log):view>")
     def changes(view: str) -> Response:
         told = stream_with_context(_changes(session, views, view, request.args))
         return Response(told, mimetype="text/event-stream")

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
 
+from s3commit.aws import env
+from s3commit.aws.function_logs import read_logs
 from s3commit.cli.fsck import fsck_document
 from s3commit.cli.history import history_document
 from s3commit.cli.job import locate, read_job
@@ -14,9 +16,9 @@ from s3commit.cli.log import log_document, visible_at
 from s3commit.cli.options import parse_job
 from s3commit.cli.page.jobs import list_jobs, whose
 from s3commit.cli.page.machine import draw
-from s3commit.cli.render import rows
+from s3commit.cli.render import epoch_of, rows
 from s3commit.cli.session import Session
-from s3commit.cli.show import job_document
+from s3commit.cli.show import UNCOUNTED, job_document
 from s3commit.core.formats.layout import JobDirectory, parse_destination, partition_of
 from s3commit.core.model.job import Destination
 from s3commit.core.model.states import JobState
@@ -24,6 +26,7 @@ from s3commit.core.ports.objects import ListedObject, listed_at
 
 LISTED = 5_000  # objects of a table: five requests
 COMMITS = 50  # jobs of a table
+CLOCKS = 60.0  # seconds by which S3's and CloudWatch's may differ
 SCANNED_UPLOADS = 3_000  # of the destination: three requests
 # Words as a shell has them, up to what the sentence says of the command.
 _WORD = r"(?:'[^']*'|\"'\"|[^\s'\"()])+"
@@ -95,6 +98,21 @@ class Views:
             "ended": job.result is not None,
         }
 
+    def log(self, asked: Mapping[str, str]) -> dict[str, Any]:
+        """What the functions have logged of one job. Requests: as `read_logs`, once."""
+        session = self._session
+        directory, table, _ = locate(session, parse_job(asked.get("job", "").strip()), None)
+        record = session.ledger(table).job(directory.ref) if table else None
+        since = epoch_of(record.opened_at) - CLOCKS if record and record.opened_at else 0
+        around, job_id = session.deployment, directory.job_id
+        prefix = f"{around.stack(env.PIPELINE_STACK)}-"
+        lines, complete = read_logs(around.connect("logs"), prefix, job_id, since)
+        return {
+            **{"title": f"Log of job {job_id}", "directory": directory.uri, "job_id": job_id},
+            **{"prefix": prefix, "lines": lines, "complete": complete},
+            "ended": True,  # it is asked once
+        }
+
     def table(self, asked: Mapping[str, str]) -> dict[str, Any]:
         """One table; with ``fsck`` also what is wrong there, which takes a listing of it all.
 
@@ -138,11 +156,13 @@ def _progress(document: dict[str, Any]) -> dict[str, Any]:
     counts: dict[str, Any] = next((one for one in sources if one and one.get("files")), {})
     files, state = counts.get("files"), document["state"]
     visible: int | None = 0
+    uncounted = UNCOUNTED in document["problems"]
     if state in {JobState.COMMITTED, JobState.PUBLISHING}:
         visible = files
     elif state == JobState.COMMITTING and files is not None:
-        visible = max(0, files - document["openUploads"])
-    return {"files": files, "visible": visible, "bytes": counts.get("bytes")}
+        visible = None if uncounted else max(0, files - document["openUploads"])
+    size = counts.get("bytes")
+    return {"files": files, "visible": visible, "uncounted": uncounted, "bytes": size}
 
 
 def _documents(session: Session, directory: JobDirectory) -> list[dict[str, Any]]:

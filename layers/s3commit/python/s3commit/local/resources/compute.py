@@ -103,7 +103,7 @@ TYPES = {
             {"Code.S3Bucket", "Code.S3Key", "Runtime", "Handler", "Role", "Description", "Timeout"}
             | {"MemorySize", "Environment", "Layers", "TracingConfig", "Architectures"}
         ),
-        frozenset({"LoggingConfig"}),  # no log is kept here; errors go to stderr
+        frozenset({"LoggingConfig"}),  # a log has the function's name here; errors go to stderr
         _check_function,
     ),
     "AWS::Lambda::LayerVersion": ResourceType(
