@@ -179,7 +179,7 @@ def test_every_state_has_a_next_step(desk: Desk, state: JobState) -> None:
 @pytest.mark.parametrize("verb", ["show", "commit", "abort"])
 def test_a_part_of_an_id_names_no_job(desk: Desk, verb: str) -> None:
     desk.open_job()
-    assert "is no UUID" in desk.fails(verb, JOB[:8], "--table", TABLE, exit_code=2)
+    assert "expected a UUID" in desk.fails(verb, JOB[:8], "--table", TABLE, exit_code=2)
 
 
 def test_a_command_to_copy_is_harmless_whatever_the_table_is_called(desk: Desk) -> None:

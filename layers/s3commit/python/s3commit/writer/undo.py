@@ -174,9 +174,9 @@ def _versions(
     if missing:
         raise JobRefusedError(
             f"of {len(versions)} files that job {directory.job_id} replaced, bucket"
-            f" {directory.bucket} has no version of {missing} any more (it keeps none, or they have"
-            " expired), so they can't come back. To remove the job's own files"
-            " all the same: --leave-removed",
+            f" {directory.bucket} has no version of {missing} any more (it keeps none, or they"
+            " have expired), so they can't come back. To remove the job's own files anyway:"
+            " --leave-removed",
             code=VERSIONS_GONE,
         )
     return tuple(zip(found.restores, versions, strict=True))
