@@ -174,8 +174,12 @@ def test_a_commit_while_its_partition_is_dropped_is_in_the_catalog(lake: Lake, d
 @pytest.mark.parametrize(
     ("location", "path", "why"),
     [
-        ("s3://other/sales/", in_city("a"), "lies at s3://other/sales/"),
-        ("", "dt=1/", "'dt=1/' is no partition of table .*, whose partition columns are dt, city"),
+        ("s3://other/sales/", in_city("a"), "is at s3://other/sales/"),
+        (
+            "",
+            "dt=1/",
+            "'dt=1/' is not a partition of table .*, whose partition columns are dt, city",
+        ),
     ],
 )
 def test_a_note_stands_until_the_table_knows_the_job(

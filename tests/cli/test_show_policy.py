@@ -247,7 +247,7 @@ def test_a_job_that_is_not_committed_exits_3_and_says_why(desk: Desk, outcome: O
     desk.world.store.put(BUCKET, directory.result, encode_result(result))
     ended = desk.run("show", "--follow", uri_of(directory), exit_code=3)
     assert ended.stdout.split()[2] == outcome.value
-    assert f"ended {outcome}, none of its files is visible: no reason given" in ended.stderr
+    assert f"ended {outcome}; none of its files are visible: no reason given" in ended.stderr
 
 
 def test_i11_a_job_whose_key_another_has_added_nothing_and_exits_0(desk: Desk) -> None:

@@ -86,7 +86,7 @@ def test_who_may_not_look_at_all_is_told_so_beside_the_jobs(desk: Desk, what: st
         desk.executions.refusal = AccessError("not authorized")
     result = desk.run("status", "--table", TABLE)
     assert len(result.stdout.splitlines()) == 4
-    assert f"{what} can not be looked at: not authorized" in result.stderr
+    assert f"{what} cannot be read: not authorized" in result.stderr
 
 
 def test_a_job_that_waits_says_for_how_long_and_for_whom(desk: Desk) -> None:

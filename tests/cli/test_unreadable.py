@@ -1,4 +1,4 @@
-"""What others have put at any name, and can not be read, is a row that says so (I12).
+"""What others have put at any name, and cannot be read, is a row that says so (I12).
 
 Each verb meets each document that a client may put, under each answer that S3 may give of it. A
 verb that is new is in the table of the verbs, a document that is new in `JobDirectory`: both show

@@ -104,7 +104,7 @@ def test_the_page_has_the_table() -> None:
 
 @pytest.mark.parametrize(("name", "value"), REFUSED.items())
 def test_what_files_would_not_obey_is_refused(name: str, value: str) -> None:
-    with pytest.raises(InvalidInputError, match="can't be obeyed") as caught:
+    with pytest.raises(InvalidInputError, match="s3commit does not support") as caught:
         refuse_unlike({name: value}, columns(LongType()))
     assert caught.value.code == "BAD_SETTING"
     refuse_unlike({name: ""}, columns(LongType()))

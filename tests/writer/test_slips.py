@@ -95,7 +95,7 @@ def test_something_else_than_attempts_is_refused_in_one_line(
     task = written(job, "0")
     counted = task.finish()
     wrong = {"task": [task], "texts": ["0"], "one": counted, "number": 1}[given]
-    assert "a list of what each task.finish() returned" in refused(job, wrong, "BAD_OPTION", plan)
+    assert "a list with the result of each task.finish()" in refused(job, wrong, "BAD_OPTION", plan)
 
 
 def interrupted(

@@ -42,9 +42,9 @@ def sweep(session: Session, *, machine: str | None, dry_run: bool, **limits: int
     given = session.parameters(table)
     if machine is None or (given is None and len(typed) < len(limits)):
         raise click.UsageError(
-            "no stack says the limits and the state machine of the deployment with that table: give"
-            " --stuck-after, --abandoned-after, --retention and --state-machine (the stack's output"
-            " StateMachineArn), or name the deployment with --name"
+            "no stack has the limits and the state machine of the deployment with that table:"
+            " give --stuck-after, --abandoned-after, --retention and --state-machine (the stack's"
+            " output StateMachineArn), or name the deployment with --name"
         )
     chosen = replace(Limits.of({**DEFAULTS, **(given or {})}), **typed)
     report = run_sweep(
@@ -54,6 +54,6 @@ def sweep(session: Session, *, machine: str | None, dry_run: bool, **limits: int
     if report.failed:
         first = next((note for note in report.notes if note.startswith("failed")), "see the log")
         raise Failure(
-            f"{many(report.failed, 'thing')} could not be swept, {first}; run it again",
+            f"the sweep failed for {many(report.failed, 'object')}, {first}; run it again",
             1,
         )

@@ -52,7 +52,7 @@ class Finding:
     what: What
     key: str
     job_id: str
-    mend: str
+    fix: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +177,9 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
         except NOT_READABLE as error:
             if error.code == "WRONG_JOB":
                 continue  # it came with a copy of another table
-            mend = f"restore a version of it that can be read ({error.message})"
+            fix = f"restore a version of it that can be read ({error.message})"
             report.findings.append(
-                Finding(What.UNREADABLE, directory.commits, directory.job_id, mend)
+                Finding(What.UNREADABLE, directory.commits, directory.job_id, fix)
             )
             continue
         report.jobs += 1
@@ -215,8 +215,8 @@ def _judge(
     try:
         facts = store.head(bucket, file.key)
     except NOT_READABLE as error:
-        mend = f"find out who wrote it ({error.message})"
-        return Finding(What.UNREADABLE, file.key, one.directory.job_id, mend)
+        fix = f"find out who wrote it ({error.message})"
+        return Finding(What.UNREADABLE, file.key, one.directory.job_id, fix)
     if facts is not None and facts.matches(file.length, file.etag):
         report.files += 1
         report.bytes += file.length
@@ -225,9 +225,9 @@ def _judge(
         report.replaced += 1
         return None
     version = _version(store, bucket, file) if versioned else ""
-    mend = f"restore version {version}" if version else "no version of it is kept: write it again"
+    fix = f"restore version {version}" if version else "no version of it is kept: write it again"
     what = What.GONE if facts is None else What.CHANGED
-    return Finding(what, file.key, one.directory.job_id, mend)
+    return Finding(what, file.key, one.directory.job_id, fix)
 
 
 def _version(store: ObjectReader, bucket: str, file: CommittedFile) -> str:
@@ -263,14 +263,14 @@ def _without_list(store: ObjectReader, seen: _Seen, directory: JobDirectory) -> 
     try:
         result = read_result(store, directory)
     except NOT_READABLE as error:
-        key, mend = directory.result, f"restore a version that can be read ({error.message})"
-        return Finding(What.UNREADABLE, key, directory.job_id, mend)
+        key, fix = directory.result, f"restore a version that can be read ({error.message})"
+        return Finding(What.UNREADABLE, key, directory.job_id, fix)
     if result.outcome is not Outcome.COMMITTED:
         return None
     if listed_at(store, directory.bucket, directory.commits) is not None:
         return None  # it was put after the listing
-    mend = "restore a version of it: nothing else says which files the job has"
-    return Finding(What.GONE, directory.commits, directory.job_id, mend)
+    fix = "restore a version of it: nothing else says which files the job has"
+    return Finding(What.GONE, directory.commits, directory.job_id, fix)
 
 
 def _open_job(

@@ -91,7 +91,7 @@ def write(
         InvalidInputError, NotFoundError, AccessError: before any row is read.
         JobFailedError: the job was not committed.
         OutcomeUnknownError: there is no result after ``commit_timeout``.
-        Exception: what the tasks raised if they failed for good: then the job is aborted.
+        Exception: the error of the tasks, if their retries failed too: then the job is aborted.
 
     Example:
         >>> write(df, "s3://lake/sales/", mode="append", partition_by="dt", min_rows=1)
@@ -159,7 +159,7 @@ def _query_id(df: DataFrame) -> str:
         found = None
     if not found:
         raise InvalidInputError(
-            "Spark does not say here which query the batch belongs to: give the query a name that"
+            "Spark does not report the query of this batch: name the query, with a name that"
             " stays the same when it is restarted, batch_writer(path, query='...'). Nothing was"
             " written.",
             code="NO_QUERY",
@@ -213,7 +213,7 @@ def _open(df: DataFrame, options: Options) -> SparkJob:
 
 
 def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Who]:
-    """What the job is opened with: the options with what the session says, and the schema."""
+    """The job's options, completed by the session, and the schema."""
     from s3commit.spark.options import SESSION_SCOPE  # noqa: PLC0415
     from s3commit.spark.parquet_settings import (  # noqa: PLC0415
         FIELD_IDS,

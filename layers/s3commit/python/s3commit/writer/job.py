@@ -69,7 +69,7 @@ class Job:
 
     @property
     def directory(self) -> JobDirectory:
-        """Where the job's own objects lie."""
+        """The directory of the job's own objects."""
         return JobDirectory(self.spec.destination, self.spec.job_id)
 
     def task(
@@ -77,8 +77,8 @@ class Job:
     ) -> Task:
         """One try at the task; no request. ``attempt_id`` must be unique to the try.
 
-        ``task_count`` is how many tasks of the job write files, if that is known by now: then a
-        commit in the place of a program that died misses those of which no manifest is there.
+        ``task_count`` is how many tasks of the job write files, if that is known: then `s3commit
+        commit`, after the program died, misses those without a manifest.
 
         Raises `InvalidInputError` (``BAD_ID``).
         """
@@ -101,21 +101,20 @@ class Job:
         *,
         leave_out: bool = False,
     ) -> JobResult:
-        """Ask for the commit of exactly these attempts and wait for the outcome.
+        """Request the commit of exactly these attempts and wait for the outcome.
 
-        None stands for a task without files. Of the tasks that this process has made, each that
-        has files must be among them, by one of its tries; with ``leave_out`` the others are
-        discarded.
+        None is a task without files. Of the tasks that this process has made, each that has files
+        must be among them, by one of its tries; with ``leave_out`` the others are discarded.
 
         Returns the result if the job is committed, also if it adds nothing since another job with
         the same idempotency key has been (`JobResult.already_committed`; its error names that job).
-        May be called again with the same attempts. Whatever ends the wait, the commit goes on: an
-        exception of the program's own, such as `KeyboardInterrupt`, gets a note that says so, and
-        standard error a line.
+        May be called again with the same attempts. The commit continues after any end of the wait:
+        an exception of the program's own, such as `KeyboardInterrupt`, gets a note that says so,
+        and standard error a line.
 
-        Raises `InvalidInputError` (``LEFT_OUT``, ``BAD_OPTION``) before anything is asked for;
+        Raises `InvalidInputError` (``LEFT_OUT``, ``BAD_OPTION``) before anything is requested;
         `JobFailedError` with the pipeline's code if the job is not committed; `JobRefusedError`
-        (``ABORT_REQUESTED``) or `PreconditionError` (``OTHER_REQUEST``) if another request stands;
+        (``ABORT_REQUESTED``) or `PreconditionError` (``OTHER_REQUEST``) if another request exists;
         `OutcomeUnknownError` after ``commit_timeout``: the job may be committed, also later.
         """
         counted = chosen(attempts)
@@ -130,7 +129,7 @@ class Job:
         return require_committed(self._naming_the_key(result))
 
     def abort(self, reason: str) -> AbortAnswer:
-        """Ask for the abort; changes nothing, and says so, if a commit was asked for before."""
+        """Request the abort; changes nothing, and says so, if a commit was requested before."""
         answer = request_abort(self._connected(), self.directory, reason)
         self._asked = True
         return answer
@@ -143,16 +142,16 @@ class Job:
             try:
                 answer = self.abort(f"{type(error).__name__}: {error}")
             except S3CommitError as failed:
-                error.add_note(f"the job could not be aborted either: {failed.message}")
+                error.add_note(f"the abort failed too: {failed.message}")
             else:
                 if answer.accepted:
-                    error.add_note(f"{answer.message}: none of its files is or becomes visible")
+                    error.add_note(f"{answer.message}: none of its files will be visible")
         elif not self._asked:
             self.abort("the program ended without a commit")
             say(
-                f"job {self.job_id} at {self.spec.destination.uri} was left without a commit, and"
-                " what its tasks wrote is discarded; to keep it, call job.commit with what each"
-                " task.finish() returned"
+                f"job {self.job_id} at {self.spec.destination.uri} ended without commit(), so its"
+                " files were discarded. To keep them, call job.commit([...]) with the result of"
+                " each task.finish()"
             )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Target:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the object says of its maker."""
+        """The object's metadata about its maker."""
         return {
             META_JOB: self.directory.job_id,
             META_TASK: self.task_id,

@@ -67,7 +67,7 @@ class Task:
 
     @property
     def counted(self) -> CountedAttempt | None:
-        """What `finish` returned, which the driver passes to `Job.commit`.
+        """The result of `finish`, which the driver passes to `Job.commit`.
 
         Raises `InvalidInputError` for a task that is not finished: ``TASK_OPEN``, or
         ``TASK_ABORTED`` if it never will be.
@@ -77,15 +77,17 @@ class Task:
                 f"task {self.task_id}, attempt {self.attempt_id}, was aborted, and its files will"
                 " never be part of the job: write them again in another task, or leave it out"
                 if self._ended
-                else f"task {self.task_id} is not finished, so what it has written can't be"
-                " committed yet: take task.counted after its with block, or call task.finish()",
+                else (
+                    f"task {self.task_id} is not finished, so its files can't be committed yet:"
+                    " read task.counted after its with block, or call task.finish()"
+                ),
                 code="TASK_ABORTED" if self._ended else "TASK_OPEN",
             )
         return self._counted
 
     @property
     def has_files(self) -> bool:
-        """Whether it has opened a file here, and was not aborted."""
+        """True if it has opened a file here, and was not aborted."""
         if self._ended:
             return self._counted is not None
         return any(stream is not None and not stream.aborted for stream in self._streams.values())
@@ -111,7 +113,7 @@ class Task:
             self._check_running()
             if key in self._streams:
                 raise InvalidInputError(
-                    f"task {self.task_id} has opened {relative_path!r} before",
+                    f"task {self.task_id} has already opened {relative_path!r}",
                     code="DUPLICATE_PATH",
                 )
             self._streams[key] = None  # taken, also should the start fail: it may have happened
@@ -138,10 +140,10 @@ class Task:
         rows: int | None = None,
         content_type: str = DEFAULT_CONTENT_TYPE,
     ) -> PendingUpload:
-        """Upload a whole file that lies on this machine's disk, which stays as it is.
+        """Upload a whole file from this machine's disk, which stays as it is.
 
-        For what is written by seeking, as zip archives and HDF5 files are. Raises as `open`, and
-        `OSError` if the file can't be read.
+        For formats that are written by seeking, such as zip archives and HDF5. Raises as `open`,
+        and `OSError` if the file can't be read.
         """
         with (
             Path(local_path).open("rb") as local,
@@ -175,8 +177,8 @@ class Task:
     def abort(self) -> list[Exception]:
         """Abort the uploads of all files, closed ones too; return what could not be done.
 
-        The pipeline does the rest when the job ends. A task that is finished is left as it is:
-        its manifest stands, and the driver alone says whether it counts.
+        The pipeline does the rest when the job ends. A task that is finished is left as it is: its
+        manifest remains, and the driver alone says whether it counts.
         """
         with self._lock:
             if self._ended:
@@ -204,8 +206,8 @@ class Task:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._streams or self._ended:
             raise TypeError(
-                f"task {self.task_id} has begun and can not be pickled: send it before its first"
-                " file is opened, or send its job and make the task there"
+                f"task {self.task_id} has opened a file and cannot be pickled: send it before it"
+                " opens one, or send its job and create the task there"
             )
         again = partial(
             Task,
@@ -227,7 +229,7 @@ class Task:
         for key, stream in self._streams.items():
             if stream is None or stream.failed:
                 raise InvalidInputError(
-                    f"task {self.task_id}: file {key} failed; abort the task and try it again",
+                    f"task {self.task_id}: file {key} failed; abort the task and run it again",
                     code="FILE_FAILED",
                 )
             if stream.aborted:
@@ -269,9 +271,8 @@ def file_key(directory: JobDirectory, relative_path: str) -> str:
     """The final key of ``relative_path`` (``dt=2026-11-21/part-0.parquet``) below the destination.
 
     The job id is put before the first dot of the file name, as Hadoop's staging committer does
-    (``part-0-<job_id>.parquet``), unless it stands there. Raises `InvalidInputError`
-    (``BAD_PATH``) for a path that is absolute, hidden, too long, or has empty, ``.``, ``..`` or
-    unprintable elements.
+    (``part-0-<job_id>.parquet``), unless it is there. Raises `InvalidInputError` (``BAD_PATH``) for
+    a path that is absolute, hidden, too long, or has empty, ``.``, ``..`` or unprintable elements.
     """
     _check_path(relative_path)
     head, slash, name = relative_path.rpartition("/")
@@ -295,13 +296,13 @@ def _check_path(path: str) -> None:
     if any(element in {"", ".", ".."} for element in elements):
         _refuse_path(path, "it has an empty, '.' or '..' element")
     if is_hidden(path):
-        _refuse_path(path, "names that start with '_' or '.' are hidden to readers")
+        _refuse_path(path, "readers skip names that start with '_' or '.'")
     if any(ord(character) < 32 or ord(character) == 127 for character in path):
         _refuse_path(path, "it has a control character")
     try:
         path.encode()
     except UnicodeEncodeError:
-        _refuse_path(path, "UTF-8 can not carry it")
+        _refuse_path(path, "UTF-8 cannot encode it")
 
 
 def _refuse_path(path: str, why: str) -> None:

@@ -1,4 +1,4 @@
-"""Undo a committed job: its files go, and what it replaced comes back.
+"""Undo a committed job: remove its files and restore the files that it replaced.
 
 ::
 
@@ -62,7 +62,7 @@ _BUCKET: Final = re.compile(r"_\d+$")
 
 @dataclass(frozen=True, slots=True)
 class PlannedUndo:
-    """What an undo is going to do.
+    """The work of an undo.
 
     ``restores`` are the files that come back, each with the id of the version that is copied.
     ``key`` is the digest of the idempotency key that the undo takes: where it brings back the data
@@ -89,8 +89,8 @@ def undo(
     Its files that are there are removed. Those that it replaced come back, from the versions that
     the bucket keeps, unless ``leave_removed``. Its idempotency key is free again, so the corrected
     data can be written under it. Returns the result of the undo: ``files`` have come back,
-    ``replaced`` were removed. Undoing that job in turn brings everything back. What comes back is
-    encrypted as ``encryption`` says, or in the bucket's own way.
+    ``replaced`` were removed. Undoing that job in turn brings everything back. The files that come
+    back are encrypted as ``encryption`` says, or in the bucket's own way.
 
     Raises `JobRefusedError` if there is nothing to undo, or it can't be undone as a whole: nothing
     was changed. Raises else as `s3commit.Job.commit`.
@@ -106,7 +106,7 @@ def undo(
 
 
 def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> PlannedUndo:
-    """What an undo of the job is going to do. Changes nothing.
+    """The work of an undo of the job. Changes nothing.
 
     Raises `JobRefusedError` as `look_back`, ``REPLACED_SINCE`` and ``LIST_GONE`` if what the job
     replaced can't come back, and ``VERSIONS_GONE`` if the bucket has not kept all of it.
@@ -115,7 +115,7 @@ def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> 
     if leave_removed:
         if not found.removes:
             raise JobRefusedError(
-                f"no file of job {directory.job_id} is there any more",
+                f"none of the files of job {directory.job_id} exist any more",
                 code=NOTHING_TO_UNDO,
             )
         return PlannedUndo(directory, found, leaves_removed=True)
@@ -124,8 +124,8 @@ def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> 
     for number, file in enumerate(found.restores):
         if len(_name(file.key, number, directory.job_id).encode()) > MAX_KEY_BYTES:
             raise JobRefusedError(
-                f"a copy of {file.key[:200]!r} would have a key of more than {MAX_KEY_BYTES} bytes;"
-                " to remove the job's own files all the same: --leave-removed",
+                f"a copy of {file.key[:200]!r} would have a key of more than {MAX_KEY_BYTES}"
+                " bytes; to remove only the job's own files, add --leave-removed",
                 code="NAME_TOO_LONG",
             )
     return PlannedUndo(directory, found, _versions(ports, directory, found), _key(ports, directory))
@@ -173,8 +173,8 @@ def _versions(
     missing = versions.count(None)
     if missing:
         raise JobRefusedError(
-            f"of {len(versions)} files that job {directory.job_id} replaced, bucket"
-            f" {directory.bucket} has no version of {missing} any more (it keeps none, or they"
+            f"bucket {directory.bucket} no longer has a version of {missing} of the"
+            f" {len(versions)} files that job {directory.job_id} replaced (it keeps none, or they"
             " have expired), so they can't come back. To remove the job's own files anyway:"
             " --leave-removed",
             code=VERSIONS_GONE,

@@ -1,4 +1,4 @@
-"""What each of the page's views shows, as the commands' documents say it."""
+"""The content of each of the page's views, from the commands' documents."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _DRAWN = {
 
 
 class Views:
-    """A method for each view; it takes what stands behind the address's ``?``.
+    """A method for each view; its arguments are those behind the address's ``?``.
 
     ``ended`` says that nothing will change any more.
     """

@@ -22,7 +22,7 @@ from s3commit.core.ports.objects import ObjectFacts, ObjectStore, listed_at
 
 
 def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
-    """Undo a decided job of which a file is lost: afterwards none of its files is visible (I2).
+    """Undo a decided job of which a file is lost: afterwards none of its files are visible (I2).
 
     The files that the plan names are undone one by one; then every other upload of the job is
     aborted. While uploads are still being opened, or a call has no time for all, the job stays

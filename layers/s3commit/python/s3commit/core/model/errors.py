@@ -95,7 +95,7 @@ class OutcomeUnknownError(S3CommitError):
 
 
 class JobFailedError(S3CommitError):
-    """The job has ended and is not committed: none of its files is visible."""
+    """The job has ended and is not committed: none of its files are visible."""
 
     code = "JOB_FAILED"
 
