@@ -1,8 +1,8 @@
 """The parameters of a deployment, read from the CDK context and checked before anything is built.
 
-A parameter is a context key with our prefix, in `cdk.json` or on the command line: ``cdk deploy
---all -c s3commit:name=dev``. Strings and JSON values are both accepted, because the command line
-knows strings only.
+A parameter is a context key with our prefix, in `cdk.json` or on the command line:
+``cdk deploy --all -c s3commit:name=dev``. Strings and JSON values are both accepted, because the
+command line knows strings only.
 """
 
 from __future__ import annotations
@@ -205,9 +205,7 @@ class DeployConfig:
         if self.encryption == "aws:kms" and self.kms_key_arn is None:
             raise ConfigError(f"{PREFIX}encryption=aws:kms needs the key {PREFIX}kmsKeyArn")
         if self.operators and self.protect_names == "none":
-            raise ConfigError(
-                f"{PREFIX}operators needs {PREFIX}protectNames, from which it exempts them"
-            )
+            raise ConfigError(f"{PREFIX}operators is for {PREFIX}protectNames, which is none")
         prefixes = sorted(one.prefix for one in self.told)
         if any(inner.startswith(outer) for outer, inner in pairwise(prefixes)):
             raise ConfigError(f"{PREFIX}catalogs has a prefix in another one's")

@@ -86,7 +86,7 @@ def test_i3_two_attempts_of_a_task_are_refused(desk: Desk) -> None:
     directory = desk.open_job()
     desk.world.attempt(directory, "1", "a1", files={f"part-1b-{JOB}.parquet": b"x"})
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
-    assert "1 task has two manifests, and only the driver knows which counts: 1" in line
+    assert "1 task has two manifests, and only the driver knows which one counts: 1" in line
     assert not desk.world.store.head(BUCKET, directory.request)
 
 
@@ -109,7 +109,7 @@ def test_a_manifest_whose_upload_is_gone_is_refused(desk: Desk) -> None:
     (upload, _) = desk.world.store.list_uploads(BUCKET, "sales/")
     desk.world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
     line = desk.fails("commit", uri_of(directory), exit_code=3)
-    assert "1 upload is gone that the manifests name" in line
+    assert "1 upload is missing that the manifests name" in line
     assert upload.key in line
 
 
@@ -125,7 +125,7 @@ def test_without_its_document_a_job_is_not_committed(desk: Desk) -> None:
     desk.world.store.delete(BUCKET, directory.job)
     assert desk.json("show", uri_of(directory))["conflict"] is None
     line = desk.fails("commit", uri_of(directory), "--partial", exit_code=3)
-    assert "_job.json is gone, or not what it was. A commit would end in an abort" in line
+    assert "_job.json was deleted or changed. A commit would end in an abort" in line
     desk.world.store.put(BUCKET, directory.job, b"{")
     line = desk.fails("commit", uri_of(directory), "--partial", exit_code=3)
     assert "_job.json cannot be read: " in line
@@ -191,7 +191,7 @@ def test_i2_where_nobody_says_how_many_tasks_there_are_a_person_must(desk: Desk)
     directory = job(desk, None, None)
     assert desk.json("show", uri_of(directory))["tasks"] is None
     line = desk.fails("commit", uri_of(directory), exit_code=3)
-    assert "manifests of 2 tasks, and nothing says of how many" in line
+    assert "manifests of 2 tasks, and the number of tasks is not recorded" in line
     assert "--tasks 2" in line
     assert f"s3commit abort {directory.typed}" in line
     for wrong in ("1", "3"):

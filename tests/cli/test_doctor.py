@@ -36,7 +36,7 @@ def test_before_the_first_deployment_it_says_what_to_set(account: Account) -> No
     found = account.ask()
     assert found["concurrency"] == (
         "fix",
-        "10 functions at once are not reserved (the quota is 10), and the deployment may use 500:"
+        "10 concurrent executions are unreserved (the quota is 10), and the deployment may use 500:"
         " deploy with -c s3commit:lambdaConcurrency=10 (it then works, slower), or request an"
         " increase of Lambda's quota Concurrent executions at"
         " https://console.aws.amazon.com/servicequotas/",
@@ -162,5 +162,5 @@ def test_an_endpoint_that_does_not_know_lambdas_settings_is_one_clear_line(
     monkeypatch.setenv("AWS_REGION", REGION)
     told = run("doctor", "--name", "nobody").stdout
     (line,) = (line for line in told.splitlines() if "concurrency" in line)
-    assert line.startswith("skipped  concurrency         not available: the endpoint has no such")
+    assert line.startswith("skipped  concurrency    not available: the endpoint has no such")
     assert "<" not in told

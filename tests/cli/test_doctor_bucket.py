@@ -56,7 +56,7 @@ def test_before_a_bucket_is_imported_what_overlaps_is_said(
     verdict, text = account.ask(bucket=bucket)["notifications"]
     if overlap:
         assert verdict == "fix"
-        assert f"beside the notifications to arn:aws:sqs:{REGION}:123456789012:{bucket}:" in text
+        assert f"has notifications to arn:aws:sqs:{REGION}:123456789012:{bucket} that" in text
         assert "deploy with -c s3commit:events=eventbridge" in text
     else:
         assert verdict == "ok"
@@ -66,10 +66,10 @@ def test_before_a_bucket_is_imported_what_overlaps_is_said(
 @pytest.mark.parametrize(
     ("rules", "says"),
     [
-        ([], "aborts incomplete uploads: add one, of more days than your longest job takes"),
-        ([aborting(1), aborting(7)], "aborts uploads after 1 day: a job that takes longer loses"),
+        ([], "aborts incomplete uploads: add one, with more days than your longest job runs"),
+        ([aborting(1), aborting(7)], "aborts uploads after 1 day: a job that runs longer loses"),
         ([{**aborting(7), "Status": "Disabled"}], "add one"),
-        ([{**aborting(7), "Filter": {"Prefix": "logs/"}}], "no lifecycle rule for all of bucket"),
+        ([{**aborting(7), "Filter": {"Prefix": "logs/"}}], "has no lifecycle rule for all keys"),
     ],
 )
 def test_uploads_that_nobody_aborts_or_that_are_aborted_too_early_are_said(

@@ -102,7 +102,7 @@ def test_a_job_whose_request_was_written_over_is_resumed_by_the_verb_that_show_n
     assert f"its execution is FAILED: s3commit {verb} {JOB} --table {TABLE} starts" in line
     other = {"abort": "commit", "commit": "abort"}[verb]
     asked = {
-        "abort": "a request that cannot be read here stands",
+        "abort": "its request cannot be read here",
         "commit": "its commit was already requested",
     }
     assert asked[verb] in desk.fails(other, JOB, "--table", TABLE, exit_code=3)
@@ -116,7 +116,7 @@ def test_i4_an_abort_whose_execution_died_is_gone_on_with(desk: Desk) -> None:
     desk.world.ledger.take_over(record, execution=arn_of(JOB), now=desk.world.clock.now())
     desk.executions.statuses[arn_of(JOB)] = "RUNNING"
     assert (
-        "and its execution is RUNNING: it decides"
+        "and its execution, which is RUNNING, decides"
         in desk.run("abort", JOB, "--table", TABLE).stdout
     )
     desk.dies(JOB)
@@ -172,7 +172,7 @@ def test_i11_a_job_whose_key_was_committed_by_another_says_so(desk: Desk) -> Non
     desk.committed_job(OTHER, idempotency_key="k")
     shown = desk.json("show", JOB, "--table", TABLE)
     assert shown["keyCommittedBy"] == OTHER
-    assert f"committed by job {OTHER}" in shown["next"][0]
+    assert f"job {OTHER} already committed" in shown["next"][0]
     (listed,) = desk.json("status", "--table", TABLE)["jobs"]
     assert (listed["jobId"], listed["attention"], listed["code"]) == (
         JOB,

@@ -45,7 +45,7 @@ def test_files_that_a_later_job_replaced_are_said_to_be_gone(desk: Desk) -> None
     assert second[3:] == [f"dt=2/part-{JOB}.csv"]
     assert result.stderr.splitlines() == [
         f"2 files of job {JOB} at s3://lake/sales/",
-        "1 of them gone by now: replaced by a later job, or deleted by someone",
+        "1 of them missing: replaced by a later job, or deleted",
     ]
     document = desk.json("ls", SALES, "--files", JOB)
     assert [file["gone"] for file in document["files"]] == [True, False]

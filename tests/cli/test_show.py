@@ -149,7 +149,7 @@ def test_an_id_alone_where_nothing_is_deployed_says_what_to_name(desk: Desk, ver
     assert "no stack S3CommitStorage in this account and region names the" in line
     assert "--table or S3COMMIT_TABLE, or the job's place with --destination" in line
     line = desk.fails(verb, JOB, "--table", "", exit_code=2)
-    assert f"without a table job {JOB} is found by --destination alone" in line
+    assert f"without a table, job {JOB} can only be found with --destination" in line
 
 
 def test_a_job_id_that_the_ledger_has_elsewhere_is_not_mixed_up(desk: Desk) -> None:

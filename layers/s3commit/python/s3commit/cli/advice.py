@@ -27,7 +27,7 @@ MEANING: dict[str, str] = {
     JobState.PUBLISHING: "all files are visible; being published",
     JobState.COMMITTED: "ended: all files are visible",
     JobState.ABORTING: "will not be committed; its uploads are being aborted",
-    JobState.ABORTED: "ended: none of its files is or was visible",
+    JobState.ABORTED: "ended: none of its files are or were visible",
     JobState.ROLLING_BACK: "a file is lost: being undone",
     JobState.ROLLED_BACK: "ended: undone, none of its files are visible",
 }
@@ -105,8 +105,8 @@ def next_step(
         return ["the ledger knows how far it is: name its table with --table, or --name"]
     if job.record is None or job.state == JobState.OPEN:
         return [
-            "wait a few seconds, then check RequestQueue (s3commit doctor checks that the bucket"
-            " has a pipeline)",
+            "wait a few seconds, then check RequestQueue (s3commit doctor says if the bucket has"
+            " a pipeline)",
             f"to start it: {again}",
             *give_up,
         ]
@@ -134,9 +134,7 @@ def _after_the_end(job: Job) -> list[str]:
     destination = job.directory.destination.uri
     typed = shlex.quote(destination)
     if job.failure is not None:
-        return [
-            "nothing for this job, it has ended; for its data, follow the advice next to the error"
-        ]
+        return ["nothing for this job, it has ended; for its data, follow the error's advice"]
     lines = [
         f"nothing: it is done. Its files: s3commit ls {typed} --files {job.job_id}",
         f"if it wrote the wrong data: s3commit undo {job.name} --dry-run",

@@ -138,7 +138,7 @@ def policy(around: Surroundings) -> Finding:
     ]
     if denying:
         return to_do(
-            f"the policy of bucket {bucket} denies puts or gets of objects in {'; '.join(denying)}:"
+            f"the policy of bucket {bucket} denies to put or get objects by {'; '.join(denying)}:"
             f" check that it allows them to the roles below {_role(around, '')}; see"
             ' "Policies of companies" in docs/deploy.md'
         )

@@ -52,7 +52,7 @@ ON_BUCKET = ("s3:GetBucketNotification", "s3:ListBucket")
 @click.option("--bucket", metavar="BUCKET", help="Data bucket to check [default: from the stack]")
 @click.option("--role", metavar="ARN", help="Role of your Spark jobs, whose rights are simulated.")
 @click.option(
-    "--prefix", metavar="PREFIX", default="", help=("Prefix that the role (or you) writes to.")
+    "--prefix", metavar="PREFIX", default="", help="Prefix that the role or you write to."
 )
 @with_session
 def doctor(session: Session, **options: Any) -> None:

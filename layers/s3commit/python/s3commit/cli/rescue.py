@@ -20,11 +20,7 @@ from s3commit.core.model.job import Destination
 @click.option("--commit", is_flag=True, help="Complete the uploads of the job in JOBDIR.")
 @click.option("--abort", metavar="SHOWN", help="Abort the job's open uploads, as they were shown.")
 @click.option("--partial", is_flag=True, help="With --commit: even if something is missing.")
-@age_option(
-    "--older-than",
-    default="1h",
-    about=("Refuse a job that was active more recently: 15m, 12h, 2d."),
-)
+@age_option("--older-than", default="1h", about="Refuse a job that was active since: 15m, 12h, 2d.")
 @with_session
 def rescue(
     session: Session,

@@ -96,7 +96,7 @@ class Surroundings:
     def identity(self) -> dict[str, str]:
         """STS's answer to who this is: ``Arn`` and ``Account``."""
         found: dict[str, str] = self.ask(
-            "getting the caller's identity from STS", "sts", "get_caller_identity"
+            "reading the caller's identity", "sts", "get_caller_identity"
         )
         return found
 

@@ -53,7 +53,5 @@ def sweep(session: Session, *, machine: str | None, dry_run: bool, **limits: int
     session.out.facts({"dryRun": dry_run, **encode_report(report)})
     if report.failed:
         first = next((note for note in report.notes if note.startswith("failed")), "see the log")
-        raise Failure(
-            f"the sweep failed for {many(report.failed, 'object')}, {first}; run it again",
-            1,
-        )
+        line = f"the sweep had {many(report.failed, 'error')}; {first}; run it again"
+        raise Failure(line, 1)

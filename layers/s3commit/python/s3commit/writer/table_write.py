@@ -80,11 +80,7 @@ def look_only(options: Options) -> CommitResult:
     look(options, partial(_check_rights, store, place))
     removed, what = _removed(store, options), ""
     if options.conflict is Conflict.REPLACE:
-        what = (
-            ("files that the caller has no right to list")
-            if removed is None
-            else many(removed, "file")
-        )
+        what = "files that it cannot list" if removed is None else many(removed, "file")
         what = f"; the overwrite would remove {what}, at most"
     say(f"dry run at {place.uri}: nothing was written, and no check refused the write{what}")
     return CommitResult(place.uri, replaced=removed or 0, dry_run=True)
