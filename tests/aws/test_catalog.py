@@ -190,8 +190,8 @@ def test_a_note_stands_until_the_table_knows_the_job(
     lake.once("before-call.glue.GetTable", lambda: notes.append(lake.note(job)))
     with pytest.raises(InvalidInputError, match=why) as raised:
         tell(lake.store, lake.glue, lake.catalog, job)
-    told = f"table {lake.catalog.table} of the catalog was not told of this job: "
-    assert notes == [f"{told}it is being told, or that died"]
+    told = f"table {lake.catalog.table} of the catalog was not notified of this job: "
+    assert notes == [f"{told}the notification is under way, or died"]
     assert lake.note(job) == told + raised.value.message
     assert lake.partitions() == {}
     with pytest.raises(NotFoundError):

@@ -126,7 +126,7 @@ def test_missing_credentials_are_one_clear_line(
 
 def test_a_job_id_is_never_used_twice(store: MemoryObjectStore) -> None:
     open_on(store, job_id=JOB, client="first")
-    with pytest.raises(InvalidInputError, match=f"job id {JOB} is taken") as caught:
+    with pytest.raises(InvalidInputError, match=f"job ID {JOB} is already used") as caught:
         open_on(store, job_id=JOB, client="second")
     assert caught.value.code == "JOB_EXISTS"
 

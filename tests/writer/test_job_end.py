@@ -103,7 +103,7 @@ def test_a_job_that_failed_raises_the_pipelines_code_and_message(
     job: Job, store: MemoryObjectStore, outcome: Outcome
 ) -> None:
     end(store, job, outcome, Failure("MANIFEST_CHANGED", "_tasks/0/_a.pendingset was changed"))
-    with pytest.raises(JobFailedError, match=f"{outcome}, none of .*: _tasks/0/_a.pend") as caught:
+    with pytest.raises(JobFailedError, match=f"{outcome}; none of .*: _tasks/0/_a.pend") as caught:
         job.commit([attempt()])
     assert caught.value.code == "MANIFEST_CHANGED"
 

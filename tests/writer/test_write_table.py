@@ -84,7 +84,7 @@ def test_a_table_obeys_mode_scope_key_and_conditions(lake: Lake) -> None:
     ("table", "columns", "says"),
     [
         ([1], (), "__arrow_c_stream__"),
-        (pa.table({"a": [1], "A": [2]}), (), "'a' is there twice"),
+        (pa.table({"a": [1], "A": [2]}), (), "'a' exists twice"),
         (TABLE, "day", "'day' of partition_by is not in the table"),
         (TABLE, ["dt", "dt"], "'dt' is in partition_by twice"),
         (pa.table({".a": [1], "b": [1]}), ".a", "starts with a dot"),
