@@ -282,7 +282,7 @@ def test_a_partition_column_without_a_plain_text_is_refused(kind: DataType) -> N
 @pytest.mark.parametrize(
     ("columns", "partition_by", "line"),
     [
-        (schema(("id", INT), ("ID", INT)), (), "columns id and ID differ in case at most"),
+        (schema(("id", INT), ("ID", INT)), (), "columns id and ID differ only in case"),
         (schema(("s", schema(("x", INT), ("X", INT)))), (), r"columns s\.x and s\.X differ"),
         (schema(("id", INT), ("id", STRING)), (), "columns id and id differ"),
         (schema(("a", INT), ("dt", STRING)), ("day",), r"'day' is not in the DataFrame \(a, dt\)"),
