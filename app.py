@@ -1,4 +1,4 @@
-"""What `cdk` and `python app.py` run: the stacks, from the parameters in the CDK context."""
+"""The app that `cdk` and `python app.py` run: the stacks, by the parameters in the CDK context."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from stacks.pipeline import build
 
 
 def main() -> None:
-    """Synthesize, unless the deployment would change what nobody has said.
+    """Synthesize, unless the deployment would change what no parameter names.
 
     The CDK command names account and region to the app if it has credentials for them:
-    https://docs.aws.amazon.com/cdk/v2/guide/environments.html
-    What runs on this machine changes nothing there, though a shell may have the variables still.
+    https://docs.aws.amazon.com/cdk/v2/guide/environments.html The embedded runtime changes nothing
+    there, though a shell may have the variables still.
     """
     app = build()
     account, region = (os.environ.get(f"CDK_DEFAULT_{name}") for name in ("ACCOUNT", "REGION"))
@@ -31,7 +31,7 @@ def main() -> None:
         try:
             refuse_changes(config, session, account)
         except UnknownError as error:
-            print(f"s3commit: not compared with what is deployed: {error}", file=sys.stderr)  # noqa: T201
+            print(f"s3commit: not compared with the deployed stacks: {error}", file=sys.stderr)  # noqa: T201
     app.synth()
 
 
@@ -43,4 +43,4 @@ if __name__ == "__main__":
     except RuntimeError as error:
         if "ValidationFailed" not in str(error):
             raise
-        sys.exit("s3commit: cdk-nag has findings (above); mend each or acknowledge it")
+        sys.exit("s3commit: cdk-nag has findings (above); fix each or acknowledge it")

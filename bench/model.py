@@ -151,7 +151,7 @@ class Deployment:
         return {
             "workers of the job": self.complete(files),
             "S3 writes below a prefix": jobs * files / limits.S3_WRITES / prefixes,
-            "functions at once": jobs * units * self.unit(size) / self.wanted(jobs),
+            "concurrent functions": jobs * units * self.unit(size) / self.wanted(jobs),
             "start of executions": jobs * start,
             "state transitions": jobs * costs.JOB_TRANSITIONS / limits.TRANSITIONS,
             "open Map Runs": ceil(jobs / limits.MAP_RUNS) * self.complete(files),

@@ -27,19 +27,19 @@ WIDTH: Final = 160  # characters of a line
 WHO: Final = Who(application="orders.py", user="etl", host="worker-7")
 ENDED: Final = [("orders", "2026-11-23", 1), ("returns", None, 1), ("orders", "2026-11-24", 1000)]
 PAGE: Final = """\
-# What people see
+# Screens
 
 `make screens` runs these commands on the embedded runtime, after a few jobs of a Python program,
 and writes this page. Long lines are cut (`…`). Each command has `--help`, and
 `--output json` for programs.
 
-## Which jobs are there
+## Jobs
 
 ```
 $ s3commit status --all
 ```
 
-## What happened at a table
+## Job history of a table
 
 ```
 $ s3commit log s3://BUCKET/orders/
@@ -47,19 +47,19 @@ $ s3commit log s3://BUCKET/orders/
 
 KEY is the first 8 digits of the SHA-256 of the job's idempotency key. `--key` takes the key itself.
 
-## A job that is under way
+## A running job
 
 ```
 $ s3commit show UNDER_WAY
 ```
 
-## Why a job was not committed
+## A job that was not committed
 
 ```
 $ s3commit show REFUSED
 ```
 
-## A job that is taken back
+## An undone job
 
 ```
 $ s3commit undo RETURNS --destination s3://BUCKET/returns/ --dry-run

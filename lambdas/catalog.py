@@ -1,4 +1,4 @@
-"""A job was committed below a table's prefix: the Glue Data Catalog hears of its partitions."""
+"""A job was committed below a table's prefix: notify the Glue Data Catalog of its partitions."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ def handler(event: dict[str, Any], context: object) -> None:
     for table in tables:
         if directory.prefix.startswith(table.prefix):
             count = tell(store, glue, table, directory)
-            logger.info("catalog told", table=table.table, partitions=count)
+            logger.info("catalog notified", table=table.table, partitions=count)

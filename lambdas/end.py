@@ -1,4 +1,4 @@
-"""What follows once the uploads are completed, or given up: publish, remove, undo, tidy up."""
+"""The steps after the uploads are completed, or aborted: publish, remove, undo, tidy up."""
 
 from __future__ import annotations
 

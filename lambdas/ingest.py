@@ -1,4 +1,4 @@
-"""A job was set up, or a manifest was dropped: the ledger hears of it."""
+"""A job was set up, or a manifest was put: note it in the ledger."""
 
 from __future__ import annotations
 

@@ -34,12 +34,12 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     count(env.JOBS_RESUMED, report.started - report.tidying)
     count(env.SWEEP_FAILURES, report.failed)
     if report.broken:
-        raise TransientError("the sweep could not read what it goes by; the log says what")
+        raise TransientError("the sweep could not read ledger or bucket; the log says why")
     if lacking := unheard(client, bucket):
         raise NeedsOperatorError(
-            f"[NOT_NOTIFIED] bucket {bucket} notifies no queue of keys that end in"
-            f" {' and '.join(lacking)}: jobs wait for the sweep. Another program has replaced the"
-            " notifications: deploy again, and see docs/deploy.md, An existing bucket",
+            f"[NOT_NOTIFIED] bucket {bucket} sends no notifications for keys that end in"
+            f" {' and '.join(lacking)}, so jobs start only at the next sweep. Another program"
+            " replaced the notifications: deploy again, and see docs/deploy.md, An existing bucket",
             code="NOT_NOTIFIED",
         )
     return document

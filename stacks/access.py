@@ -1,6 +1,6 @@
-"""What each role may do: one table, one role for each function, nothing by default.
+"""The rights of each role: one table, one role for each function, nothing by default.
 
-Keys are patterns below the data bucket. A job's own directory is ``*/__magic_job-*/``; data lies
+Keys are patterns below the data bucket. A job's own directory is ``*/__magic_job-*/``; data is
 anywhere in the bucket, because destinations are the client's choice. `s3:ListBucket` is also what
 makes S3 answer 404 and not 403 to a HEAD of a key that is not there:
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
@@ -33,11 +33,10 @@ class Access:
 
     ``objects`` maps a key pattern to S3 actions on the objects it matches; ``bucket`` are actions
     on the bucket itself, ``ledger`` on the table (a transaction needs the actions of its parts),
-    ``index`` on its index of jobs by state.
-    ``denied`` are patterns by actions: names of the protocol that a wider pattern of ``objects``
-    has, and the role leaves alone. No data has such a name (`bad_element`), so no job can make the
-    role need it.
-    What concerns a queue or the state machine is granted where they are connected.
+    ``index`` on its index of jobs by state. ``denied`` are patterns by actions: names of the
+    protocol that a wider pattern of ``objects`` has, and the role leaves alone. No data has such a
+    name (`bad_element`), so no job can make the role need it. Rights to a queue or the state
+    machine are granted where they are connected.
     """
 
     objects: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -47,9 +46,9 @@ class Access:
     index: tuple[str, ...] = ()
 
     def of_key(self, *, of_jobs: bool) -> list[str]:
-        """What it needs of the bucket's key, or of one that jobs name.
+        """Its rights to the bucket's key, or to one that jobs name.
 
-        Who completes uploads of a job needs both:
+        To complete uploads of a job needs both:
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuAndPermissions.html
         """
         done = {action for actions in self.objects.values() for action in actions}
@@ -61,8 +60,8 @@ class Access:
 def protected(names: str) -> tuple[str, ...]:
     """The patterns of the keys that the pipeline alone writes: ``documents``, or ``all`` of them.
 
-    The marker is among ``all`` only: Spark's and Hadoop's own committers put theirs themselves.
-    In a policy ``*`` stands for any characters, ``/`` among them:
+    The marker is among ``all`` only: Spark's and Hadoop's own committers put theirs themselves. In
+    a policy ``*`` matches any characters, ``/`` among them:
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_resource.html
     """
     documents = (OWN, COMMITS, RESULT)
@@ -181,8 +180,10 @@ REASONS: dict[str, str] = {
     DECISION: "The record that a job was decided, in the pipeline's own directory of the job.",
     CATALOG: "The note that a catalog does not know a job yet, in the pipeline's own directory of "
     "the job.",
-    OWN: "What the pipeline keeps of an ended job goes with the job's documents when the retention "
-    "time is over; in its own directory at the bucket's root, which holds no data.",
+    OWN: (
+        "The pipeline's objects of an ended job are deleted with the job's documents when the"
+        " retention time is over; in its own directory at the bucket's root, which holds no data."
+    ),
     PAGES: "The pages of these lists, in the pipeline's own directory of the job.",
     KEYS: "The notes of which job has an idempotency key, in the pipeline's own directory.",
     RESULT: "The result of a job, in the job's directory below a destination of any name.",
@@ -190,7 +191,9 @@ REASONS: dict[str, str] = {
     "any name; it is put where no request is, and never over one.",
     COMMITS: "The manifests of committed jobs, below a destination of the client's choice.",
     SUCCESS: "The success marker, in a destination of the client's choice.",
-    DATA: "The data files of a job lie below a destination of the client's choice, so no narrower "
-    "key is known at deploy time. Which keys one invocation may touch is checked on load: only "
-    "those below the directory that the manifest lies in (invariant I7, with tests).",
+    DATA: (
+        "The data files of a job are below a destination of the client's choice, so no narrower"
+        " key is known at deploy time. Which keys one invocation may touch is checked on load:"
+        " only those below the directory that the manifest is in (invariant I7, with tests)."
+    ),
 }

@@ -2,7 +2,7 @@
 
 Parameters are given each time. Without those of the last time CloudFormation would give the
 pipeline another bucket, take its rights to a key, drop who gets the alarms, or make a second
-deployment; and it asks nobody where nobody can answer.
+deployment; and it asks no one where no one can answer.
 
 A state machine that is deleted ends its executions at their next step, and a decided job stays half
 visible until another deployment resumes it: https://docs.aws.amazon.com/step-functions/latest/apireference/API_DeleteStateMachine.html
@@ -28,14 +28,14 @@ UNFINISHED = ("SEALED", "COMMITTING", "PUBLISHING", "ROLLING_BACK")
 
 
 class UnknownError(Exception):
-    """What is deployed can't be read, so nothing was compared."""
+    """The deployed stacks can't be read, so nothing was compared."""
 
 
 def refuse_changes(config: DeployConfig, session: Any, account: str) -> None:
     """Raise `ConfigError` for a change that the parameter ``change`` does not name.
 
-    ``session`` is boto3's, for the deployment's region. Raises `UnknownError` if it may not read
-    the stacks, or leads to another account than ``account``.
+    ``session`` is boto3's, for the deployment's region. Raises `UnknownError` if it has no right to
+    read the stacks, or is of another account than ``account``.
     """
     try:
         _check_account(session, account)
@@ -48,8 +48,8 @@ def refuse_changes(config: DeployConfig, session: Any, account: str) -> None:
         if others and "name" not in config.change:
             raise ConfigError(
                 f"there is no {config.stack_name(env.STORAGE_STACK)} here, but"
-                f" {', '.join(others)}: give -c {PREFIX}name=… of the one that you mean, or"
-                f" -c {PREFIX}change=name for a new one beside it"
+                f" {', '.join(others)}: name yours with -c {PREFIX}name=…, or create a new one"
+                f" with -c {PREFIX}change=name"
             )
         return
     differ = [
@@ -89,7 +89,7 @@ def refuse_to_destroy(config: DeployConfig, session: Any, account: str) -> None:
         jobs = json.loads(done.stdout)["jobs"]
     except (UnknownError, BotoCoreError, ClientError, subprocess.CalledProcessError) as error:
         why = getattr(error, "stderr", None) or error
-        raise ConfigError(f"nothing is removed, since its jobs can't be seen: {why}") from error
+        raise ConfigError(f"nothing is removed, because its jobs can't be listed: {why}") from error
     if jobs:
         raise ConfigError(
             f"nothing is removed: of job {jobs[0]['jobId']} ({jobs[0]['state']}), one of"

@@ -1,7 +1,7 @@
 """The parameters of a deployment, read from the CDK context and checked before anything is built.
 
 A parameter is a context key with our prefix, in `cdk.json` or on the command line:
-``cdk deploy --all -c s3commit:name=dev``. Strings and JSON values are both taken, because the
+``cdk deploy --all -c s3commit:name=dev``. Strings and JSON values are both accepted, because the
 command line knows strings only.
 """
 
@@ -49,7 +49,7 @@ _BUCKET = r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]"
 
 
 class ConfigError(ValueError):
-    """A parameter is unknown or has a value that can not be; the message says what to do."""
+    """A parameter is unknown or has an invalid value; the message says what to do."""
 
 
 def _parameter(parse: Callable[[Any], Any], default: Any = None) -> Any:
@@ -194,7 +194,7 @@ class DeployConfig:
         return config
 
     def _check_together(self, given: set[str]) -> None:
-        """What we don't create we don't configure: an imported bucket keeps its own settings."""
+        """We don't configure what we don't create: an imported bucket keeps its own settings."""
         if self.retention_days + 2 > self.ledger_ttl_days:
             raise ConfigError(
                 f"{PREFIX}retentionDays must be at least 2 less than {PREFIX}ledgerTtlDays: the"
@@ -203,9 +203,9 @@ class DeployConfig:
         if bool(self.subnets) != bool(self.security_groups):
             raise ConfigError(f"{PREFIX}subnets and {PREFIX}securityGroups go together")
         if self.encryption == "aws:kms" and self.kms_key_arn is None:
-            raise ConfigError(f"{PREFIX}encryption=aws:kms is with the key {PREFIX}kmsKeyArn")
+            raise ConfigError(f"{PREFIX}encryption=aws:kms needs the key {PREFIX}kmsKeyArn")
         if self.operators and self.protect_names == "none":
-            raise ConfigError(f"{PREFIX}operators says who is exempt from {PREFIX}protectNames")
+            raise ConfigError(f"{PREFIX}operators is for {PREFIX}protectNames, which is none")
         prefixes = sorted(one.prefix for one in self.told)
         if any(inner.startswith(outer) for outer, inner in pairwise(prefixes)):
             raise ConfigError(f"{PREFIX}catalogs has a prefix in another one's")
@@ -228,8 +228,8 @@ class DeployConfig:
         clash = sorted(parameter_name(name) for name in created_only & given)
         if clash:
             raise ConfigError(
-                f"{PREFIX}importBucket takes a bucket as it is: leave out {', '.join(clash)} "
-                "and set that on the bucket"
+                f"{PREFIX}importBucket does not configure the bucket: leave out {', '.join(clash)}"
+                " and set that on the bucket"
             )
 
     @property
@@ -249,7 +249,7 @@ class DeployConfig:
 
     @property
     def told(self) -> list[env.Catalog]:
-        """The tables of the Glue Data Catalog that are told of commits."""
+        """The tables of the Glue Data Catalog that are notified of commits."""
         return list(map(env.Catalog.of, self.catalogs))
 
     def log_group(
@@ -268,7 +268,7 @@ class DeployConfig:
 
     @property
     def shares(self) -> Shares:
-        """How many functions run at once, of each kind."""
+        """How many functions run concurrently, of each kind."""
         return shares(self.lambda_concurrency - (LEAST_OF_A_QUEUE if self.catalogs else 0))
 
     @property

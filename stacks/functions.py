@@ -71,10 +71,10 @@ FUNCTIONS: dict[str, Function] = {
         (*_LEDGER, *_PUTS, env.WORKERS, env.FRESH_TABLES),
     ),
     "sweep": Function(
-        "Starts, gives up and retires jobs that no event leads to", 900, _MANY, (*_STARTS, *_PUTS)
+        "Starts, abandons and retires jobs that no event leads to", 900, _MANY, (*_STARTS, *_PUTS)
     ),
     # There if the parameter `catalogs` names a table.
-    "catalog": Function("Tells catalogs of a commit", 300, _JOB, (env.CATALOGS, *_PUTS)),
+    "catalog": Function("Notifies catalogs of a commit", 300, _JOB, (env.CATALOGS, *_PUTS)),
 }
 
 
@@ -143,14 +143,14 @@ class PipelineFunction(Construct):
         acknowledge_wildcard(
             self.role,
             "*",
-            "X-Ray's PutTraceSegments and PutTelemetryRecords know no resource: "
-            "https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsx-ray.html"
-            " In a VPC, Lambda asks for EC2's rights on all network interfaces; the function itself"
+            "X-Ray's PutTraceSegments and PutTelemetryRecords know no resource:"
+            " https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsx-ray.html"
+            " In a VPC, Lambda needs EC2's rights on all network interfaces; the function itself"
             " is denied them.",
         )
 
     def _connect(self, config: DeployConfig) -> None:
-        """Give the function interfaces in the subnets; Lambda makes them, the code may not.
+        """Give the function interfaces in the subnets; Lambda makes them, the code has no right to.
 
         https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
         """

@@ -64,7 +64,7 @@ class Inbox(Construct):
     def admit(self, service: str, source_arn: str) -> IDependable:
         """Let ``service`` send here in the name of ``source_arn``, from this account alone.
 
-        Returns the queue's policy: what must stand before a bucket may notify.
+        Returns the queue's policy: what must exist before a bucket may notify.
         """
         return self.queue.add_to_resource_policy(
             iam.PolicyStatement(
@@ -81,7 +81,7 @@ class Inbox(Construct):
 
     @property
     def notified(self) -> list[dict[str, Any]]:
-        """What this queue takes, in the bucket's own NotificationConfiguration."""
+        """The events for this queue, in the bucket's own NotificationConfiguration."""
         return [
             {
                 "Event": "s3:ObjectCreated:*",

@@ -1,10 +1,10 @@
 """Builds the functions' code and the layer of what it needs, each with byte code.
 
 Handlers and package are one zip: an upgrade changes both with one call, and no call meets half of
-it. A function can't write there, so without byte code it compiles each module at each cold
-start: three quarters of its init (docs/adr/0002). What is compiled is platform-independent, and by
-the name of its file for one Python alone: another, as the embedded runtime's may be, ignores it.
-A module whose byte code the runtime does not take is compiled as if there were none:
+it. A function can't write there, so without byte code it compiles each module at each cold start:
+three quarters of its init (docs/adr/0002). Byte code is platform-independent, and by the name of
+its file for one Python alone: another, as the embedded runtime's may be, ignores it. A module whose
+byte code the runtime does not accept is compiled as if there were none:
 https://docs.python.org/3/reference/import.html#cached-bytecode-invalidation
 
 The dependencies come from pip, without Docker, the same modules on every machine.
@@ -52,7 +52,7 @@ class LayerBuildError(Exception):
 
 @cache
 def runtime_python() -> str | None:
-    """What compiles for the functions: this process, `python3.13` on the PATH, or None.
+    """The Python that compiles for the functions: this process, `python3.13` on the PATH, or None.
 
     Final releases of one minor version share their byte code, so any of them will do.
     """
@@ -107,7 +107,8 @@ def function_code(into: Path) -> Path:
 def dependencies_layer(requirements: Path = REQUIREMENTS, build: Path = BUILD) -> Path:
     """The directory with ``python/`` in it, installed unless it is there. Raises `LayerBuildError`.
 
-    Two processes may build at once: each works in a directory of its own, and a rename is atomic.
+    Two processes may build at the same time: each works in a directory of its own, and a rename is
+    atomic.
     """
     compiler = runtime_python()
     recipe = hashlib.sha256(b"compiled" if compiler else b"")

@@ -115,17 +115,17 @@ class Observability(Construct):
             yield self._alarm(
                 f"{name}DeadLetters",
                 inbox.dead_letters.metric_approximate_number_of_messages_visible(**_HIGHEST),
-                f"A message of the {name.lower()} queue failed again and again.",
+                f"A message of the {name.lower()} queue failed repeatedly.",
             )
             yield self._alarm(
                 f"{name}Backlog",
                 inbox.queue.metric_approximate_age_of_oldest_message(**_HIGHEST),
-                f"The {name.lower()} queue is not being worked off.",
+                f"The {name.lower()} queue is not being processed.",
                 above=OLDEST_MESSAGE_SECONDS,
             )
         unfinished = (
-            ": its job may have no result yet, and be in the way of others. `s3commit status` marks"
-            " it with !, `s3commit show JOB` says why, `s3commit commit JOB` resumes it."
+            ": its job may have no result yet, and block others. `s3commit status` marks it with"
+            " !, `s3commit show JOB` says why, `s3commit commit JOB` resumes it."
             " docs/operations.md has the rest."
         )
         failed, timed_out = self._machine.metric_failed, self._machine.metric_timed_out
@@ -136,16 +136,16 @@ class Observability(Construct):
         yield self._alarm(
             "SweepsFailed",
             self._functions["sweep"].metric_errors(period=_PERIOD),
-            "A sweep did not get through: what jobs left behind stays for now.",
+            "A sweep failed: the objects and uploads that jobs left behind remain for now.",
         )
         yield self._alarm(
             "DocumentsRefused",
             self._own(env.DOCUMENTS_REFUSED, _PERIOD),
-            "Someone's documents are refused: the dashboard says below which prefix.",
+            "A client's documents are refused: the dashboard shows below which prefix.",
             above=REFUSED_DOCUMENTS,
         )
         for name, metric_name, meaning in (
-            ("FunctionErrors", "metric_errors", "The functions fail more than now and then."),
+            ("FunctionErrors", "metric_errors", "The functions fail repeatedly."),
             ("FunctionThrottles", "metric_throttles", "Lambda's concurrency is used up."),
         ):
             metrics = {
@@ -173,7 +173,7 @@ class Observability(Construct):
                 period=cdk.Duration.minutes(2 * config.sweep_minutes), statistic="Sum"
             ),
             "No sweep has begun in two of its periods: its rule is disabled, as after `s3commit"
-            " pause`, or may not call it.",
+            " pause`, or is not allowed to call it.",
             silent_periods=1,
         )
         names = [schedule.rule_name, *(one.rule for one in self._inboxes.values() if one.rule)]
@@ -194,7 +194,7 @@ class Observability(Construct):
         yield self._alarm(
             "EventsLost",
             self._own(env.JOBS_RESUMED, _HOUR),
-            "The sweep had to start more jobs than die by chance: events are lost, or executions"
+            "The sweep started more jobs than fail by chance: events are lost, or executions"
             " fail. Run `s3commit doctor`.",
             above=RESUMED_JOBS,
         )
@@ -204,8 +204,8 @@ class Observability(Construct):
             yield self._alarm(
                 f"TableStale-{prefix}",
                 self._own(env.TABLE_COMMITS, _HOUR, **{env.DIMENSION_TABLE: prefix}),
-                f"Nothing was committed below {prefix} for {hours} hours. `s3commit log` of the"
-                " table says what became of the last jobs.",
+                f"Nothing was committed below {prefix} for {hours} hours. `s3commit log` shows the"
+                " outcome of the table's last jobs.",
                 silent_periods=hours,
             )
 

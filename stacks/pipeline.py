@@ -1,4 +1,4 @@
-"""What can be thrown away and deployed again: functions, state machine, routing, alarms.
+"""The stack that can be removed and deployed again: functions, state machine, routing, alarms.
 
 `build` puts it upon the storage, for `app.py` and the tests.
 """
@@ -175,9 +175,9 @@ class S3CommitPipeline(cdk.Stack):
                 cdk.CfnOutput(self, output, value=mapping.event_source_mapping_id)
 
     def _tell(self, function: PipelineFunction, bucket_arn: str, config: DeployConfig) -> Inbox:
-        """The queue of committed jobs, of which the function may tell the tables of the catalog.
+        """The queue of committed jobs, of which the function notifies the tables of the catalog.
 
-        It stands beside the pipeline: it hears of a job that has ended, so it can hold up none.
+        It is beside the pipeline: it gets jobs that have ended, so it cannot delay any.
         """
         inbox = Inbox(self, "Catalogs")
         where = {"outcome": ["COMMITTED"], "bucket": [_name(bucket_arn)]}
@@ -193,7 +193,7 @@ class S3CommitPipeline(cdk.Stack):
         return inbox
 
     def _schedule(self, sweep: lambda_.IFunction, config: DeployConfig) -> events.Rule:
-        """Call the sweep again and again with the deployment's limits; two at once do no harm."""
+        """Call the sweep again and again with the deployment's limits; two together do no harm."""
         limits = {parameter_name(name): getattr(config, name) for name in LIMITS}
         rule = events.Rule(
             self,

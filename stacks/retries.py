@@ -1,11 +1,11 @@
-"""What the state machine tries again, and how often: all but what we know to be final.
+"""The state machine's retries: of all errors but those that we know to be final.
 
-AWS has more names for a call that found no function than anyone can list: a function that rested
-is woken by the call that fails, and is ready within a minute or so.
+AWS has more names for a call that found no function than anyone can list: a function that rested is
+woken by the call that fails, and is ready within a minute or so.
 https://docs.aws.amazon.com/lambda/latest/dg/functions-states.html
-https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
-An upgrade changes code, layer and environment of a function one after the other: for some seconds
-they may not fit, and it can't start. A process that died may do so again.
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html An upgrade changes code, layer
+and environment of a function one after the other: for some seconds they may differ, and it can't
+start. A process that died may do so again.
 """
 
 from __future__ import annotations

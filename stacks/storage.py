@@ -1,4 +1,4 @@
-"""What must survive: the data bucket, the ledger, and the queues that the bucket notifies.
+"""The stack that must survive: data bucket, ledger, and the queues that the bucket notifies.
 
 The logical ids of this stack never change: CloudFormation would replace what is behind them.
 """
@@ -121,8 +121,8 @@ class S3CommitStorage(cdk.Stack):
     def _notify_directly(self, bucket: s3.Bucket, config: DeployConfig) -> None:
         """The bucket's own NotificationConfiguration; S3 tries the queues when it is set.
 
-        The policies must stand before the bucket, so they can't name its generated ARN: they
-        admit the buckets of this account alone (or the one bucket, if the name is given).
+        The policies must exist before the bucket, so they can't name its generated ARN: they admit
+        the buckets of this account alone (or the one bucket, if the name is given).
         """
         resource = bucket.node.default_child
         assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket is made of

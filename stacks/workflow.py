@@ -18,7 +18,7 @@ from stacks.functions import allow
 
 WHY_EXECUTIONS = (
     "The executions of this machine alone; each is named by its job, at run time. Their status"
-    " tells whether anyone works."
+    " shows whether one is at work."
 )
 
 
@@ -87,7 +87,7 @@ class Workflow(Construct):
         return f"arn:{stack.partition}:states:{stack.region}:{stack.account}:execution:{name}"
 
     def _logs(self, config: DeployConfig) -> sfn.LogOptions:
-        """What the machine logs, and the group that it logs to.
+        """The machine's log, and the group that it logs to.
 
         Each group that Step Functions writes to takes a part of one resource policy of 5,120
         characters in the account, unless its name begins with ``/aws/vendedlogs/``:

@@ -174,8 +174,12 @@ def test_a_commit_while_its_partition_is_dropped_is_in_the_catalog(lake: Lake, d
 @pytest.mark.parametrize(
     ("location", "path", "why"),
     [
-        ("s3://other/sales/", in_city("a"), "lies at s3://other/sales/"),
-        ("", "dt=1/", "'dt=1/' is no partition of table .*, whose partition columns are dt, city"),
+        ("s3://other/sales/", in_city("a"), "is at s3://other/sales/"),
+        (
+            "",
+            "dt=1/",
+            "'dt=1/' is not a partition of table .*, whose partition columns are dt, city",
+        ),
     ],
 )
 def test_a_note_stands_until_the_table_knows_the_job(
@@ -186,8 +190,8 @@ def test_a_note_stands_until_the_table_knows_the_job(
     lake.once("before-call.glue.GetTable", lambda: notes.append(lake.note(job)))
     with pytest.raises(InvalidInputError, match=why) as raised:
         tell(lake.store, lake.glue, lake.catalog, job)
-    told = f"table {lake.catalog.table} of the catalog was not told of this job: "
-    assert notes == [f"{told}it is being told, or that died"]
+    told = f"table {lake.catalog.table} of the catalog was not notified of this job: "
+    assert notes == [f"{told}the notification is under way, or died"]
     assert lake.note(job) == told + raised.value.message
     assert lake.partitions() == {}
     with pytest.raises(NotFoundError):

@@ -25,7 +25,7 @@ def test_i4_an_aborted_job_ends_with_no_upload_open(desk: Desk) -> None:
 def test_a_first_word_stands_where_no_execution_can_be_started(desk: Desk) -> None:
     directory = desk.requested_job()
     line = desk.fails("abort", JOB, "--table", TABLE, exit_code=3)
-    assert f"its commit was requested before, and decides; see: s3commit show {JOB}" in line
+    assert f"its commit was already requested, and decides; see: s3commit show {JOB}" in line
     assert "nothing was changed" in line
     desk.world.run(directory)
     assert desk.world.result(directory).outcome == "COMMITTED"
@@ -38,7 +38,7 @@ def test_a_second_abort_has_nothing_to_do(desk: Desk) -> None:
     assert (document["written"], document["state"]) == (False, "REQUESTED")
     desk.world.run(directory)
     again = desk.run("abort", uri_of(directory))
-    assert again.stdout.endswith("requested before, and the job is ABORTED\n")
+    assert again.stdout.endswith("already requested, and the job is ABORTED\n")
 
 
 @pytest.mark.parametrize("verb", ["abort", "commit"])
@@ -62,7 +62,7 @@ def test_a_dry_run_writes_nothing(desk: Desk, verb: str) -> None:
 def test_a_request_that_can_not_be_read_is_left_alone_and_aborts_the_job(desk: Desk) -> None:
     directory = desk.open_job()
     desk.world.store.put(BUCKET, directory.request, b"{}")
-    assert "can not be read" in desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
+    assert "cannot be read" in desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
     desk.stacks.deploy()
     assert "or else aborts the job" in desk.run("abort", JOB, "--table", TABLE).stdout
     assert desk.world.store.get(BUCKET, directory.request, max_bytes=9).body == b"{}"
@@ -86,7 +86,7 @@ def test_i3_two_attempts_of_a_task_are_refused(desk: Desk) -> None:
     directory = desk.open_job()
     desk.world.attempt(directory, "1", "a1", files={f"part-1b-{JOB}.parquet": b"x"})
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
-    assert "1 task has two manifests, and only the driver knows which counts: 1" in line
+    assert "1 task has two manifests, and only the driver knows which one counts: 1" in line
     assert not desk.world.store.head(BUCKET, directory.request)
 
 
@@ -95,7 +95,7 @@ def test_uploads_without_a_manifest_need_a_word(desk: Desk) -> None:
     desk.world.upload(directory, f"part-9-{JOB}.parquet", b"half", task="9", attempt="a9")
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
     assert f"job {JOB}: 1 open upload is in no manifest" in line
-    assert f"To give the job up: s3commit abort {JOB}" in line
+    assert f"To abort the job: s3commit abort {JOB}" in line
     assert "--partial" in line
     result = desk.run("commit", JOB, "--table", TABLE, "--partial")
     assert "1 open upload in no manifest: to be aborted at the end" in result.stderr
@@ -109,7 +109,7 @@ def test_a_manifest_whose_upload_is_gone_is_refused(desk: Desk) -> None:
     (upload, _) = desk.world.store.list_uploads(BUCKET, "sales/")
     desk.world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
     line = desk.fails("commit", uri_of(directory), exit_code=3)
-    assert "1 upload is gone that the manifests name" in line
+    assert "1 upload is missing that the manifests name" in line
     assert upload.key in line
 
 
@@ -125,10 +125,10 @@ def test_without_its_document_a_job_is_not_committed(desk: Desk) -> None:
     desk.world.store.delete(BUCKET, directory.job)
     assert desk.json("show", uri_of(directory))["conflict"] is None
     line = desk.fails("commit", uri_of(directory), "--partial", exit_code=3)
-    assert "_job.json is gone, or not what it was. A commit would end in an abort" in line
+    assert "_job.json was deleted or changed. A commit would end in an abort" in line
     desk.world.store.put(BUCKET, directory.job, b"{")
     line = desk.fails("commit", uri_of(directory), "--partial", exit_code=3)
-    assert "_job.json can not be read: " in line
+    assert "_job.json cannot be read: " in line
     assert not desk.world.store.head(BUCKET, directory.request)
 
 
@@ -136,14 +136,14 @@ def test_a_commit_whose_fate_is_unknown_exits_4(desk: Desk) -> None:
     directory = desk.open_job()
     desk.world.plan.fail("put", TransientError("timed out"), times=None)
     line = desk.fails("commit", uri_of(directory), "--partial", exit_code=4)
-    assert f"outcome of job {JOB} unknown: timed out; it may still be committed" in line
+    assert f"outcome of job {JOB} unknown: timed out; it may still commit" in line
 
 
 def test_an_abort_whose_answer_is_lost_may_be_repeated(desk: Desk) -> None:
     directory = desk.open_job()
     desk.world.plan.lose_response("put")
     line = desk.fails("abort", uri_of(directory), exit_code=1)
-    assert "it may or may not have happened, repeating the command is harmless" in line
+    assert "the change may have been made; it is safe to run the command again" in line
     assert desk.json("abort", uri_of(directory))["written"] is False
 
 
@@ -167,7 +167,7 @@ def test_i2_a_task_that_the_manifests_miss_needs_a_word(desk: Desk) -> None:
     directory = job(desk, 3, 3)
     line = desk.fails("commit", uri_of(directory), exit_code=3)
     assert f"job {JOB}: there are manifests of 2 tasks, not 3" in line
-    assert f"To give the job up: s3commit abort {directory.typed} [TASKS_MISSING]" in line
+    assert f"To abort the job: s3commit abort {directory.typed} [TASKS_MISSING]" in line
     assert not asked(desk, directory)
     assert desk.json("show", uri_of(directory))["tasks"] == {"done": 2, "of": 3}
     shown = [
@@ -191,7 +191,7 @@ def test_i2_where_nobody_says_how_many_tasks_there_are_a_person_must(desk: Desk)
     directory = job(desk, None, None)
     assert desk.json("show", uri_of(directory))["tasks"] is None
     line = desk.fails("commit", uri_of(directory), exit_code=3)
-    assert "manifests of 2 tasks, and nothing says of how many" in line
+    assert "manifests of 2 tasks, and the number of tasks is not recorded" in line
     assert "--tasks 2" in line
     assert f"s3commit abort {directory.typed}" in line
     for wrong in ("1", "3"):

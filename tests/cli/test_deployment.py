@@ -96,7 +96,7 @@ def test_where_stack_or_table_can_not_be_read_s3_alone_is_enough(
         desk.world.plan.fail("job", refusal, times=None)
     assert desk.json("show", uri_of(directory))["noted"] is None
     desk.run("commit", uri_of(directory), "--tasks", "2")
-    assert "was requested before" in desk.fails("abort", uri_of(directory), exit_code=3)
+    assert "was already requested" in desk.fails("abort", uri_of(directory), exit_code=3)
 
 
 def test_the_table_of_another_bucket_is_not_this_jobs(desk: Desk) -> None:
@@ -140,14 +140,14 @@ def test_a_next_command_works_as_it_stands(desk: Desk, typed: tuple[str, str]) -
     waits = desk.open_job()
     desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
     desk.job_at("AcquireDestination", THIRD, conflict=Conflict.REPLACE)
-    (mend,) = [
-        one["mend"] for one in desk.json("fsck", SALES, *typed)["openJobs"] if one["jobId"] == JOB
+    (fix,) = [
+        one["fix"] for one in desk.json("fsck", SALES, *typed)["openJobs"] if one["jobId"] == JOB
     ]
     told = [*desk.json("show", JOB, *typed)["next"], *desk.json("show", THIRD, *typed)["next"]]
     told.append(desk.fails("commit", JOB, *typed, exit_code=3).partition(" [")[0])
     told.append(desk.fails("abort", OTHER, *typed, exit_code=3).partition(" [")[0])
     told.append(desk.run("abort", uri_of(waits), *typed).stderr)
-    commands = re.findall(r"s3commit ([a-z]+ [^,;\n]+)", "\n".join([*told, mend]))
+    commands = re.findall(r"s3commit ([a-z]+ [^,;\n]+)", "\n".join([*told, fix]))
     verbs = ["commit", "abort", "show", "abort", "show", "show", "commit", "abort"]
     assert [command.split()[0] for command in commands] == verbs
     for command in commands:

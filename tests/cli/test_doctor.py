@@ -34,9 +34,9 @@ def test_it_changes_nothing(deployed: Account) -> None:
 def test_before_the_first_deployment_it_says_what_to_set(account: Account) -> None:
     account.free = 10
     found = account.ask()
-    assert found["functions at once"] == (
-        "do",
-        "10 functions at once are not reserved (the quota is 10), and the deployment may use 500:"
+    assert found["concurrency"] == (
+        "fix",
+        "10 concurrent executions are unreserved (the quota is 10), and the deployment may use 500:"
         " deploy with -c s3commit:lambdaConcurrency=10 (it then works, slower), or request an"
         " increase of Lambda's quota Concurrent executions at"
         " https://console.aws.amazon.com/servicequotas/",
@@ -50,21 +50,21 @@ def test_what_may_not_be_read_is_skipped_and_fails_nothing(deployed: Account, se
     deployed.denied = {service}
     found = deployed.ask()
     assert "skipped" in {verdict for verdict, _ in found.values()}
-    assert "do" not in {verdict for verdict, _ in found.values()}
+    assert "fix" not in {verdict for verdict, _ in found.values()}
 
 
 def test_what_a_role_lacks_is_named(deployed: Account) -> None:
     deployed.lacking = {"s3:AbortMultipartUpload", "s3:ListBucket"}
     verdict, text = deployed.ask(role=ROLE, prefix="sales/")["rights"]
-    assert verdict == "do"
+    assert verdict == "fix"
     assert f"lacks s3:AbortMultipartUpload, s3:ListBucket at s3://{deployed.name}/sales/" in text
 
 
 def test_a_role_is_given_by_its_arn(deployed: Account) -> None:
     for role in ("spark", "arn:aws:sts::123456789012:assumed-role/spark/me"):
         verdict, text = deployed.ask(role=role, prefix="sales/")["rights"]
-        assert verdict == "do"
-        assert text.startswith(f"--role {role} is no ARN of a role: give arn:aws:iam::")
+        assert verdict == "fix"
+        assert text.startswith(f"--role {role} is not the ARN of a role: give arn:aws:iam::")
 
 
 def test_a_prefix_is_a_directory_with_its_slash_or_without(deployed: Account) -> None:
@@ -97,10 +97,10 @@ def test_the_callers_own_rights_are_tried_and_nothing_is_changed(
     verdict, text = deployed.ask(prefix="sales/")["rights"]
     where = f"s3://{deployed.name}/sales/"
     if lacking:
-        assert (verdict, text.split(":")[0]) == ("do", "the caller lacks s3")
+        assert (verdict, text.split(":")[0]) == ("fix", "the caller lacks s3")
         assert f"lacks {lacking} at {where}" in text
     else:
-        assert (verdict, text) == ("ok", f"the caller may do what a writer needs at {where}")
+        assert (verdict, text) == ("ok", f"the caller has all rights of a writer at {where}")
     assert deployed.left() == before == (0, 0)
 
 
@@ -135,10 +135,8 @@ def test_json_and_exit_code_1_if_one_fails(desk: Desk, asked: Account) -> None:
     result = desk.run("doctor", "--name", "dev", "--output", "json", exit_code=1)
     told = json.loads(result.stdout)
     assert told["ok"] is False
-    assert [one["check"] for one in told["checks"] if one["verdict"] == "do"] == [
-        "functions at once"
-    ]
-    assert result.stderr == f"Error: 1 check of {1 + len(CHECKS)} failed: functions at once\n"
+    assert [one["check"] for one in told["checks"] if one["verdict"] == "fix"] == ["concurrency"]
+    assert result.stderr == f"Error: 1 check of {1 + len(CHECKS)} failed: concurrency\n"
 
 
 def test_as_it_is_run_it_finds_its_own_region_and_credentials(
@@ -163,6 +161,6 @@ def test_an_endpoint_that_does_not_know_lambdas_settings_is_one_clear_line(
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
     monkeypatch.setenv("AWS_REGION", REGION)
     told = run("doctor", "--name", "nobody").stdout
-    (line,) = (line for line in told.splitlines() if "functions at once" in line)
-    assert line.startswith("skipped  functions at once  not known here: the endpoint has no such")
+    (line,) = (line for line in told.splitlines() if "concurrency" in line)
+    assert line.startswith("skipped  concurrency    not available: the endpoint has no such")
     assert "<" not in told

@@ -18,15 +18,15 @@ def test_a_bucket_that_does_not_notify_is_said(account: Account, lacking: str) -
     bucket = account.make_bucket(*(suffix for suffix in SUFFIXES if suffix != lacking))
     account.deploy(env.STORAGE_STACK, BucketName=bucket)
     verdict, text = account.ask(bucket=bucket)["notifications"]
-    assert verdict == "do"
-    assert f"notifies no queue of keys that end in {lacking}: deploy again" in text
+    assert verdict == "fix"
+    assert f"sends no event notifications for keys that end in {lacking}: deploy again" in text
 
 
 def test_a_bucket_that_is_not_there_is_said(account: Account) -> None:
     assert "does not exist" in account.ask(bucket="nobodys-lake")["notifications"][1]
 
 
-@pytest.mark.parametrize(("event_bridge", "verdict"), [(True, "ok"), (False, "do")])
+@pytest.mark.parametrize(("event_bridge", "verdict"), [(True, "ok"), (False, "fix")])
 @pytest.mark.parametrize("seen", [True, False])  # by one who may see the stacks, or not
 def test_a_bucket_may_send_its_events_to_eventbridge(
     account: Account, event_bridge: bool, verdict: str, seen: bool
@@ -55,8 +55,8 @@ def test_before_a_bucket_is_imported_what_overlaps_is_said(
     bucket = account.make_bucket(*suffixes)
     verdict, text = account.ask(bucket=bucket)["notifications"]
     if overlap:
-        assert verdict == "do"
-        assert f"beside the notifications to arn:aws:sqs:{REGION}:123456789012:{bucket}:" in text
+        assert verdict == "fix"
+        assert f"has notifications to arn:aws:sqs:{REGION}:123456789012:{bucket} that" in text
         assert "deploy with -c s3commit:events=eventbridge" in text
     else:
         assert verdict == "ok"
@@ -66,10 +66,10 @@ def test_before_a_bucket_is_imported_what_overlaps_is_said(
 @pytest.mark.parametrize(
     ("rules", "says"),
     [
-        ([], "aborts incomplete uploads: add one, of more days than your longest job takes"),
-        ([aborting(1), aborting(7)], "aborts uploads after 1 day: a job that takes longer loses"),
+        ([], "aborts incomplete uploads: add one, with more days than your longest job runs"),
+        ([aborting(1), aborting(7)], "aborts uploads after 1 day: a job that runs longer loses"),
         ([{**aborting(7), "Status": "Disabled"}], "add one"),
-        ([{**aborting(7), "Filter": {"Prefix": "logs/"}}], "no lifecycle rule for all of bucket"),
+        ([{**aborting(7), "Filter": {"Prefix": "logs/"}}], "has no lifecycle rule for all keys"),
     ],
 )
 def test_uploads_that_nobody_aborts_or_that_are_aborted_too_early_are_said(
@@ -82,7 +82,7 @@ def test_uploads_that_nobody_aborts_or_that_are_aborted_too_early_are_said(
             Bucket=deployed.name, LifecycleConfiguration={"Rules": rules}
         )
     verdict, text = deployed.ask()["lifecycle"]
-    assert verdict == "do"
+    assert verdict == "fix"
     assert says in text
 
 
@@ -92,7 +92,7 @@ def test_a_rule_for_the_tables_alone_is_enough_for_them(deployed: Account) -> No
         LifecycleConfiguration={"Rules": [{**aborting(7), "Filter": {"Prefix": "sales/"}}]},
     )
     assert deployed.ask(prefix="sales/eu/")["lifecycle"][0] == "ok"
-    assert deployed.ask(prefix="returns/")["lifecycle"][0] == "do"
+    assert deployed.ask(prefix="returns/")["lifecycle"][0] == "fix"
 
 
 def deny(sid: str, action: str, condition: dict[str, Any]) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def test_a_deny_that_may_be_for_the_pipeline_is_named(
     text = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     deployed.client("s3").put_bucket_policy(Bucket=deployed.name, Policy=text)
     verdict, told = deployed.ask()["bucket policy"]
-    assert verdict == ("ok" if known else "do")
+    assert verdict == ("ok" if known else "fix")
     assert (f"by {statement['Sid']} (" in told) is not known
 
 
@@ -150,12 +150,17 @@ ROLE = "arn:aws:iam::123456789012:role/S3CommitPipeline/catalog"
     [
         ("s3://{}/sales", "dt=2026-11-26/hour=7/part-0", "", ""),
         ("s3a://{}/sales/", "notes/part-0", "", ""),
-        ("s3://{}/other/", "", "", "lies at s3://{}/other/, and the parameter catalogs says"),
-        (None, "", "", "(EntityNotFoundException): create it, or mend the parameter"),
-        ("s3://{}/sales/", "dt=2026-11-26/part-0", "", "is no partition of table {}.sales, whose"),
+        ("s3://{}/other/", "", "", "is at s3://{}/other/, but the parameter catalogs says"),
+        (None, "", "", "(EntityNotFoundException): create it, or correct the parameter"),
+        (
+            "s3://{}/sales/",
+            "dt=2026-11-26/part-0",
+            "",
+            "is not a partition of table {}.sales, whose",
+        ),
         ("s3://{}/sales/", "dt=1/hour=7/a=1/part-0", "", "partition columns are dt, hour: write"),
         ("s3://{}/sales/", "", "glue:GetPartitions", f"{ROLE} lacks glue:GetPartitions: deploy"),
-        ("s3://{}/sales/", "", "everything", "no function tells table {}.sales: deploy"),
+        ("s3://{}/sales/", "", "everything", "no function notifies table {}.sales: deploy"),
     ],
 )
 def test_a_table_is_compared_with_the_parameter_the_paths_and_the_rights(
@@ -175,7 +180,7 @@ def test_a_table_is_compared_with_the_parameter_the_paths_and_the_rights(
         glue.create_table(DatabaseName=bucket, TableInput=table)
     account.client("s3").put_object(Bucket=bucket, Key=f"sales/{path or 'x'}", Body=b"1")
     verdict, text = account.ask()["catalogs"]
-    assert (verdict, told.format(bucket) in text) == ("do" if told else "ok", True), text
+    assert (verdict, told.format(bucket) in text) == ("fix" if told else "ok", True), text
     assert "\n" not in text
 
 

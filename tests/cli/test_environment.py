@@ -200,7 +200,7 @@ def test_the_table_is_found_by_the_deployments_stack(
 def test_a_table_that_is_not_there_is_one_line(ports: Ports) -> None:
     told = run("status", "--table", "no-such-table", exit_code=1).stderr
     assert len(told.splitlines()) == 1
-    assert "[NO_TABLE]; is the table's name right" in told
+    assert "[NO_TABLE]; check the table name" in told
 
 
 def test_a_profile_that_is_not_there_is_one_line(

@@ -30,7 +30,7 @@ EXITS: list[tuple[S3CommitError, int, str]] = [
     (
         AccessError("no"),
         1,
-        "Error: no [ACCESS_DENIED]; see who you are with: aws sts get-caller-identity",
+        "Error: no [ACCESS_DENIED]; check your identity: aws sts get-caller-identity",
     ),
     (S3CommitError("odd"), 1, "Error: odd"),
     (JobRefusedError("no"), 3, "Error: no [REFUSED]"),
@@ -51,7 +51,7 @@ def test_each_error_has_its_exit_code_and_its_line(
 
 def test_what_changes_something_says_that_it_did_not(desk: Desk) -> None:
     desk.world.plan.fail("list", AccessError("no")).fail("list", PreconditionError("else"), nth=2)
-    assert "; nothing was changed; see who" in desk.fails("rescue", SALES, exit_code=1)
+    assert "; nothing was changed; check your identity" in desk.fails("rescue", SALES, exit_code=1)
     assert desk.fails("rescue", SALES, exit_code=3).endswith("; nothing was changed")
 
 

@@ -44,7 +44,7 @@ def test_i6_a_destination_that_a_dead_execution_held_is_free_after_one_command(
 def test_a_job_whose_execution_runs_is_left_to_it(desk: Desk) -> None:
     desk.job_at("VerifyManifests")
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
-    assert "its commit was requested before, and its execution is RUNNING: it decides" in line
+    assert "its commit was already requested, and its execution, which is RUNNING, decides" in line
     assert "nothing was changed" in line
     assert desk.executions.started == []
 
@@ -102,8 +102,8 @@ def test_a_job_whose_request_was_written_over_is_resumed_by_the_verb_that_show_n
     assert f"its execution is FAILED: s3commit {verb} {JOB} --table {TABLE} starts" in line
     other = {"abort": "commit", "commit": "abort"}[verb]
     asked = {
-        "abort": "a request that can not be read here stands",
-        "commit": "its commit was requested before",
+        "abort": "its request cannot be read here",
+        "commit": "its commit was already requested",
     }
     assert asked[verb] in desk.fails(other, JOB, "--table", TABLE, exit_code=3)
     assert f"continues its {verb}" in desk.run(verb, JOB, "--table", TABLE).stdout
@@ -116,12 +116,12 @@ def test_i4_an_abort_whose_execution_died_is_gone_on_with(desk: Desk) -> None:
     desk.world.ledger.take_over(record, execution=arn_of(JOB), now=desk.world.clock.now())
     desk.executions.statuses[arn_of(JOB)] = "RUNNING"
     assert (
-        "and its execution is RUNNING: it decides"
+        "and its execution, which is RUNNING, decides"
         in desk.run("abort", JOB, "--table", TABLE).stdout
     )
     desk.dies(JOB)
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
-    assert "its abort was requested before" in line
+    assert "its abort was already requested" in line
     assert "continues its abort" in desk.run("abort", JOB, "--table", TABLE).stdout
     the_started(desk)
     assert desk.world.result(directory).outcome is Outcome.ABORTED
@@ -139,10 +139,10 @@ def test_i1_i4_a_requested_job_is_given_up_until_it_is_decided(
     where = ["--table", TABLE, "--state-machine", MACHINE]
     (*_, line) = desk.json("show", JOB, "--table", TABLE)["next"]
     is_offered = status == "FAILED" or not step
-    assert (line == f"to give it up: s3commit abort {JOB} --table {TABLE}") == is_offered
+    assert (line == f"to abort it: s3commit abort {JOB} --table {TABLE}") == is_offered
     assert "would start an execution" in desk.run("abort", JOB, *where, "--dry-run").stdout
     told = desk.run("abort", JOB, *where, "--reason", "wrong date").stdout
-    assert f"of job {JOB}, which gives it up, unless it is decided by then" in told
+    assert f"of job {JOB}, which aborts it, unless it is already decided" in told
     (arn,) = desk.executions.started
     run_execution(desk.world.ports, directory, execution=arn, gives_up=desk.executions.gives_up)
     failure = desk.world.failure(directory)
@@ -172,7 +172,7 @@ def test_i11_a_job_whose_key_was_committed_by_another_says_so(desk: Desk) -> Non
     desk.committed_job(OTHER, idempotency_key="k")
     shown = desk.json("show", JOB, "--table", TABLE)
     assert shown["keyCommittedBy"] == OTHER
-    assert f"committed by job {OTHER}" in shown["next"][0]
+    assert f"job {OTHER} already committed" in shown["next"][0]
     (listed,) = desk.json("status", "--table", TABLE)["jobs"]
     assert (listed["jobId"], listed["attention"], listed["code"]) == (
         JOB,

@@ -110,7 +110,9 @@ def test_without_a_runtime_a_shell_gets_one_line_and_nothing_to_run(
     desk: Desk, tmp_path: Path
 ) -> None:
     line = desk.fails("local", "env", "--project", str(tmp_path), exit_code=1)
-    assert line.startswith(f"Error: no runtime of {tmp_path} is up: start one with `s3commit local")
+    assert line.startswith(
+        f"Error: no runtime of {tmp_path} is running: start one with `s3commit local"
+    )
     with announced(tmp_path, {"BUCKET": "lake"}):
         assert "export BUCKET=lake" in desk.run("local", "env", "--project", str(tmp_path)).stdout
     assert desk.fails("local", "env", "--project", str(tmp_path), exit_code=1) == line

@@ -33,7 +33,7 @@ def test_what_happened_last_comes_last_with_who_and_why_however_it_ended(desk: D
     first, other, third = rows
     assert third.split() == ["REQUESTED", THIRD, "ops"]
     assert other.split()[2] == "ABORTED"
-    assert "ALREADY_COMMITTED: the data of idempotencyKey" in other
+    assert "ALREADY_COMMITTED: job " in other
     shown = f"{JOB}  sales (application_1_7), ops@node-7, daily/run/write/-1/2"
     assert first.startswith("2026-11-21 22:01:00Z    1m  COMMITTED      2   8 B")
     assert first.endswith(shown)
@@ -59,7 +59,7 @@ def test_a_key_finds_its_jobs_and_a_limit_says_that_there_are_more(desk: Desk) -
     result = desk.run("log", SALES, "--limit", "1")
     assert OTHER in result.stdout
     assert JOB not in result.stdout
-    assert result.stderr == "there are earlier ones: raise --limit\n"
+    assert result.stderr == "there are older ones: raise --limit\n"
 
 
 def test_what_is_gone_from_s3_is_known_by_the_manifest_or_the_ledger(desk: Desk) -> None:
@@ -151,4 +151,4 @@ def test_of_a_table_with_very_many_files_it_does_not_say_what_is_gone(
     desk.committed_job(JOB)
     monkeypatch.setattr(log, "MOST_LISTED", 2)
     assert desk.json("log", SALES)["jobs"][0]["gone"] is None
-    assert "GONE is not known: there are more than 2 objects" in desk.run("log", SALES).stderr
+    assert "GONE is unknown: there are more than 2 objects" in desk.run("log", SALES).stderr

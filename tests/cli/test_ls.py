@@ -45,7 +45,7 @@ def test_files_that_a_later_job_replaced_are_said_to_be_gone(desk: Desk) -> None
     assert second[3:] == [f"dt=2/part-{JOB}.csv"]
     assert result.stderr.splitlines() == [
         f"2 files of job {JOB} at s3://lake/sales/",
-        "1 of them gone by now: replaced by a later job, or deleted by someone",
+        "1 of them missing: replaced by a later job, or deleted",
     ]
     document = desk.json("ls", SALES, "--files", JOB)
     assert [file["gone"] for file in document["files"]] == [True, False]
@@ -70,15 +70,15 @@ def test_a_manifest_that_can_not_be_read_is_a_row_that_says_so(desk: Desk) -> No
     result = desk.run("ls", SALES)
     _, spoilt, sound = result.stdout.splitlines()
     assert spoilt.split()[0] == JOB
-    assert f"_commits/_{JOB}.jsonl can not be read: " in spoilt
+    assert f"_commits/_{JOB}.jsonl cannot be read: " in spoilt
     assert sound.split()[-1] == OTHER
     assert result.stderr.splitlines() == [
         "1 committed job at s3://lake/sales/: 2 files, 8 B",
-        "1 list can not be read, or came with a copy of another table",
+        "1 list cannot be read, or came with a copy of another table",
     ]
     assert [job["problem"] is None for job in desk.json("ls", SALES)["jobs"]] == [False, True]
     line = desk.fails("ls", SALES, "--files", JOB, exit_code=1)
-    assert f"s3://lake/sales/_commits/_{JOB}.jsonl can not be read" in line
+    assert f"s3://lake/sales/_commits/_{JOB}.jsonl cannot be read" in line
 
 
 def test_i5_the_lists_of_a_copied_table_name_no_job_of_the_copy(desk: Desk) -> None:
@@ -108,8 +108,8 @@ def test_what_is_gone_and_what_is_open_is_listed(desk: Desk) -> None:
     result = desk.run("fsck", SALES, "--table", TABLE, exit_code=1)
     text = " ".join(result.stdout.split())
     assert "sound no jobs 1 files 1" in text
-    assert f"findings what gone, key {key}, job id {JOB}, mend no version of it is kept" in text
-    assert f"open jobs job id {OTHER}, state OPEN, requested no, mend if its driver died" in text
+    assert f"findings what gone, key {key}, job id {JOB}, fix no version of it is kept" in text
+    assert f"open jobs job id {OTHER}, state OPEN, requested no, fix if its driver died" in text
     assert uri_of(waits) in text
     document = desk.json("fsck", SALES, exit_code=1)
     assert (document["sound"], document["files"]) == (False, 1)
@@ -117,7 +117,7 @@ def test_what_is_gone_and_what_is_open_is_listed(desk: Desk) -> None:
     assert document["openJobs"][0]["state"] is None
     desk.world.request(waits)
     (waits_still,) = desk.json("fsck", SALES, exit_code=1)["openJobs"]
-    assert waits_still["mend"] == f"if no execution works on it: s3commit commit {waits.typed}"
+    assert waits_still["fix"] == f"if no execution works on it: s3commit commit {waits.typed}"
 
 
 def test_it_changes_nothing(desk: Desk) -> None:

@@ -103,7 +103,7 @@ def test_a_right_that_lacks_stops_nothing_else_and_is_not_said_to_change_nothing
     name, outputs = deployed
     refuse(monkeypatch, operation, "AccessDeniedException")
     told = run("pause", "--name", name, exit_code=1).stderr
-    assert f"not {lacking}: repeat the command" in told
+    assert f"not switched: {lacking}. Repeat the command" in told
     assert "nothing was changed" not in told
     assert len(states(outputs) & {"Enabled", "ENABLED"}) == 1
 
@@ -114,13 +114,13 @@ def test_a_change_that_is_under_way_is_to_be_repeated(
     for operation in ("UpdateEventSourceMapping", "EnableRule"):
         refuse(monkeypatch, operation, "ResourceInUseException")
     told = run("resume", "--name", deployed[0], exit_code=1).stderr
-    assert "repeating the command is harmless" in told
+    assert "it is safe to run the command again" in told
 
 
 def test_where_nothing_is_deployed_it_says_so(deployed: object) -> None:
     told = run("pause", "--name", "nobody", exit_code=1).output
     assert "no stack S3CommitPipeline-nobody" in told
-    assert "the embedded runtime is no deployment" in told
+    assert "the embedded runtime is not a deployment" in told
 
 
 def test_the_outputs_name_all_that_calls_the_functions() -> None:

@@ -90,7 +90,7 @@ def test_i5_only_what_was_shown_is_aborted(desk: Desk) -> None:
     change(desk, recorded, destinationKey="sales/x.csv", uploadId=upload)
     before = snapshot(desk)
     line = desk.fails("rescue", uri_of(recorded.directory), "--abort", shown, exit_code=3)
-    assert "other uploads are open than were shown" in line
+    assert "the open uploads have changed since they were shown" in line
     assert snapshot(desk) == before
 
 
@@ -375,7 +375,7 @@ def test_what_stops_half_way_is_not_said_to_have_changed_nothing(desk: Desk, ver
     line = desk.fails("rescue", uri, *words, exit_code=1)
     assert len(desk.world.open_uploads()) == left - 1
     assert "nothing was changed" not in line
-    assert "the token has expired [ACCESS_DENIED]; that stopped the command, and what it" in line
+    assert "the token has expired [ACCESS_DENIED]; the command stopped partway; changes" in line
     desk.session.begun = False
     desk.world.plan.fail("list_uploads", AccessError("the token has expired"))
     line = desk.fails("rescue", uri, "--abort", "x", exit_code=1)

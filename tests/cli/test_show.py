@@ -44,7 +44,7 @@ def test_a_uri_in_the_job_directory_does_without_a_table(desk: Desk, deeper: str
 def test_an_ended_job_whose_documents_were_deleted_needs_nothing(desk: Desk) -> None:
     for directory in (desk.committed_job(JOB), desk.aborted_job(OTHER)):
         desk.world.delete_documents(directory)
-    for job, means in ((JOB, "nothing, it is done."), (OTHER, "nothing for this job, it has")):
+    for job, means in ((JOB, "nothing: it is done."), (OTHER, "nothing for this job, it has")):
         line, *_ = desk.json("show", job, "--table", TABLE)["next"]
         assert line.startswith(means)
         desk.run("show", job, "--follow", "--table", TABLE, exit_code=0 if job == JOB else 3)
@@ -59,7 +59,7 @@ def test_a_bucket_without_a_pipeline_is_said_where_that_can_be_seen(
     directory = desk.requested_job() if asked_for else desk.open_job()
     desk.has_pipeline = False
     (line,) = desk.json("show", uri_of(directory))["next"]
-    assert line.startswith("bucket lake has no s3commit pipeline, so nothing will ever commit")
+    assert line.startswith("bucket lake has no s3commit pipeline, so this job will never commit")
     desk.has_pipeline = True
     assert "pipeline" not in str(desk.json("show", uri_of(directory))["next"])
 
@@ -114,10 +114,10 @@ def test_a_job_at_work_that_is_silent_sends_to_its_execution(desk: Desk) -> None
     directory = desk.job_at("DecideCommit")
     document = desk.json("show", JOB, "--table", TABLE)
     assert document["state"] == "COMMITTING"
-    assert document["next"] == ["nothing: its execution works on it"]
+    assert document["next"] == ["nothing: its execution is at work"]
     desk.world.clock.advance(2 * 3600)
     document = desk.json("show", JOB, "--table", TABLE)
-    assert "it is silent for too long: if its execution failed" in document["next"][0]
+    assert "no progress for too long: if its execution failed" in document["next"][0]
     assert document["console"].endswith(f"/v2/executions/details/{ARN}")
     desk.has_console = False
     assert desk.json("show", JOB, "--table", TABLE)["console"] is None
@@ -130,9 +130,9 @@ def test_a_document_that_can_not_be_read_is_named(desk: Desk) -> None:
     desk.world.store.put(BUCKET, directory.request, b"{}")
     document = desk.json("show", JOB, "--table", TABLE)
     assert len(document["problems"]) == 1
-    assert document["problems"][0].startswith("_request.json can not be read: ")
+    assert document["problems"][0].startswith("_request.json cannot be read: ")
     assert "aborts the job" in document["next"][0]
-    assert "problems _request.json can not be read" in text_of(desk, "show", JOB, "--table", TABLE)
+    assert "problems _request.json cannot be read" in text_of(desk, "show", JOB, "--table", TABLE)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_an_id_alone_where_nothing_is_deployed_says_what_to_name(desk: Desk, ver
     assert "no stack S3CommitStorage in this account and region names the" in line
     assert "--table or S3COMMIT_TABLE, or the job's place with --destination" in line
     line = desk.fails(verb, JOB, "--table", "", exit_code=2)
-    assert f"without a table job {JOB} is found by --destination alone" in line
+    assert f"without a table, job {JOB} can only be found with --destination" in line
 
 
 def test_a_job_id_that_the_ledger_has_elsewhere_is_not_mixed_up(desk: Desk) -> None:
@@ -179,7 +179,7 @@ def test_every_state_has_a_next_step(desk: Desk, state: JobState) -> None:
 @pytest.mark.parametrize("verb", ["show", "commit", "abort"])
 def test_a_part_of_an_id_names_no_job(desk: Desk, verb: str) -> None:
     desk.open_job()
-    assert "is no UUID" in desk.fails(verb, JOB[:8], "--table", TABLE, exit_code=2)
+    assert "expected a UUID" in desk.fails(verb, JOB[:8], "--table", TABLE, exit_code=2)
 
 
 def test_a_command_to_copy_is_harmless_whatever_the_table_is_called(desk: Desk) -> None:

@@ -82,7 +82,7 @@ def test_a_job_that_waits_says_since_when_and_for_whom(desk: Desk) -> None:
     assert (other["jobId"], other["nodes"]) == (OTHER, ["lake/sales/"])
     assert (other["execution"], other["executionStatus"]) == (arn_of(OTHER), "RUNNING")
     assert document["next"] == [
-        "nothing while these jobs run, which go first",
+        "nothing: it waits for these jobs, which precede it",
         f"job {OTHER} is COMMITTING, its execution RUNNING: s3commit show {OTHER} --table {TABLE}",
     ]
     assert shown(desk, OTHER)["locks"]["inTheWay"] == []
@@ -210,7 +210,7 @@ def test_the_progress_of_an_open_job_is_counted_twice_a_minute(desk: Desk) -> No
     changes = [json.loads(line) for line in output.splitlines()]
     assert [change["state"] for change in changes] == ["OPEN", "OPEN", "OPEN", "COMMITTED"]
     assert [change["noted"] and change["noted"]["tasks"] for change in changes] == [1, 2, 2, None]
-    assert "its end was requested" in changes[2]["means"]
+    assert "commit or abort was requested" in changes[2]["means"]
 
 
 def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
@@ -247,7 +247,7 @@ def test_a_job_that_is_not_committed_exits_3_and_says_why(desk: Desk, outcome: O
     desk.world.store.put(BUCKET, directory.result, encode_result(result))
     ended = desk.run("show", "--follow", uri_of(directory), exit_code=3)
     assert ended.stdout.split()[2] == outcome.value
-    assert f"ended {outcome}, none of its files is visible: no reason given" in ended.stderr
+    assert f"ended {outcome}; none of its files are visible: no reason given" in ended.stderr
 
 
 def test_i11_a_job_whose_key_another_has_added_nothing_and_exits_0(desk: Desk) -> None:
@@ -263,7 +263,7 @@ def test_i11_a_job_whose_key_another_has_added_nothing_and_exits_0(desk: Desk) -
 def test_a_job_that_takes_longer_exits_4_and_goes_on(desk: Desk) -> None:
     desk.requested_job()
     ended = desk.run("show", "--follow", JOB, "--table", TABLE, "--timeout", "30s", exit_code=4)
-    assert "has not ended after 30s, it is OPEN and continues; see: s3commit show" in ended.stderr
+    assert "has not ended after 30s: it is OPEN and continues; see: s3commit show" in ended.stderr
 
 
 def test_a_look_that_fails_in_passing_is_taken_again(desk: Desk) -> None:
@@ -278,7 +278,7 @@ def test_a_store_that_stays_away_leaves_the_outcome_unknown(desk: Desk) -> None:
     desk.requested_job()
     desk.world.plan.fail("list", TransientError("503"), times=None)
     line = desk.fails("show", "--follow", JOB, "--destination", SALES, exit_code=4)
-    assert "has not ended after 15m, it is unseen (503) and continues" in line
+    assert "has not ended after 15m: it is unseen (503) and continues" in line
 
 
 def test_an_interrupt_stops_the_watching_alone(desk: Desk) -> None:
@@ -289,5 +289,5 @@ def test_an_interrupt_stops_the_watching_alone(desk: Desk) -> None:
     desk.environment.on_sleep = interrupt
     ended = desk.run("show", "--follow", JOB, "--table", TABLE, exit_code=130)
     assert ended.stderr == (
-        "Error: interrupted; the jobs continue, and what was requested stands\n"
+        "Error: interrupted; running jobs continue and requests already made still apply\n"
     )

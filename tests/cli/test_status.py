@@ -86,7 +86,7 @@ def test_who_may_not_look_at_all_is_told_so_beside_the_jobs(desk: Desk, what: st
         desk.executions.refusal = AccessError("not authorized")
     result = desk.run("status", "--table", TABLE)
     assert len(result.stdout.splitlines()) == 4
-    assert f"{what} can not be looked at: not authorized" in result.stderr
+    assert f"{what} cannot be read: not authorized" in result.stderr
 
 
 def test_a_job_that_waits_says_for_how_long_and_for_whom(desk: Desk) -> None:
@@ -238,7 +238,7 @@ def test_what_failed_is_said_and_is_the_exit_code(desk: Desk, executions: Memory
     left_behind(desk)
     desk.world.plan.fail("start", AccessError("may not start it"))
     result = desk.run("sweep", "--table", TABLE, exit_code=1)
-    assert "Error: 1 thing could not be swept, failed: job" in result.stderr
+    assert "Error: the sweep had 1 error; failed: job" in result.stderr
     assert "may not start it; run it again" in result.stderr
     assert "nothing was changed" not in result.stderr  # the other job was aborted
     assert desk.world.store.head("lake", job_directory(OTHER).request) is not None
@@ -254,7 +254,7 @@ def test_without_a_job_the_deployment_has_to_be_named(
     assert "no stack S3CommitStorage" in desk.fails("sweep", exit_code=1)
     assert "--state-machine" in desk.fails("sweep", "--table", TABLE, exit_code=2)
     named = ["--table", TABLE, "--state-machine", MACHINE]
-    assert "no stack says the limits" in desk.fails("sweep", *named, exit_code=2)
+    assert "no stack has the limits" in desk.fails("sweep", *named, exit_code=2)
     typed = ["--stuck-after=1h", "--abandoned-after=1d", "--retention=30d"]
     assert desk.json("sweep", *named, *typed)["looked"] == 0
     desk.stacks.deploy()

@@ -31,7 +31,7 @@ def test_an_append_is_undone_and_its_key_free(desk: Desk) -> None:
     assert done.stdout == f"undid job {JOB} at {SALES}: 2 files, 8 B, 8 rows removed\n"
     assert done.stderr == (
         "its idempotency key is free: the next job with it is committed\n"
-        f"to take the undo back: s3commit undo {UNDO} --destination {SALES}\n"
+        f"to revert the undo: s3commit undo {UNDO} --destination {SALES}\n"
     )
     assert {key.rpartition("-0b")[0] for key in desk.world.visible()} == {""}
     assert all(OTHER in key for key in desk.world.visible())
@@ -54,9 +54,9 @@ def test_what_was_replaced_comes_back_or_is_left(desk: Desk) -> None:
         "dryRun": True,
     }
     left = desk.run("undo", uri_of(over), "--dry-run", "--leave-removed")
-    assert left.stderr == "left removed, which it had replaced: 2 files\n"
+    assert left.stderr == "not restored: 2 files that it had replaced\n"
     done = desk.run("undo", uri_of(over))
-    assert "came back as it was before: 2 files, 8 B, 8 rows\n" in done.stderr
+    assert "restored: 2 files, 8 B, 8 rows\n" in done.stderr
     assert sorted(desk.world.visible().values()) == [b"0 a0", b"1 a0"]
 
 

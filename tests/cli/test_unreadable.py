@@ -1,4 +1,4 @@
-"""What others have put at any name, and can not be read, is a row that says so (I12).
+"""What others have put at any name, and cannot be read, is a row that says so (I12).
 
 Each verb meets each document that a client may put, under each answer that S3 may give of it. A
 verb that is new is in the table of the verbs, a document that is new in `JobDirectory`: both show
@@ -217,7 +217,7 @@ def test_i12_a_job_that_a_stranger_says_is_committed_is_ended_by_command(documen
     shown = desk.json("show", PLACE.uri, *_TABLE)
     assert (shown["state"], shown["result"]) == ("OPEN", None)
     if document == "result":
-        assert "_result.json says COMMITTED, the ledger OPEN" in shown["problems"][0]
+        assert "_result.json has COMMITTED, the ledger OPEN" in shown["problems"][0]
     desk.run("abort", PLACE.uri, *_TABLE)
     desk.world.run(PLACE)
     assert desk.world.record(PLACE).state is JobState.ABORTED

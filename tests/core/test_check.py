@@ -74,7 +74,7 @@ def test_i2_a_file_that_is_not_what_it_was_is_found_with_the_version_to_restore(
     what = What.CHANGED if put_over else What.GONE
     assert (found.what, found.key, found.job_id) == (what, file_of(JOB), JOB)
     restore = f"restore version {version.version_id}"
-    assert restore == found.mend if versioned else "no version of it is kept" in found.mend
+    assert restore == found.fix if versioned else "no version of it is kept" in found.fix
 
 
 def test_behind_kms_a_copy_of_the_same_length_passes() -> None:

@@ -121,10 +121,10 @@ REFUSED = [
     ({"version": "1"}, r"$.version must be 1"),
     ({"more": 1}, "$ has 'more', which is not known"),
     ({"firstName": None}, "$.firstName is missing"),
-    ({"firstName": 7}, "$.firstName must be a text"),
+    ({"firstName": 7}, "$.firstName must be a string"),
     ({"firstName": ""}, "$.firstName must have 1 to 5 characters"),
     ({"firstName": "abcdef"}, "$.firstName must have 1 to 5 characters"),
-    ({"firstName": "\ud800"}, "$.firstName has text that UTF-8 can not carry"),
+    ({"firstName": "\ud800"}, "$.firstName has text that UTF-8 cannot encode"),
     ({"digits": "12\n"}, r"$.digits is '12\n', which does not match [0-9]*"),
     ({"digits": "x" * 4097}, "$.digits must have 0 to 4096 characters"),
     ({"some": []}, "$.some must be an object"),
@@ -143,7 +143,7 @@ REFUSED = [
     ({"known": 2**63}, "$.known must be from 0 to 9223372036854775807"),
     ({"flag": 1}, "$.flag must be true or false"),
     ({"colour": "RED"}, "$.colour is 'RED', none of red, blue"),
-    ({"colour": ["red"]}, "$.colour must be a text"),
+    ({"colour": ["red"]}, "$.colour must be a string"),
     ({"words": ["a", ""]}, "$.words[1] must have 1 to 5 characters"),
 ]
 

@@ -165,7 +165,7 @@ def test_a_reason_may_be_left_out(world: Neighbourhood) -> None:
     world.store.put(BUCKET, DIRECTORY.request, in_request(action="abort", attempts=None))
     result = world.refused("ABORTED_BY_CLIENT")
     assert result.error is not None
-    assert result.error.message == "the client asked for it"
+    assert result.error.message == "the client requested it"
 
 
 # However deep a document is and whatever a key or a line holds, it is read or refused

@@ -137,10 +137,10 @@ def test_a_digest_that_is_none_is_refused(said: object) -> None:
     ("value", "told"),
     [
         ({"minRow": 1}, "condition 'minRow' is not known; known are minRows, maxRows, minFiles"),
-        ({"minRows": -1}, "minRows -1 is no count"),
-        ({"maxRows": 1.0}, "maxRows 1.0 is no count"),
-        ({"minFiles": True}, "minFiles True is no count"),
-        ({"minRows": "1"}, "minRows '1' is no count"),
+        ({"minRows": -1}, "minRows -1 is invalid"),
+        ({"maxRows": 1.0}, "maxRows 1.0 is invalid"),
+        ({"minFiles": True}, "minFiles True is invalid"),
+        ({"minRows": "1"}, "minRows '1' is invalid"),
         ({"minRows": 2, "maxRows": 1}, "minRows 2 is more than maxRows 1"),
     ],
 )
@@ -200,5 +200,5 @@ def test_rows_that_nobody_counted_meet_no_condition_on_rows(conditions: Conditio
         directory, world.attempt(directory, "t0", rows=None), world.attempt(directory, "t1")
     )
     world.run(directory)
-    told = "the rows were not counted: give the writer each file's rows"
+    told = "the rows were not counted: pass each file's rows to the writer"
     assert world.failure(directory) == Failure("CONDITION_FAILED", told)

@@ -80,7 +80,7 @@ def test_a_partition_too_long_for_a_key_of_dynamodb_is_escalated() -> None:
 
 def test_a_destination_that_lies_too_deep_is_refused() -> None:
     assert len(locked("d/" * (MAX_ITEMS - 1))) == 1
-    with pytest.raises(JobRefusedError, match="lies too deep") as refused:
+    with pytest.raises(JobRefusedError, match="is too deep") as refused:
         locked("d/" * MAX_ITEMS)
     assert refused.value.code == "TOO_DEEP"
 

@@ -184,7 +184,7 @@ def test_i12_a_manifest_in_the_directory_of_a_forgotten_job_brings_nothing_back(
     later = job_directory(OTHER_JOB, HONEST.destination.prefix)
     world.commit(later)
     marker = world.json(later.success)
-    with pytest.raises(InvalidInputError, match="is not there"):
+    with pytest.raises(InvalidInputError, match="does not exist"):
         world.announce(HONEST, world.attempt(HONEST, "t9"))
     assert world.ledger.job(HONEST.ref) is None
     world.run(HONEST, "execution-2")

@@ -125,7 +125,7 @@ def test_fail_minds_what_lies_in_the_directory_or_in_the_partitions_that_it_writ
     directory = start(world, Conflict.FAIL, scope, names)
     world.run(directory)
     if refused:
-        told = f"conflict 'fail': {found} is there already"
+        told = f"the destination is not empty (found {found}) and conflict is 'fail'"
         assert world.failure(directory) == Failure("DESTINATION_NOT_EMPTY", told)
         assert data_keys(world) == {found}
         assert world.open_uploads() == []

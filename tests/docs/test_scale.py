@@ -91,7 +91,7 @@ def test_what_the_page_says_in_words_is_what_the_model_says() -> None:
     assert f"{requests:.1f} s are {model.SMALL.requests} requests to S3" in WORDS
     assert f"finds all functions cold takes {limits.COLD:.1f} s longer" in WORDS
     tasks = OLDEST_MESSAGE_SECONDS / costs.INGEST_SECONDS * DEPLOYED.shares.manifests
-    assert f"({tasks:,.0f} tasks at once)" in WORDS
+    assert f"({tasks:,.0f} tasks at the same time)" in WORDS
     cents = 100 * limits.NODES * limits.NODE / 60
     assert f"{limits.NODES:.0f} m5.xlarge of EMR cost {cents:.1f} cents a minute" in WORDS
 

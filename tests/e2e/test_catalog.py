@@ -93,7 +93,7 @@ def test_a_catalog_has_what_was_committed_and_hears_later_what_it_could_not(lake
     shown = json.loads(run(*show).stdout)
     (problem,) = shown["problems"]
     assert shown["state"] == "COMMITTED"
-    assert problem.startswith("table lake.late of the catalog was not told of this job: ")
+    assert problem.startswith("table lake.late of the catalog was not notified of this job: ")
     assert "EntityNotFoundException" in problem
     create_table(lake, "late")
     (message,) = queues.receive_message(QueueUrl=dead)["Messages"]

@@ -230,4 +230,4 @@ def test_the_wheel_alone_runs_the_pipeline_and_commits_a_job(
             os.kill(up.pid, signal.SIGINT)
         assert up.wait(30) == 0
         told.seek(0)
-        assert f"up at {ready['endpoint']}, its bucket is s3://{ready['bucket']}/" in told.read()
+        assert f"running at {ready['endpoint']}, bucket s3://{ready['bucket']}/" in told.read()

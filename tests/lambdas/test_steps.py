@@ -83,7 +83,7 @@ def test_a_refusal_travels_through_the_machine_into_the_result(world: World, cal
     ticket = step(call, "end", "AbortJob", ticket)
     assert (ticket["outcome"], ticket["code"]) == ("ABORTED", "MANIFEST_MISSING")
     error = world.failure(DIRECTORY)
-    assert error.message == f"manifest {counted.manifest} is not there"
+    assert error.message == f"manifest {counted.manifest} does not exist"
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_a_sweep_fails_after_its_work_if_the_bucket_announces_nothing_to_us(
     lacking: str,
 ) -> None:
     notified.answer = notifying(*(one for one in SUFFIXES if one != lacking))
-    with pytest.raises(NeedsOperatorError, match=rf"\[NOT_NOTIFIED\].* end in {lacking}:"):
+    with pytest.raises(NeedsOperatorError, match=rf"\[NOT_NOTIFIED\].* end in {lacking},"):
         sweep()
     assert world.store.head("lake", abandoned.request) is not None
 

@@ -160,7 +160,7 @@ def test_an_artifact_that_is_not_known_is_refused(tmp_path: Path) -> None:
     ["", "rate(0 hours)", "rate(hour)", "rate(5 seconds)", "cron(0 2 * * ? *)", "at(2026-12-01)"],
 )
 def test_what_is_no_rate_is_refused(expression: str) -> None:
-    with pytest.raises(UnsupportedTemplateError, match="is no rate"):
+    with pytest.raises(UnsupportedTemplateError, match="is not a rate"):
         rate(expression)
 
 

@@ -84,7 +84,7 @@ OF_TABLES = [
     Case(
         "a key among a view's options",
         "INSERT INTO v SELECT * FROM s",
-        Refused("BAD_OPTIONS", "takes no such option", says="a temporary view of files"),
+        Refused("BAD_OPTIONS", "does not accept this option", says="a temporary view of files"),
         before=VIEW.format(", 'idempotencyKey' 'k'"),
     ),
     Case(

@@ -162,7 +162,7 @@ def test_i1_a_table_that_was_refused_can_be_created(
     spark: SparkSession, tiny: TinyPipeline, place: Place
 ) -> None:
     """As a program does that writes the directory itself, in Spark's own mode `error`."""
-    with pytest.raises(FAILURES, match=r"none of its files is visible.*CONDITION_FAILED"):
+    with pytest.raises(FAILURES, match=r"none of its files are visible.*CONDITION_FAILED"):
         spark.range(10).write.option("conditions.minFiles", "9").parquet(uri(place))
     place.await_no_uploads()
     assert keys(tiny, place.destination.prefix) == []

@@ -50,7 +50,7 @@ def test_a_setting_of_s3a_that_the_pipeline_can_not_complete(
 def test_a_bucket_without_a_pipeline(spark: SparkSession, place: Place) -> None:
     bucket = "unheard-" + place.destination.prefix.split("/")[0]
     place.tiny.add_bucket(bucket, notifies=False)
-    refused(spark, f"s3a://{bucket}/table", "no s3commit pipeline behind bucket .*NO_PIPELINE")
+    refused(spark, f"s3a://{bucket}/table", "has no s3commit pipeline.*NO_PIPELINE")
     assert list(place.tiny.store.list(bucket, "")) == []
 
 

@@ -118,7 +118,7 @@ def test_i11_a_key_whose_files_were_overwritten_stays_spent(
     capsys.readouterr()
     again = write(frame, place.uri, **said)
     assert (again.job_id, again.already_committed) == (first.job_id, True)
-    assert f"was committed by job {first.job_id}; nothing was run" in capsys.readouterr().err
+    assert f"job {first.job_id} already committed the data" in capsys.readouterr().err
     assert all(other.job_id in name for name in place.data)
 
 

@@ -52,7 +52,7 @@ def test_an_option_of_sparks_means_its_keyword_and_is_not_given_beside_it(name: 
     assert parse({name: None}, **columns) == parse(**columns)
     assert f"`{name}`" in REFERENCE.read_text()
     for both in ({name: text, name.upper(): text}, {name: text}):
-        with pytest.raises(InvalidInputError, match="say the same: give one of them") as caught:
+        with pytest.raises(InvalidInputError, match="mean the same: give one of them") as caught:
             parse(both, **columns, **(keyword if len(both) == 1 else {}))
         assert caught.value.code == "BAD_OPTIONS"
 
@@ -69,7 +69,7 @@ def test_an_unknown_option_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         parse({name: "dt"})
     assert caught.value.code == "UNKNOWN_OPTION"
-    assert f"no option {name!r}" in caught.value.message
+    assert f"unknown option {name!r}" in caught.value.message
     assert [known for known in KNOWN if known not in caught.value.message] == []
 
 

@@ -55,7 +55,7 @@ def test_modes_are_sparks_own(session: SparkSession, place: Place, tmp_path: Pat
     write(session.range(3), place.uri)
     jobs = set(place.jobs)
     for mode in ("error", "errorifexists"):
-        with pytest.raises(InvalidInputError, match="is there already; give mode='append'") as e:
+        with pytest.raises(InvalidInputError, match="already exists; give mode='append'") as e:
             write(session.range(9), place.uri, mode=mode)
         assert f"s3://{BUCKET}/{place.destination.prefix}part-" in e.value.message
     assert set(place.jobs) <= jobs  # refused before a job was opened

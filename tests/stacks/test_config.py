@@ -149,9 +149,9 @@ def test_an_imported_bucket_is_not_configured(parameter: str) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"operators": OPERATOR}, "operators says who is exempt from s3commit:protect"),
+        ({"operators": OPERATOR}, "operators is for s3commit:protect"),
         ({"subnets": "subnet-0123abcd"}, "subnets and s3commit:securityGroups go together"),
-        ({"encryption": "aws:kms"}, "encryption=aws:kms is with the key s3commit:kmsKeyArn"),
+        ({"encryption": "aws:kms"}, "encryption=aws:kms needs the key s3commit:kmsKeyArn"),
         ({"catalogs": {"a/": "d.t", "a1/": "d.u", "a/b/": "d.v"}}, "has a prefix in another one's"),
         ({"catalogs": "a/=d.t", "lambdaConcurrency": LEAST + 1}, "must be at least 10 with s3c"),
         ({"retentionDays": 9, "ledgerTtlDays": 10}, "at least 2 less than s3commit:ledgerTtlDays"),

@@ -126,7 +126,7 @@ def test_missing_credentials_are_one_clear_line(
 
 def test_a_job_id_is_never_used_twice(store: MemoryObjectStore) -> None:
     open_on(store, job_id=JOB, client="first")
-    with pytest.raises(InvalidInputError, match=f"job id {JOB} is taken") as caught:
+    with pytest.raises(InvalidInputError, match=f"job ID {JOB} is already used") as caught:
         open_on(store, job_id=JOB, client="second")
     assert caught.value.code == "JOB_EXISTS"
 
@@ -173,7 +173,7 @@ def test_a_bucket_that_has_a_pipeline_or_may_have_one(
     [{}, notifying(".pendingset"), {"QueueConfigurations": [{"QueueArn": QUEUE}]}],
 )
 def test_a_bucket_without_a_pipeline_is_one_clear_line(answer: dict[str, object]) -> None:
-    with pytest.raises(NotFoundError, match="no s3commit pipeline behind bucket lake") as caught:
+    with pytest.raises(NotFoundError, match="bucket lake has no s3commit pipeline") as caught:
         check(answer)
     assert caught.value.code == "NO_PIPELINE"
 

@@ -48,7 +48,7 @@ def test_i3_two_copies_of_a_task_are_one_try(lake: Lake, pool: ProcessPoolExecut
     job = open_job(f"s3://{lake.bucket}/t/")
     task = job.task("0")
     counted = pool.submit(write_task, task, b"first").result(60)
-    with pytest.raises(PreconditionError, match="left alone"):
+    with pytest.raises(PreconditionError, match="it was not changed"):
         pool.submit(write_task, task, b"second").result(60)
     job.commit([counted])
     (key,) = lake.visible()
@@ -85,7 +85,7 @@ def test_a_task_that_has_begun_stays_where_it_is() -> None:
     begun.open("a")
     ended.finish()
     for task in (begun, ended):
-        with pytest.raises(TypeError, match="send it before its first file is opened, or send its"):
+        with pytest.raises(TypeError, match="send it before it opens one, or send its"):
             pickle.dumps(task)
     begun.abort()
     assert open_uploads(store) == []

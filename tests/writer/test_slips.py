@@ -95,7 +95,7 @@ def test_something_else_than_attempts_is_refused_in_one_line(
     task = written(job, "0")
     counted = task.finish()
     wrong = {"task": [task], "texts": ["0"], "one": counted, "number": 1}[given]
-    assert "a list of what each task.finish() returned" in refused(job, wrong, "BAD_OPTION", plan)
+    assert "a list with the result of each task.finish()" in refused(job, wrong, "BAD_OPTION", plan)
 
 
 def interrupted(
@@ -120,7 +120,7 @@ def test_who_stops_the_wait_is_told_that_the_commit_goes_on(
 ) -> None:
     job, error = interrupted(store, plan, in_request=False)
     (note,) = error.__notes__
-    assert f"job {JOB} is not stopped by that" in note
+    assert f"job {JOB}: if its commit was requested, it continues" in note
     assert note.endswith(f"see: s3commit show {job.directory.typed}")
     assert note in capsys.readouterr().err
     assert isinstance(standing(store, job), CommitRequest)
@@ -133,7 +133,7 @@ def test_who_stops_the_tasks_is_told_that_nothing_becomes_visible(
     with pytest.raises(KeyboardInterrupt) as caught, job:
         raise KeyboardInterrupt
     (note,) = caught.value.__notes__
-    assert note == f"abort of job {JOB} requested: none of its files is or becomes visible"
+    assert note == f"the abort of job {JOB} was requested: none of its files will be visible"
 
 
 def test_an_error_of_ours_says_itself_what_is_true(job: Job, store: MemoryObjectStore) -> None:
@@ -146,6 +146,6 @@ def test_an_error_of_ours_says_itself_what_is_true(job: Job, store: MemoryObject
 
 @pytest.mark.parametrize("path", [Path("s3://lake/t"), 7, None, b"s3://lake/t"])
 def test_a_path_is_a_text(path: Any, store: MemoryObjectStore) -> None:
-    with pytest.raises(InvalidInputError, match=r"the path is a .*: give a text") as caught:
+    with pytest.raises(InvalidInputError, match=r"the path is a .*: give a string") as caught:
         open_on(store, path)
     assert caught.value.code == "BAD_PATH"

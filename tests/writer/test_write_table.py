@@ -62,7 +62,7 @@ def test_rows_of_every_library_are_what_readers_find(lake: Lake, maker: str) -> 
 def test_a_table_obeys_mode_scope_key_and_conditions(lake: Lake) -> None:
     uri = f"s3://{lake.bucket}/t/"
     first = s3commit.write_table(TABLE, uri, partition_by="hot", idempotency_key="day")
-    with pytest.raises(InvalidInputError, match="is there already; give mode='append'"):
+    with pytest.raises(InvalidInputError, match="already exists; give mode='append'"):
         s3commit.write_table(TABLE, uri, partition_by="hot")
     again = s3commit.write_table(TABLE, uri, partition_by="hot", idempotency_key="day")
     assert (again.job_id, again.already_committed, again.rows) == (first.job_id, True, 0)
@@ -84,11 +84,11 @@ def test_a_table_obeys_mode_scope_key_and_conditions(lake: Lake) -> None:
     ("table", "columns", "says"),
     [
         ([1], (), "__arrow_c_stream__"),
-        (pa.table({"a": [1], "A": [2]}), (), "'a' is there twice"),
+        (pa.table({"a": [1], "A": [2]}), (), "'a' exists twice"),
         (TABLE, "day", "'day' of partition_by is not in the table"),
         (TABLE, ["dt", "dt"], "'dt' is in partition_by twice"),
         (pa.table({".a": [1], "b": [1]}), ".a", "starts with a dot"),
-        (pa.table({"a": [0.5], "b": [1]}), "a", "makes no directory name"),
+        (pa.table({"a": [0.5], "b": [1]}), "a", "without a directory name"),
         (pa.table({"a": [1]}), "a", "no column is left"),
         (pa.table({"a": pa.nulls(1, pa.month_day_nano_interval())}), (), "parquet can't hold"),
     ],
@@ -114,7 +114,7 @@ def test_a_dry_run_writes_nothing_and_says_what_an_overwrite_would_remove(
         result = s3commit.write_table(TABLE, uri, **how)
         assert (result.dry_run, result.replaced, result.files) == (True, removed, 0)
         assert "dry run at" in capsys.readouterr().err
-    with pytest.raises(InvalidInputError, match="is there already"):
+    with pytest.raises(InvalidInputError, match="already exists"):
         s3commit.write_table(TABLE, uri, partition_by="hot", dry_run=True)
     with pytest.raises(InvalidInputError, match="partitioned by hot"):
         s3commit.write_table(TABLE, uri, mode="append", partition_by="dt", dry_run=True)

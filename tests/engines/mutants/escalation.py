@@ -53,7 +53,7 @@ MUTANTS = [
         by=ANSWERS,
     ),
     Mutant(
-        "a list is believed wherever it lies",
+        "a list is believed at any place",
         "core/formats/documents.py",
         "    if (header.job_id, header.destination) != "
         "(directory.job_id, directory.destination.uri):\n",

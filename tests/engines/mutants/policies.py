@@ -157,7 +157,7 @@ MUTANTS = [
     ),
     # Once.
     Mutant(
-        "the decision takes no idempotency key",
+        "the decision leaves out the idempotency key",
         "core/model/locks.py",
         "            found.add(Item(Kind.KEY, ",
         "            (Item(Kind.KEY, ",

@@ -86,7 +86,7 @@ MUTANTS = [
         by=ANSWERS,
     ),
     Mutant(
-        "units that nobody counted are not missed",
+        "units that were not counted are not missed",
         "core/commit/begin_publish.py",
         "    if counted != list(range(plan.units)) or visible != plan.files:\n",
         "    if False:\n",

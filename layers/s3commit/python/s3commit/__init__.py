@@ -1,6 +1,6 @@
 """s3commit: all of a job's files appear in S3, or none do.
 
-The package is at once the content of the Lambda layer, the wheel, and the zip for ``--py-files``.
+The package is the content of the Lambda layer, of the wheel, and of the zip for ``--py-files``.
 Importing it costs nothing; the subpackages import what they need.
 """
 

@@ -32,7 +32,7 @@ OPENERS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the files of a task look like; ``open`` starts the ``counter``-th of a directory.
+    """The form of a task's files; ``open`` starts the ``counter``-th of a directory.
 
     ``max_records`` is the limit of a file, None for none.
     """

@@ -100,7 +100,7 @@ def dictionary_columns(rows: pa.Table) -> tuple[str, ...]:
 
 
 def _unlike(values: pa.ChunkedArray) -> bool:
-    """Whether there are many values and almost none is there twice."""
+    """True if there are many values and almost none is there twice."""
     kind = values.type
     if not (types.is_primitive(kind) or types.is_string(kind) or types.is_large_string(kind)):
         return False  # few gain much, and Arrow does not count all of them

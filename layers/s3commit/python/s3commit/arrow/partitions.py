@@ -109,11 +109,11 @@ def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     hidden = [name for name in names if hides_files(f"{name}=")]
     odd = [name for name in names if name not in missing and not _makes_names(schema, name)]
     for wrong, why in (
-        (twice, "is there twice, or differs in case only: rename it"),
+        (twice, "exists twice, or differs only in case from another: rename it"),
         (missing, "of partition_by is not in the table"),
         ([name for name in names if names.count(name) > 1], "is in partition_by twice"),
         (hidden, "of partition_by starts with a dot, so that readers skip its directories"),
-        (odd, "of partition_by has a type that makes no directory name: cast it to a text"),
+        (odd, "of partition_by has a type without a directory name: cast it to a string"),
     ):
         if wrong:
             raise _bad_schema(f"column {wrong[0]!r} {why}")
@@ -138,7 +138,7 @@ def _makes_names(schema: pa.Schema, name: str) -> bool:
 
 
 def _storable(kind: pa.DataType) -> pa.DataType:
-    """The type, with offsets for Arrow's views (polars), which parquet's writer may not take."""
+    """The type, with offsets for Arrow's views (polars): not every parquet writer accepts views."""
     if types.is_string_view(kind):
         return pa.large_string()
     if types.is_binary_view(kind):

@@ -24,7 +24,7 @@ from s3commit.writer.transfer import UploadSettings
 
 
 class ArrowStream(Protocol):
-    """What pandas, polars, pyarrow and DuckDB call a table or a relation.
+    """A table or relation of pandas, polars, pyarrow or DuckDB.
 
     https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
     """

@@ -1,9 +1,9 @@
-"""Tells a table of the Glue Data Catalog which partitions a commit has made, and which are empty.
+"""Notifies a table of the Glue Data Catalog of a commit's new partitions, and of empty ones.
 
 It may be repeated, runs in any order of the commits and beside itself, and changes no file. A new
 partition is there when a call ends. Where a table drops empty partitions, the catalog is compared
 with S3 after each commit that has removed files, and again after each drop: so a partition whose
-files came meanwhile is there again, even if the call dies in between and another try ends it.
+files came in between is there again, even if the call dies in between and another try ends it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AT_ONCE: Final = 25
 
 
 class GlueTable:
-    """A table as Glue has it. Raises `InvalidInputError` if it lies elsewhere than it is said."""
+    """A table as Glue has it. Raises `InvalidInputError` if its location is not the parameter's."""
 
     def __init__(self, glue: Any, catalog: Catalog, bucket: str) -> None:
         self.catalog, self._glue = catalog, glue
@@ -41,8 +41,8 @@ class GlueTable:
         # A catalog may say ``s3a://``.
         if self._location.partition("://")[2] != f"{bucket}/{catalog.prefix}":
             raise InvalidInputError(
-                f"table {catalog.table} lies at {self._location}, and the parameter catalogs says"
-                f" s3://{bucket}/{catalog.prefix}: mend one of them"
+                f"table {catalog.table} is at {self._location}, but the parameter catalogs says"
+                f" s3://{bucket}/{catalog.prefix}: correct one of them"
             )
 
     def values(self, path: str) -> list[str]:
@@ -55,13 +55,14 @@ class GlueTable:
         names = [name.lower() if equals else "" for name, equals, _ in elements]
         if names != self._columns:
             raise InvalidInputError(
-                f"{path[:200]!r} is no partition of table {self.catalog.table}, whose partition"
-                f" columns are {', '.join(self._columns) or 'none'}: write with these, or mend it"
+                f"{path[:200]!r} is not a partition of table {self.catalog.table}, whose partition"
+                f" columns are {', '.join(self._columns) or 'none'}: write with these, or correct"
+                " the table"
             )
         return [value for _, _, value in elements]
 
     def has(self, path: str) -> bool:
-        """Whether a directory can be a partition: other people's files may lie anywhere."""
+        """True if a directory can be a partition: other people's files may be anywhere."""
         try:
             return bool(self.values(path))
         except InvalidInputError:
@@ -117,8 +118,8 @@ def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirect
     `S3CommitError`: perhaps some partitions were created or dropped; repeat it.
     """
     bucket = directory.bucket
-    note = f"table {catalog.table} of the catalog was not told of this job: "
-    store.put(bucket, directory.catalog, f"{note}it is being told, or that died".encode())
+    note = f"table {catalog.table} of the catalog was not notified of this job: "
+    store.put(bucket, directory.catalog, f"{note}the notification is under way, or died".encode())
     try:
         table = GlueTable(glue, catalog, bucket)
         header, files = read_commit_manifest(store, directory, max_bytes=MAX_WHOLE_BYTES)

@@ -91,7 +91,7 @@ LEAST: Final = 2 * LEAST_OF_A_QUEUE + 1 + STEPS
 
 
 class Catalog(NamedTuple):
-    """A table of the Glue Data Catalog and where it lies, as the parameter ``catalogs`` says."""
+    """A table of the Glue Data Catalog and its location, as the parameter ``catalogs`` says."""
 
     prefix: str
     table: str
@@ -104,7 +104,7 @@ class Catalog(NamedTuple):
         return cls(prefix, table.partition(" ")[0], " " in table)
 
     def rights(self, arn: str) -> tuple[list[str], list[str]]:
-        """What is done with the table, and of which ARNs; ``arn`` is how those of Glue begin.
+        """The actions on the table, and on which ARNs; ``arn`` is how those of Glue begin.
 
         https://docs.aws.amazon.com/glue/latest/dg/glue-specifying-resource-arns.html
         """
@@ -119,7 +119,7 @@ class Catalog(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """At most so many calls at once: for requests, for manifests, and for the units of all jobs."""
+    """Limits of concurrent calls: for requests, for manifests, and for the units of all jobs."""
 
     requests: int
     manifests: int
@@ -127,7 +127,7 @@ class Shares:
 
 
 def shares(total: int) -> Shares:
-    """Share out ``total`` functions at once, at least `LEAST`."""
+    """Share out ``total`` concurrent functions, at least `LEAST`."""
     requests = min(MOST_REQUESTS, max(LEAST_OF_A_QUEUE, total // 5))
     manifests = min(MOST_MANIFESTS, max(LEAST_OF_A_QUEUE, total * 3 // 10))
     return Shares(requests, manifests, total - requests - manifests - STEPS)

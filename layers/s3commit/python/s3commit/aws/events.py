@@ -14,10 +14,10 @@ from s3commit.core.model.errors import InvalidInputError
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """An object whose creation S3 has announced; by now it may be gone, or another one.
+    """An object whose creation S3 has announced; it may be deleted or replaced since.
 
-    ``size`` in bytes; 0 where the event does not say it. A ``guessed`` key may not exist: act on it
-    only after reading the object.
+    ``size`` in bytes; 0 where the event does not say it. A ``guessed`` key need not exist: act on
+    it only after reading the object.
     """
 
     bucket: str
@@ -29,15 +29,15 @@ class Announced:
 def announced_objects(body: str) -> list[Announced]:
     """The objects in an SQS message's body.
 
-    S3 sends a test event without records when a notification is configured. In a notification
-    keys are URL-encoded, with ``+`` for a space:
-    https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
-    An event that came by EventBridge has one object. Its page does not say whether keys are encoded
-    there; Powertools' data class decodes them, its parser does not. They are taken as they are,
-    which was seen on moto only, and decoded as well, which is a guess: the ledger hears of the job
+    S3 sends a test event without records when a notification is configured. In a notification keys
+    are URL-encoded, with ``+`` for a space:
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html An
+    event that came by EventBridge has one object. Its page does not say whether keys are encoded
+    there; Powertools' data class decodes them, its parser does not. They are used as they are,
+    which was seen on moto only, and decoded as well, which is a guess: the job gets into the ledger
     in any case, and at the latest the sweep starts it.
-    https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
-    Raises `InvalidInputError` for a body of another shape.
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html Raises `InvalidInputError`
+    for a body of another shape.
     """
     try:
         message = json.loads(body)
@@ -54,7 +54,7 @@ def announced_objects(body: str) -> list[Announced]:
         ]
     except Exception as error:
         raise InvalidInputError(
-            f"message is no event of S3: {type(error).__name__} {error}", code="BAD_EVENT"
+            f"message is not an event of S3: {type(error).__name__} {error}", code="BAD_EVENT"
         ) from error
 
 

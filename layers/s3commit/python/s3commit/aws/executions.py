@@ -16,7 +16,7 @@ from s3commit.core.ports.bundle import FORGOTTEN, Execution
 
 
 def machine_of(execution: str) -> str | None:
-    """The ARN of the state machine of an execution, or None for what is no execution's ARN."""
+    """The ARN of the state machine of an execution, or None for another ARN."""
     fields = execution.split(":")
     if len(fields) < 8 or fields[0] != "arn" or fields[5] != "execution":
         return None
@@ -41,13 +41,13 @@ class StateMachine:
     def describe(self, execution: str) -> Execution:
         """See `Executions.describe`; `FORGOTTEN` where Step Functions has none any more.
 
-        So is one of another machine, of a deployment before this one: this machine's role may not
-        ask for it, and an execution too many does no harm.
+        So is one of another machine, of a deployment before this one: this machine's role has no
+        right to see it, and an execution too many does no harm.
         """
         arn = execution if execution.startswith("arn:") else self._execution(execution)
         if not arn.startswith(self._execution("")):
             return Execution(FORGOTTEN)
-        with translated(f"looking at execution {arn}"):
+        with translated(f"reading execution {arn}"):
             try:
                 found = self._client.describe_execution(executionArn=arn)
             except self._client.exceptions.ExecutionDoesNotExist:
@@ -55,7 +55,7 @@ class StateMachine:
         return Execution(found["status"], found.get("error", ""), found.get("cause", ""))
 
     def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str | None:
-        """See `Executions.start`; a name is taken for 90 days."""
+        """See `Executions.start`; a name is in use for 90 days."""
         document = json.dumps(execution_input(directory, gives_up))
         with translated(f"starting execution {name}"):
             try:
@@ -71,10 +71,10 @@ class StateMachine:
 
 
 def runs_beside(own: str, execution: str) -> bool:
-    """Whether another execution of the same state machine is at work; ``own`` is who asks, an ARN.
+    """True if another execution of the same state machine is at work; ``own`` is the caller's ARN.
 
-    A function that the machine calls can't be told the machine's ARN when both are deployed. What
-    has just begun, or ended, may not be known yet:
+    A function that the machine calls can't get the machine's ARN when both are deployed. An
+    execution that has just begun, or ended, is perhaps not known yet:
     https://docs.aws.amazon.com/step-functions/latest/apireference/API_DescribeExecution.html
     """
     machine = machine_of(own)

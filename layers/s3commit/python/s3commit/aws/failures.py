@@ -139,7 +139,7 @@ def translate(error: Exception, what: str) -> S3CommitError:
 
 
 def no_credentials() -> AccessError:
-    """What to say where no credentials were found."""
+    """The message where no credentials were found."""
     return AccessError(
         "no AWS credentials were found, so no request was made and nothing was changed: set"
         " AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role."

@@ -1,4 +1,4 @@
-"""What the functions have logged of a job."""
+"""The log lines of the functions about a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the history of an execution says of each of its states."""
+"""The states of an execution, read from its history."""
 
 from __future__ import annotations
 

@@ -161,10 +161,10 @@ class DynamoLedger(DynamoNotes, Ledger):
         changes: Mapping[str, Any],
         unlocked: Collection[str],
     ) -> JobRecord:
-        """Write the record and what stands beside it: all, or nothing.
+        """Write the record and the items beside it: all, or nothing.
 
-        What stands beside it follows from the record as it was read. So its locks have to be the
-        same still.
+        The items beside it follow from the record as it was read. So its locks have to be the same
+        still.
         """
         ref, token = before.ref, new_token()
         same_locks = JobItem.locks == list(before.locks)
@@ -191,7 +191,7 @@ class DynamoLedger(DynamoNotes, Ledger):
         return after
 
     def _beside(self, record: JobRecord, one: Item) -> LedgerItem:
-        """An item that stands beside the record."""
+        """An item beside the record."""
         node = destination_node(record.destination)
         match one.kind:
             case Kind.LOCK:

@@ -1,27 +1,22 @@
 """The ledger's items in DynamoDB: one table, nine kinds of item.
 
-| item | pk | sk |
-|---|---|---|
-| job | ``JOB#<job id>`` | ``<the rest of its ref>`` |
-| attempt | ``ATTEMPTS#<ref>#<shard>`` | ``<task id>#<attempt id>`` |
-| healing | ``HEALING`` | ``<bucket>`` |
-| lock | ``LOCKS#<bucket>/<first element>/`` | ``<node>`` |
-| append under way | ``APPENDS#<bucket>/<first element>/`` | ``<node>/<ref>`` |
-| ended append | ``ENDED#<bucket>/<first element>/#<ten minutes>`` | ``<node>/<ref>`` |
-| key | ``KEYS#<bucket>/<prefix>`` | ``<digest of the key>`` |
-| turn asked for | ``ASKED#<bucket>/<first element>/`` | ``<requested at>#<ref>`` |
-| turn done | ``DONE#<bucket>/<first element>/#<day of the request>`` | ``<requested at>#<ref>`` |
+| item | pk | sk | |---|---|---| | job | ``JOB#<job id>`` | ``<the rest of its ref>`` | | attempt |
+``ATTEMPTS#<ref>#<shard>`` | ``<task id>#<attempt id>`` | | healing | ``HEALING`` | ``<bucket>`` | |
+lock | ``LOCKS#<bucket>/<first element>/`` | ``<node>`` | | append under way |
+``APPENDS#<bucket>/<first element>/`` | ``<node>/<ref>`` | | ended append | ``ENDED#<bucket>/<first
+element>/#<ten minutes>`` | ``<node>/<ref>`` | | key | ``KEYS#<bucket>/<prefix>`` | ``<digest of the
+key>`` | | turn requested | ``ASKED#<bucket>/<first element>/`` | ``<requested at>#<ref>`` | | turn
+done | ``DONE#<bucket>/<first element>/#<day of the request>`` | ``<requested at>#<ref>`` |
 
-Attempts are spread over shards, by task, because a partition takes about
-1,000 writes a second; the index ``by-state`` (``shelf``, ``updated_at``) is, by job, for the same
-reason. It holds job items only: no other item has its keys, nor has a job's whose documents are
-gone.
+Attempts are spread over shards, by task, because a partition takes about 1,000 writes a second; the
+index ``by-state`` (``shelf``, ``updated_at``) is, by job, for the same reason. It holds job items
+only: no other item has its keys, nor has a job's whose documents were deleted.
 
 A node ends with a slash, and no path has two in a row (`s3commit.core.formats.layout.bad_element`):
 so ``node/`` finds the appends at the node itself, and ``node`` those below it as well. DynamoDB may
-keep an item for days when its time to live is over, so ended appends lie in a partition for each
-ten minutes, and old ones are never read.
-``expires_at`` is the table's TTL attribute, in seconds since 1970.
+keep an item for days when its time to live is over, so ended appends are in a partition for each
+ten minutes, and old ones are never read. ``expires_at`` is the table's TTL attribute, in seconds
+since 1970.
 
 No `VersionAttribute` anywhere: generation and version are the protocol's own and are written out.
 """
@@ -73,7 +68,7 @@ class ByState(GlobalSecondaryIndex["JobItem"]):  # type: ignore[no-untyped-call]
 
 
 class LedgerItem(Model):
-    """What every item has."""
+    """The attributes of every item."""
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
@@ -198,7 +193,7 @@ def bind(table: str) -> Items:
 
 
 def job_key(ref: str) -> tuple[str, str]:
-    """The keys of a job's item: those of one id lie side by side."""
+    """The keys of a job's item: those of one id are side by side."""
     job_id, _, where = ref.rpartition("-")
     return id_key(job_id), where
 
@@ -245,7 +240,7 @@ def turn_key(kind: Kind, turn: Turn) -> tuple[str, str]:
 
 
 def _top(node: str) -> str:
-    """The highest node above it: all that may meet it lie there."""
+    """The highest node above it: all that may meet it are there."""
     bucket, first, _ = node.split("/", 2)
     return f"{bucket}/{first}/"
 

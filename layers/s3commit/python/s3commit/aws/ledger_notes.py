@@ -55,7 +55,7 @@ REMEMBERED: Final = 60.0  # seconds
 
 
 class DynamoNotes:
-    """What `s3commit.core.ports.ledger.Ledger` has beside its jobs; thread-safe.
+    """The part of `s3commit.core.ports.ledger.Ledger` beside its jobs; thread-safe.
 
     ``page`` bounds a page of a query.
     """
@@ -180,7 +180,7 @@ class DynamoNotes:
             item.save(same_table & is_not_whole)
 
     def _healing(self, bucket: str) -> Healing | None:
-        what = f"reading what the ledger knows of {bucket}"
+        what = f"reading the ledger's notes on {bucket}"
         found = self._get(self._items.healing, (HEALING, bucket), what)
         return record_of(Healing, found) if found else None
 
@@ -208,7 +208,7 @@ def refused_items(error: PreconditionError) -> list[bool]:
 
 
 def new_token() -> str:
-    """What no other call writes."""
+    """A token that no other call writes."""
     return uuid.uuid4().hex
 
 

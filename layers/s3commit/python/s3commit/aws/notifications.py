@@ -32,7 +32,8 @@ def unheard(client: S3Client, bucket: str) -> list[str]:
 def configured(client: S3Client, bucket: str) -> dict[str, Any]:
     """The bucket's GetBucketNotificationConfiguration.
 
-    Raises `NotFoundError` if there is no such bucket, `AccessError` if the caller may not ask.
+    Raises `NotFoundError` if there is no such bucket, `AccessError` if the caller has no right to
+    it.
     """
     with translated(f"reading the notifications of bucket {bucket}"):
         return dict(client.get_bucket_notification_configuration(Bucket=bucket))

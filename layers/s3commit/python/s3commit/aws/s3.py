@@ -49,7 +49,7 @@ class S3ObjectStore:
 
     ``page`` bounds a page of a listing. Botocore may repeat a conditional put whose answer was
     lost, and then reports the caller's own object as a conflict (`PreconditionError`): a caller
-    whose conditional put is refused reads what stands there.
+    whose conditional put is refused reads what is there.
     """
 
     def __init__(
@@ -284,7 +284,7 @@ class S3ObjectStore:
         return ObjectFacts(key, answer["ETag"], length)
 
     def _settle(self, attempt: Callable[[], T]) -> T:
-        """What ``attempt`` returns; repeated while S3 answers that another request was under way.
+        """The result of ``attempt``; repeated while S3 answers that another request was under way.
 
         Such an answer, a 409, says that nothing has happened.
         """

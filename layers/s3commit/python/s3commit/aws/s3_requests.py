@@ -77,7 +77,7 @@ def rfc3339(moment: datetime) -> str:
 
 
 def fits_xml(key: str) -> bool:
-    """Whether the body of a DeleteObjects request can name the key."""
+    """True if the body of a DeleteObjects request can name the key."""
     return not _NOT_XML.search(key)
 
 
@@ -98,7 +98,7 @@ def delete_together(client: S3Client, bucket: str, objects: Sequence[ListedObjec
 
 
 def _error_of_key(bucket: str, refused: Any) -> S3CommitError:
-    """What S3 says of one key, with status 200 for the request."""
+    """S3's error for one key, with status 200 for the request."""
     answer: Any = {"Error": {"Code": refused["Code"], "Message": refused.get("Message", "")}}
     what = f"deleting s3://{bucket}/{refused.get('Key', '')}"
     return translate(ClientError(answer, "DeleteObjects"), what)

@@ -1,17 +1,17 @@
 """The AWS session of our clients, and the S3 client.
 
-The session asks a machine for its role's credentials with patience. Spark starts a Python worker
-for each core of a node, all at once, and each asks the instance metadata service. That service
-limits an instance's simultaneous connections and requests, and asks for pauses that grow:
-https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
-botocore asks once and gives up. So here it asks three times without a pause, and the whole look is
-repeated with pauses. What the user sets (AWS_METADATA_SERVICE_NUM_ATTEMPTS,
-AWS_METADATA_SERVICE_TIMEOUT, or the same in the profile) counts instead:
+The session requests a machine's role credentials with patience. Spark starts a Python worker for
+each core of a node, all at the same time, and each calls the instance metadata service. That
+service limits an instance's simultaneous connections and requests, and requires pauses that grow:
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html botocore tries
+once. So here it tries three times without a pause, and the whole search is repeated with pauses.
+The user's settings (AWS_METADATA_SERVICE_NUM_ATTEMPTS, AWS_METADATA_SERVICE_TIMEOUT, or the same in
+the profile) replace that:
 https://docs.aws.amazon.com/sdkref/latest/guide/feature-ec2-instance-metadata.html
 
-A worker asks once in its life and then about once an hour, since its one client is kept. Nothing is
-shared among a node's workers: that would put the role's secret into a file, with a lock and a
-lifetime to watch over, to save three small requests a worker.
+A worker calls it once at its start and then about once an hour, since its one client is kept.
+Nothing is shared among a node's workers: that would put the role's secret into a file, with a lock
+and a lifetime to watch over, to save three small requests a worker.
 """
 
 from __future__ import annotations
@@ -143,10 +143,10 @@ def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = F
     With ``slows_down`` an answer of 503 SlowDown makes it send less for a while, and not that one
     request later alone: https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
 
-    Checksums are sent only where S3 requires them: botocore's default adds a CRC32 trailer to
-    each part, and then S3 wants the checksum of each part again at the completion, which a
-    manifest of Hadoop's format can not carry; stores other than AWS refuse the trailer. TLS
-    guards the way, etags and MpuObjectSize the parts, digests our own documents.
+    Checksums are sent only where S3 requires them: botocore's default adds a CRC32 trailer to each
+    part, and then S3 requires the checksum of each part again at the completion, which a manifest
+    of Hadoop's format cannot contain; stores other than AWS refuse the trailer. TLS guards the way,
+    etags and MpuObjectSize the parts, digests our own documents.
     """
     from botocore import __version__ as sdk  # noqa: PLC0415 - as in `make_session`
     from botocore.config import Config  # noqa: PLC0415

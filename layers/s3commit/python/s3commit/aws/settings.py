@@ -1,4 +1,4 @@
-"""What a function reads in its environment, once at cold start."""
+"""A function's settings, read from its environment, once at cold start."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fresh_tables() -> tuple[str, ...]:
 
 
 def catalogs() -> tuple[Catalog, ...]:
-    """The tables of the Glue Data Catalog that are told of commits. Raises as `data_bucket`."""
+    """The tables of the Glue Data Catalog that are notified of commits. Raises as `data_bucket`."""
     return tuple(map(Catalog.of, json.loads(_value(env.CATALOGS))))
 
 
@@ -60,7 +60,7 @@ def own_encryption() -> tuple[str, str | None] | None:
 
 
 def data_bucket() -> str:
-    """The bucket whose events are taken.
+    """The bucket whose events are accepted.
 
     Raises `SettingsError` (``BAD_SETTINGS``) that names what the environment lacks.
     """
@@ -81,7 +81,7 @@ def region() -> str | None:
 
 
 def metadata_disabled() -> bool:
-    """Whether the user has forbidden to ask a machine's metadata service for credentials."""
+    """True if the user has forbidden calls of a machine's metadata service for credentials."""
     return os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
 
 

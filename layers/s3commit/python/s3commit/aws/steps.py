@@ -17,8 +17,8 @@ Step = Callable[[Ports, Ticket], Ticket]
 def run_step(ports: Ports, steps: Mapping[str, Step], event: dict[str, Any]) -> dict[str, Any]:
     """Run the step that the event names and return the ticket for the next one.
 
-    The state machine tells errors by class name. A refusal carries its code in the message, since
-    nothing else of an exception reaches the machine.
+    The state machine distinguishes errors by class name. A refusal carries its code in the message,
+    since nothing else of an exception reaches the machine.
     """
     ticket = decode_ticket(event["ticket"], execution=event["execution"])
     name = event["step"]

@@ -32,7 +32,7 @@ def count(metric: str, value: int = 1, *, table: str = "") -> None:
 
 
 def document_refused(key: str, code: str) -> None:
-    """Count a document of the protocol that is not acceptable, and log below which prefix it lies.
+    """Count a document of the protocol that is not acceptable, and log below which prefix it is.
 
     An object outside of a job directory belongs to another program, and has such a name by chance.
     """

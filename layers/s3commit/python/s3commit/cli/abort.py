@@ -22,7 +22,7 @@ _GIVEN_UP = {JobState.OPEN, REQUESTED, JobState.SEALED}  # requested and not dec
 @job_options
 @state_machine_option
 @click.option(
-    "--reason", default="s3commit abort", show_default=True, help="Stands in the job's result."
+    "--reason", default="s3commit abort", show_default=True, help="Recorded in the job's result."
 )
 @dry_run_option
 @with_session
@@ -41,8 +41,8 @@ def abort(
     changes, so a driver that is still alive cannot commit any more. JOB is a job id or the s3://
     URI of a job directory.
 
-    If the commit was requested before, starts an execution that gives the job up, unless it is
-    decided by then; its result has your name and the reason. Refused (exit 3) once it is decided.
+    If the commit was requested before, starts an execution that aborts the job, unless it is
+    already decided; its result has your name and the reason. Refused (exit 3) once it is decided.
     If the abort was requested before and its execution failed (the ledger has its name), starts
     another execution, which continues the abort.
     """
@@ -55,7 +55,7 @@ def abort(
             return
     is_known = requested and REQUEST_FILE not in found.problems
     if is_known or found.state in {JobState.ABORTED, JobState.ROLLED_BACK}:
-        line = f"nothing to do: the abort was requested before, and the job is {found.state}"
+        line = f"nothing to do: the abort was already requested, and the job is {found.state}"
         report(session, found, why_not or line, action="abort")
         return
     if found.request_stands and found.state in _GIVEN_UP:

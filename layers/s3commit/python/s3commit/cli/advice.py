@@ -1,4 +1,4 @@
-"""What is true of a job in its state, whether someone has to act, and which command is next."""
+"""The state of a job in words, whether someone has to act, and which command is next."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ MEANING: dict[str, str] = {
     JobState.PUBLISHING: "all files are visible; being published",
     JobState.COMMITTED: "ended: all files are visible",
     JobState.ABORTING: "will not be committed; its uploads are being aborted",
-    JobState.ABORTED: "ended: none of its files is or was visible",
-    JobState.ROLLING_BACK: "a file is lost for good: being undone",
-    JobState.ROLLED_BACK: "ended: undone, none of its files is visible",
+    JobState.ABORTED: "ended: none of its files are or were visible",
+    JobState.ROLLING_BACK: "a file is lost: being undone",
+    JobState.ROLLED_BACK: "ended: undone, none of its files are visible",
 }
 
 
 def meaning_of(state: str, failure: Failure | None, *, requested: bool) -> str:
-    """What is true of a job in the state; ``requested`` says whether its request is there."""
+    """The meaning of the state for a job; ``requested`` says whether its request is there."""
     if state == JobState.OPEN and requested:
-        return "its end was requested; no execution has taken that up yet"
+        return "commit or abort was requested; no execution has started on it yet"
     if failure is not None and failure.code == ALREADY_COMMITTED:
         return "nothing was added: another job has this idempotency key, and its data is there"
     return MEANING[state]
@@ -57,7 +57,7 @@ def needs_attention(record: JobRecord, now: float) -> bool:
 def is_orphan(record: JobRecord) -> bool:
     """True for a job that was requested, of which the ledger names no execution.
 
-    So is one that was taken from its execution (`STALLED`), until another one takes it over.
+    So is one that was removed from its execution (`STALLED`), until another one takes it over.
     """
     return record.state not in {JobState.OPEN, *ENDED} and not record.execution
 
@@ -71,42 +71,42 @@ def next_step(
     *,
     key_holder: str,
 ) -> list[str]:
-    """What to do, a line each; the first one says so if that is nothing.
+    """The next steps, a line each; the first one says so if there is none.
 
     ``in_the_way`` are the jobs that this one waits for, as `show` prints them; ``has_pipeline`` is
     None where that is certain, or not known; ``key_holder`` is committed with the job's key.
     """
     again = f"s3commit {job.requested} {job.name}"
     undecided = job.requested == "commit" and job.state in {JobState.OPEN, JobState.SEALED}
-    give_up = [f"to give it up: s3commit abort {job.name}"] if undecided else []
+    give_up = [f"to abort it: s3commit abort {job.name}"] if undecided else []
     if job.result is not None or (job.state in ENDED and not job.request_stands):
         return _after_the_end(job)
     if has_pipeline is False:
         return [
-            f"bucket {job.directory.bucket} has no s3commit pipeline, so nothing will ever commit"
-            " this job: deploy the stacks for this bucket, or write to a bucket that has them"
+            f"bucket {job.directory.bucket} has no s3commit pipeline, so this job will never"
+            " commit: deploy s3commit for it, or write to a bucket that has it"
         ]
     if {JOB_FILE, REQUEST_FILE} & job.problems.keys() and job.state in {JobState.OPEN, REQUESTED}:
-        line = "if the pipeline can't read the document either, it aborts the job: look again"
-        return [line, f"to give it up now: s3commit abort {job.name}"]
+        line = "if the pipeline can't read the document either, it aborts the job: check again"
+        return [line, f"to abort it now: s3commit abort {job.name}"]
     if not job.request_stands and job.state == JobState.OPEN:
         if key_holder:
             return [
-                f"it can add nothing, its idempotency key was committed by job {key_holder}: the"
-                " sweep ends it when it is silent",
+                f"job {key_holder} already committed its idempotency key, so it can add nothing:"
+                " the sweep will end it",
                 f"to end it now: s3commit abort {job.name}",
             ]
         return [
             "nothing while its driver lives",
             f"if the driver died and every task is done: s3commit commit {job.name} --dry-run",
-            f"to give it up: s3commit abort {job.name}",
+            f"to abort it: s3commit abort {job.name}",
         ]
     if job.ledger is None:
         return ["the ledger knows how far it is: name its table with --table, or --name"]
     if job.record is None or job.state == JobState.OPEN:
         return [
-            "nothing, for some seconds; then look at RequestQueue (s3commit doctor says whether"
-            " the bucket has a pipeline)",
+            "wait a few seconds, then check RequestQueue (s3commit doctor says if the bucket has"
+            " a pipeline)",
             f"to start it: {again}",
             *give_up,
         ]
@@ -118,7 +118,7 @@ def next_step(
             *give_up,
         ]
     if in_the_way:
-        lines = ["nothing while these jobs run, which go first"]
+        lines = ["nothing: it waits for these jobs, which precede it"]
         for other in in_the_way:
             job_id, status = other["jobId"], other["executionStatus"] or "not known"
             verb = "show" if other["executionRuns"] is not False else "commit"
@@ -126,23 +126,23 @@ def next_step(
             lines.append(f"job {job_id} is {other['state']}, its execution {status}: {command}")
         return lines
     if needs_attention(job.record, now):
-        return [f"it is silent for too long: if its execution failed, {again} starts another"]
-    return ["nothing: its execution works on it"]
+        return [f"no progress for too long: if its execution failed, {again} starts another"]
+    return ["nothing: its execution is at work"]
 
 
 def _after_the_end(job: Job) -> list[str]:
     destination = job.directory.destination.uri
     typed = shlex.quote(destination)
     if job.failure is not None:
-        return ["nothing for this job, it has ended; for its data do what stands with the error"]
+        return ["nothing for this job, it has ended; for its data, follow the error's advice"]
     lines = [
-        f"nothing, it is done. Its files: s3commit ls {typed} --files {job.job_id}",
+        f"nothing: it is done. Its files: s3commit ls {typed} --files {job.job_id}",
         f"if it wrote the wrong data: s3commit undo {job.name} --dry-run",
     ]
     if job.spec is not None and job.spec.client.startswith(_JAR):
         lines.append(
-            "if its driver died or gave up before this: a catalog's table lacks new partitions"
-            " until MSCK REPAIR TABLE, and a table that the job was to create until"
-            f" CREATE TABLE ... LOCATION '{destination.replace('s3:', 's3a:', 1)}'"
+            "if its driver died or stopped waiting before this: a catalog's table lacks new"
+            " partitions until MSCK REPAIR TABLE, and a new table is missing from the catalog"
+            f" until CREATE TABLE ... LOCATION '{destination.replace('s3:', 's3a:', 1)}'"
         )
     return lines

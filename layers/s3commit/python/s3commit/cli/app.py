@@ -69,7 +69,7 @@ class App(click.Group):
         except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
             raise
         except KeyboardInterrupt:
-            line = "interrupted; the jobs continue, and what was requested stands"
+            line = "interrupted; running jobs continue and requests already made still apply"
             raise Failure(line, INTERRUPTED) from None
         except S3CommitError as error:
             changes = ctx.invoked_subcommand in _CHANGES
@@ -87,16 +87,16 @@ def _line(error: S3CommitError, *, changes: bool, begun: bool) -> str:
     bare = error.code == S3CommitError.code or error.code in error.message
     said = [error.message if bare else f"{error.message} [{error.code}]"]
     if isinstance(error, TransientError):
-        doubt = "it may or may not have happened, repeating the command is harmless"
+        doubt = "the change may have been made; it is safe to run the command again"
         said.append(doubt if changes else "try again")
     elif begun:
-        said.append("that stopped the command, and what it had done by then stands: look again")
+        said.append("the command stopped partway; changes so far remain. Run it again to check")
     elif changes and isinstance(error, JobRefusedError | UnchangedError):
         said.append("nothing was changed")
     if error.code == NO_TABLE:
-        said.append(f"is the table's name right (--table, {env.TABLE}), and the region?")
+        said.append(f"check the table name (--table, {env.TABLE}) and the region")
     elif isinstance(error, AccessError):
-        said.append("see who you are with: aws sts get-caller-identity")
+        said.append("check your identity: aws sts get-caller-identity")
     return "; ".join(said)
 
 

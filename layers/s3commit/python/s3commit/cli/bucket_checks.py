@@ -1,4 +1,4 @@
-"""What `doctor` checks of the data bucket, before a deployment and after it."""
+"""The checks by `doctor` of the data bucket, before a deployment and after it."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def notifications(around: Surroundings) -> Finding:
     if parameters is None:
         return _importable(around)
     if parameters.get("events") != "eventbridge":
-        lacks = f"of keys that end in {' and '.join(lacking)}"
+        lacks = f"for keys that end in {' and '.join(lacking)}"
     elif EVENT_BRIDGE not in around.notifications:
         lacks = "and sends no events to EventBridge"
     else:
         return ok(f"bucket {bucket} sends its events to EventBridge")
     return to_do(
-        f"bucket {bucket} notifies no queue {lacks}: deploy again with this bucket; until then no"
-        " job there is committed"
+        f"bucket {bucket} sends no event notifications {lacks}: deploy again with this bucket;"
+        " until then its jobs are not committed"
     )
 
 
 def _importable(around: Surroundings) -> Finding:
-    """Whether a deployment could add its notifications: S3 refuses filters that overlap.
+    """Check that a deployment could add its notifications: S3 refuses filters that overlap.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-filtering.html
     """
@@ -72,14 +72,14 @@ def _importable(around: Surroundings) -> Finding:
     )
     if overlapping:
         return to_do(
-            f"before bucket {bucket} can be imported: S3 would refuse ours beside the notifications"
-            f" to {', '.join(overlapping)}: deploy with -c s3commit:events=eventbridge"
+            f"bucket {bucket} has notifications to {', '.join(overlapping)} that overlap with"
+            " ours, so S3 would refuse ours: deploy with -c s3commit:events=eventbridge"
         )
     return ok(f"bucket {bucket} can be imported: deploy with -c s3commit:importBucket={bucket}")
 
 
 def _set(around: Surroundings, what: str, unset: dict[str, Any]) -> Any:
-    """What is set of the data bucket; ``unset`` where nothing is. Raises if there is no bucket."""
+    """A setting of the data bucket; ``unset`` where nothing is. Raises if there is no bucket."""
     bucket = around.data_bucket
     doing = f"reading the {what.replace('_', ' ')} of bucket {bucket}"
     try:
@@ -106,14 +106,14 @@ def lifecycle(around: Surroundings) -> Finding:
     if least < LEAST_DAYS:
         return to_do(
             f"a lifecycle rule of bucket {bucket} aborts uploads after {least} day: a job that"
-            f" takes longer loses its data. Set it to {LEAST_DAYS} days or more"
+            f" runs longer loses its data. Set it to {LEAST_DAYS} days or more"
         )
     here = [days for days, place in aborting if around.prefix.startswith(place)]
     if not here:
         return to_do(
-            f"no lifecycle rule for all of bucket {bucket} aborts incomplete uploads: add one, of"
-            " more days than your longest job takes, for uploads whose job left no trace (if there"
-            " is one for your tables, name them with --prefix)"
+            f"bucket {bucket} has no lifecycle rule for all keys that aborts incomplete uploads:"
+            " add one, with more days than your longest job runs, for uploads whose job left no"
+            " trace (if there is one for your tables, name them with --prefix)"
         )
     return ok(f"bucket {bucket} aborts incomplete uploads after {min(here)} days")
 
@@ -139,7 +139,7 @@ def policy(around: Surroundings) -> Finding:
     if denying:
         return to_do(
             f"the policy of bucket {bucket} denies to put or get objects by {'; '.join(denying)}:"
-            f" see whether that is for the roles below {_role(around, '')} too, and"
+            f" check that it allows them to the roles below {_role(around, '')}; see"
             ' "Policies of companies" in docs/deploy.md'
         )
     return ok(f"the policy of bucket {bucket} denies the pipeline no object")

@@ -1,4 +1,4 @@
-"""What `doctor` checks of the tables of the Glue Data Catalog that are told of commits."""
+"""The checks by `doctor` of the tables of the Glue Data Catalog that are notified of commits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from s3commit.core.model.errors import InvalidInputError, NotFoundError
 
 
 def catalogs(around: Surroundings) -> Finding:
-    """Each table lies where the parameter says, with the columns of the paths; it may be told."""
+    """Each table is where the parameter says, has the paths' columns, and can be notified."""
     told = [Catalog.of(one) for one in (around.parameters or {}).get("catalogs", ())]
     if wrong := [each for one in told for each in _wrong_with(around, one)]:
         return to_do("; ".join(wrong))
-    return ok(f"{many(len(told), 'table')} of the Glue Data Catalog can be told of commits")
+    return ok(f"{many(len(told), 'table')} of the Glue Data Catalog can be notified of commits")
 
 
 def _wrong_with(around: Surroundings, catalog: Catalog) -> Iterator[str]:
@@ -28,14 +28,14 @@ def _wrong_with(around: Surroundings, catalog: Catalog) -> Iterator[str]:
         if path := next((one for one in there if "=" in one), ""):
             table.values(path)
     except NotFoundError as error:
-        yield f"{error.message}: create it, or mend the parameter catalogs"
+        yield f"{error.message}: create it, or correct the parameter catalogs"
     except InvalidInputError as error:
         yield error.message
     role = around.pipeline.get(env.CATALOG_ROLE_OUTPUT)
     if role is None:
-        yield f"no function tells table {catalog.table}: deploy again"
+        yield f"no function notifies table {catalog.table}: deploy again"
         return
     _, partition, _, _, account, *_ = role.split(":")
     rights = catalog.rights(f"arn:{partition}:glue:{around.region}:{account}")
     if lacking := around.lacking(role, *rights):
-        yield f"{role} lacks {', '.join(lacking)}: deploy again, or see what denies it"
+        yield f"{role} lacks {', '.join(lacking)}: deploy again, or find the policy that denies it"

@@ -39,7 +39,7 @@ TIMEOUT = 60.0  # seconds to get the request through
     "--tasks",
     type=click.IntRange(min=1),
     metavar="N",
-    help="The number of the job's tasks that have files, if its manifests do not have it.",
+    help="Number of the job's tasks that have files, if its manifests do not record it.",
 )
 @click.option(
     "--partial",
@@ -108,7 +108,7 @@ def commit(
 
 @dataclass
 class Counted:
-    """What a commit of every manifest would make visible; the unfinished uploads would not be.
+    """The files that a commit of every manifest would make visible, without unfinished uploads.
 
     ``tasks`` have a manifest; ``task_count`` is how many there should be, if a manifest says it.
     """
@@ -132,8 +132,8 @@ class Counted:
 
 
 def refusal(job: Job, why: str, code: str) -> JobRefusedError:
-    """The error of a job that can't be committed, or not yet; to give it up is always open."""
-    line = f"job {job.job_id}: {why}. To give the job up: s3commit abort {job.name}"
+    """The error of a job that can't be committed, or not yet; it can always be aborted."""
+    line = f"job {job.job_id}: {why}. To abort the job: s3commit abort {job.name}"
     return JobRefusedError(line, code=code)
 
 
@@ -145,12 +145,12 @@ def count_everything(session: Session, job: Job) -> Counted:
     """
     kept = job.record.job_sha256 if job.record is not None else None
     if job.spec is None or kept not in {None, job.spec.sha256}:
-        why = job.problems.get(JOB_FILE, "_job.json is gone, or not what it was")
-        why = f"{why}. A commit would end in an abort: bring it back as it was"
+        why = job.problems.get(JOB_FILE, "_job.json was deleted or changed")
+        why = f"{why}. A commit would end in an abort: restore it as it was"
         raise refusal(job, why, JOB_CHANGED)
     manifests = read_manifests(session, job)
     if not manifests:
-        why = "it has no manifest, so no task of it is done, and there is nothing to commit"
+        why = "it has no manifest: none of its tasks are done, so there is nothing to commit"
         raise refusal(job, why, "NO_MANIFEST")
     open_ids = {upload.upload_id for upload in own_uploads(session, job)[0]}
     counted, gone = Counted(), list[str]()
@@ -164,11 +164,11 @@ def count_everything(session: Session, job: Job) -> Counted:
     counted.tasks = len(attempts)
     if twice := [task for task, count in attempts.items() if count > 1]:
         tasks = many(len(twice), "task has", "tasks have")
-        why = f"{tasks} two manifests, and only the driver knows which counts: {some(twice)}"
+        why = f"{tasks} two manifests, and only the driver knows which one counts: {some(twice)}"
         raise refusal(job, why, "TWO_ATTEMPTS")
     if gone:
         uploads = many(len(gone), "upload is", "uploads are")
-        why = f"{uploads} gone that the manifests name, so a commit would end in an abort"
+        why = f"{uploads} missing that the manifests name, so a commit would end in an abort"
         raise refusal(job, f"{why}: {some(gone)}", "UPLOAD_GONE")
     return counted
 
@@ -193,16 +193,16 @@ def refuse_incomplete(job: Job, counted: Counted, tasks: int | None) -> None:
     if not expected:
         raise refusal(
             job,
-            f"{has}, and nothing says of how many: a task that never began leaves no trace. If they"
-            f" are all, say so with --tasks {counted.tasks}; if you know that the others had no"
-            " rows, or can do without them, with --partial",
+            f"{has}, and the number of tasks is not recorded: a task that never began leaves no"
+            f" trace. If these are all, add --tasks {counted.tasks}; if the others had no rows, or"
+            " you can do without them, add --partial",
             "TASKS_UNKNOWN",
         )
     if counted.tasks != expected:
         raise refusal(
             job,
-            f"{has}, not {expected}: the others had no rows, or never ran, and nothing in S3"
-            " tells which. If you know that they had none, or can do without them, add --partial",
+            f"{has}, not {expected}: the others had no rows, or never ran, and S3 does not show"
+            " which. If you know that they had none, or can do without them, add --partial",
             "TASKS_MISSING",
         )
 

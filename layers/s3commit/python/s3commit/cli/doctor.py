@@ -49,25 +49,27 @@ ON_BUCKET = ("s3:GetBucketNotification", "s3:ListBucket")
 
 @click.command()
 @name_option
-@click.option("--bucket", metavar="BUCKET", help="The data bucket, if no stack is to say it.")
-@click.option("--role", metavar="ARN", help="A role of Spark jobs, whose rights are simulated.")
-@click.option("--prefix", metavar="PREFIX", default="", help="Where it writes, or else the caller.")
+@click.option("--bucket", metavar="BUCKET", help="Data bucket to check [default: from the stack]")
+@click.option("--role", metavar="ARN", help="Role of your Spark jobs, whose rights are simulated.")
+@click.option(
+    "--prefix", metavar="PREFIX", default="", help="Prefix that the role or you write to."
+)
 @with_session
 def doctor(session: Session, **options: Any) -> None:
     """Check the account and the deployment.
 
-    Run it before the first deployment (with --bucket for a bucket that exists), after it, and on
-    a cluster. It changes nothing. One line a check: ok, what to do, or why it was skipped. It reads
+    Run it before the first deployment (with --bucket for a bucket that exists), after it, and on a
+    cluster. It changes nothing. One line a check: ok, what to do, or why it was skipped. It reads
     sts:GetCallerIdentity, lambda:GetAccountSettings, cloudformation:DescribeStacks, the bucket's
     notifications, lifecycle and policy, of each table in the parameter catalogs glue:GetTable and a
-    listing, and asks iam:SimulatePrincipalPolicy; what the caller may not read is skipped. With
-    --prefix and no --role the caller's own rights there are tried, by calls for an upload that does
-    not exist. Exit code 1 if there is something to do.
+    listing, and asks iam:SimulatePrincipalPolicy; checks that the caller has no right to are
+    skipped. With --prefix and no --role the caller's own rights there are tried, by calls for an
+    upload that does not exist. Exit code 1 if there is something to fix.
     """
     found = examine(replace(session.deployment, **options))
     checks = [{"check": check, **finding._asdict()} for check, finding in found]
-    wrong = [one["check"] for one in checks if one["verdict"] == "do"]
-    columns = {"VERDICT": "verdict", "CHECK": "check", "WHAT IS SO, OR WHAT TO DO": "text"}
+    wrong = [one["check"] for one in checks if one["verdict"] == "fix"]
+    columns = {"VERDICT": "verdict", "CHECK": "check", "DETAIL": "text"}
     session.out.table({"ok": not wrong, "checks": checks}, "checks", columns)
     if wrong:
         count = many(len(wrong), "check")
@@ -94,9 +96,9 @@ def functions_at_once(around: Surroundings) -> Finding:
     try:
         limit = around.ask(doing, "lambda", "get_account_settings")["AccountLimit"]
     except NotFoundError:
-        return skipped("not known here: the endpoint has no such settings, so it is not AWS's")
+        return skipped("not available: the endpoint has no such settings, so it is not AWS")
     free, quota = limit["UnreservedConcurrentExecutions"], limit["ConcurrentExecutions"]
-    there_are = f"{free} functions at once are not reserved (the quota is {quota})"
+    there_are = f"{free} concurrent executions are unreserved (the quota is {quota})"
     wanted = int(around.pipeline.get(env.CONCURRENCY_OUTPUT, DEFAULT))
     if free >= wanted:
         return ok(f"{there_are}; the deployment uses {wanted} at most")
@@ -129,7 +131,7 @@ def rights(around: Surroundings) -> Finding:
     if around.role is None and not around.prefix:
         return skipped("name the role of your Spark jobs with --role; on a cluster --prefix alone")
     if around.role and around.role.split(":")[2:3] != ["iam"]:
-        return to_do(f"--role {who} is no ARN of a role: give arn:aws:iam::ACCOUNT:role/NAME")
+        return to_do(f"--role {who} is not the ARN of a role: give arn:aws:iam::ACCOUNT:role/NAME")
     where = f"s3://{around.data_bucket}/{around.prefix}"
     try:
         lacking = _simulated(around, around.role) if around.role else _tried(around)
@@ -140,11 +142,11 @@ def rights(around: Surroundings) -> Finding:
             f"{who} lacks {', '.join(lacking)} at {where}: docs/deploy.md has the policy of"
             " a Spark role"
         )
-    return ok(f"{who} may do what a writer needs at {where}")
+    return ok(f"{who} has all rights of a writer at {where}")
 
 
 def _simulated(around: Surroundings, role: str) -> list[str]:
-    """What the role lacks by its own policies; the bucket's policy is not asked."""
+    """The rights that the role lacks by its own policies; the bucket's policy is not checked."""
     arn = f"arn:{role.split(':')[1]}:s3:::{around.data_bucket}"
     lacking: list[str] = []
     below = f"{arn}/{around.prefix}"
@@ -158,7 +160,7 @@ def _simulated(around: Surroundings, role: str) -> list[str]:
 
 
 def _tried(around: Surroundings) -> list[str]:
-    """What the caller lacks, by all policies: calls that can only fail, for an upload of no one.
+    """The rights that the caller lacks, by all policies: calls for an upload that does not exist.
 
     To a caller who has the right S3 answers that there is no such upload, or object; of an object
     it says so only to one who may list the bucket. A delete on a condition makes no delete marker:
@@ -198,7 +200,7 @@ def _may(right: str, call: Callable[[], object]) -> bool:
 
 Check = Callable[[Surroundings], Finding]
 CHECKS: dict[str, Check] = {
-    "functions at once": functions_at_once,
+    "concurrency": functions_at_once,
     "pipeline": pipeline,
     "notifications": notifications,
     "lifecycle": lifecycle,
@@ -217,7 +219,7 @@ def examine(around: Surroundings) -> Iterator[tuple[str, Finding]]:
 
 
 def _ask(check: Check, around: Surroundings) -> Finding:
-    """Run a check; one that may not read what it needs is skipped, and names the right it lacks."""
+    """Run a check; one without the right to read what it needs is skipped, and names that right."""
     try:
         return check(around)
     except S3CommitError as error:

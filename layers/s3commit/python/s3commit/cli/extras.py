@@ -1,4 +1,4 @@
-"""What to say where an extra of the package is missing; imports nothing of one."""
+"""The advice where an extra of the package is missing; imports nothing of one."""
 
 from __future__ import annotations
 

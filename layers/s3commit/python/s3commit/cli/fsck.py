@@ -20,10 +20,10 @@ from s3commit.core.model.job import Destination
 def fsck(session: Session, *, destination: Destination) -> None:
     """Compare a table with what was committed to it.
 
-    Reports the files of commit manifests that are gone or changed, and the jobs without a result,
-    each with what mends it. Changes nothing.
+    Reports the files of commit manifests that are missing or changed, and the jobs without a
+    result, each with its repair. Changes nothing.
 
-    Exit code 1: something is gone, changed or unreadable.
+    Exit code 1: something is missing, changed or unreadable.
     """
     document = fsck_document(session, destination)
     session.out.facts(document)
@@ -32,7 +32,7 @@ def fsck(session: Session, *, destination: Destination) -> None:
 
 
 def fsck_document(session: Session, destination: Destination) -> dict[str, Any]:
-    """What `check` finds there, and the command that mends each."""
+    """The findings of `check`, and the command that repairs each."""
     table = session.named_table()
     ledger = session.ledger(table) if table else None
     report = check(session.store, ledger, session.parallel, destination)
@@ -43,19 +43,19 @@ def fsck_document(session: Session, destination: Destination) -> dict[str, Any]:
         "replacedFiles": report.replaced,
         "foreignFiles": report.foreign,
         "foreignExamples": report.examples,
-        "findings": [fields(one, "what", "key", "job_id", "mend") for one in report.findings],
+        "findings": [fields(one, "what", "key", "job_id", "fix") for one in report.findings],
         "openJobs": [
             {
                 "jobId": one.directory.job_id,
                 **fields(one, "state", "requested"),
-                "mend": _mend(one, f"{one.directory.typed}{session.where}"),
+                "fix": _fix(one, f"{one.directory.typed}{session.where}"),
             }
             for one in report.open_jobs
         ],
     }
 
 
-def _mend(job: OpenJob, typed: str) -> str:
+def _fix(job: OpenJob, typed: str) -> str:
     if job.requested:
         return f"if no execution works on it: s3commit commit {typed}"
     return f"if its driver died: s3commit commit {typed}, or s3commit abort {typed}"

@@ -1,4 +1,4 @@
-"""What an execution has done so far, state by state."""
+"""The history of an execution, state by state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
 from s3commit.core.model.errors import S3CommitError
 
-_CUT = "it has more events than were looked at: the first are left out"
+_CUT = "only its latest events were read"
 COLUMNS = {
     "STATE": "state",
     "DID": "did",
@@ -35,7 +35,7 @@ def history_document(session: Session, execution: str) -> dict[str, Any]:
         client = session.deployment.connect("stepfunctions")
         visits, runs, complete = read_history(client, execution)
     except S3CommitError as error:
-        return {**document, "problems": [f"its history can not be read: {error.message}"]}
+        return {**document, "problems": [f"its history cannot be read: {error.message}"]}
     states = [_document(one, session.epoch(), runs=runs) for one in visits]
     return {**document, "states": states, "problems": [] if complete else [_CUT]}
 

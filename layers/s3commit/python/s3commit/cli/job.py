@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job as it stands. What is None is not there, can't be read, or only the ledger knows it.
+    """One job. A member is None if it is not there, can't be read, or only the ledger has it.
 
     ``name`` is what to type for the job in a next command, with ``where``, which holds for others
     of its ledger's ``table``; without one ``ledger`` is None. ``header`` is that of its list of
@@ -86,7 +86,7 @@ class Job:
 
     @property
     def state(self) -> str:
-        """The ledger's state, or what S3 alone tells: OPEN, REQUESTED, PUBLISHING or the end."""
+        """The ledger's state, or the one that S3 shows: OPEN, REQUESTED, PUBLISHING or the end."""
         if self.result is not None:
             return self.result.outcome.value
         if self.record is not None:
@@ -111,7 +111,7 @@ class Job:
 
     @property
     def requested(self) -> str:
-        """What the request that stands asks for.
+        """The action of the job's request.
 
         One that can't be read aborts a job that is not decided, and changes nothing for another.
         """
@@ -123,8 +123,8 @@ class Job:
     def asked(self) -> str:
         """In words that it was; the pipeline may have read what can't be read here."""
         if REQUEST_FILE in self.problems and self.state in UNDECIDED:
-            return "a request that can not be read here stands"
-        return f"its {self.requested} was requested before"
+            return "its request cannot be read here"
+        return f"its {self.requested} was already requested"
 
 
 def read_job(
@@ -166,8 +166,8 @@ def read_job(
         # It is put after the end: asked again the ledger knows that, or a stranger has put it.
         record = record if record.state in ENDED else ledger.job(directory.ref) or record
         if record.state.value != result.outcome.value:
-            says = f"{RESULT_FILE} says {result.outcome}, the ledger {record.state}"
-            problems[RESULT_FILE], result = f"{says}: the pipeline has not put it", None
+            says = f"{RESULT_FILE} has {result.outcome}, the ledger {record.state}"
+            problems[RESULT_FILE], result = f"{says}: the pipeline did not write it", None
     # Where a request stands, an ended job that has no result yet is not done.
     is_done = not requested or RESULT_FILE in problems
     if result is None and record is not None and record.state in ENDED and is_done:
@@ -190,7 +190,8 @@ def read_job(
     known = record or found.header or problems
     if not known and next(iter(ports.store.list(directory.bucket, directory.prefix)), None) is None:
         raise NotFoundError(
-            f"no job {directory.job_id} at {directory.destination.uri}: check the id and the place",
+            f"no job {directory.job_id} at {directory.destination.uri}: check the ID and the"
+            " destination",
             code="NO_JOB",
         )
     return found
@@ -198,20 +199,20 @@ def read_job(
 
 def unreadable(name: str, error: S3CommitError) -> str:
     """The line that says of a document why it can't be read."""
-    return f"{name} can not be read: {error.message} [{error.code}]"
+    return f"{name} cannot be read: {error.message} [{error.code}]"
 
 
 def locate(
     session: Session, job: JobDirectory | str, destination: Destination | None
 ) -> tuple[JobDirectory, str | None, str]:
-    """What `read_job` takes, of what the caller typed. Raises `NotFoundError` for an unknown id."""
+    """The arguments of `read_job`, as they were typed. Raises `NotFoundError` for an unknown id."""
     if isinstance(job, str) and destination is not None:
         job = JobDirectory(destination, job)
     if isinstance(job, JobDirectory):
         return job, session.table_of(job), job.typed
     table = session.table(", or the job's place with --destination")
     if not table:
-        raise click.UsageError(f"without a table job {job} is found by --destination alone")
+        raise click.UsageError(f"without a table, job {job} can only be found with --destination")
     records = session.ledger(table).jobs_with_id(job)
     if len(records) > 1:
         places = some(record.destination.uri for record in records)
@@ -257,7 +258,7 @@ def read_manifests(session: Session, job: Job) -> list[str]:
 
 
 def read_manifest(session: Session, job: Job, key: str) -> tuple[PendingSet, str]:
-    """What a manifest says, and the digest of its bytes. Raises `JobRefusedError`."""
+    """A manifest, and the digest of its bytes. Raises `JobRefusedError`."""
     directory = job.directory
     body = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
     return decode_manifest(directory, key[len(directory.prefix) :], body), digest(body)

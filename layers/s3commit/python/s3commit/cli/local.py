@@ -21,7 +21,7 @@ project_option = click.option(
     type=_DIRECTORY,
     default=".",
     show_default=True,
-    help="Where the runtime is announced; a checkout of s3commit runs its own stacks.",
+    help="Directory in which the runtime is announced; a checkout of s3commit runs its own stacks.",
 )
 
 
@@ -31,13 +31,13 @@ def local() -> None:
 
 
 @local.command("up")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 picks a free one.")
 @click.option("--ui-port", type=click.IntRange(0, 65535), default=0, help="The page's port.")
-@click.option("--bucket", metavar="NAME", help="The data bucket's name; else as the stack says.")
+@click.option("--bucket", metavar="NAME", help="The data bucket's name [default: from the stack]")
 @click.option(
     "--assembly",
     type=_DIRECTORY,
-    help="A synthesized cloud assembly; else the checkout's, else the one of this package.",
+    help="A synthesized cloud assembly [default: the checkout's, or this package's]",
 )
 @project_option
 @click.option("--verbose", is_flag=True, help="Log each request.")

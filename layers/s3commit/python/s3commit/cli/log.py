@@ -64,17 +64,16 @@ _COLUMNS = {
 @table_option
 @with_session
 def log(session: Session, *, destination: Destination, limit: int, key: str | None) -> None:
-    """Say what happened at a table: its jobs, however they ended, by the time of their effect.
+    """Show the job history of a table, by the time of each job's effect.
 
-    What happened last comes last, and behind that the jobs that have not ended. Times are UTC.
-    REPLACED are the earlier files that the job has removed, GONE those of its own that are not
-    there any more: a later job has replaced them, or somebody deleted them. UNDOES is the job that
-    an undo has taken back. KEY has the first
-    digits of the idempotency key's SHA-256. WHO is what the writer said of itself: its application,
-    user and host, and its Airflow run. Needs S3 alone; with a table it also has the undone jobs of
-    which S3 has nothing any more: the jar deletes the documents of those. A job whose documents
-    can't be read is a row that says so under PROBLEM; STATE is empty if nothing else tells it. Run
-    `s3commit show JOB` for all about one.
+    The newest is last; behind it are the jobs that have not ended. Times are UTC. REPLACED are the
+    earlier files that the job has removed, GONE those of its own that no longer exist: a later job
+    has replaced them, or someone deleted them. UNDOES is the job that an undo has undone. KEY has
+    the first digits of the idempotency key's SHA-256, WHO the writer as it names itself: its
+    application, user and host, and its Airflow run. Needs S3 alone; with a table it also has the
+    undone jobs of which S3 has nothing any more: the jar deletes the documents of those. A job
+    whose documents can't be read is a row that says so under PROBLEM; STATE is empty if it is not
+    known. Run `s3commit show JOB` for all about one.
     """
     listed = visible_at(session, destination, MOST_LISTED)
     document = log_document(session, destination, listed, limit=limit, key=key)
@@ -82,9 +81,9 @@ def log(session: Session, *, destination: Destination, limit: int, key: str | No
     if not document["jobs"]:
         session.out.note(f"no jobs at {destination.uri}")
     if not document["complete"]:
-        session.out.note("there are earlier ones: raise --limit")
+        session.out.note("there are older ones: raise --limit")
     if listed is None:
-        session.out.note(f"GONE is not known: there are more than {MOST_LISTED} objects")
+        session.out.note(f"GONE is unknown: there are more than {MOST_LISTED} objects")
 
 
 def log_document(
@@ -161,7 +160,7 @@ def _job_documents(session: Session, destination: Destination) -> Iterator[tuple
 def _document(
     session: Session, destination: Destination, left: Counter[str] | None, begun: tuple[str, str]
 ) -> dict[str, Any] | None:
-    """What is said of a job; None if it was deleted since it was listed, as by the jar."""
+    """The row of a job; None if it was deleted since it was listed, as by the jar."""
     job_id, listed = begun
     directory = JobDirectory(destination, job_id)
     try:
@@ -203,7 +202,7 @@ def _document(
 
 
 def _kind(said: JobSpec | JobRecord | None, header: CommitHeader | None) -> str:
-    """``append``, ``overwrite`` or ``undo``; of a job whose documents are gone by what it did."""
+    """``append``, ``overwrite`` or ``undo``; of a job without documents by what it did."""
     keyed = said or header
     if keyed and keyed.undoes:
         return "undo"
@@ -219,7 +218,7 @@ def _moment(text: str | None) -> str | None:
 
 
 def by_of(who: Who) -> str:
-    """``sales (application_1_7), ops@node-7, dag/run/task``, of what is said."""
+    """``sales (application_1_7), ops@node-7, dag/run/task``, of those that are known."""
     number = who.application_id and f"({who.application_id})"
     application = " ".join(filter(None, (who.application, number)))
     place = "@".join(filter(None, (who.user, who.host)))

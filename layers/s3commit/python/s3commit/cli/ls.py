@@ -68,7 +68,7 @@ def _list_jobs(session: Session, destination: Destination) -> None:
     session.out.note(f"{many(len(known), 'committed job')} at {destination.uri}{each}")
     if len(known) < len(jobs):
         lists = many(len(jobs) - len(known), "list")
-        session.out.note(f"{lists} can not be read, or came with a copy of another table")
+        session.out.note(f"{lists} cannot be read, or came with a copy of another table")
 
 
 def _list_files(session: Session, directory: JobDirectory) -> None:
@@ -100,7 +100,7 @@ def _list_files(session: Session, directory: JobDirectory) -> None:
     session.out.note(f"{many(len(files), 'file')} of job {job_id} at {header.destination}")
     if gone:
         which = "all of them" if len(gone) == len(files) else f"{len(gone)} of them"
-        session.out.note(f"{which} gone by now: replaced by a later job, or deleted by someone")
+        session.out.note(f"{which} missing: replaced by a later job, or deleted")
 
 
 def _job_document(job: CommitHeader | None, problem: str | None = None) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def _job_document(job: CommitHeader | None, problem: str | None = None) -> dict[
 
 
 def _gone(session: Session, destination: Destination, files: list[CommittedFile]) -> set[str]:
-    """The keys of a job's files that are not there any more; fsck tells of those that changed.
+    """The keys of a job's files that no longer exist; fsck reports those that changed.
 
     A job that replaces removes the files of those before it; so do people. Requests: one for each
     1,000 objects below what the files' keys have in common.

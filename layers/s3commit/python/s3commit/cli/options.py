@@ -45,8 +45,8 @@ def parse_job(text: str) -> JobDirectory | str:
     place, magic, below = text.partition(f"/{MAGIC_PREFIX}")
     if not magic:
         raise InvalidInputError(
-            f"{text!r} is no job directory: it has no {MAGIC_PREFIX}<job id>/; a job at a"
-            " destination is named by: JOB_ID --destination s3://bucket/prefix/",
+            f"{text!r} is not a job directory: it has no {MAGIC_PREFIX}<job id>/. To name a job by"
+            " its table, use: JOB_ID --destination s3://bucket/prefix/",
             code="BAD_PATH",
         )
     return JobDirectory(parse_destination(place), check_job_id(below.partition("/")[0]))
@@ -56,7 +56,7 @@ def parse_age(text: str) -> int:
     """``90s``, ``15m``, ``12h``, ``2d`` or ``1w`` in seconds. Raises `ValueError`."""
     found = _AGE.fullmatch(text)
     if not found:
-        raise ValueError(f"{text!r} is no age: give a number with s, m, h, d or w, like 2d")
+        raise ValueError(f"invalid duration {text!r}: use a number and s, m, h, d or w, such as 2d")
     return int(found[1]) * _SECONDS[found[2]]
 
 
@@ -79,19 +79,19 @@ name_option = click.option(
     metavar="NAME",
     expose_value=False,
     callback=_keep,
-    help="The deployment's parameter name, if it has one.",
+    help="The deployment's name (its parameter `name`), if it has one.",
 )
 _table_option = click.option(
     "--table",
     metavar="NAME",
     expose_value=False,
     callback=_keep,
-    help=f"The ledger's table, the stack's output TableName; '' for none; else {env.TABLE}.",
+    help=f"Ledger table (stack output TableName) [env: {env.TABLE}]; '' for none.",
 )
 
 
 def table_option(function: F) -> F:
-    """What may say the ledger's table, for `Session.table`: its name, or the deployment's."""
+    """The options for the ledger's table, for `Session.table`: its name, or the deployment's."""
     return name_option(_table_option(function))
 
 
@@ -99,8 +99,10 @@ state_machine_option = click.option(
     "--state-machine",
     "machine",
     metavar="ARN",
-    help="The stack's output StateMachineArn, where neither ledger, stack nor"
-    f" {env.STATE_MACHINE} says it.",
+    help=(
+        f"State machine (stack output StateMachineArn) [env: {env.STATE_MACHINE}], if no stack has"
+        " it."
+    ),
 )
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Check everything, print what would be done, and stop."
@@ -108,7 +110,7 @@ dry_run_option = click.option(
 
 
 def job_options(function: F) -> F:
-    """What names a job, for `s3commit.cli.job.read_job`: JOB, its table or its destination."""
+    """The arguments for `s3commit.cli.job.read_job`: JOB, its table or its destination."""
     destination = click.option(
         "--destination",
         type=DESTINATION,
@@ -119,7 +121,7 @@ def job_options(function: F) -> F:
 
 
 def with_session(function: Callable[..., None]) -> Callable[..., None]:
-    """What every verb has: the `Session` as its first argument, and ``--output``."""
+    """Shared by all verbs: the `Session` as first argument, and ``--output``."""
 
     def choose(ctx: click.Context, _parameter: click.Parameter, chosen: str) -> None:
         ctx.ensure_object(Session).out.json = chosen == "json"
@@ -131,6 +133,6 @@ def with_session(function: Callable[..., None]) -> Callable[..., None]:
         show_default=True,
         expose_value=False,
         callback=choose,
-        help="Text for people, JSON for programs.",
+        help="Text for people, or JSON for programs.",
     )
     return output(click.make_pass_decorator(Session, ensure=True)(function))

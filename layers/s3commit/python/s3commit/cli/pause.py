@@ -17,11 +17,11 @@ from s3commit.core.model.errors import NotFoundError, S3CommitError
 @name_option
 @with_session
 def pause(session: Session) -> None:
-    """Start nothing more: neither jobs nor sweeps.
+    """Stop starting jobs and sweeps.
 
-    Disables the event sources of the deployment's two queues and the rule of its sweep, in a
-    minute or so. Executions that run go on. Requests wait in their queue, for four days. The alarm
-    SweepsMissing rings until `s3commit resume`. Needs cloudformation:DescribeStacks,
+    Disables the event sources of the deployment's two queues and the rule of its sweep, in a minute
+    or so. Running executions continue. Requests wait in their queue, for four days. The alarm
+    SweepsMissing is on until `s3commit resume`. Needs cloudformation:DescribeStacks,
     lambda:UpdateEventSourceMapping and events:DisableRule.
     """
     session.out.facts(switch(session.deployment, on=False))
@@ -31,10 +31,11 @@ def pause(session: Session) -> None:
 @name_option
 @with_session
 def resume(session: Session) -> None:
-    """Undo `s3commit pause`: what has waited is taken up now.
+    """Undo `s3commit pause` and process the backlog.
 
-    After more than four days the next sweep finds the jobs whose messages are gone, at destinations
-    that the ledger knows. Needs the rights of `s3commit pause`, with events:EnableRule.
+    After more than four days the next sweep finds the jobs whose messages have expired, at
+    destinations that the ledger knows. Needs the rights of `s3commit pause`, with
+    events:EnableRule.
     """
     session.out.facts(switch(session.deployment, on=True))
 
@@ -48,8 +49,9 @@ def switch(around: Surroundings, *, on: bool) -> dict[str, Any]:
     stack, outputs = around.stack(env.PIPELINE_STACK), around.pipeline
     if env.SWEEP_RULE_OUTPUT not in outputs:
         raise NotFoundError(
-            f"no stack {stack} in {around.region} says what calls its functions: name another one"
-            " with --name, or deploy again; the embedded runtime is no deployment, and never pauses"
+            f"no stack {stack} in {around.region} names the event sources of its functions: name"
+            " another one with --name, or deploy again; the embedded runtime is not a deployment"
+            " and cannot be paused"
         )
     doing = f"{'resuming' if on else 'pausing'} {stack}"
     calls: list[tuple[str, str, str, dict[str, Any]]] = [
@@ -70,8 +72,8 @@ def switch(around: Surroundings, *, on: bool) -> dict[str, Any]:
     if failed:  # not as an error that says that nothing was changed
         done = ", ".join(output for output, *_ in calls if output not in failed)
         raise S3CommitError(
-            f"{next(iter(failed.values())).message}; switched {'on' if on else 'off'} are {done},"
-            f" not {', '.join(failed)}: repeat the command",
+            f"{next(iter(failed.values())).message}; switched {'on' if on else 'off'}: {done}; not"
+            f" switched: {', '.join(failed)}. Repeat the command",
             code="HALF_DONE",
         )
     return {"deployment": stack, "state": "working" if on else "paused"}

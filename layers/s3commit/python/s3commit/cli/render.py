@@ -23,7 +23,7 @@ _COLOURS = {
     "ROLLED_BACK": "red",
     "ROLLING_BACK": "red",
     "!": "red",
-    "do": "red",
+    "fix": "red",
 }
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
@@ -49,8 +49,7 @@ class Output:
     def table(self, document: Mapping[str, Any], name: str, columns: Mapping[str, str]) -> None:
         """Print a document: for people the objects below ``name`` as a table.
 
-        ``columns`` are the members to show, by their headers. A column in which nothing stands is
-        left out.
+        ``columns`` are the members to show, by their headers. A column without a value is left out.
         """
         if self.json:
             click.echo(json.dumps(document, indent=2))
@@ -73,7 +72,7 @@ class Output:
         click.echo(json.dumps(document) if self.json else printable(text))
 
     def note(self, text: str) -> None:
-        """Print a line that is no data, for people."""
+        """Print a line beside the data, for people."""
         if not self.json:
             click.echo(printable(text), err=True)
 
@@ -166,7 +165,7 @@ def _words(name: str) -> str:
 
 
 def _cell(header: str, member: str, value: Any) -> str:
-    """What a column shows of an object; of a yes or no its header."""
+    """The cell of an object in a column; for a yes or no its header."""
     if isinstance(value, bool):
         return header.lower() if value else ""
     return _text(member, value)

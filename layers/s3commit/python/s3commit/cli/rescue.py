@@ -19,8 +19,8 @@ from s3commit.core.model.job import Destination
 @click.argument("target", metavar="JOBDIR|DESTINATION", type=Parsed("target", s3a.parse_target))
 @click.option("--commit", is_flag=True, help="Complete the uploads of the job in JOBDIR.")
 @click.option("--abort", metavar="SHOWN", help="Abort the job's open uploads, as they were shown.")
-@click.option("--partial", is_flag=True, help="With --commit: also if something is missing.")
-@age_option("--older-than", default="1h", about="Refuse a job that was active later: 15m, 12h, 2d.")
+@click.option("--partial", is_flag=True, help="With --commit: even if something is missing.")
+@age_option("--older-than", default="1h", about="Refuse a job that was active since: 15m, 12h, 2d.")
 @with_session
 def rescue(
     session: Session,
@@ -37,9 +37,9 @@ def rescue(
     JOBDIR. --commit completes the job's uploads, one by one, and overwrites nothing. --abort
     aborts the open ones; SHOWN is the code that was printed with them. Nothing visible is deleted.
 
-    This works in S3 alone, with your own rights: the pipeline takes no part. Be sure that driver
-    and tasks are dead. Refused (exit 3), with nothing changed: a job that was active recently, and
-    a commit of a job that can't be committed whole.
+    This works in S3 alone, with your own rights, without the pipeline. Be sure that driver and
+    tasks are dead. Refused (exit 3), with nothing changed: a job that was active recently, and a
+    commit of a job that can't be committed whole.
     """
     destination, root = target
     acts = commit or abort is not None
@@ -68,13 +68,14 @@ def rescue(
 def _refuse(job: s3a.S3AJob, *, shown: str | None, partial: bool, older_than: int) -> None:
     if job.quiet < older_than:
         raise JobRefusedError(
-            f"the job was active {age(job.quiet)} ago; be sure that its driver is dead, then wait"
-            f" until it was silent for {age(older_than)}, or shorten that with --older-than",
+            f"the job was active {age(job.quiet)} ago; make sure that its driver is dead, then"
+            f" wait until it has been inactive for {age(older_than)}, or shorten that with"
+            " --older-than",
             code="ALIVE",
         )
     if shown is not None:
         if shown != job.shown:
-            line = f"other uploads are open than were shown; look again: {job.command}"
+            line = f"the open uploads have changed since they were shown; look again: {job.command}"
             raise JobRefusedError(line, code="SHOWN")
     elif job.problems:
         raise JobRefusedError(job.problems[0], code="CANNOT_COMMIT")
@@ -117,7 +118,7 @@ def _sum_up(session: Session, destination: Destination, found: list[s3a.S3AJob],
         for text in (*job.problems, *job.doubts):
             session.out.note(f"{job.job_id}: {text}")
     if not found:
-        session.out.note(f"no S3A job is left behind at {destination.uri}")
+        session.out.note(f"no unfinished S3A job at {destination.uri}")
     elif not root:
         session.out.note(f"see the uploads of a job: {found[0].command}")
     elif uploads := found[0].still_open:

@@ -31,7 +31,7 @@ def resume(
     before = f"job {job.job_id}: {job.asked}"
     see = f"see: s3commit show {job.name}"
     if last is not None and last.is_running and not gives_up:
-        return f"{before}, and its execution is {last.status}: it decides; {see}"
+        return f"{before}, and its execution, which is {last.status}, decides; {see}"
     machine = machine or machine_of(job.execution) or session.machine(job.table)
     if machine is None:
         return (
@@ -45,7 +45,7 @@ def resume(
     if REQUEST_FILE in job.problems and job.state in {JobState.OPEN, REQUESTED}:
         does = "does what the request says, which can't be read here, or else aborts the job"
     if gives_up:
-        does = "gives it up, unless it is decided by then"
+        does = "aborts it, unless it is already decided"
     action = "abort" if gives_up else job.requested
     what = f"an execution of job {job.job_id}, which {does} ({one})"
     if dry_run:
@@ -57,12 +57,12 @@ def resume(
         return f"{before}, and an execution was started for it a moment ago; {see}"
     report(session, job, f"started {what}: {started}", action=action, started=started)
     if failed and not gives_up:
-        session.out.note(f"unless the cause was removed it fails again; {see}")
+        session.out.note(f"it fails again unless the cause was removed; {see}")
     return ""
 
 
 def report(session: Session, job: Job, line: str, **facts: Any) -> None:
-    """Print what came of a verb that asks for a job's end; ``facts`` are added to those of all."""
+    """Print the outcome of a verb that requests a job's end; ``facts`` are those of the verb."""
     document = {
         "jobId": job.job_id,
         "state": job.state,

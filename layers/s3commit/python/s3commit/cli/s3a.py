@@ -1,4 +1,4 @@
-"""The S3A jobs at a destination, and what has become of their uploads: by what lies in S3.
+"""The S3A jobs at a destination, and what has become of their uploads: by the objects in S3.
 
 Hadoop's documents are read as strangers may have written them. A ``.pendingset`` has the files of a
 task that is done, a ``.pending`` file has one file of a task that is not. Source:
@@ -94,7 +94,7 @@ class S3AJob:
 
     @property
     def command(self) -> str:
-        """What looks at it, as a shell takes it: others choose the names in the URI."""
+        """The command that shows it, quoted for a shell: others choose the names in the URI."""
         return f"s3commit rescue {shlex.quote(self.uri)}"
 
     @property
@@ -115,18 +115,18 @@ class S3AJob:
 
     @property
     def still_open(self) -> list[Upload]:
-        """What an abort aborts."""
+        """The uploads that an abort aborts."""
         found = self.uploads.items()
         return sorted(upload for upload, (_, state) in found if state in {OPEN, UNFINISHED})
 
     @property
     def shown(self) -> str:
-        """Stands for exactly these open uploads."""
+        """A code for exactly these open uploads."""
         return hashlib.sha256(repr(self.still_open).encode()).hexdigest()[:16]
 
     @property
     def doubts(self) -> list[str]:
-        """What a person has to decide on before a commit."""
+        """The doubts that a person has to decide on before a commit."""
         doubts = {
             "tasks without a manifest": self.missing_tasks,
             "open uploads that no manifest names": self.counts[UNFINISHED],
@@ -141,7 +141,7 @@ def parse_target(text: str) -> tuple[Destination, str]:
     destination = parse_destination(above)
     root = _root(destination, f"{destination.prefix}{MAGIC}{below}/") if separator else ""
     if separator and not root:
-        raise InvalidInputError(f"{text[:200]!r} is no directory of one job", code="BAD_PATH")
+        raise InvalidInputError(f"{text[:200]!r} is not the directory of one job", code="BAD_PATH")
     return destination, root
 
 
@@ -220,10 +220,10 @@ def abort(session: Session, job: S3AJob) -> None:
 
 
 def _pipelines(session: Session, job: S3AJob) -> Callable[[str], bool]:
-    """Tells whether a key has the name of a file of a pipeline's job, which is not to be touched.
+    """A test for the name of a file of a pipeline's job, which must not be touched.
 
-    That has a directory with the id in the name, above the file. The S3A job's own is none of
-    them, and an id proves nothing: whoever has put a document has chosen it (I5).
+    That has a directory with the id in the name, above the file. The S3A job's own does not count,
+    and an id proves nothing: the writer of a document has chosen it (I5).
     """
 
     @cache
@@ -241,7 +241,7 @@ def _pipelines(session: Session, job: S3AJob) -> Callable[[str], bool]:
 def _read_all(
     session: Session, job: S3AJob, is_pipelines: Callable[[str], bool]
 ) -> list[tuple[str, PendingFile]]:
-    """What the documents name, with the document's key; one that is no good is a problem.
+    """The uploads in the documents, with the document's key; a bad document is a problem.
 
     Large ones are read one at a time.
     """
@@ -263,7 +263,7 @@ def _read_all(
 def _decode(
     job: S3AJob, key: str, body: bytes, is_pipelines: Callable[[str], bool]
 ) -> list[PendingFile]:
-    """What a document names. Raises `InvalidInputError` if it is not this job's own alone (I5)."""
+    """The uploads in a document. Raises `InvalidInputError` if not all are this job's own (I5)."""
     limits = {"max_bytes": MAX_MANIFEST_BYTES, "most": MAX_MANIFEST_VALUES}
     document = _plain(parse(body, what="manifest", **limits))
     found = _SET.read(document) if key.endswith(PENDINGSET_SUFFIX) else _FILE.read(document)
@@ -274,7 +274,7 @@ def _decode(
         name = file.key.removeprefix(job.destination.prefix)
         inside = file.bucket == job.destination.bucket and file.key != name
         if not inside or bad_element(name) or UNSPEAKABLE.search(name) or is_hidden(name):
-            line = f"{file.key[:200]!r} is no data file there"
+            line = f"{file.key[:200]!r} is not a data file there"
             raise InvalidInputError(line, code="NOT_CONTAINED")
         if is_pipelines(file.key):
             line = f"{file.key} has the name of another job's file"
@@ -293,7 +293,7 @@ def _plain(value: Any, levels: int = 5) -> Any:
 
 
 def _root(destination: Destination, key: str) -> str:
-    """The directory of the job in which the key lies; empty if it lies in none."""
+    """The directory of the job that the key is in; empty if it is in none."""
     found = _ROOT.match(key[len(destination.prefix) :])
     return destination.prefix + found[0] if found else ""
 

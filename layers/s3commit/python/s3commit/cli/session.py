@@ -1,4 +1,4 @@
-"""What the verbs reach the world by, connected when it is first needed."""
+"""The connections of the verbs, each made when it is first needed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AWS_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
 class Session:
-    """What one command works on, by the standard AWS configuration, and where it prints.
+    """The context of one command: connections, by the standard AWS configuration, and output.
 
     Tests set `store`, `has_pipeline`, `deployments`, `parallel`, `clock` and `environment`, and put
     a ledger into `ledgers` and executions into `machines`.
@@ -80,7 +80,7 @@ class Session:
 
     @property
     def where(self) -> str:
-        """What a next command needs to work on the same table: what is typed."""
+        """The options that a next command needs to work on the same table."""
         said = ((option, value) for option, value in self.typed.items() if value is not None)
         return "".join(f" --{option} {shlex.quote(value)}" for option, value in said)
 
@@ -97,8 +97,8 @@ class Session:
     def table(self, otherwise: str = "") -> str:
         """The ledger's table as `named_table`, or that of the deployment without a name.
 
-        ``otherwise`` ends what an error says may be named instead. Raises `NotFoundError`
-        (``NO_STACK``), and `AccessError` if the caller may not read the stack.
+        ``otherwise`` ends the error's list of what can be named instead. Raises `NotFoundError`
+        (``NO_STACK``), and `AccessError` if the caller has no right to read the stack.
         """
         named = self.named_table()
         return self._stacks_table(otherwise) if named is None else named
@@ -106,7 +106,7 @@ class Session:
     def table_of(self, job: JobDirectory) -> str | None:
         """The ledger's table as `named_table`, or the deployment's if the job's bucket is its own.
 
-        S3 alone tells of a job whose place is known, so a stack or table that can't be read is no
+        S3 alone shows a job whose place is known, so a stack or table that can't be read is not an
         error.
         """
         named = self.named_table()
@@ -128,13 +128,13 @@ class Session:
         return os.environ.get(env.STATE_MACHINE) if beside else None
 
     def parameters(self, table: str) -> dict[str, Any] | None:
-        """What was given to the deployment, if that table is its own and its stack says so."""
+        """The deployment's parameters, if that table is its own and its stack says so."""
         with suppress(S3CommitError):
             return self.deployment.parameters if self._is_deployed(table) else None
         return None
 
     def _is_deployed(self, table: str | None) -> bool:
-        """Whether the deployment's stack says that the table is its own."""
+        """True if the deployment's stack says that the table is its own."""
         return table is not None and table == self.deployment.storage.get(env.TABLE_OUTPUT)
 
     def _stacks_table(self, otherwise: str = "") -> str:
@@ -158,7 +158,7 @@ class Session:
         return table
 
     def has_console(self) -> bool:
-        """Whether executions are asked of AWS itself, whose console shows them: no emulator has."""
+        """True if executions are on AWS itself, whose console shows them: no emulator has one."""
         try:
             url = self.deployment.connect("stepfunctions").meta.endpoint_url
         except S3CommitError:
@@ -173,7 +173,7 @@ class Session:
         return self.machines[machine]
 
     def ports(self, table: str | None) -> Ports:
-        """What the protocol's rules work on; without a table none may be asked of the ledger."""
+        """The ports of the protocol's rules; without a table none may use the ledger."""
         ledger = cast("Ledger", self.ledger(table) if table else None)
         return Ports(self.store, ledger, self.clock, self.parallel)
 
@@ -182,14 +182,14 @@ class Session:
         return epoch_of(self.clock.now())
 
     def describe(self, arn: str) -> Execution | None:
-        """What is known of an execution; None for what is no ARN of one."""
+        """The facts of an execution; None for another ARN."""
         machine = machine_of(arn)
         return self.executions(machine).describe(arn) if machine else None
 
     def read_executions(self, arns: Iterable[str]) -> tuple[dict[str, Execution], list[str]]:
-        """Each execution that has an ARN, by it, and what went wrong with asking.
+        """Each execution that has an ARN, by it, and the error of looking.
 
-        Who may not look at executions still sees all the rest.
+        A caller without the right to executions still sees all the rest.
         """
         found: dict[str, Execution] = {}
         for arn in sorted(set(arns)):
@@ -197,5 +197,5 @@ class Session:
                 if execution := self.describe(arn):
                     found[arn] = execution
             except S3CommitError as error:
-                return found, [f"executions can not be looked at: {error.message}"]
+                return found, [f"executions cannot be read: {error.message}"]
         return found, []

@@ -50,7 +50,7 @@ from s3commit.writer.requests import Patience, require_committed
 
 COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in the ledger
 SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops counting
-UNCOUNTED = "the destination has more open uploads than were looked at: this job may have more"
+UNCOUNTED = "only some of the destination's open uploads were read: this job may have more"
 _REGION = re.compile("[a-z0-9-]+")
 _COUNTS = ("files", "bytes", "rows")
 
@@ -100,7 +100,7 @@ def show(
 def job_document(
     session: Session, job: Job, scanned_uploads: int = SCANNED_UPLOADS
 ) -> dict[str, Any]:
-    """All about the job: its record, its documents and counts. What is not known is null."""
+    """All about the job: its record, its documents and counts. An unknown member is null."""
     now, record, spec, failure = session.epoch(), job.record, job.spec, job.failure
     uploads, complete = own_uploads(session, job, scanned_uploads)
     manifests = read_manifests(session, job)
@@ -200,7 +200,7 @@ def _request(job: Job) -> dict[str, Any] | None:
 
 
 def _locks(job: Job, now: float) -> dict[str, Any] | None:
-    """What the job has locked, and for whom it waits; None if neither."""
+    """The nodes that the job has locked, and the jobs it waits for; None if neither."""
     record, others = job.record, blockers(job.ledger, job.record)
     if record is None or record.state in ENDED or not (record.locks or others):
         return None
@@ -228,7 +228,7 @@ def _error(failure: Failure | None, advice_of: Callable[[str], Advice]) -> dict[
 
 
 def console_url(execution: str) -> str | None:
-    """The page of an execution in the AWS console, or None for what is no ARN."""
+    """The page of an execution in the AWS console, or None for no ARN."""
     if not machine_of(execution):
         return None
     _, partition, _, region, *_ = execution.split(":")
@@ -269,7 +269,7 @@ def _follow(session: Session, look: Callable[[], Job], timeout: int) -> JobResul
             trouble = f" ({error.message})"
         if not patience.pause():
             raise OutcomeUnknownError(
-                f"the job has not ended after {age(timeout)}, it is {seen['state']}{trouble} and"
+                f"the job has not ended after {age(timeout)}: it is {seen['state']}{trouble} and"
                 f" continues; see: s3commit {again}"
             )
 

@@ -70,14 +70,14 @@ def status(
     """List the jobs that have not ended, of all tables or of one, and below it.
 
     Jobs that need attention come first, then the latest. AGE is the time since the job's last
-    change of state, or since its last sign of life while it waits for its destination. WAITS has
-    the time it has waited FOR the jobs that block it. REQUESTED is how long ago the end of an OPEN
-    job was asked for. EXECUTION FAILED has the error code. A "!" marks a job whose execution is
-    dead or has not begun in five minutes, and a job that has been silent for too long: 40 minutes
-    in SEALED, an hour in later states, a day while its tasks write; and one that can add nothing,
-    since another job was committed with its key. WHY NOT is the code of a job that was
-    not committed, or can't be. Run `s3commit show JOB` for the next step, `s3commit log
-    DESTINATION` for what has ended at a table.
+    change of state, or since its last sign of life while it waits for its destination. WAITS is how
+    long it has been blocked, FOR the jobs that block it. REQUESTED is how long ago the end of an
+    OPEN job was requested. EXECUTION FAILED has the error code. A "!" marks a job whose execution
+    is dead or has not begun in five minutes, and a job without progress for too long: 40 minutes in
+    SEALED, an hour in later states, a day while its tasks write; and one that can add nothing,
+    since another job was committed with its key. WHY NOT is the code of a job that was not
+    committed, or can't be. Run `s3commit show JOB` for the next step, `s3commit log DESTINATION`
+    for what has ended at a table.
     """
     table, now = session.table(), session.clock.now()
     ledger = session.ledger(table)
@@ -100,9 +100,9 @@ def status(
 def jobs_document(
     session: Session, table: str, records: list[JobRecord], *, complete: bool
 ) -> dict[str, Any]:
-    """What is said of the jobs, those that need attention first, then the latest.
+    """The rows of the jobs, those that need attention first, then the latest.
 
-    ``complete`` says whether the records are all that were asked for.
+    ``complete`` says whether the records are all that were requested.
     """
     ledger, now = session.ledger(table), session.epoch()
     waits = dict(session.parallel(lambda record: (record.ref, blockers(ledger, record)), records))
@@ -142,7 +142,7 @@ def _read_requests(
     try:
         return dict(session.parallel(look, still_open)), []
     except S3CommitError as error:
-        return {}, [f"requests can not be looked at: {error.message}"]
+        return {}, [f"requests cannot be read: {error.message}"]
 
 
 def _oldest(records: Iterable[JobRecord]) -> list[JobRecord]:

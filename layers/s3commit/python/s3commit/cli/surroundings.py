@@ -1,4 +1,4 @@
-"""What the checks of `doctor` look at and how they answer; and the stacks of a deployment."""
+"""The surroundings that `doctor` checks, and its answers; and the stacks of a deployment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from s3commit.core.model.errors import InvalidInputError, NotFoundError
 
 
 class Finding(NamedTuple):
-    """A check's answer. What could not be looked at, or is not there, is skipped: no failure."""
+    """A check's answer. A check of what can't be read, or is not there, is skipped."""
 
     verdict: str
     text: str
@@ -32,7 +32,7 @@ IMPATIENT = Config(connect_timeout=3, retries={"mode": "standard", "total_max_at
 
 NOT_NAMED = "NOT_NAMED"  # the data bucket, so nothing of it is checked
 ok = partial(Finding, "ok")  # all is well
-to_do = partial(Finding, "do")  # something has to be done, and the text says what
+to_do = partial(Finding, "fix")  # something has to be done, and the text says what
 skipped = partial(Finding, "skipped")  # it was not looked at, and the text says why
 
 
@@ -40,9 +40,9 @@ skipped = partial(Finding, "skipped")  # it was not looked at, and the text says
 class Surroundings:
     """Account, region and deployment. ``connect`` gives a boto3 client; tests give their own.
 
-    ``name`` is the deployment's parameter of that name, ``bucket`` the data bucket if no stack is
-    to be asked for it; ``role`` is the ARN of a Spark role that writes below ``prefix``. With a
-    prefix alone it is the caller who writes there.
+    ``name`` is the deployment's parameter of that name, ``bucket`` the data bucket if not that of
+    the stack; ``role`` is the ARN of a Spark role that writes below ``prefix``. With a prefix alone
+    it is the caller who writes there.
     """
 
     region: str | None
@@ -69,7 +69,7 @@ class Surroundings:
     def pipeline(self) -> dict[str, str]:
         """The outputs of the pipeline's stack by name; empty if it is not deployed.
 
-        Raises `AccessError` if the caller may not read it.
+        Raises `AccessError` if the caller has no right to read it.
         """
         return self._outputs(env.PIPELINE_STACK)
 
@@ -81,7 +81,7 @@ class Surroundings:
         """
         found = self.bucket or self.storage.get(env.BUCKET_OUTPUT)
         if found is None:
-            raise NotFoundError("no stack says which bucket: name it with --bucket", code=NOT_NAMED)
+            raise NotFoundError("no stack names the bucket: give --bucket", code=NOT_NAMED)
         return found
 
     @cached_property
@@ -95,7 +95,9 @@ class Surroundings:
     @cached_property
     def identity(self) -> dict[str, str]:
         """STS's answer to who this is: ``Arn`` and ``Account``."""
-        found: dict[str, str] = self.ask("asking STS who this is", "sts", "get_caller_identity")
+        found: dict[str, str] = self.ask(
+            "reading the caller's identity", "sts", "get_caller_identity"
+        )
         return found
 
     @cached_property
@@ -104,12 +106,12 @@ class Surroundings:
         return configured(self.connect("s3"), self.data_bucket)
 
     def ask(self, doing: str, service: str, operation: str, **parameters: Any) -> Any:
-        """What AWS answers; its errors are this package's, with what was being done."""
+        """AWS's answer; its errors are this package's, with the action that failed."""
         with translated(doing):
             return getattr(self.connect(service), operation)(**parameters)
 
     def lacking(self, role: str, actions: Sequence[str], resources: Sequence[str]) -> list[str]:
-        """What the role may not do by its own policies.
+        """The actions that the role's own policies do not allow.
 
         https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html
         """

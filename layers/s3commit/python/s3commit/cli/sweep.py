@@ -42,9 +42,9 @@ def sweep(session: Session, *, machine: str | None, dry_run: bool, **limits: int
     given = session.parameters(table)
     if machine is None or (given is None and len(typed) < len(limits)):
         raise click.UsageError(
-            "no stack says the limits and the state machine of the deployment with that table: give"
-            " --stuck-after, --abandoned-after, --retention and --state-machine (the stack's output"
-            " StateMachineArn), or name the deployment with --name"
+            "no stack has the limits and the state machine of the deployment with that table:"
+            " give --stuck-after, --abandoned-after, --retention and --state-machine (the stack's"
+            " output StateMachineArn), or name the deployment with --name"
         )
     chosen = replace(Limits.of({**DEFAULTS, **(given or {})}), **typed)
     report = run_sweep(
@@ -53,7 +53,5 @@ def sweep(session: Session, *, machine: str | None, dry_run: bool, **limits: int
     session.out.facts({"dryRun": dry_run, **encode_report(report)})
     if report.failed:
         first = next((note for note in report.notes if note.startswith("failed")), "see the log")
-        raise Failure(
-            f"{many(report.failed, 'thing')} could not be swept, {first}; run it again",
-            1,
-        )
+        line = f"the sweep had {many(report.failed, 'error')}; {first}; run it again"
+        raise Failure(line, 1)

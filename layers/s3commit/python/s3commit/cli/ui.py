@@ -44,7 +44,7 @@ def page_beside(port: int) -> Iterator[str]:
     type=click.IntRange(0, 65535),
     default=PORT,
     show_default=True,
-    help="0 takes a free one.",
+    help="0 picks a free one.",
 )
 @table_option
 @with_session

@@ -22,7 +22,7 @@ from s3commit.writer.undo import PlannedUndo, carry_out, plan_undo
 @click.option(
     "--leave-removed",
     is_flag=True,
-    help="Remove the job's files, and leave removed what it replaced.",
+    help="Remove the job's files, without restoring the files that it replaced.",
 )
 @dry_run_option
 @with_session
@@ -34,22 +34,22 @@ def undo(
     leave_removed: bool,
     dry_run: bool,
 ) -> None:
-    """Take a committed job back: its files go, and what it replaced comes back.
+    """Undo a committed job: remove its files and restore the files that it replaced.
 
-    JOB is a job id or the s3:// URI of a job directory. The undo is a job of its own, and as whole
-    as any: it happens all at once after its decision, or not at all. Its id is printed; to undo the
-    undo, undo that job. The job's idempotency key is free again, for the corrected data.
+    JOB is a job id or the s3:// URI of a job directory. The undo is a job of its own, with the same
+    guarantee: after its decision it happens completely, or not at all. Its id is printed; to undo
+    the undo, undo that job. The job's idempotency key is free again, for the corrected data.
 
-    What a later job has replaced stays as it is. What the job itself replaced comes back from the
-    versions that the bucket keeps. Refused (exit 3), and nothing is changed, if a file is not what
-    the job wrote and no job says why, if a version is gone, or if a later job has written over what
-    would come back.
+    Files that a later job has replaced stay as they are. Files that the job itself replaced come
+    back from the versions that the bucket keeps. Refused (exit 3), and nothing is changed, if a
+    file is not what the job wrote and no job says why, if a version is missing, or if a later job
+    has written over what would come back.
     """
     directory, table, _ = locate(session, job, destination)
     record = session.ledger(table).job(directory.ref) if table else None
     if record is not None and record.state is not JobState.COMMITTED:
         raise JobRefusedError(
-            f"job {directory.job_id} is {record.state}, and only a committed job can be undone",
+            f"job {directory.job_id} is {record.state}; only a committed job can be undone",
             code=NOT_COMMITTED,
         )
     ports = session.ports(table)
@@ -84,16 +84,16 @@ def _print(session: Session, planned: PlannedUndo, result: JobResult | None) -> 
     session.out.line(document, f"{verb} job {job.job_id} at {job.destination.uri}: {gone} removed")
     if backs:
         back = amount(len(backs), back_bytes, back_rows)
-        session.out.note(f"{'comes' if undo_id is None else 'came'} back as it was before: {back}")
+        session.out.note(f"{'to be restored' if undo_id is None else 'restored'}: {back}")
     elif planned.leaves_removed and found.restores:
         left = many(len(found.restores), "file")
-        session.out.note(f"left removed, which it had replaced: {left}")
+        session.out.note(f"not restored: {left} that it had replaced")
     if found.replaced:
-        session.out.note(f"later jobs had replaced {found.replaced} of its files before")
+        session.out.note(f"later jobs had already replaced {found.replaced} of its files")
     if found.header.idempotency_key:
         when = "becomes" if undo_id is None else "is"
         session.out.note(f"its idempotency key {when} free: the next job with it is committed")
     if undo_id:
         session.out.note(
-            f"to take the undo back: s3commit undo {undo_id} --destination {job.destination.uri}"
+            f"to revert the undo: s3commit undo {undo_id} --destination {job.destination.uri}"
         )

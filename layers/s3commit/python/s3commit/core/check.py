@@ -1,4 +1,4 @@
-"""What a table has of what was committed to it: facts, and what mends them. Changes nothing.
+"""Compare a table with what was committed to it: facts, and how to repair them. Changes nothing.
 
 Compares every commit manifest with one listing of the destination. Of a job without a result it
 gives the ledger's state. To run a job's steps again is the repair of what they left undone.
@@ -38,7 +38,7 @@ Replaced = dict[str | None, Moment]  # when each element of a `Reach` was last r
 
 
 class What(StrEnum):
-    """What is wrong with a file, or with the list of a job's files."""
+    """A fault of a file, or of the list of a job's files."""
 
     GONE = "gone"
     CHANGED = "changed"
@@ -52,7 +52,7 @@ class Finding:
     what: What
     key: str
     job_id: str
-    mend: str
+    fix: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Report:
     """A destination as it was found.
 
     ``jobs``, ``files`` and ``bytes`` are what commit manifests name and is there as committed.
-    ``replaced`` files were removed by later jobs. ``foreign`` files stand in no commit manifest;
+    ``replaced`` files were removed by later jobs. ``foreign`` files are in no commit manifest;
     ``examples`` are some of them.
     """
 
@@ -95,8 +95,8 @@ def check(
     """Look at everything below the destination.
 
     Requests: one listing; a GET for each commit manifest, and for each result of a job that has
-    none; a query for each job without a result; a few for each file that is gone or changed.
-    Memory: some 400 bytes for each object.
+    none; a query for each job without a result; a few for each file that is missing or changed.
+    Memory: about 400 bytes for each object.
     """
     report, seen = Report(destination), _list(store, destination)
     missing = _compare(store, report, seen)
@@ -177,9 +177,9 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
         except NOT_READABLE as error:
             if error.code == "WRONG_JOB":
                 continue  # it came with a copy of another table
-            mend = f"restore a version of it that can be read ({error.message})"
+            fix = f"restore a version of it that can be read ({error.message})"
             report.findings.append(
-                Finding(What.UNREADABLE, directory.commits, directory.job_id, mend)
+                Finding(What.UNREADABLE, directory.commits, directory.job_id, fix)
             )
             continue
         report.jobs += 1
@@ -205,18 +205,18 @@ def _judge(
     versioned: bool,
     one: _Missing,
 ) -> Finding | None:
-    """What is true of a file that is not there as it was; counts it if nothing is wrong.
+    """The fault of a file that is not there as it was; counts it if it has none.
 
-    It was replaced if a later job has removed files where it lay: all those of a destination there
-    or above, those of the partitions that it wrote, or those of the job that it has undone. What
-    each has removed is not asked. So a file that was deleted by hand before counts as replaced.
+    It was replaced if a later job has removed files at its place: all those of a destination there
+    or above, those of the partitions that it wrote, or those of the job that it has undone. The
+    list of removed files is not read. So a file that was deleted by hand before counts as replaced.
     """
     bucket, file = one.directory.bucket, one.file
     try:
         facts = store.head(bucket, file.key)
     except NOT_READABLE as error:
-        mend = f"find out who put it ({error.message})"
-        return Finding(What.UNREADABLE, file.key, one.directory.job_id, mend)
+        fix = f"find out who wrote it ({error.message})"
+        return Finding(What.UNREADABLE, file.key, one.directory.job_id, fix)
     if facts is not None and facts.matches(file.length, file.etag):
         report.files += 1
         report.bytes += file.length
@@ -225,9 +225,9 @@ def _judge(
         report.replaced += 1
         return None
     version = _version(store, bucket, file) if versioned else ""
-    mend = f"restore version {version}" if version else "no version of it is kept: write it again"
+    fix = f"restore version {version}" if version else "no version of it is kept: write it again"
     what = What.GONE if facts is None else What.CHANGED
-    return Finding(what, file.key, one.directory.job_id, mend)
+    return Finding(what, file.key, one.directory.job_id, fix)
 
 
 def _version(store: ObjectReader, bucket: str, file: CommittedFile) -> str:
@@ -239,7 +239,7 @@ def _version(store: ObjectReader, bucket: str, file: CommittedFile) -> str:
 
 
 def _reaching(last_replaced: Mapping[str, Replaced], file: CommittedFile) -> Iterable[Moment]:
-    """When jobs have removed files where it lies: of each destination above, the last ones."""
+    """When jobs have removed files at its place: of each destination above, the last ones."""
     for at in directories_above(file.key):
         for reach in reaches_of(file, file.key[len(at) :]):
             if reach in last_replaced[at]:
@@ -259,18 +259,18 @@ def _last_replaced(store: ObjectReader, bucket: str, directory: str) -> Replaced
 
 
 def _without_list(store: ObjectReader, seen: _Seen, directory: JobDirectory) -> Finding | None:
-    """A committed job whose list of files is gone."""
+    """A committed job whose list of files is missing."""
     try:
         result = read_result(store, directory)
     except NOT_READABLE as error:
-        key, mend = directory.result, f"restore a version that can be read ({error.message})"
-        return Finding(What.UNREADABLE, key, directory.job_id, mend)
+        key, fix = directory.result, f"restore a version that can be read ({error.message})"
+        return Finding(What.UNREADABLE, key, directory.job_id, fix)
     if result.outcome is not Outcome.COMMITTED:
         return None
     if listed_at(store, directory.bucket, directory.commits) is not None:
         return None  # it was put after the listing
-    mend = "restore a version of it: nothing else says which files the job has"
-    return Finding(What.GONE, directory.commits, directory.job_id, mend)
+    fix = "restore a version of it: nothing else says which files the job has"
+    return Finding(What.GONE, directory.commits, directory.job_id, fix)
 
 
 def _open_job(

@@ -1,8 +1,9 @@
 """Creates the resources of an assembly, each when another one refers to it or its turn comes.
 
-Not CloudFormation: there is no update, no rollback and no drift. What is not known is refused
-before anything is created; so is, when it is met, an intrinsic function that our templates do not
-use, or use in another form: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
+Not CloudFormation: there is no update, no rollback and no drift. An unknown part of a template is
+refused before anything is created; so is, when it is met, an intrinsic function that our templates
+do not use, or use in another form:
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _ATTRIBUTES = frozenset(
 
 
 def check(assembly: tuple[Stack, ...]) -> None:
-    """Raise `UnsupportedTemplateError` that names each resource the loader can not create."""
+    """Raise `UnsupportedTemplateError` that names each resource the loader cannot create."""
     problems = [problem for stack in assembly for problem in _problems(stack)]
     if problems:
         raise UnsupportedTemplateError(

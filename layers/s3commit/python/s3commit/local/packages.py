@@ -1,4 +1,4 @@
-"""What a function runs with: its code, its layers, and the runtime interface client."""
+"""The packages of a function: its code, its layers, and the runtime interface client."""
 
 # ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 

@@ -40,8 +40,8 @@ UNSET: Final = (
 
 
 _NOT_FOUND: Final = (
-    "s3commit: `s3commit local env` does not find this runtime: another one is up here, or the"
-    " directory can not be written\n"
+    "s3commit: `s3commit local env` does not find this runtime: another one is running here, or"
+    " the directory is not writable\n"
 )
 
 
@@ -49,8 +49,8 @@ _NOT_FOUND: Final = (
 def announced(project: Path, environment: Mapping[str, str]) -> Iterator[bool]:
     """Announce for the length of the block that a runtime with this environment is up.
 
-    Yields False if it can not: another runtime of the project is announced already, or the file
-    can not be written.
+    Yields False if it cannot: another runtime of the project is announced already, or the file is
+    not writable.
     """
     path = project / FILE
     with ExitStack() as stack:
@@ -78,9 +78,9 @@ def read_running(project: Path) -> dict[str, str]:
     except (OSError, ValueError):
         pass
     raise LocalRuntimeError(
-        f"no runtime of {project.absolute()} is up: start one with `s3commit local up` in another"
-        " terminal, and wait for its line of JSON (--project names the directory where it was"
-        " started, if that is another one)"
+        f"no runtime of {project.absolute()} is running: start one with `s3commit local up` in"
+        " another terminal, and wait for its line of JSON (if it was started in another"
+        " directory, name that with --project)"
     )
 
 
@@ -97,8 +97,8 @@ def greeting(endpoint: str, bucket: str, project: Path) -> str:
     command = "s3commit" if on_path else f"{shlex.quote(sys.executable)} -m s3commit"
     env = f"{command} local env --project {shlex.quote(str(project.absolute()))}"
     return (
-        f"s3commit: up at {endpoint}, its bucket is s3://{bucket}/. In another terminal:"
-        f' eval "$({env})". Ctrl-C ends it, and what it holds.\n'
+        f"s3commit: running at {endpoint}, bucket s3://{bucket}/. In another terminal:"
+        f' eval "$({env})". Ctrl-C stops it and deletes its data.\n'
     )
 
 
@@ -114,8 +114,8 @@ def run_foreground(
     """Run until SIGINT or SIGTERM; stdout gets the ready line and nothing else.
 
     `announced` says below ``project`` that it is up, and so does stderr, for people. ``beside``
-    opens what runs with it in this process, whose environment leads to the runtime by then, and
-    yields its address.
+    opens what runs with it in this process, whose environment leads to the runtime, and yields its
+    address.
 
     Raises `LocalRuntimeError` if it cannot start. To be called in the main thread of a program that
     ends then: the signals stay blocked, in this thread and in those that it starts.
@@ -125,7 +125,7 @@ def run_foreground(
     signals = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     out = sys.stdout
-    sys.stderr.write("s3commit: starting the pipeline on this machine, some 10 s ...\n")
+    sys.stderr.write("s3commit: starting the pipeline on this machine, about 10 s ...\n")
     with (
         redirect_stdout(sys.stderr),  # whatever a library prints
         LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,

@@ -15,9 +15,9 @@ HOST = "127.0.0.1"
 
 
 class Serving:
-    """Serves from construction until `close` what ``make`` makes for the port; 0 takes a free one.
+    """Serves from construction until `close` what ``make`` makes for the port; 0 picks a free one.
 
-    Raises `LocalRuntimeError` if the port is taken. ``handler`` is werkzeug's class for a request.
+    Raises `LocalRuntimeError` if the port is in use. ``handler`` is werkzeug's class for a request.
     """
 
     def __init__(self, port: int, make: Callable[[int], Any], handler: Any, name: str) -> None:

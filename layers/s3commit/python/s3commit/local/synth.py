@@ -38,8 +38,8 @@ def assembly_for(project: Path) -> Path:
         return synthesize(project, project / ".s3commit" / "assembly")
     if not SHIPPED.is_file():
         raise LocalRuntimeError(
-            f"{project} is no checkout of s3commit, and this package was built without `make"
-            " wheel`: name a checkout by --project"
+            f"{project} is not a checkout of s3commit, and this package was built without `make"
+            " wheel`: name a checkout with --project"
         )
     directory = tempfile.mkdtemp(prefix="s3commit-assembly-")
     atexit.register(shutil.rmtree, directory)
@@ -49,7 +49,7 @@ def assembly_for(project: Path) -> Path:
 
 
 def synthesize(project: Path, out: Path) -> Path:
-    """The cloud assembly of ``project`` in ``out``, made anew only if the sources have changed.
+    """The cloud assembly of ``project`` in ``out``, made again only if the sources have changed.
 
     Of several processes one makes it, and the others wait.
 

@@ -1,4 +1,4 @@
-"""What calls functions by itself: the pollers of SQS queues, and the ticker of ``rate()`` rules.
+"""The callers of functions: the pollers of SQS queues, and the ticker of ``rate()`` rules.
 
 https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html,
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html and
@@ -114,7 +114,7 @@ def rate(expression: str) -> timedelta:
     """
     found = re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression)
     if not found or int(found[1]) < 1:
-        raise UnsupportedTemplateError(f"the schedule {expression!r} is no rate()")
+        raise UnsupportedTemplateError(f"the schedule {expression!r} is not a rate()")
     return timedelta(**{f"{found[2]}s": int(found[1])})
 
 

@@ -37,7 +37,7 @@ class FunctionSpec:
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """What a call came to: the payload of the answer, or of the error if ``failed``."""
+    """The outcome of a call: the payload of the answer, or of the error if ``failed``."""
 
     payload: bytes
     failed: bool
@@ -45,7 +45,7 @@ class CallOutcome:
 
 
 class Worker:
-    """Starts at once; `invoke` waits until it is ready. Not for two calls at a time.
+    """Starts immediately; `invoke` waits until it is ready. Not for two calls at a time.
 
     ``directory`` has the runtime interface client, and gets a log. ``id`` is also the access key
     with which its requests are signed.
@@ -127,9 +127,9 @@ class Worker:
             self._process.stdin.close()
 
     def _answer(self, request_id: str, seconds: float) -> dict[str, str]:
-        """What the process says next, or the error for which it says nothing.
+        """The next message of the process, or the error for which there is none.
 
-        It says one thing when its handler is imported, and one for each call.
+        It sends one when its handler is imported, and one for each call.
         """
         try:
             if self._channel.poll(seconds):
@@ -143,7 +143,7 @@ class Worker:
         return {"error": json.dumps({"errorType": kind, "errorMessage": message})}
 
     def _outcome(self, answer: dict[str, str]) -> CallOutcome:
-        """With what the worker wrote since the last call: a file has it all by now."""
+        """With the worker's output since the last call: a file has all of it."""
         ((kind, payload),) = answer.items()
         logs = self._log.read().decode(errors="replace").replace("\r", "\n")
         return CallOutcome(payload.encode(), kind == "error", logs)

@@ -26,7 +26,7 @@ def _end_with_parent() -> None:
 
 
 class _Channel:
-    """What the runtime interface client asks of Lambda's Runtime API, through a pipe.
+    """The calls of the runtime interface client to Lambda's Runtime API, through a pipe.
 
     https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
     """

@@ -27,7 +27,7 @@ def read(
     scheme: str = "s3a",
     options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
-    """What is committed at ``path``, as a DataFrame of Spark's own reader.
+    """Read the committed files at ``path``, as a DataFrame of Spark's own reader.
 
     Args:
         spark: the session.

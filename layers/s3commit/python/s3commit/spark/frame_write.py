@@ -93,7 +93,7 @@ def write(
         AccessError: the credentials are missing, or don't permit it.
         JobFailedError: the job was not committed.
         OutcomeUnknownError: there is no result after ``commit_timeout``.
-        Exception: what the tasks raised if they failed for good: then the job is aborted.
+        Exception: the error of the tasks, if their retries failed too: then the job is aborted.
 
     Examples:
         >>> write(df, "s3://lake/sales/", mode="append", partition_by="dt", min_rows=1).rows
@@ -141,7 +141,7 @@ def batch_writer(  # noqa: D417 - the others are those of write
             which its checkpoint keeps. Spark Connect does not show it: there ``query`` is needed.
         mode: ``append`` is the default.
         dry_run: check the first batch as `write` does, write nothing, and end the query by an
-            `S3CommitError` (``DRY_RUN``). Else Spark would record the batch as written.
+            `S3CommitError` (``DRY_RUN``). Otherwise Spark would record the batch as written.
 
     Returns:
         The function. It raises as `write`, which ends the query; restarted, it repeats the batch.
@@ -182,7 +182,7 @@ def _query_id(df: DataFrame) -> str:
         found = None
     if not found:
         raise InvalidInputError(
-            "Spark does not say here which query the batch belongs to: give the query a name that"
+            "Spark does not report the query of this batch: name the query, with a name that"
             " stays the same when it is restarted, batch_writer(path, query='...'). Nothing was"
             " written.",
             code="NO_QUERY",
@@ -242,7 +242,7 @@ def _open(df: DataFrame, options: Options) -> SparkJob:
 
 
 def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Who]:
-    """What the job is opened with: the options with what the session says, and the schema."""
+    """The job's options, completed by the session, and the schema."""
     from s3commit.spark.options import SESSION_SCOPE  # noqa: PLC0415
     from s3commit.spark.parquet_settings import (  # noqa: PLC0415
         FIELD_IDS,

@@ -1,4 +1,4 @@
-"""What `write` asks of a DataFrame and its session."""
+"""Checks by `write` of a DataFrame and its session."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def check_frame(frame: DataFrame) -> None:
-    """Raise `InvalidInputError` if it is no DataFrame of Spark's, or a stream."""
+    """Raise `InvalidInputError` if it is not a DataFrame of Spark's, or a stream."""
     if not hasattr(frame, "mapInArrow"):
         kind = type(frame)
         raise refused(
-            f"write takes a DataFrame of Spark, not {kind.__module__}.{kind.__qualname__}: make one"
-            " with spark.createDataFrame(...)"
+            f"write needs a DataFrame of Spark, not {kind.__module__}.{kind.__qualname__}: make"
+            " one with spark.createDataFrame(...)"
         )
     if frame.isStreaming:
         raise refused(
@@ -44,7 +44,7 @@ def arranged(frame: DataFrame, partitions: Sequence[int]) -> DataFrame:
 
 
 def by_position(number: int) -> str:
-    """What the tasks get a column as."""
+    """The form in which the tasks get a column."""
     return f"c{number}"
 
 
@@ -61,7 +61,7 @@ def refresh_cached(frame: DataFrame, destination: Destination) -> None:
 
 
 def _is_sorted(frame: DataFrame, partitions: Sequence[int]) -> bool:
-    """Whether Spark knows that the columns at these positions come first in the rows' order.
+    """True if Spark knows that the columns at these positions come first in the rows' order.
 
     A sort would drop that order, which may have more columns. Spark's own writer looks too
     (org.apache.spark.sql.execution.datasources.V1WritesUtils.isOrderingMatched). With

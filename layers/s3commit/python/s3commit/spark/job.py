@@ -31,7 +31,7 @@ CLIENT: Final = "s3commit-spark"
 
 @dataclass(frozen=True, slots=True)
 class TaskMessage:
-    """What a task returns to the driver. ``attempt`` is None if the task has written no file."""
+    """A task's message to the driver. ``attempt`` is None if the task has written no file."""
 
     attempt: CountedAttempt | None
     rows: int

@@ -1,7 +1,7 @@
 """Spark's own file writers, committed by s3commit: `configure` a session for it.
 
-What such a session writes to ``s3a://`` as files is a job: by a DataFrame, SQL or ``saveAsTable``.
-The work is done by a jar (jvm/), which `make jar` builds.
+Each write of files to ``s3a://`` in such a session is a job: by a DataFrame, SQL or
+``saveAsTable``. The work is done by a jar (jvm/), which `make jar` builds.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def configure(
     for prefix in chosen:
         if not _FORM.fullmatch(prefix):
             raise InvalidInputError(
-                f"prefix {prefix!r} is no s3a://bucket/prefix/. Nothing was configured.",
+                f"prefix {prefix!r} is invalid: give s3a://bucket/prefix/. Nothing was configured.",
                 code="BAD_PATH",
             )
     path = find_jar() if jar is None else os.fspath(jar)

@@ -71,13 +71,13 @@ def parse_options(path: str, options: Mapping[str, object] | None, **keywords: A
     for name, value in (options or {}).items():
         if name.lower() not in known:
             raise InvalidInputError(
-                f"s3commit has no option {name!r}. Known options: {', '.join(KNOWN)}. All else is"
-                " a keyword of the call. Nothing was written.",
+                f"unknown option {name!r}. Known options: {', '.join(KNOWN)}. All other options"
+                " are keywords of the call. Nothing was written.",
                 code="UNKNOWN_OPTION",
             )
         keyword, parse = KNOWN[known[name.lower()]]
         if value is not None and keywords.get(keyword) is not None:
-            raise refused(f"{keyword} and the option {name} say the same: give one of them")
+            raise refused(f"{keyword} and the option {name} mean the same: give one of them")
         if value is not None:
             keywords[keyword] = parse(name, str(value).strip())
     return for_a_table(make_options(path, **keywords))

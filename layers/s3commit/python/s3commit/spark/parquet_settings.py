@@ -46,7 +46,7 @@ class Rule:
     advice: str = _JAR
 
     def refuses(self, name: str, value: str, data: StructType) -> bool:
-        """Whether the value of that setting is refused for these columns."""
+        """True if the value of that setting is refused for these columns."""
         named = any(fnmatchcase(name.partition("#")[0], pattern) for pattern in self.names)
         if not named or value.strip().lower() in {"", *self.allowed}:
             return False
@@ -134,8 +134,8 @@ def refuse_unlike(settings: Mapping[str, str], data: StructType) -> None:
         if rule.refuses(name, value, data):
             shown = "" if "crypt" in name else f"={value}"  # it may be a key
             raise InvalidInputError(
-                f"{name}{shown} of the session can't be obeyed: {rule.advice}."
-                " Nothing was written.",
+                f"s3commit does not support {name}{shown} of the session: {rule.advice}. Nothing"
+                " was written.",
                 code="BAD_SETTING",
             )
 

@@ -1,4 +1,4 @@
-"""What the tasks of a write have done so far, on a line that a person watches."""
+"""The progress of a write's tasks, on a line that a person watches."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ Tally = tuple[int, int]  # files and rows of the tasks that have ended
 
 
 def is_notebook() -> bool:
-    """Whether standard error is a notebook's."""
+    """True if standard error is a notebook's."""
     ipython: Any = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def is_terminal() -> bool:
-    """Whether standard error is a terminal's."""
+    """True if standard error is a terminal's."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def tally_of(session: SparkSession, *, wanted: bool | None) -> Accumulator[Tally] | None:
-    """What the tasks add to, if somebody wants to see it; None where Spark has no such thing.
+    """The accumulator of the tasks, if it is to be shown; None where Spark has none.
 
     So with Spark Connect. ``wanted`` None means: in a terminal or a notebook.
     """

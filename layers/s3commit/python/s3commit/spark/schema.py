@@ -49,7 +49,7 @@ _UNREADABLE = {
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The Arrow types that Spark takes and gives, with instants in UTC.
 
-    PySpark asks for the time zone since 4.2; before, it always took UTC.
+    PySpark requires the time zone since 4.2; before, it always used UTC.
     """
     named = inspect.signature(to_arrow_schema).parameters
     zone: Any = {"timezone": "UTC"} if "timezone" in named else {}
@@ -67,12 +67,12 @@ class WriteSchema:
 
     @property
     def partition_positions(self) -> tuple[int, ...]:
-        """Where the partition columns are in the DataFrame, in the order asked for."""
+        """Where the partition columns are in the DataFrame, in the requested order."""
         return tuple(map(self.names.index, self.partition_names))
 
     @property
     def partition_names(self) -> tuple[str, ...]:
-        """The partition columns' names as the DataFrame spells them, in the order asked for."""
+        """The partition columns' names as the DataFrame spells them, in the requested order."""
         return tuple(field.name for field in self.partitions)
 
     @property
@@ -86,7 +86,7 @@ class WriteSchema:
     def of_files(self, data: pa.Schema | None) -> pa.Schema:
         """The Arrow schema of a file with these columns: with Spark's metadata and field ids.
 
-        None stands for Spark's own schema, where there are no rows.
+        None is Spark's own schema, where there are no rows.
         """
         found = arrow_schema(self.data) if data is None else data
         fields = list(map(_nullable_where_above, found))
@@ -114,7 +114,7 @@ def _nullable_where_above(field: pa.Field, above: bool = False) -> pa.Field:
 
 
 def is_variant(kind: pa.DataType) -> bool:
-    """Whether Spark has marked the type as that of its variants."""
+    """True if Spark has marked the type as that of its variants."""
     return pa.types.is_struct(kind) and any(b"variant" in (one.metadata or {}) for one in kind)
 
 
@@ -156,11 +156,10 @@ def check_schema(
 ) -> WriteSchema:
     """The schema, split into data and partition columns.
 
-    Raises `InvalidInputError` (code ``BAD_SCHEMA``) that names the column: two names that differ
-    in case only, a type that parquet or Arrow can not carry, a partition column that is
-    missing, given twice, whose directories readers skip, or of a type that makes no directory
-    name, and a DataFrame without any column that would be left for the files (Spark refuses the
-    same).
+    Raises `InvalidInputError` (code ``BAD_SCHEMA``) that names the column: two names that differ in
+    case only, a type that parquet or Arrow does not have, a partition column that is missing, given
+    twice, whose directories readers skip, or of a type that makes no directory name, and a
+    DataFrame without any column that would be left for the files (Spark refuses the same).
     """
     if not schema.fields:
         raise _refused("the DataFrame has no columns")
@@ -209,7 +208,7 @@ def _check_type(path: str, kind: DataType, nullable: bool) -> None:
     elif isinstance(kind, StructType):
         _check_names(kind, path and path + ".")
         if not kind.fields:
-            why = "parquet can not store a struct without fields"
+            why = "parquet cannot store a struct without fields"
     if why is not None:
         raise _refused(f"column {path} has the type {kind.simpleString()}: {why}")
 
@@ -219,8 +218,8 @@ def _check_names(struct: StructType, prefix: str) -> None:
     for name in struct.names:
         if name.lower() in seen:
             raise _refused(
-                f"columns {prefix}{seen[name.lower()]} and {prefix}{name} differ in case at most,"
-                " so Spark can not tell them apart when it reads; rename one"
+                f"columns {prefix}{seen[name.lower()]} and {prefix}{name} differ only in case, so"
+                " Spark cannot distinguish them when it reads; rename one"
             )
         seen[name.lower()] = name
 
@@ -245,7 +244,7 @@ def _partition_column(name: str, by_name: dict[str, StructField]) -> StructField
     composite = (ArrayType, MapType, StructType, NullType, UserDefinedType, DayTimeIntervalType)
     if collated or isinstance(kind, composite) or kind.typeName() == "variant":
         raise _refused(
-            f"partition_by column {column.name} has the type {kind.simpleString()}, which makes no "
-            "directory name; cast it to string"
+            f"partition_by column {column.name} has the type {kind.simpleString()}, which has no"
+            " directory name; cast it to string"
         )
     return column

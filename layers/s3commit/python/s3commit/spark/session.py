@@ -95,6 +95,6 @@ def _unset(options: Options, name: str) -> str:
 
 def _refused(name: str, text: str, advice: str) -> InvalidInputError:
     return InvalidInputError(
-        f"{name}={text} of the session can't be obeyed: {advice}. Nothing was written.",
+        f"s3commit does not support {name}={text} of the session: {advice}. Nothing was written.",
         code="BAD_SETTING",
     )

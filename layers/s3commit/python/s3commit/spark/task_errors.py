@@ -15,7 +15,7 @@ _SHOWN: Final = re.compile(
 
 
 def for_the_driver(error: S3CommitError) -> S3CommitError:
-    """What a task raises for ``error``: class and code stand in the text.
+    """The error that a task raises for ``error``: class and code are in the text.
 
     Without a traceback: Spark Connect hands on the first 2 KB of that alone.
     """

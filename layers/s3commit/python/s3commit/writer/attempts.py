@@ -11,7 +11,7 @@ from s3commit.writer.task import Task
 
 
 def chosen(attempts: Iterable[CountedAttempt | None]) -> tuple[CountedAttempt, ...]:
-    """The attempts in the order of their tasks; None stands for a task without files.
+    """The attempts in the order of their tasks; None is a task without files.
 
     Raises `InvalidInputError` for something else (``BAD_OPTION``), and for two of one task.
     """
@@ -34,15 +34,15 @@ def refuse_left_out(tasks: Iterable[Task], counted: Iterable[CountedAttempt]) ->
     if left is not None:
         raise InvalidInputError(
             f"task {left.task_id} of job {left.directory.job_id} has files and is not among the"
-            " attempts: pass what its finish() returned, or commit(..., leave_out=True) to discard"
-            " them. No commit was requested.",
+            " attempts: pass the result of its finish(), or commit(..., leave_out=True) to"
+            " discard them. No commit was requested.",
             code="LEFT_OUT",
         )
 
 
 def _not_counted(given: object) -> InvalidInputError:
     return InvalidInputError(
-        f"commit takes a list of what each task.finish() returned, not {type(given).__name__}."
+        f"commit needs a list with the result of each task.finish(), not {type(given).__name__}."
         " No commit was requested.",
         code="BAD_OPTION",
     )

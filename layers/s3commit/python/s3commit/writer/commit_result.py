@@ -1,4 +1,4 @@
-"""What a write of a table returns, and the packages that it needs. Loads no client of AWS."""
+"""The result of a write of a table, and the packages that it needs. Loads no client of AWS."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WrongPythonError(S3CommitError):
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """What a write has committed. All values are plain: ``dataclasses.asdict`` of it is JSON.
+    """The result of a committed write. All values are plain: ``dataclasses.asdict`` of it is JSON.
 
     ``replaced`` counts the older files that were removed. ``manifest`` is the list of the
     committed files. ``already_committed``: an earlier job with the same idempotency key has

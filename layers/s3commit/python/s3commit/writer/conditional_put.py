@@ -23,11 +23,11 @@ class WriterStore(ObjectReader, ObjectWriter, UploadStarter, Protocol):
 
 
 def put_first(store: WriterStore, bucket: str, key: str, body: bytes, *, max_bytes: int) -> bytes:
-    """Put ``body`` if nothing is there, and return what stands: ``body``, or what was first.
+    """Put ``body`` if nothing is there, and return the object: ``body``, or an earlier one.
 
     A put whose answer got lost finds its own object, which is success. Raises `TransientError` if
-    S3 keeps contradicting itself, `InvalidInputError` if something of more than ``max_bytes``
-    stands there.
+    S3 keeps contradicting itself, `InvalidInputError` if an object of more than ``max_bytes`` is
+    there.
     """
     for _ in range(TURNS):
         try:
@@ -38,12 +38,12 @@ def put_first(store: WriterStore, bucket: str, key: str, body: bytes, *, max_byt
             except NotFoundError:
                 continue
         return body
-    raise TransientError(f"s3://{bucket}/{key} exists by one answer of S3 and not by the next")
+    raise TransientError(f"S3's answers about s3://{bucket}/{key} contradict each other; try again")
 
 
 def put_own(store: WriterStore, bucket: str, key: str, body: bytes) -> None:
-    """Put ``body`` where nothing else may stand. Raises `PreconditionError` if something does."""
+    """Put ``body`` where no other object may be. Raises `PreconditionError` if one is."""
     with suppress(InvalidInputError):  # TOO_LARGE: another object, for sure
         if put_first(store, bucket, key, body, max_bytes=len(body)) == body:
             return
-    raise PreconditionError(f"another object stands at s3://{bucket}/{key}; it was left alone")
+    raise PreconditionError(f"another object is at s3://{bucket}/{key}; it was not changed")

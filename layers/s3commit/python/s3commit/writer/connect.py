@@ -52,17 +52,17 @@ def check_pipeline(client: S3Client, destination: Destination) -> None:
         raise no_bucket(destination) from error
     if found is False:
         raise NotFoundError(
-            f"no s3commit pipeline behind bucket {destination.bucket}: nothing would ever commit"
-            " this job; deploy the stacks for this bucket, or write to a bucket that has them",
+            f"bucket {destination.bucket} has no s3commit pipeline, so this job would never"
+            " commit. Deploy s3commit for it, or write to a bucket that has it",
             code="NO_PIPELINE",
         )
 
 
 def has_pipeline(client: S3Client, bucket: str) -> bool | None:
-    """Whether a queue hears of the bucket's requests; None if the caller may not know.
+    """True if a queue is notified of the bucket's requests; None without the right to know.
 
-    One GetBucketNotificationConfiguration. A bucket that sends its events to EventBridge may have
-    a pipeline there, whose rules a writer does not see: that is taken for one.
+    One GetBucketNotificationConfiguration. A bucket that sends its events to EventBridge may have a
+    pipeline there, whose rules a writer does not see: that counts as one.
 
     Raises `NotFoundError` if there is no such bucket.
     """

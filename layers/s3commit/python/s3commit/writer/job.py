@@ -58,7 +58,7 @@ class Job:
 
     @property
     def directory(self) -> JobDirectory:
-        """Where the job's own objects lie."""
+        """The directory of the job's own objects."""
         return JobDirectory(self.spec.destination, self.spec.job_id)
 
     def task(
@@ -69,7 +69,7 @@ class Job:
         Args:
             task_id: which task of the job.
             attempt_id: unique to the try; a new UUID by default.
-            task_count: how many tasks of the job write files, if that is known by now: then a
+            task_count: how many tasks of the job write files, if that is known: then a
                 commit in the place of a program that died misses those without a manifest.
 
         Returns:
@@ -97,14 +97,14 @@ class Job:
         *,
         leave_out: bool = False,
     ) -> JobResult:
-        """Ask for the commit of exactly these attempts and wait for the outcome.
+        """Request the commit of exactly these attempts and wait for the outcome.
 
-        May be called again with the same attempts. Whatever ends the wait, the commit goes on: an
-        exception of the program's own, such as `KeyboardInterrupt`, gets a note that says so, and
-        standard error a line.
+        May be called again with the same attempts. The commit continues after any end of the
+        wait: an exception of the program's own, such as `KeyboardInterrupt`, gets a note that says
+        so, and standard error a line.
 
         Args:
-            attempts: what each task has `counted`; None stands for a task without files. Of the
+            attempts: what each task has `counted`; None is a task without files. Of the
                 tasks that this process has made, each that has files must be among them, by one of
                 its tries.
             leave_out: discard those that are not among them.
@@ -114,7 +114,7 @@ class Job:
             same idempotency key has been (`JobResult.already_committed`; its error names that job).
 
         Raises:
-            InvalidInputError: ``LEFT_OUT``, ``BAD_OPTION``. Nothing was asked for.
+            InvalidInputError: ``LEFT_OUT``, ``BAD_OPTION``. Nothing was requested.
             JobFailedError: the job is not committed; its code is the pipeline's.
             JobRefusedError: an abort was requested first (``ABORT_REQUESTED``).
             PreconditionError: another commit was requested first (``OTHER_REQUEST``).
@@ -132,7 +132,7 @@ class Job:
         return require_committed(self._naming_the_key(result))
 
     def abort(self, reason: str) -> AbortAnswer:
-        """Ask for the abort, for a ``reason`` that people read; never stops a requested commit."""
+        """Request the abort, for a ``reason`` that people read; never stops a requested commit."""
         answer = request_abort(self._connected(), self.directory, reason)
         self._asked = True
         return answer
@@ -145,16 +145,16 @@ class Job:
             try:
                 answer = self.abort(f"{type(error).__name__}: {error}")
             except S3CommitError as failed:
-                error.add_note(f"the job could not be aborted either: {failed.message}")
+                error.add_note(f"the abort failed too: {failed.message}")
             else:
                 if answer.accepted:
-                    error.add_note(f"{answer.message}: none of its files is or becomes visible")
+                    error.add_note(f"{answer.message}: none of its files will be visible")
         elif not self._asked:
             self.abort("the program ended without a commit")
             say(
-                f"job {self.job_id} at {self.spec.destination.uri} was left without a commit, and"
-                " what its tasks wrote is discarded; to keep it, call job.commit with what each"
-                " task.finish() returned"
+                f"job {self.job_id} at {self.spec.destination.uri} ended without commit(), so its"
+                " files were discarded. To keep them, call job.commit([...]) with the result of"
+                " each task.finish()"
             )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a write may ask for: one vocabulary, parsed once into one frozen value."""
+"""The options of a write: one vocabulary, parsed once into one frozen value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the program asks for. Times are in seconds; None means no limit.
+    """The program's options. Times are in seconds; None means no limit.
 
     Of a Spark write ``compression``, ``max_records_per_file`` (0: no limit) and ``scope`` are None
     where the session decides (`s3commit.spark.session`, `scope_in`). ``conflict`` is the mode's.
@@ -55,7 +55,7 @@ class Options:
 
     @property
     def codec(self) -> str:
-        """The compression that is asked for, else Spark's own default."""
+        """The requested compression, else Spark's own default."""
         return self.compression or next(iter(COMPRESSIONS))
 
     def scope_in(self, session_scope: str | None) -> Scope:
@@ -82,7 +82,7 @@ def make_options(
     compression: str | None = None,
     **others: Any,
 ) -> Options:
-    """The options of one write to ``path``; None stands for a keyword that is not given.
+    """The options of one write to ``path``; None is a keyword that is not given.
 
     Raises `InvalidInputError`: ``BAD_OPTION`` for a value that is not one of the keyword's,
     ``BAD_CONDITION``, ``BAD_PATH``.
@@ -123,7 +123,7 @@ def for_a_table(options: Options) -> Options:
 
 
 def meaning(name: str, text: str, meanings: Mapping[str, _T]) -> _T:
-    """What one of these words means, in capitals or not. Raises `InvalidInputError`."""
+    """The meaning of one of these words, in capitals or not. Raises `InvalidInputError`."""
     found = meanings.get(str(text).lower())
     if found is None:
         raise bad(name, text, "one of " + ", ".join(meanings))
@@ -131,7 +131,7 @@ def meaning(name: str, text: str, meanings: Mapping[str, _T]) -> _T:
 
 
 def refused(why: str) -> InvalidInputError:
-    """The error of a write that can't be made as it was asked for."""
+    """The error of a write that can't be made as it was requested."""
     return InvalidInputError(f"{why}. Nothing was written.", code="BAD_OPTIONS")
 
 
@@ -178,11 +178,11 @@ KEYWORDS: Final = frozenset(
 
 
 def _check_key(key: str | None) -> None:
-    """A template that nobody has filled in would be one key for all runs."""
+    """A template that was not filled in would be one key for all runs."""
     if key is None:
         return
     if "{{" in key or "{airflow}" in key:
-        raise bad("idempotency_key", key, "the value of the template: it was not filled in")
+        raise bad("idempotency_key", key, "a value: the template was not filled in")
     if not 1 <= len(key) <= MAX_KEY_CHARACTERS:
         raise InvalidInputError(
             f"idempotency_key has {len(key)} characters, not 1 to {MAX_KEY_CHARACTERS}",

@@ -1,4 +1,4 @@
-"""What lies where a job is going to write, looked at before its first task.
+"""Checks of the place where a job is going to write, before its first task.
 
 All looks are bounded. Without the right to list the bucket nothing is looked at. The jar looks at
 the same (``Place.java``).
@@ -29,10 +29,10 @@ _ESCAPES: Final = str.maketrans({char: f"%{ord(char):02X}" for char in _ESCAPED}
 
 
 class NamesReader(ObjectReader, Protocol):
-    """Who can list a directory without what lies in those inside."""
+    """A store that can list a directory without the directories inside."""
 
     def names(self, bucket: str, prefix: str) -> Iterator[str]:
-        """What lies directly below ``prefix``, a directory, with ``/`` behind a directory's name.
+        """The names directly below ``prefix``, a directory, with ``/`` behind a directory's name.
 
         In key order, each once; the directory's own marker is left out.
         """
@@ -53,11 +53,11 @@ def check_place(
 ) -> None:
     """Refuse a place where readers would not find all rows. Raises `InvalidInputError`.
 
-    ``PATH_IS_OBJECT``: an object lies at a directory's own name, the destination's (``t`` beside
+    ``PATH_IS_OBJECT``: an object has a directory's own name, the destination's (``t`` beside
     ``t/``), or that of a partition of the first column. Spark reads the directory, other readers
     the object. ``OTHER_PARTITIONS``, where the files that are there stay: they have other partition
-    columns, so that no reader could read both. As Spark reads a table, files that lie in no
-    partition don't count if others do, and names are compared without case.
+    columns, so that no reader could read both. As Spark reads a table, files outside of partitions
+    don't count if others are in one, and names are compared without case.
 
     Requests: a listing of one object; with ``partition_by`` or ``others_stay`` beside it one of the
     names in the destination, and then one of a few partitions, until one has a file.
@@ -94,9 +94,9 @@ def _refuse_objects(
         found += (destination.prefix + one for one in here)
     if found:
         raise InvalidInputError(
-            f"an object lies at s3://{destination.bucket}/{found[0]}, where this write may need a"
-            " directory, and some readers would read it instead: move or delete it, or write to"
-            " another path. Nothing was written.",
+            f"an object is at s3://{destination.bucket}/{found[0]}, where this write may need a"
+            " directory, and some readers would read the object instead: move or delete it, or"
+            " write to another path. Nothing was written.",
             code="PATH_IS_OBJECT",
         )
 
@@ -107,9 +107,9 @@ def _refuse_other_columns(
     found = _columns_of_files(store, destination, names)
     if found is not None and [*map(str.lower, found)] != [*map(str.lower, columns)]:
         raise InvalidInputError(
-            f"the files at {destination.uri} are partitioned by {_listed(found)}, and this"
-            f" write by {_listed(columns)}, so that no reader could read both: give the same"
-            " columns, or check_partitions=False. Nothing was written.",
+            f"the files at {destination.uri} are partitioned by {_listed(found)}, this write by"
+            f" {_listed(columns)}, and no reader could read both: give the same columns, or"
+            " check_partitions=False. Nothing was written.",
             code="OTHER_PARTITIONS",
         )
 
@@ -117,7 +117,7 @@ def _refuse_other_columns(
 def _columns_of_files(
     store: NamesReader, destination: Destination, names: Sequence[str]
 ) -> list[str] | None:
-    """The partition columns of the first file, escaped; None if there seems to be no file."""
+    """The partition columns of the first file, escaped; None if it seems to have none."""
     bucket, prefix = destination.bucket, destination.prefix
     partitions = [one for one in names if one[-1] == "/" and "=" in one and not hides_files(one)]
     for name in partitions[:PARTITIONS]:

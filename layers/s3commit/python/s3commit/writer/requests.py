@@ -35,9 +35,9 @@ ASK_AGAIN_AFTER: Final = 300.0  # and then after twice the time, and so on
 
 @dataclass(frozen=True, slots=True)
 class AbortAnswer:
-    """What became of `Job.abort`.
+    """The answer of `Job.abort`.
 
-    ``accepted`` is False if a commit request stands: it decides, or has; nothing was changed.
+    ``accepted`` is False if a commit was requested first: it decides, or has; nothing was changed.
     """
 
     accepted: bool
@@ -72,9 +72,9 @@ def request_commit(
 ) -> None:
     """Make ``request`` the job's one request, or find that it is already.
 
-    Raises `JobRefusedError` (``ABORT_REQUESTED``) if an abort stands, `PreconditionError`
-    (``OTHER_REQUEST``) if another commit does, `OutcomeUnknownError` if S3 could not be reached
-    and the request may have arrived.
+    Raises `JobRefusedError` (``ABORT_REQUESTED``) if an abort is there, `PreconditionError`
+    (``OTHER_REQUEST``) if another commit does, `OutcomeUnknownError` if S3 could not be reached and
+    the request may have arrived.
     """
     stands = _put_commit(store, directory, encode_request(request), patience)
     standing = _read(stands, directory)
@@ -84,13 +84,13 @@ def request_commit(
         return  # the sweep gave the job up: its result says why, and may say that the data is there
     if isinstance(standing, AbortRequest):
         raise JobRefusedError(
-            f"job {directory.job_id} is not committed: its abort was requested first"
+            f"job {directory.job_id} was not committed: its abort was requested first"
             f" ({standing.reason or 'no reason given'})",
             code="ABORT_REQUESTED",
         )
     raise PreconditionError(
-        f"job {directory.job_id}: another commit request, with {len(standing.attempts)} attempts,"
-        f" stands and decides; see {_uri(directory)}",
+        f"job {directory.job_id}: another commit was requested first, with"
+        f" {len(standing.attempts)} attempts, and decides; see {_uri(directory)}",
         code="OTHER_REQUEST",
     )
 
@@ -107,8 +107,8 @@ def saying_that_it_goes_on(directory: JobDirectory) -> Iterator[None]:
         raise
     except BaseException as error:
         line = (
-            f"the commit of job {directory.job_id} is not stopped by that: if it has been"
-            f" requested, it goes on; see: s3commit show {directory.typed}"
+            f"job {directory.job_id}: if its commit was requested, it continues; see: s3commit"
+            f" show {directory.typed}"
         )
         error.add_note(line)
         say(line)
@@ -118,7 +118,7 @@ def saying_that_it_goes_on(directory: JobDirectory) -> Iterator[None]:
 def request_abort(store: WriterStore, directory: JobDirectory, reason: str) -> AbortAnswer:
     """Request the abort, unless the job has its request. Raises S3's errors.
 
-    Spark asks for it after a commit that failed: then the answer is how the job has ended.
+    Spark calls it after a commit that failed: then the answer is how the job has ended.
     """
     body = encode_request(AbortRequest(directory.job_id, reason))
     stands = put_first(
@@ -126,18 +126,18 @@ def request_abort(store: WriterStore, directory: JobDirectory, reason: str) -> A
     )
     job_id = directory.job_id
     if stands == body:
-        return AbortAnswer(True, f"abort of job {job_id} requested")
+        return AbortAnswer(True, f"the abort of job {job_id} was requested")
     standing = _read(stands, directory)
     if isinstance(standing, AbortRequest):
-        return AbortAnswer(True, f"abort of job {job_id} was requested before")
+        return AbortAnswer(True, f"the abort of job {job_id} was already requested")
     with suppress(S3CommitError):  # there is no result, or none that can be read
         ended = read_result(store, directory).outcome
         if ended is not Outcome.COMMITTED:
-            line = f"job {job_id} has ended {ended}: none of its files is visible"
+            line = f"job {job_id} ended {ended}: none of its files are visible"
             return AbortAnswer(False, line)
     return AbortAnswer(
         False,
-        f"job {job_id} is not aborted: its commit was requested first, and the pipeline decides;"
+        f"job {job_id} was not aborted: its commit was requested first, and the pipeline decides;"
         f" see: s3commit show {directory.typed}",
     )
 
@@ -146,7 +146,7 @@ def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patie
     """Poll ``_result.json`` and return it, whatever the outcome (`require_committed`).
 
     After a minute without a result one line says so on standard error. After five minutes, and at
-    intervals that double, the request is put again as it stands: its event may have been lost.
+    intervals that double, the request is put again as it is: its event may have been lost.
 
     Raises `OutcomeUnknownError` when the time is over or the result can't be read.
     """
@@ -170,8 +170,8 @@ def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patie
         if not over and not reminded and patience.waited >= REMIND_AFTER:
             reminded = True
             say(
-                f"job {directory.job_id} has no result after {REMIND_AFTER:g} s: waiting for"
-                f" its outcome; see: s3commit show {directory.typed}"
+                f"job {directory.job_id} has no result after {REMIND_AFTER:g} s, still waiting;"
+                f" see: s3commit show {directory.typed}"
             )
         if not over and patience.waited >= ask_again:
             ask_again *= 2
@@ -179,7 +179,7 @@ def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patie
 
 
 def _put_again(store: WriterStore, directory: JobDirectory) -> None:
-    """Put the standing request once more, the same bytes, unless it changes meanwhile.
+    """Put the existing request once more, the same bytes, unless it changes first.
 
     It keeps its place among the requests (docs/adr/0037): what it says of the first one's time.
     """
@@ -216,7 +216,7 @@ def _read(body: bytes, directory: JobDirectory) -> CommitRequest | AbortRequest:
         return decode_request(body, directory)
     except InvalidInputError as error:
         raise PreconditionError(
-            f"job {directory.job_id}: a request that can not be read stands at {_uri(directory)}:"
+            f"job {directory.job_id}: the request at {_uri(directory)} cannot be read:"
             f" {error.message}",
             code="OTHER_REQUEST",
         ) from error
@@ -228,7 +228,7 @@ def require_committed(result: JobResult) -> JobResult:
         return result
     error = result.error
     raise JobFailedError(
-        f"job {result.job_id} ended {result.outcome}, none of its files is visible:"
+        f"job {result.job_id} ended {result.outcome}; none of its files are visible:"
         f" {error.message if error else 'no reason given'}",
         code=error.code if error else None,
     )
@@ -237,9 +237,8 @@ def require_committed(result: JobResult) -> JobResult:
 def _unknown(directory: JobDirectory, why: str) -> OutcomeUnknownError:
     job_id = directory.job_id
     return OutcomeUnknownError(
-        f"outcome of job {job_id} unknown: {why}; it may still be committed. Look it up"
-        f" with `s3commit show {directory.typed}`, or as execution {job_id} in the Step Functions"
-        " console"
+        f"outcome of job {job_id} unknown: {why}; it may still commit. Check it with `s3commit"
+        f" show {directory.typed}`, or as execution {job_id} in the Step Functions console"
     )
 
 

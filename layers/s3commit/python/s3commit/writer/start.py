@@ -148,6 +148,6 @@ def put_job(store: WriterStore, spec: JobSpec) -> None:
         ) from error
     if stands != body:
         raise InvalidInputError(
-            f"job id {job_id} is taken at {destination.uri}: give another, or none",
+            f"job ID {job_id} is already used at {destination.uri}: give another, or none",
             code="JOB_EXISTS",
         )

@@ -37,7 +37,7 @@ class PendingUpload(io.BufferedIOBase):
     """A writable binary file that stays invisible until its job is committed.
 
     Made by `Task.open`, which starts the multipart upload: one request, then one a part, and no
-    others. Written bytes are copied at once and go to S3 as parts while more are written; they can
+    others. Written bytes are copied immediately and go to S3 as parts while more are written; they can
     neither be read back nor written over. Writes are safe from several threads. An error of a
     background part is raised by the next write or by `close`; the upload is then aborted. A
     ``with`` block that ends in an exception aborts the file instead of closing it.
@@ -80,22 +80,22 @@ class PendingUpload(io.BufferedIOBase):
 
     @property
     def closed(self) -> bool:
-        """Whether `close` or `abort` was called, with whatever outcome."""
+        """True if `close` or `abort` was called, with whatever outcome."""
         return self._state not in _LIVE
 
     @property
     def sealed(self) -> bool:
-        """Whether `seal` was called and neither `close` nor `abort` yet."""
+        """True if `seal` was called and neither `close` nor `abort` yet."""
         return self._state is _State.SEALED
 
     @property
     def failed(self) -> bool:
-        """Whether a write, a part or `close` failed, so that the file can not be whole."""
+        """True if a write, a part or `close` failed, so that the file cannot be complete."""
         return self._state is _State.FAILED or (self._error is not None and not self.aborted)
 
     @property
     def aborted(self) -> bool:
-        """Whether the stream was aborted by its caller."""
+        """True if the stream was aborted by its caller."""
         return self._state is _State.ABORTED
 
     @property
@@ -145,8 +145,8 @@ class PendingUpload(io.BufferedIOBase):
     def seal(self) -> None:
         """Send the last part without waiting; only `close` and `abort` may follow.
 
-        Who seals many files before closing the first waits for all of them at once, not for each
-        in turn. Raises as `write` does; sealing again does nothing.
+        A caller that seals many files before closing the first waits for all of them together, not
+        for each in turn. Raises as `write` does; sealing again does nothing.
         """
         with self._writing:
             if self.sealed:
@@ -158,7 +158,7 @@ class PendingUpload(io.BufferedIOBase):
         """Send the last part and wait for all of them; afterwards `pending` names the file.
 
         Only the first call does anything. If it raises (the error of a part, of a write before),
-        the stream is closed all the same and the upload aborted.
+        the stream is closed anyway and the upload aborted.
         """
         with self._writing:
             if self.closed:
@@ -190,7 +190,7 @@ class PendingUpload(io.BufferedIOBase):
         return self._drop(_LIVE)
 
     def withdraw(self) -> Exception | None:
-        """Abort the upload of a file that may be closed already: its task is given up."""
+        """Abort the upload of a file that may be closed already: its task is aborted."""
         return self._drop(frozenset(_State))
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -264,7 +264,7 @@ class PendingUpload(io.BufferedIOBase):
             raise self._error
 
     def _stop(self) -> None:
-        """Send nothing more; a writer that waits for room stops waiting at once."""
+        """Send nothing more; a writer that waits for room stops waiting immediately."""
         self._stopped.set()
         self._transfer.wake()
 

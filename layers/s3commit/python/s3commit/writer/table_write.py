@@ -1,6 +1,6 @@
-"""What `write` and `write_table` have in common: looks before the first row, the commit, a result.
+"""Shared by `write` and `write_table`: checks before the first row, the commit, a result.
 
-A table is rows with columns. Who writes files by hand opens a job (`s3commit.writer.job`).
+A table is rows with columns. For other files, open a job (`s3commit.writer.job`).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def earlier_result(options: Options) -> CommitResult | None:
     if earlier is None:
         return None
     say(
-        f"the data of idempotency_key {key!r} was committed by job {earlier.job_id}; nothing was"
-        f" run, and nothing is added; see: s3commit show {earlier.typed}"
+        f"job {earlier.job_id} already committed the data for idempotency_key {key!r}; this write"
+        f" was skipped; see: s3commit show {earlier.typed}"
     )
     return _earlier(earlier)
 
@@ -58,7 +58,7 @@ def earlier_job(destination: Destination, digest: str | None) -> JobDirectory | 
 
 
 def look(options: Options, *more: Callable[[], object]) -> None:
-    """Refuse a bucket without a pipeline, a bad place, and files that are in the way.
+    """Refuse a bucket without a pipeline, a bad place, and files that the mode refuses.
 
     ``options`` have the columns as the table spells them, and the scope.
     """
@@ -80,9 +80,9 @@ def look_only(options: Options) -> CommitResult:
     look(options, partial(_check_rights, store, place))
     removed, what = _removed(store, options), ""
     if options.conflict is Conflict.REPLACE:
-        what = "what the caller may not list" if removed is None else many(removed, "file")
+        what = "files that it cannot list" if removed is None else many(removed, "file")
         what = f"; the overwrite would remove {what}, at most"
-    say(f"dry run at {place.uri}: nothing is written, and nothing found that would refuse it{what}")
+    say(f"dry run at {place.uri}: nothing was written, and no check refused the write{what}")
     return CommitResult(place.uri, replaced=removed or 0, dry_run=True)
 
 
@@ -95,7 +95,7 @@ def begin(options: Options, client: str, who: Who | None = None) -> Job:
 
 
 def commit(job: Job, attempts: Sequence[CountedAttempt | None], rows: int) -> CommitResult:
-    """Ask for the commit, wait for the outcome, and print both; raises as `Job.commit`."""
+    """Request the commit, wait for the outcome, and print both; raises as `Job.commit`."""
     written = [one for one in attempts if one]
     ended = amount(sum(one.files for one in written), sum(one.bytes for one in written), rows)
     say(f"the tasks have ended with {ended}; requesting the commit of job {job.job_id}")
@@ -144,8 +144,7 @@ def _refuse_files(destination: Destination) -> None:
         return
     if found is not None:
         raise InvalidInputError(
-            f"mode 'error': s3://{bucket}/{found} is there already; {WAY_OUT}."
-            " Nothing was written.",
+            f"mode 'error': s3://{bucket}/{found} already exists; {WAY_OUT}. Nothing was written.",
             code=NOT_EMPTY,
         )
 
@@ -176,7 +175,7 @@ def _check_rights(store: S3ObjectStore, destination: Destination) -> None:
 
 
 def _earlier(directory: JobDirectory) -> CommitResult:
-    """What an earlier job has committed."""
+    """The result of an earlier job."""
     return CommitResult(
         directory.destination.uri,
         directory.job_id,

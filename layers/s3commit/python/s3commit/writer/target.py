@@ -48,7 +48,7 @@ class Target:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the object says of its maker."""
+        """The object's metadata about its maker."""
         return {
             META_JOB: self.directory.job_id,
             META_TASK: self.task_id,
@@ -60,7 +60,7 @@ def file_key(directory: JobDirectory, relative_path: str) -> str:
     """The final key of ``relative_path`` (``dt=2026-11-21/part-0.parquet``) below the destination.
 
     The job id is put before the first dot of the file name, as Hadoop's staging committer does
-    (``part-0-<job_id>.parquet``), unless it stands there. Raises `InvalidInputError`
+    (``part-0-<job_id>.parquet``), unless it is there. Raises `InvalidInputError`
     (``BAD_PATH``) for a path that is absolute, hidden, too long, or has empty, ``.``, ``..`` or
     unprintable elements.
     """
@@ -92,7 +92,7 @@ def _check_path(path: str) -> None:
     try:
         path.encode()
     except UnicodeEncodeError:
-        _refuse_path(path, "UTF-8 can not carry it")
+        _refuse_path(path, "UTF-8 cannot encode it")
 
 
 def _refuse_path(path: str, why: str) -> None:

@@ -73,7 +73,7 @@ class Task:
 
     @property
     def counted(self) -> CountedAttempt | None:
-        """What `finish` returned, which the driver passes to `Job.commit`.
+        """The result of `finish`, which the driver passes to `Job.commit`.
 
         Raises:
             InvalidInputError: it is not finished (``TASK_OPEN``), and never will be
@@ -84,15 +84,17 @@ class Task:
                 f"task {self.task_id}, attempt {self.attempt_id}, was aborted, and its files will"
                 " never be part of the job: write them again in another task, or leave it out"
                 if self._ended
-                else f"task {self.task_id} is not finished, so what it has written can't be"
-                " committed yet: take task.counted after its with block, or call task.finish()",
+                else (
+                    f"task {self.task_id} is not finished, so its files can't be committed yet:"
+                    " read task.counted after its with block, or call task.finish()"
+                ),
                 code="TASK_ABORTED" if self._ended else "TASK_OPEN",
             )
         return self._counted
 
     @property
     def has_files(self) -> bool:
-        """Whether it has opened a file here, and was not aborted."""
+        """True if it has opened a file here, and was not aborted."""
         if self._ended:
             return self._counted is not None
         return any(stream is not None and not stream.aborted for stream in self._streams.values())
@@ -127,7 +129,7 @@ class Task:
             self._check_running()
             if key in self._streams:
                 raise InvalidInputError(
-                    f"task {self.task_id} has opened {relative_path!r} before",
+                    f"task {self.task_id} has already opened {relative_path!r}",
                     code="DUPLICATE_PATH",
                 )
             self._streams[key] = None  # taken, also should the start fail: it may have happened
@@ -196,8 +198,8 @@ class Task:
     def abort(self) -> list[Exception]:
         """Abort the uploads of all files, closed ones too; return what could not be done.
 
-        The pipeline does the rest when the job ends. A task that is finished is left as it is:
-        its manifest stands, and the driver alone says whether it counts.
+        The pipeline does the rest when the job ends. A task that is finished is left as it is: its
+        manifest remains, and the driver alone says whether it counts.
         """
         with self._lock:
             if self._ended:
@@ -225,8 +227,8 @@ class Task:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._streams or self._ended:
             raise TypeError(
-                f"task {self.task_id} has begun and can not be pickled: send it before its first"
-                " file is opened, or send its job and make the task there"
+                f"task {self.task_id} has opened a file and cannot be pickled: send it before it"
+                " opens one, or send its job and create the task there"
             )
         again = partial(
             Task,
@@ -248,7 +250,7 @@ class Task:
         for key, stream in self._streams.items():
             if stream is None or stream.failed:
                 raise InvalidInputError(
-                    f"task {self.task_id}: file {key} failed; abort the task and try it again",
+                    f"task {self.task_id}: file {key} failed; abort the task and run it again",
                     code="FILE_FAILED",
                 )
             if stream.aborted:

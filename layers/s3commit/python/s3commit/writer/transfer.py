@@ -57,11 +57,11 @@ class PartSizes:
 
 @dataclass(frozen=True, slots=True)
 class UploadSettings:
-    """What a task may use; picklable, and the same for all tasks of a job.
+    """The resources that a task may use; picklable, and the same for all tasks of a job.
 
     A task holds in memory what is written and does not fill a part yet, at most one part for each
     open file, and the parts on their way to S3: ``threads`` send them, at most ``in_flight_bytes``
-    at once (always one part, however big); a writer that is faster than S3 waits. Other values
+    together (always one part, however big); a writer that is faster than S3 waits. Other values
     than a machine or S3 can have are refused by an `InvalidInputError` (``BAD_OPTION``).
 
     Examples:
@@ -128,7 +128,7 @@ class PartBuffer:
                 view.release()
 
     def discard(self) -> None:
-        """Give the memory back; the bytes are gone."""
+        """Free the memory; the bytes are lost."""
         if self._memory is not None:
             with suppress(BufferError):  # see `view`
                 self._memory.close()

@@ -1,4 +1,4 @@
-"""Undo a committed job: its files go, and what it replaced comes back.
+"""Undo a committed job: remove its files and restore the files that it replaced.
 
 An undo is a job of its own. Before its commit S3 copies what comes back from the versions that the
 bucket keeps into uploads, which are invisible as those of any job; no byte passes through this
@@ -58,7 +58,7 @@ _BUCKET: Final = re.compile(r"_\d+$")
 
 @dataclass(frozen=True, slots=True)
 class PlannedUndo:
-    """What an undo is going to do.
+    """The work of an undo.
 
     ``restores`` are the files that come back, each with the id of the version that is copied.
     ``key`` is the digest of the idempotency key that the undo takes: where it brings back the data
@@ -116,7 +116,7 @@ def undo(
 
 
 def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> PlannedUndo:
-    """What an undo of the job is going to do. Changes nothing.
+    """The work of an undo of the job. Changes nothing.
 
     Raises `JobRefusedError` as `look_back`, ``REPLACED_SINCE`` and ``LIST_GONE`` if what the job
     replaced can't come back, and ``VERSIONS_GONE`` if the bucket has not kept all of it.
@@ -125,7 +125,7 @@ def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> 
     if leave_removed:
         if not found.removes:
             raise JobRefusedError(
-                f"no file of job {directory.job_id} is there any more",
+                f"none of the files of job {directory.job_id} exist any more",
                 code=NOTHING_TO_UNDO,
             )
         return PlannedUndo(directory, found, leaves_removed=True)
@@ -134,8 +134,8 @@ def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> 
     for number, file in enumerate(found.restores):
         if len(_name(file.key, number, directory.job_id).encode()) > MAX_KEY_BYTES:
             raise JobRefusedError(
-                f"a copy of {file.key[:200]!r} would have a key of more than {MAX_KEY_BYTES} bytes;"
-                " to remove the job's own files all the same: --leave-removed",
+                f"a copy of {file.key[:200]!r} would have a key of more than {MAX_KEY_BYTES}"
+                " bytes; to remove only the job's own files, add --leave-removed",
                 code="NAME_TOO_LONG",
             )
     return PlannedUndo(directory, found, _versions(ports, directory, found), _key(ports, directory))
@@ -183,10 +183,10 @@ def _versions(
     missing = versions.count(None)
     if missing:
         raise JobRefusedError(
-            f"of {len(versions)} files that job {directory.job_id} replaced, bucket"
-            f" {directory.bucket} has no version of {missing} any more (it keeps none, or they have"
-            " expired), so they can't come back. To remove the job's own files"
-            " all the same: --leave-removed",
+            f"bucket {directory.bucket} no longer has a version of {missing} of the"
+            f" {len(versions)} files that job {directory.job_id} replaced (it keeps none, or they"
+            " have expired), so they can't come back. To remove the job's own files anyway:"
+            " --leave-removed",
             code=VERSIONS_GONE,
         )
     return tuple(zip(found.restores, versions, strict=True))

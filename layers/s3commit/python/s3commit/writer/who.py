@@ -1,4 +1,4 @@
-"""Who writes: what ``_job.json`` says of the program, for the people who look at the job later."""
+"""The writer, as ``_job.json`` names the program, for the people who look at the job later."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def this_program(
     """The running process, and its Airflow run: ``dag/run/task`` and what else is exported.
 
     ``application`` is the program's file unless given. Each text is cut to `MAX_WHO` characters,
-    and what UTF-8 can not carry is replaced.
+    and characters that UTF-8 cannot encode are replaced.
     """
     run = "/".join(filter(None, (environment.get(name) for name in AIRFLOW)))
     texts = (application_id, application or Path(sys.argv[0]).name, _user(), socket.gethostname())

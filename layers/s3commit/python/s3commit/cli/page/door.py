@@ -1,4 +1,4 @@
-"""Who may look at the page: whoever was given its address, by its own pages alone, and only look.
+"""Access to the page: for those who were given its address, by its own pages alone, to read.
 
 Other programs of this machine can connect to its port, and any site can have a browser do so: by a
 form or a frame, or under a name of its own that it has lead to 127.0.0.1.
@@ -29,7 +29,7 @@ HEADERS = {
 
 
 class Door:
-    """Stands before each route of the application, also before those that it does not have.
+    """Checks each request to the application, also for routes that it does not have.
 
     The token comes in the address that is printed. Then it is a cookie, which no script can read
     and no other site's page sends; a link can be handed on without it.
@@ -49,7 +49,7 @@ class Door:
         if request.headers.get("Host") not in self._hosts or (
             origin is not None and origin not in own
         ):
-            abort(403, f"this host, or site, may not look here: {ADDRESS}")
+            abort(403, f"this host, or site, has no access: {ADDRESS}")
         if request.method not in {"GET", "HEAD"}:
             abort(405, "this page only reads")
         if self._is_token(request.args.get(TOKEN, "")):
@@ -62,7 +62,7 @@ class Door:
         return hmac.compare_digest(said.encode(errors="replace"), self._token.encode())
 
     def _let_in(self) -> Response:
-        """To the same page without the token, which then stands in no history and no link."""
+        """To the same page without the token, which then is in no history and no link."""
         left = [(name, text) for name, text in request.args.items(multi=True) if name != TOKEN]
         place = quote("/" + request.path.lstrip("/\\"))  # two slashes would lead to another host
         answer = Response(status=303, headers={"Location": f"{place}?{urlencode(left)}"})

@@ -27,7 +27,7 @@ Whose = Callable[[JobDirectory], str]
 
 
 def whose(session: Session) -> Whose:
-    """What tells a job's writer, by its ``_job.json``, or nothing; a GET for each job, once."""
+    """The writer of a job, by its ``_job.json``, or nothing; a GET for each job, once."""
 
     @lru_cache(REMEMBERED)
     def read(directory: JobDirectory) -> str:
@@ -56,7 +56,7 @@ def list_jobs(
 
     On the first page also those under way that need attention, whatever their age. ``older`` is
     what the next page comes before. Requests: for each state one or two queries; for each job on
-    the page a GET, and what `status` asks of it.
+    the page a GET, and the requests of `status` for it.
     """
     table = session.table()
     ledger, now = session.ledger(table), session.clock.now()

@@ -57,7 +57,7 @@ def make_page(session: Session, port: int) -> tuple[Flask, str]:
 
 
 def _look(views: Views, view: str, asked: MultiDict[str, str]) -> dict[str, Any]:
-    """What a view shows; what can't be read is an answer of a line, as the command has it."""
+    """The content of a view; an error is an answer of one line, as the command has it."""
     try:
         found: dict[str, Any] = getattr(views, view)(asked)
     except (InvalidInputError, click.UsageError) as error:
@@ -72,9 +72,9 @@ def _look(views: Views, view: str, asked: MultiDict[str, str]) -> dict[str, Any]
 def _changes(
     session: Session, views: Views, view: str, asked: MultiDict[str, str]
 ) -> Iterator[str]:
-    """The view's inside whenever it is another one; a look that fails says so, and goes on.
+    """The view's inside whenever it is another one; a look that fails says so, and continues.
 
-    Between them comes a comment, by which a browser that has gone is found out.
+    Between them comes a comment, by which a closed browser is detected.
     """
     seen, wait = "", session.environment
     while True:
@@ -101,7 +101,7 @@ def _event(kind: str, text: str) -> str:
 
 
 def _text(value: Any) -> Any:
-    """What a template shows of a value: nothing for None; what is not printable as an escape."""
+    """The text of a value in a template: nothing for None; unprintable characters as escapes."""
     if value is None:
         return ""
     return printable(value) if type(value) is str else value

@@ -1,4 +1,4 @@
-"""What each of the page's views shows, as the commands' documents say it."""
+"""The content of each of the page's views, from the commands' documents."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _DRAWN = {
 
 
 class Views:
-    """A method for each view; it takes what stands behind the address's ``?``.
+    """A method for each view; its arguments are those behind the address's ``?``.
 
     ``ended`` says that nothing will change any more.
     """
@@ -99,7 +99,7 @@ class Views:
         }
 
     def log(self, asked: Mapping[str, str]) -> dict[str, Any]:
-        """What the functions have logged of one job. Requests: as `read_logs`, once."""
+        """The log lines of the functions about one job. Requests: as `read_logs`, once."""
         session = self._session
         directory, table, _ = locate(session, parse_job(asked.get("job", "").strip()), None)
         record = session.ledger(table).job(directory.ref) if table else None

@@ -1,4 +1,4 @@
-"""SealJob and the steps up to the decision in one call, for a small job that waits for nobody."""
+"""SealJob and the steps up to the decision in one call, for a small job that need not wait."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def seal_and_decide(ports: Ports, ticket: Ticket) -> Ticket:
     """As `seal_job`; a small append without a key is decided in the same call.
 
     Each of its responses would be waited for, and each state of the machine takes time. The steps
-    judge the same, by what the call has read once. Whatever stops it before the decision leaves the
-    job SEALED: the machine's own steps go on from there, and they refuse it if they find the same.
-    Only the call that has sealed the job goes on. Raises as `seal_job`, and `LostRaceError`; run
+    judge the same, by what the call has read once. An error before the decision leaves the job
+    SEALED: the machine's own steps continue from there, and they refuse it if they find the same.
+    Only the call that has sealed the job continues. Raises as `seal_job`, and `LostRaceError`; run
     again, it finds its own decision.
     """
     sealed, asked = seal(ports, ticket)

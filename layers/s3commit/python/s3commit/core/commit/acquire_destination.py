@@ -1,8 +1,8 @@
 """AcquireDestination: a job locks what it replaces, or waits (I6), and looks for its key (I11).
 
 All nodes are locked in one transaction, which fails if another job holds one of them or a node
-above. Who has its locks then waits for those below that were there before: no new one can come, and
-those jobs wait for none that came later. So no two jobs wait for each other.
+above. A job that has its locks then waits for those below that were there before: no new one can
+come, and those jobs wait for none that came later. So no two jobs wait for each other.
 
 Before it locks, a job waits for those that were requested earlier, as long as they live; with its
 locks it looks whether a later one is committed: then it came too late (docs/adr/0037).
@@ -91,7 +91,7 @@ def _nodes(ports: Ports, record: JobRecord, reach: tuple[str, ...]) -> tuple[str
 
 
 def _lock(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRecord]:
-    """Lock the nodes; return some of the jobs that are in the way, none if the job may go on."""
+    """Lock the nodes; return some of the jobs that block it, none if the job may continue."""
     if record.locks and not covers(record.locks, nodes):
         raise JobRefusedError(
             "the job writes to other partitions than when it locked them: its request has changed",
@@ -114,8 +114,8 @@ def _lock(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRe
 def _earlier(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRecord]:
     """A job whose turn it is: requested earlier, alive, not decided. None if it is this one's turn.
 
-    Who has waited for long goes before those that lie below its own destination: else whoever may
-    write there could keep it waiting (I12).
+    A job that has waited for long precedes those below its own destination: otherwise any writer
+    there could keep it waiting (I12).
     """
     if not record.requested_at:
         return []
@@ -145,16 +145,16 @@ def _known_reach(ports: Ports, other: JobRecord) -> tuple[str, ...]:
 
 
 def _refuse_overtaken(ports: Ports, record: JobRecord, reach: tuple[str, ...]) -> None:
-    """Nobody who was requested later is committed where this job replaces (I6).
+    """No job that was requested later is committed where this one replaces (I6).
 
-    Asked with the job's locks, so nobody can be from here on. Raises `JobRefusedError`
+    Checked under the job's locks, so none can be from here on. Raises `JobRefusedError`
     (``OVERTAKEN``).
     """
     own, since = destination_node(record.destination), shifted(record.requested_at, S3_CLOCKS)
     if seconds(record.requested_at, ports.clock.now()) > TURN_DAYS * 86_400:
         raise JobRefusedError(
-            f"its commit was requested more than {TURN_DAYS} days ago, and what was committed here"
-            " since is not known any more; write the data again",
+            f"the commit was requested more than {TURN_DAYS} days ago, and later commits here are"
+            " no longer known; write the data again",
             code=OVERTAKEN,
         )
     for turn in ports.ledger.turns_done(own, since=since):
@@ -163,8 +163,8 @@ def _refuse_overtaken(ports: Ports, record: JobRecord, reach: tuple[str, ...]) -
             is_inside = turn.node.startswith(own)  # a result must not reveal others
             who = f"job {turn.ref.rpartition('-')[0]}" if is_inside else "a job of a table above"
             raise JobRefusedError(
-                f"{who} was requested later, and is committed at a place that it shares with this"
-                " job; this job changes nothing, write its data again if it is to stand",
+                f"{who} was requested later and already committed to a place that this job writes"
+                " to; this job changed nothing. If its data is the right one, write it again",
                 code=OVERTAKEN,
             )
 
@@ -200,7 +200,7 @@ def _abort_if_dead(ports: Ports, other: JobRecord) -> bool:
         return False
     failure = Failure(
         "STALLED",
-        "the job held its destination without going on, and another one needed it; write the data"
+        "the job held its destination without progress, and another job needed it; write the data"
         " again",
     )
     try:
@@ -221,8 +221,8 @@ def _wait(ports: Ports, ticket: Ticket, record: JobRecord, others: list[JobRecor
     now, waited = ports.clock.now(), _waited(ports, record)
     if waited >= MAX_WAIT_SECONDS:
         raise JobRefusedError(
-            f"the job has waited too long for {_names(record, others)};"
-            " see s3commit status, and write again later",
+            f"the job waited too long for {_names(record, others)}; check `s3commit status`, then"
+            " write again",
             code=BUSY,
         )
     waits = Waits(

@@ -24,11 +24,11 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
 def begin(ports: Ports, ticket: Ticket) -> tuple[Ticket, JobRecord]:
     """COMMITTING→PUBLISHING if every unit of the plan was counted complete, exactly once.
 
-    If files are lost for good, COMMITTING→ROLLING_BACK instead. If units are missing, the job
-    stays COMMITTING and the caller completes again; so it does some times where all that is lost
-    was denied, since a policy may have been wrong for a moment. Raises `LostRaceError`;
-    `NeedsOperatorError` if the plan is gone, or the machine could not read it: no repetition mends
-    that, and nothing is undone for it.
+    If files are lost, COMMITTING→ROLLING_BACK instead. If units are missing, the job stays
+    COMMITTING and the caller completes again; so it does some times where all that is lost was
+    denied, since a policy may have been wrong for a moment. Raises `LostRaceError`;
+    `NeedsOperatorError` if the plan is missing, or the machine could not read it: no repetition
+    helps, and nothing is undone for it.
     """
     after_a_twin = (JobState.PUBLISHING, JobState.COMMITTED, JobState.ROLLING_BACK)
     record = own_record(ports, ticket, JobState.COMMITTING, *after_a_twin)
@@ -37,8 +37,8 @@ def begin(ports: Ports, ticket: Ticket) -> tuple[Ticket, JobRecord]:
     plan = record.planned
     if plan.units and not ticket.completed:
         raise NeedsOperatorError(
-            f"Step Functions could not read {ticket.plan}: see the cause of"
-            " CompleteUploads, mend it, and redrive this execution",
+            f"Step Functions could not read {ticket.plan}: see the cause of CompleteUploads, fix"
+            " it, and redrive this execution",
             code="PLAN_NOT_READ",
         )
     lost = sum(result.lost for result in ticket.completed)
@@ -69,8 +69,8 @@ def _miss(ports: Ports, ticket: Ticket, record: JobRecord, lost: int) -> Ticket:
     failure = Failure(
         UPLOADS_LOST,
         f"{lost} of {ticket.files} files could not be completed after the decision: their uploads"
-        " were aborted by someone else or expired, may not be completed, or another program has put"
-        f" objects of their names ({reasons[0]}); write the data again",
+        " were aborted by another program, expired or denied, or other objects have their names"
+        f" ({reasons[0]}); write the data again",
     )
     now = ports.clock.now()
     return ticket.after(

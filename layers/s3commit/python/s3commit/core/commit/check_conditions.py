@@ -66,7 +66,8 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
             found = next(chain(_at_directories(ports, directory, record), files), None)
             if found is not None:
                 raise JobRefusedError(
-                    f"conflict 'fail': {found} is there already", code="DESTINATION_NOT_EMPTY"
+                    f"the destination is not empty (found {found}) and conflict is 'fail'",
+                    code="DESTINATION_NOT_EMPTY",
                 )
         if record.conflict is Conflict.REPLACE:
             if record.undoes:
@@ -80,7 +81,7 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
 
 
 def _at_directories(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
-    """The keys of objects that have the names of the directories in which the files will lie.
+    """The keys of objects that have the names of the directories that the files will be in.
 
     Readers take such an object for the table or the partition. Below a whole destination the
     listing of its files shows it as one of them. Requests: a listing for each directory.
@@ -100,9 +101,9 @@ def _keys(ports: Ports, directory: JobDirectory, page: Unit) -> list[str]:
 
 
 def refuse_taken(ports: Ports, spec: JobSpec, record: JobRecord, few: list[list[str]]) -> None:
-    """The job's own conditions hold, and nothing lies where its files are going to be (I5).
+    """The job's own conditions hold, and no object has the key of one of its files (I5).
 
-    So whatever lies there after the decision is the job's, and a roll back may delete it. ``few``
+    So an object that has it after the decision is the job's, and a roll back may delete it. ``few``
     are the keys of a small plan, page by page. Raises `JobRefusedError`.
     """
     directory = JobDirectory.of(record)
@@ -119,8 +120,8 @@ def refuse_taken(ports: Ports, spec: JobSpec, record: JobRecord, few: list[list[
     key = next(taken, None)
     if key is not None:
         raise JobRefusedError(
-            f"{key[:200]!r} is there already, under the name of a file of this job: write the"
-            " data again under a new job id",
+            f"{key[:200]!r} already exists with the name of a file of this job: write the data"
+            " again with a new job ID",
             code="NAME_TAKEN",
         )
 
@@ -138,7 +139,7 @@ def _listed(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterato
 
 
 def _planned(ports: Ports, directory: JobDirectory, page: list[str] | Unit) -> list[str]:
-    """The keys of a page of the plan at which something lies.
+    """The keys of a page of the plan that an object has.
 
     Requests: a GET for the page, unless its keys are given, and a listing; where a page of the
     listing does not reach as far as the files, a listing for each of the others.
@@ -157,7 +158,7 @@ def _planned(ports: Ports, directory: JobDirectory, page: list[str] | Unit) -> l
 
 
 def _replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[ListedObject]:
-    """What lies in the reach of the job and is of strangers, or of jobs that had ended (I6)."""
+    """The files in the reach of the job that are of strangers, or of jobs that had ended (I6)."""
     appends, markers = Appends(ports, record), list[ListedObject]()
     root, is_any = len(directory.destination.prefix), False
     found = existing_files(

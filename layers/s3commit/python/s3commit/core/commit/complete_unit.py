@@ -26,14 +26,14 @@ from s3commit.core.ports.objects import listed_at
 
 
 def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
-    """Complete every upload of one unit of the plan; count the files visible, and lost for good.
+    """Complete every upload of one unit of the plan; count the files visible, and lost.
 
     Repeating it is harmless. The job's state and generation are asked first, so that nothing is
     completed before the decision (I1) or during a roll back; a worker that stalls right after
-    asking is fenced by the uploads themselves, which a roll back aborts before it deletes.
-    A worker of an execution that was overtaken completes nothing and says so: BeginPublish then
-    finds out by the ledger. Raises `TransientError` (try the unit again) and `NeedsOperatorError`
-    (the page is gone: nothing was completed, and nothing is undone for it).
+    asking is fenced by the uploads themselves, which a roll back aborts before it deletes. A worker
+    of an execution that was overtaken completes nothing and reports it: BeginPublish then finds out
+    by the ledger. Raises `TransientError` (try the unit again) and `NeedsOperatorError` (the page
+    is missing: nothing was completed, and nothing is undone for it).
     """
     try:
         with unless_overtaken(ports, ticket, JobState.COMMITTING):
@@ -52,18 +52,18 @@ def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
 
 
 def _words(error: S3CommitError, units: int) -> str:
-    """The error's code and what S3 said, if the results of so many units have room for it."""
+    """The error's code and S3's message, if the results of so many units have room for it."""
     most = min(max(WORDS_OF_A_JOB // units, SHORTEST_WORDS), LONGEST_WORDS)
     return one_line(f"{error.code}: {error.message}", most)
 
 
 def complete_file(ports: Ports, file: PendingFile) -> S3CommitError | None:
-    """Complete one upload; what S3 said, if the file is lost.
+    """Complete one upload; S3's message, if the file is lost.
 
-    Where the upload is gone, the key tells whether it was completed before: nothing lay there at
-    the decision, and who may put there could overwrite the file at any time. A listing tells, since
-    it asks for no right to the object's own key. An upload that may not be completed is lost too,
-    if it stays so (`begin_publish`): the unit's page, the pipeline's own, was read a moment ago.
+    Where the upload does not exist, the key shows if it was completed before: no object had it at
+    the decision, and a writer there could overwrite the file at any time. A listing shows it, which
+    needs no right to the object's own key. An upload that S3 refuses to complete is lost too, if
+    that stays so (`begin_publish`): the unit's page, the pipeline's own, was read a moment ago.
     """
     try:
         ports.store.complete_upload(

@@ -20,7 +20,7 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     It takes the job's idempotency key as well (I11). Raises `LostRaceError` if the state,
     generation, plan or replace list is not what it was, and `HeldError` if another job has the key;
     nothing is decided then. Repeated after a lost response, it finds its own decision. Before
-    anything is completed the decision stands in S3 as well. Raises `NeedsOperatorError`
+    anything is completed the decision is in S3 as well. Raises `NeedsOperatorError`
     (``LEDGER_RESTORED``) if the table was restored from a backup: a job that has locks there may
     have lost them since; and as `refuse_unfit`.
     """

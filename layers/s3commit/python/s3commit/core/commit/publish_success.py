@@ -47,7 +47,7 @@ def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
 
 
 class Found(NamedTuple):
-    """What does not depend on the record, and is read beside it."""
+    """The reads that do not depend on the record, made beside it."""
 
     few: list[PendingFile]
     decision: StoredObject | None
@@ -126,10 +126,10 @@ def _put_marker(
 
 
 def _marker(ports: Ports, directory: JobDirectory) -> _Seen:
-    """The etag of what lies at ``_SUCCESS``, and the job that it names, if it is a marker.
+    """The etag of the object at ``_SUCCESS``, and the job that it names, if it is a marker.
 
     By whomever it was put, it keeps no job from its end (I12): of one that is too large, archived,
-    or encrypted with a key that may not be used, a listing has the etag.
+    or encrypted with a key of others, a listing has the etag.
     """
     try:
         stored = ports.store.get(directory.bucket, directory.success, max_bytes=MAX_SUCCESS_BYTES)

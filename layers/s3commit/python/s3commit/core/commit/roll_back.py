@@ -22,12 +22,12 @@ from s3commit.core.ports.objects import ObjectFacts, ObjectStore, listed_at
 
 
 def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
-    """Undo a decided job of which a file is lost: afterwards none of its files is visible (I2).
+    """Undo a decided job of which a file is lost: afterwards none of its files are visible (I2).
 
     The files that the plan names are undone one by one; then every other upload of the job is
     aborted. While uploads are still being opened, or a call has no time for all, the job stays
-    ROLLING_BACK, and the caller comes again. Raises `AccessError` where a file may not be deleted,
-    and as `read_index`: the step resumes there when that is mended.
+    ROLLING_BACK, and the caller comes again. Raises `AccessError` where deleting a file is denied,
+    and as `read_index`: the step resumes there when that is fixed.
     """
     record = own_record(ports, ticket, JobState.ROLLING_BACK, JobState.ROLLED_BACK)
     if record.state is JobState.ROLLING_BACK:
@@ -59,10 +59,10 @@ def _undo_pages(ports: Ports, ticket: Ticket, pages: list[Unit], time: CallTime)
 def _undo(store: ObjectStore, file: PendingFile) -> bool:
     """Abort the file's upload, then delete the file; False if S3 still holds parts of the upload.
 
-    The abort fences off a worker that still completes: once the upload is gone, nothing makes the
-    file visible. What is deleted has the key, the length and the etag of a file of the plan, and
-    nothing lay there at the decision, so the job's own completion made it visible (I5). On a
-    versioned bucket it stays as a version that is not current.
+    The abort fences off a worker that still completes: once the upload is aborted, nothing makes
+    the file visible. The deleted object has the key, the length and the etag of a file of the plan,
+    and no object had the key at the decision, so the job's own completion made it visible (I5). On
+    a versioned bucket it stays as a version that is not current.
     """
     if not any(abort(store, file.bucket, file.key, file.upload_id) for _ in range(ABORT_ROUNDS)):
         return False

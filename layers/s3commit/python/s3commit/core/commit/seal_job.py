@@ -33,7 +33,7 @@ JOB_ID_TAKEN = "JOB_ID_TAKEN"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a job asks for, as its client's documents said when this call has sealed it."""
+    """A job's request, as its client's documents had it when this call sealed it."""
 
     record: JobRecord
     spec: JobSpec
@@ -48,14 +48,14 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
 def seal(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     """Take the job over and, if it is OPEN, fix what its request says: SEALED or ABORTING.
 
-    A job in a later state stays in it; the caller resumes from there. A person may give up one that
+    A job in a later state stays in it; the caller resumes from there. A person may abort one that
     is SEALED, too: after the decision the ledger's condition refuses that. Taking over raises the
     generation, so the ledger refuses what an earlier execution still tries. An execution takes over
     once: a repeated or late call of its own must not fence it off. While an empty ledger is healed
-    nothing is done, and the ticket has the pause before the step comes again. What was read is
-    handed on if it is this call that has sealed the job. Raises
-    `LostRaceError` if another one takes over at the same time, and `NeedsOperatorError`
-    (``LEDGER_RESTORED``) if the table was restored from a backup.
+    nothing is done, and the ticket has the pause before the step comes again. The documents are
+    handed on if it is this call that has sealed the job. Raises `LostRaceError` if another one
+    takes over at the same time, and `NeedsOperatorError` (``LEDGER_RESTORED``) if the table was
+    restored from a backup.
     """
     directory = ticket.directory
     pause, found = together(
@@ -99,7 +99,7 @@ def _taken_over(ports: Ports, record: JobRecord, execution: str) -> JobRecord:
 
 
 def _judge_request(ports: Ports, record: JobRecord) -> Failure | tuple[JobSpec, CommitRequest]:
-    """The reason for which the job is aborted at once, or what it asks for."""
+    """The reason for which the job is aborted immediately, or its request."""
     directory = JobDirectory.of(record)
     try:
         with refusing_unreadable(ports, directory):
@@ -113,7 +113,7 @@ def _judge_request(ports: Ports, record: JobRecord) -> Failure | tuple[JobSpec, 
             code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
             if request.abandoned and committed_holder(ports, record):
                 code = ALREADY_COMMITTED
-            return Failure(code, one_line(request.reason or "the client asked for it"))
+            return Failure(code, one_line(request.reason or "the client requested it"))
         if isinstance(spec, InvalidInputError):
             raise spec
     except (InvalidInputError, JobRefusedError) as error:
@@ -136,7 +136,7 @@ def _spec(ports: Ports, directory: JobDirectory) -> JobSpec | InvalidInputError:
 
 
 def _opened(ports: Ports, directory: JobDirectory) -> JobRecord:
-    """The record of a job that was not known; the one that stands, if it was opened meanwhile."""
+    """The record of a job that was not known; the existing one, if another call opened it first."""
     try:
         with refusing_unreadable(ports, directory):
             spec = read_spec(ports, directory)

@@ -54,7 +54,7 @@ FILES_AT_ONCE: Final = 4_096
 
 @dataclass(slots=True)
 class _Counted:
-    """What remains of the manifests after they were judged; some 200 bytes a file.
+    """The facts kept of the manifests after they were judged; about 200 bytes a file.
 
     ``keys`` and ``uploads`` are digests; ``sample`` has some of the keys themselves, all of a small
     job's.
@@ -142,11 +142,11 @@ class Verified:
 def verify(
     ports: Ports, ticket: Ticket, record: JobRecord, spec: JobSpec, request: CommitRequest
 ) -> Verified:
-    """Judge what the ``request`` counts and write the plan; the ledger is not told."""
+    """Judge what the ``request`` counts and write the plan; the ledger does not change."""
     directory = ticket.directory
     if request.job_sha256 not in {"", spec.sha256}:
         raise JobRefusedError(
-            "_job.json is gone, or not the one that the request means", code=JOB_CHANGED
+            "_job.json was deleted, or is not the one that the request names", code=JOB_CHANGED
         )
     if record.conflict is Conflict.REPLACE:
         _refuse_to_replace(ports, directory)
@@ -199,8 +199,8 @@ def _refuse_to_replace(ports: Ports, directory: JobDirectory) -> None:
     """
     if not directory.destination.prefix.startswith(ports.replace_below):
         raise JobRefusedError(
-            f"conflict 'replace' is not allowed at {directory.destination.uri}: write there"
-            " without it, or have the deployment's replacePrefixes name it",
+            f"conflict 'replace' is not allowed at {directory.destination.uri}: use another"
+            " policy, or add the prefix to the deployment's parameter replacePrefixes",
             code=REPLACE_NOT_ALLOWED,
         )
 
@@ -217,8 +217,8 @@ def _find_uploads(ports: Ports, directory: JobDirectory, found: _Counted, opened
             counted = short_digest(upload.key, upload.upload_id)
             if upload.composite and counted in missing:
                 raise JobRefusedError(
-                    f"the upload of {upload.key!r} has checksums of its parts, which a manifest"
-                    " does not carry and S3 wants again at its completion",
+                    f"the upload of {upload.key!r} has part checksums, which S3 requires at"
+                    " completion and a manifest does not contain",
                     code="UNSUPPORTED_CHECKSUM",
                 )
             # Another program's is neither to be completed nor to be aborted.
@@ -234,7 +234,7 @@ def _find_uploads(ports: Ports, directory: JobDirectory, found: _Counted, opened
 def _refuse_missing_uploads(
     ports: Ports, directory: JobDirectory, missing: set[bytes], units: Iterable[Unit]
 ) -> None:
-    """Each that the listing lacked is asked for by itself."""
+    """Each that the listing lacked is looked up by itself."""
     for page in whole_pages(units) if missing else ():
         for file in files_of_unit(ports.store, directory, page):
             if short_digest(file.key, file.upload_id) not in missing:
@@ -243,8 +243,8 @@ def _refuse_missing_uploads(
                 is_open = ports.store.upload_is_open(file.bucket, file.key, file.upload_id)
             if not is_open:
                 raise JobRefusedError(
-                    f"the upload of {file.key!r} is gone: aborted by someone, or by a lifecycle"
-                    " rule",
+                    f"the upload of {file.key!r} does not exist: someone, or a lifecycle rule,"
+                    " aborted it",
                     code="UPLOAD_GONE",
                 )
 
@@ -290,14 +290,14 @@ def counted_manifests(
 def _read(
     ports: Ports, directory: JobDirectory, attempt: CountedAttempt, *, max_bytes: int
 ) -> bytes:
-    """The manifest's bytes; none if it is not small, and only a small one was asked for."""
+    """The manifest's bytes; none if it is not small, and only a small one was requested."""
     name = attempt.manifest
     try:
         with refusing_unreadable(ports, directory):
             key = directory.prefix + name
             return ports.store.get(directory.bucket, key, max_bytes=max_bytes).body
     except NotFoundError:
-        raise JobRefusedError(f"manifest {name} is not there", code="MANIFEST_MISSING") from None
+        raise JobRefusedError(f"manifest {name} does not exist", code="MANIFEST_MISSING") from None
     except InvalidInputError as error:
         if error.code == TOO_LARGE and max_bytes < MAX_MANIFEST_BYTES:
             return b""

@@ -1,1 +1,1 @@
-"""What the protocol writes and reads as bytes: codecs, names of keys, and strict parsing."""
+"""The protocol's bytes, written and read: codecs, names of keys, and strict parsing."""

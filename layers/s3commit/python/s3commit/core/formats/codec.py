@@ -1,8 +1,8 @@
 """The one reader and writer of records: documents, tickets and the ledger's items.
 
 A record is a frozen dataclass; its fields say what they may hold (`s3commit.core.model.fields`). A
-document names them in camelCase. Whatever comes in is untrusted: it is read whole or refused, and
-the refusal names the path of what is wrong.
+document names them in camelCase. All input is untrusted: it is read whole or refused, and the
+refusal names the path of the fault.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Write = Callable[[Any], Any]
 
 
 class RefusedError(Exception):
-    """A value that a field may not hold; on the way up it learns where it stands."""
+    """A value that a field cannot hold; on the way up it learns its path."""
 
     def __init__(self, message: str, code: str = "BAD_FIELD") -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class RefusedError(Exception):
         self.path = ""
 
     def below(self, step: str) -> RefusedError:
-        """The same one, of a value that stands below ``step``."""
+        """The same one, of a value below ``step``."""
         self.path = step + self.path
         return self
 
@@ -131,7 +131,7 @@ class Codec(Generic[R]):
 
     @cached_property
     def _plan(self) -> Any:
-        """The kind, taken apart once.
+        """The kind, analysed once.
 
         Name, reader and default of each field; the names of what is written, what gets their values
         out of a record, the writers of those that need one, and the defaults of the sparse ones.
@@ -187,14 +187,14 @@ def _several(one: Read, limit: Several, value: Any) -> tuple[Any, ...]:
 def read_text(limit: Text, value: Any) -> str:
     """A text that UTF-8 can carry. Raises `RefusedError`."""
     if type(value) is not str:
-        raise RefusedError("must be a text")
+        raise RefusedError("must be a string")
     if not limit.least <= len(value) <= limit.longest:
         raise RefusedError(f"must have {limit.least} to {limit.longest} characters")
     if not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise RefusedError("has text that UTF-8 can not carry") from None
+            raise RefusedError("has text that UTF-8 cannot encode") from None
     if limit.pattern is not None and not limit.pattern.fullmatch(value):
         raise RefusedError(f"is {value[:80]!r}, which does not match {limit.pattern.pattern}")
     return value
@@ -230,7 +230,7 @@ def _unwrapped(hint: Any) -> tuple[Any, dict[Any, Any]]:
 
 
 def _form(hint: Any, limits: Mapping[Any, Any], spell: Callable[[str], str]) -> Form:
-    """What the type of a field and its limits say."""
+    """The form that the type of a field and its limits give."""
     hint, more = _unwrapped(hint)
     limits = {**limits, **more}
     origin, arguments = get_origin(hint), get_args(hint)

@@ -53,7 +53,7 @@ class _Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """What every request says: by the action it is known what else."""
+    """The head of every request: the action decides which fields follow."""
 
     job_id: JobId
     action: _Action
@@ -98,9 +98,9 @@ def encode_job(spec: JobSpec) -> bytes:
 def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
     """Read the ``_job.json`` of ``directory``. Raises `InvalidInputError`.
 
-    A job that names another id or destination than the place where it lies is refused
-    (``WRONG_JOB``): the place is what S3 permissions are given for. So is one with a field that is
-    not known (``BAD_FIELD``): to ignore it could break what the client asked for.
+    A job that names another id or destination than its own place is refused (``WRONG_JOB``): the
+    place is what S3 permissions are given for. So is one with a field that is not known
+    (``BAD_FIELD``): to ignore it could break what the client requested.
     """
     spec = _JOB.decode(body)
     is_undo = spec.conflict is Conflict.REPLACE and spec.scope is Scope.DIRECTORY
@@ -115,7 +115,7 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
         raise InvalidInputError("partitionBy has a column twice", code="BAD_FIELD")
     if (spec.job_id, spec.destination) != (directory.job_id, directory.destination):
         raise InvalidInputError(
-            f"_job.json of {spec.job_id!r} at {spec.destination.uri} lies in {directory.prefix}",
+            f"_job.json of {spec.job_id!r} at {spec.destination.uri} is in {directory.prefix}",
             code="WRONG_JOB",
         )
     return replace(spec, sha256=digest(body))
@@ -185,7 +185,7 @@ class CommitHeader:
     """The first line of a commit manifest: the job, and what its files add up to.
 
     ``replaced`` are the files that it has removed: of the whole destination or, by ``scope``, of
-    the partitions that its own files lie in; of a job that ``undoes`` another, that one's alone.
+    the partitions that its own files are in; of a job that ``undoes`` another, that one's alone.
     """
 
     job_id: JobId
@@ -223,7 +223,7 @@ class CommittedFile:
 
 @dataclass(frozen=True, slots=True)
 class _Marker:
-    """What is read of a ``_SUCCESS``: Hadoop's is of 0 bytes, or of a job of its own."""
+    """The fields read of a ``_SUCCESS``: Hadoop's is of 0 bytes, or of a job of its own."""
 
     job_id: Annotated[str, Text(200)] = ""
 
@@ -278,13 +278,13 @@ def commit_lines(header: CommitHeader, files: Iterable[CommittedFile]) -> Iterat
 def decode_commit_header(start: bytes, directory: JobDirectory) -> CommitHeader:
     """Read the first line of the first `MAX_LINE_BYTES` or more. Raises `InvalidInputError`.
 
-    The one place where a list is believed: one of another job or destination than those where it
-    lies is refused (``WRONG_JOB``). A copy of a table brings such lists along.
+    The one place where a list is believed: one of another job or destination than those of its
+    place is refused (``WRONG_JOB``). A copy of a table brings such lists along.
     """
     header = _HEADER.decode(start.split(b"\n", 1)[0])
     if (header.job_id, header.destination) != (directory.job_id, directory.destination.uri):
         raise InvalidInputError(
-            f"commit manifest of {header.job_id!r} at {header.destination[:200]!r} lies at"
+            f"commit manifest of {header.job_id!r} at {header.destination[:200]!r} is at"
             f" {directory.commits}",
             code="WRONG_JOB",
         )
@@ -297,7 +297,7 @@ def decode_commit_manifest(
     """Read a whole commit manifest.
 
     Raises `InvalidInputError` as `decode_commit_header`; ``TRUNCATED`` if it has fewer or more
-    files than it says, ``NOT_CONTAINED`` or ``NAME_NOT_UNIQUE`` if one is none of the job's.
+    files than it says, ``NOT_CONTAINED`` or ``NAME_NOT_UNIQUE`` if one is not the job's.
     """
     lines = body.splitlines()
     if not lines:

@@ -1,6 +1,6 @@
 """Every S3 key of the protocol, in one place, with its inverse.
 
-A job directory lies in its destination: ``<destination>/__magic_job-<job_id>/``. The name of each
+A job directory is in its destination: ``<destination>/__magic_job-<job_id>/``. The name of each
 document itself starts with ``_``: given a glob, Spark and Hadoop judge each match by its last name
 alone, not by the directories above it.
 """
@@ -86,7 +86,7 @@ def check_id(value: str, what: str) -> str:
 def check_job_id(value: str) -> str:
     """Return ``value`` if it may be a job's id, a UUID, else raise `InvalidInputError`."""
     if not JOB_ID.fullmatch(value := str(value)):  # programs have a uuid.UUID too
-        raise InvalidInputError(f"job id {value[:80]!r} is no UUID", code="BAD_ID")
+        raise InvalidInputError(f"invalid job ID {value[:80]!r}: expected a UUID", code="BAD_ID")
     return value
 
 
@@ -98,8 +98,8 @@ def parse_destination(uri: str) -> Destination:
     """
     if not isinstance(uri, str):
         raise InvalidInputError(
-            f"the path is a {type(uri).__name__}: give a text such as 's3://bucket/prefix' (pathlib"
-            " would make s3:/bucket/prefix of it)",
+            f"the path is a {type(uri).__name__}: give a string such as 's3://bucket/prefix'"
+            " (pathlib would make s3:/bucket/prefix of it)",
             code="BAD_PATH",
         )
     scheme, _, rest = uri.partition("://")
@@ -109,19 +109,19 @@ def parse_destination(uri: str) -> Destination:
     if scheme not in {"s3", "s3a", "s3n"}:
         wrong = "must look like s3://bucket/prefix"
     elif not _BUCKET.fullmatch(bucket):
-        wrong = f"has {bucket[:80]!r}, which is no bucket name"
+        wrong = f"has {bucket[:80]!r}, which is not a bucket name"
     elif bucket.endswith(ALIAS_ENDS):
         wrong = (
-            "names no general purpose bucket but an alias or another kind: give the bucket's own"
+            "names an alias or another kind of bucket: give the general purpose bucket's own name"
         )
     elif not prefix:
-        wrong = "has no prefix: a job owns a directory, never a whole bucket"
+        wrong = "is a whole bucket: give a prefix, such as s3://bucket/table/"
     elif UNSPEAKABLE.search(prefix):
         wrong = "has a control character, which S3's answers can't carry"
     elif len(prefix.encode()) > MAX_PREFIX_BYTES:
         wrong = f"has a prefix of more than {MAX_PREFIX_BYTES} bytes"
     elif bad is not None:
-        wrong = f"has the element {bad[:200]!r}, which no table may have"
+        wrong = f"has the element {bad[:200]!r}, which is not allowed"
     else:
         return Destination(bucket, prefix + "/")
     raise InvalidInputError(f"path {uri[:200]!r} {wrong}", code="BAD_PATH")
@@ -140,12 +140,12 @@ def bad_element(path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class JobDirectory:
-    """Where a job's own objects lie, and their keys.
+    """The place of a job's own objects, and their keys.
 
     ``ref`` is the job for the ledger, and an execution's name (`job_ref`). Prefixes, each with its
     ``/``: ``prefix`` of the directory itself, ``tasks`` of the manifests, which an ended job needs
     no more, ``pipeline_prefix`` of what the pipeline writes for itself (docs/adr/0004), and
-    ``replaced`` of the list of what the job replaced, which stays when it has ended. The others
+    ``replaced`` of the list of what the job replaced, which remains when it has ended. The others
     are keys: ``commits`` of the job's full manifest, once it is committed, ``success`` of the
     destination's ``_SUCCESS``. ``lists`` says below which of its prefixes an index and its pages
     are.
@@ -236,13 +236,13 @@ class JobDirectory:
 
 
 def parse_directory(bucket: str, key: str) -> JobDirectory:
-    """The job directory in which ``key`` lies.
+    """The job directory that ``key`` is in.
 
-    Raises `InvalidInputError` if it lies in none, or in one whose place no table may have.
+    Raises `InvalidInputError` if it is in none, or in one whose place no table may have.
     """
     found = _DIRECTORY.match(key)
     if not found:
-        raise InvalidInputError(f"key {key[:200]!r} lies in no job directory", code="BAD_KEY")
+        raise InvalidInputError(f"key {key[:200]!r} is not in a job directory", code="BAD_KEY")
     return JobDirectory(parse_destination(f"s3://{bucket}/{found['prefix']}"), found["job"])
 
 
@@ -251,7 +251,7 @@ def parse_manifest_key(bucket: str, key: str) -> tuple[JobDirectory, str, str]:
     directory = parse_directory(bucket, key)
     found = _MANIFEST.fullmatch(key, len(directory.prefix))
     if not found:
-        raise InvalidInputError(f"key {key[:200]!r} is no manifest's key", code="BAD_KEY")
+        raise InvalidInputError(f"key {key[:200]!r} is not a manifest's key", code="BAD_KEY")
     return directory, found["task"], found["attempt"]
 
 
@@ -273,10 +273,10 @@ def owner_of(key: str) -> str | None:
 
 
 def is_hidden(relative_key: str) -> bool:
-    """Whether a key below a destination is no data: the one rule, for what is written and read.
+    """True if a key below a destination is hidden: the one rule, for writers and readers.
 
-    So is a file whose name starts with ``_`` or ``.``, and what lies in a directory that
-    `hides_files`. Spark's listings go by it, and Hive's and Hadoop's for files
+    So is a file whose name starts with ``_`` or ``.``, and all in a directory that `hides_files`.
+    Spark's listings go by it, and Hive's and Hadoop's for files
     (org.apache.spark.util.HadoopFSUtils.shouldFilterOutPathName,
     org.apache.hadoop.mapred.FileInputFormat.hiddenFileFilter).
     """
@@ -285,7 +285,7 @@ def is_hidden(relative_key: str) -> bool:
 
 
 def hides_files(directory: str) -> bool:
-    """Whether readers skip a directory of that name.
+    """True if readers skip a directory of that name.
 
     It starts with ``.``, or with ``_`` unless it is a partition's (``_day=1``).
     """
@@ -293,13 +293,13 @@ def hides_files(directory: str) -> bool:
 
 
 def is_inner_marker(relative_key: str) -> bool:
-    """Whether a key below a destination is the ``_SUCCESS`` of a table inside it."""
+    """True if a key below a destination is the ``_SUCCESS`` of a table inside it."""
     *inside, name = relative_key.split("/")
     return name == SUCCESS and inside != [] and all(inside) and not any(map(hides_files, inside))
 
 
 def is_data(relative_key: str) -> bool:
-    """Whether a key below a destination is data: not hidden, and no marker of a directory."""
+    """True if a key below a destination is data: not hidden, and not a marker of a directory."""
     is_marker = relative_key == "" or relative_key.endswith("/")  # the destination's, or another
     return not is_marker and not is_hidden(relative_key)
 
@@ -311,12 +311,12 @@ def partition_of(relative_key: str) -> str:
 
 
 def is_copy(key: str, origin: str) -> bool:
-    """Whether the one key can be of a copy of the other, which an undo brings back beside it."""
+    """True if the one key can be of a copy of the other, which an undo brings back beside it."""
     return key != origin and partition_of(key) == partition_of(origin)
 
 
 def directories_above(prefix: str) -> Iterator[str]:
-    """The directories in which a directory lies, the outermost first; each with its ``/``."""
+    """The directories above a directory, the outermost first; each with its ``/``."""
     above = ""
     for element in prefix.removesuffix("/").split("/")[:-1]:
         above += element + "/"

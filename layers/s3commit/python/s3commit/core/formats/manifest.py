@@ -1,12 +1,12 @@
 """The pendingset: Hadoop's `PendingSet` 3 of `SinglePendingCommit` 2, read and written.
 
 The formats are those of Hadoop's `org.apache.hadoop.fs.s3a.commit.files`; our own fields
-(``attemptId``, ``rows``) stand beside them, and Hadoop ignores what it does not know. Etags are
+(``attemptId``, ``rows``) are beside them, and Hadoop ignores what it does not know. Etags are
 written as Hadoop 3.5 has them, objects, and read as texts too, as it had them before.
 
 A manifest is untrusted input to a process with wide rights. This module is the one place where it
 is judged (I7), whole and on first sight: what `decode_pendingset` returns acts inside the
-destination of the job directory in which the manifest lies, and nowhere else.
+destination of the manifest's job directory, and nowhere else.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def _etag(part: Any) -> Any:
         return read_text(_ETAG, part)
     if part.get("checksum") is not None or part.get("checksumAlgorithm") is not None:
         raise RefusedError(
-            "has a checksum: an upload with checksums of its parts can not be completed by"
-            " s3commit; unset fs.s3a.create.checksum.algorithm",
+            "has a checksum: s3commit cannot complete an upload that has part checksums; unset"
+            " fs.s3a.create.checksum.algorithm",
             "UNSUPPORTED_CHECKSUM",
         )
     return read_text(_ETAG, part.get("etag"))
@@ -94,7 +94,7 @@ def digest(body: bytes) -> str:
 def expected_etag(file: PendingFile) -> str:
     """The etag that S3 gives the completed object, unless it is encrypted with KMS or SSE-C.
 
-    ``md5(md5(part 1) + md5(part 2) + …)-N``, in quotes. Empty if the parts' etags are no MD5s.
+    ``md5(md5(part 1) + md5(part 2) + …)-N``, in quotes. Empty if the parts' etags are not MD5s.
     """
     try:
         parts = b"".join(bytes.fromhex(etag.strip('"')) for etag in file.etags)
@@ -111,7 +111,7 @@ def encode_pendingset(pending: PendingSet) -> bytes:
 
 
 def decode_pendingset(body: bytes, directory: JobDirectory) -> PendingSet:
-    """Read the manifest that lies in ``directory`` and refuse it whole if anything is amiss.
+    """Read a manifest of ``directory`` and refuse it whole if anything is wrong.
 
     Raises `InvalidInputError`; its code is ``BAD_JSON``, ``TOO_LARGE``, ``BAD_VERSION``,
     ``BAD_FIELD``, ``DUPLICATE_KEY``, ``WRONG_JOB``, ``NOT_CONTAINED``, ``NAME_NOT_UNIQUE`` or
@@ -145,23 +145,23 @@ def _check_keys(pending: PendingSet) -> None:
 
 
 def check_contained(key: str, directory: JobDirectory) -> None:
-    """I7: the file lies in the destination, as data, under a name that only this job uses.
+    """I7: the file is in the destination, as data, under a name that only this job uses.
 
     Raises `InvalidInputError`; ``NOT_CONTAINED``, or ``NAME_NOT_UNIQUE``.
     """
     where = f"file {key[:200]!r}"
     if not key.startswith(directory.destination.prefix):
-        _refuse("NOT_CONTAINED", f"{where} lies outside {directory.destination.uri}")
+        _refuse("NOT_CONTAINED", f"{where} is outside {directory.destination.uri}")
     if len(key.encode("utf-8")) > MAX_KEY_BYTES:
         _refuse("NOT_CONTAINED", f"{where} is longer than S3's {MAX_KEY_BYTES} bytes")
     relative = key[len(directory.destination.prefix) :]
     bad = bad_element(relative)
     if bad is not None:
-        _refuse("NOT_CONTAINED", f"{where} has the element {bad[:200]!r}, which no file may have")
+        _refuse("NOT_CONTAINED", f"{where} has the element {bad[:200]!r}, which is not allowed")
     if UNSPEAKABLE.search(relative):
         _refuse("NOT_CONTAINED", f"{where} has a control character, which S3's answers can't carry")
     if is_hidden(relative):
-        _refuse("NOT_CONTAINED", f"{where} has a hidden name, which is no data")
+        _refuse("NOT_CONTAINED", f"{where} has a hidden name, which readers skip")
     if owner_of(key) != directory.job_id:
         _refuse("NAME_NOT_UNIQUE", f"{where} does not end with the job id before the first dot")
 

@@ -48,18 +48,18 @@ def parse(body: bytes, *, what: str, max_bytes: int, most: int = MAX_VALUES) -> 
             parse_constant=lambda name: _refuse(f"the number {name}"),
         )
     except InvalidInputError as error:
-        _refuse(f"{what} is no strict JSON: {error.message}")
+        _refuse(f"{what} is not strict JSON: {error.message}")
     except RecursionError:
-        _refuse(f"{what} is no strict JSON: nested too deeply")
+        _refuse(f"{what} is not strict JSON: nested too deeply")
     except ValueError as error:  # JSONDecodeError, UnicodeDecodeError, too many digits
-        _refuse(f"{what} is no strict JSON: {str(error)[:200]}")
+        _refuse(f"{what} is not strict JSON: {str(error)[:200]}")
 
 
 def bounded(body: bytes, *, what: str, max_bytes: int, most: int = MAX_VALUES) -> bytes:
-    """The body, if `parse` would not refuse it for its size; for who writes it.
+    """The body, if `parse` would not refuse it for its size; for its writer.
 
-    Raises `InvalidInputError` (``TOO_LARGE``). Counted are the signs that stand before values, in
-    texts too: there are never fewer of them than values.
+    Raises `InvalidInputError` (``TOO_LARGE``). Counted are the signs that precede values, in texts
+    too: there are never fewer of them than values.
     """
     if len(body) > max_bytes:
         _refuse(f"{what} has {len(body)} bytes; at most {max_bytes} are read", TOO_LARGE)
@@ -78,7 +78,7 @@ def dump(value: Any) -> bytes:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return text.encode("utf-8")
     except ValueError as error:  # UnicodeEncodeError too: lone surrogates
-        _refuse(f"value can not be written as JSON: {str(error)[:200]}")
+        _refuse(f"value cannot be written as JSON: {str(error)[:200]}")
 
 
 def member_name(name: str) -> str:
@@ -88,9 +88,9 @@ def member_name(name: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with what is no printable character written as an escape.
+    """The text with each character that is not printable written as an escape.
 
-    For what strangers have named: a line break could forge a second message, a control character a
+    For names by strangers: a line break could forge a second message, a control character a
     terminal's output, and a lone surrogate can't be stored.
     """
     if text.isprintable():

@@ -84,7 +84,7 @@ class Ticket:
         directory = parse_directory(self.bucket, self.prefix)
         if directory.job_id != self.job_id or directory.prefix != self.prefix:
             raise InvalidInputError(
-                f"job {self.job_id!r} does not lie in {self.prefix!r}", code="WRONG_JOB"
+                f"job {self.job_id!r} is not in {self.prefix!r}", code="WRONG_JOB"
             )
         return directory
 
@@ -108,9 +108,9 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class UnitResult:
-    """What a worker says of its unit: files visible, and files that are gone for good.
+    """A worker's report on its unit: files visible, and files that are lost.
 
-    ``why`` is of one that is lost: the code of the error, and what S3 said, cut where the results
+    ``why`` is of one that is lost: the code of the error, and S3's message, cut where the results
     of all units have no room for it.
     """
 
@@ -124,7 +124,7 @@ UNIT_RESULT: Final = Codec(UnitResult)
 
 
 def execution_input(directory: JobDirectory, gives_up: str = "") -> dict[str, Any]:
-    """What an execution is started with."""
+    """The input that an execution is started with."""
     found = {"jobId": directory.job_id, "bucket": directory.bucket, "directory": directory.prefix}
     return found | ({"givesUp": gives_up} if gives_up else {})
 

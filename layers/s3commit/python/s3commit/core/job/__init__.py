@@ -1,1 +1,1 @@
-"""What several steps read and note of one job: its documents, record, plan, key and lists."""
+"""Shared by several steps, of one job: its documents, record, plan, key and lists."""

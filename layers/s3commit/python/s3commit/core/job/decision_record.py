@@ -1,9 +1,9 @@
 """The decision record: that a job was decided, where no client can write it (I2, I8, I12).
 
-It lies at ``_s3commit/<ref>/_decision.json`` at the bucket's root. It is put after the ledger's
-decision and before the first upload is completed, and has the job's state since. The
-rule that it stands for: a visible object is deleted only for a job with a decision on record, in
-the ledger, or, where the ledger was lost, here (docs/adr/0004).
+It is at ``_s3commit/<ref>/_decision.json`` at the bucket's root. It is put after the ledger's
+decision and before the first upload is completed, and has the job's state since. The rule behind
+it: a visible object is deleted only for a job with a decision on record, in the ledger, or, where
+the ledger was lost, here (docs/adr/0004).
 
 By it an empty ledger heals itself (I6, I8), should the table be lost, or new. SealJob, the first
 step of every execution, waits until each job with a decision record is in the ledger again, with
@@ -11,7 +11,7 @@ its locks and its key: nothing is decided beside it.
 
 Functions that still run may go by the lost table, and may write to the new one what they have read
 before. None lives longer than `LONGEST_CALL`, so the walk begins that long after the table was
-first looked at. Where nothing lies below ``_s3commit/`` there is nothing to wait for: a job has its
+first looked at. Where nothing is below ``_s3commit/`` there is nothing to wait for: a job has its
 plan there before it is decided. docs/adr/0032 has the reasons.
 """
 
@@ -103,7 +103,7 @@ def put_decision(ports: Ports, record: JobRecord) -> None:
 
 
 def stored_decision(ports: Ports, directory: JobDirectory) -> StoredObject | None:
-    """The decision record as it lies there; None if the job's documents are gone."""
+    """The decision record as it is there; None if the job's documents were deleted."""
     with suppress(NotFoundError):
         return ports.store.get(directory.bucket, directory.decision, max_bytes=MAX_DECISION_BYTES)
     return None
@@ -125,10 +125,10 @@ def note_publishing(ports: Ports, record: JobRecord, stored: StoredObject | None
 
 
 def note_end(ports: Ports, record: JobRecord, state: JobState) -> None:
-    """Note how a decided job ends, before the ledger gives up what it holds.
+    """Note how a decided job ends, before the ledger frees what it holds.
 
-    Else a ledger that is lost in between would bring the job back, with its locks and key, beside
-    one that has them by then. The note stays as long as the job's documents do.
+    Otherwise a ledger that is lost in between would bring the job back, with its locks and key,
+    beside one that has them since. The note stays as long as the job's documents do.
     """
     directory = JobDirectory.of(record)
     body = _DECISION.encode(replace(record, state=state, finished_at=ports.clock.now()))
@@ -172,11 +172,11 @@ def _decode(body: bytes, key: str) -> JobRecord:
 def heal(ports: Ports, bucket: str) -> int:
     """Heal the ledger: the seconds after which to ask again, 0 if it knows all decided jobs.
 
-    Any number of calls may do so at once, and one that dies leaves the rest to the next one. Raises
-    `NeedsOperatorError` (``LEDGER_RESTORED``) for a table that was restored from a backup, and
-    ``PAGE_CHANGED`` for a decision record that can't be read.
-    Requests: one read, if the ledger is whole; else a listing of ``_s3commit/``, a GET for each
-    decision record there, and two writes or more.
+    Any number of calls may do so at the same time, and one that dies leaves the rest to the next
+    one. Raises `NeedsOperatorError` (``LEDGER_RESTORED``) for a table that was restored from a
+    backup, and ``PAGE_CHANGED`` for a decision record that can't be read. Requests: one read, if
+    the ledger is whole; else a listing of ``_s3commit/``, a GET for each decision record there, and
+    two writes or more.
     """
     now = ports.clock.now()
     healing = ports.ledger.healing(bucket, now=now)

@@ -61,12 +61,11 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
 
 @contextmanager
 def refusing_unreadable(ports: Ports, directory: JobDirectory) -> Iterator[None]:
-    """For the steps that read a client's documents: what may not be read counts as changed.
+    """For the steps that read a client's documents: an unreadable one counts as changed.
 
-    A document that is encrypted under another program's key ends its own job
-    (`InvalidInputError`, ``UNREADABLE``). An object of the pipeline's own tells
-    that apart from an outage: if that can't be written and read either, `AccessError` is raised,
-    and the step is tried again.
+    A document that is encrypted under another program's key ends its own job (`InvalidInputError`,
+    ``UNREADABLE``). An object of the pipeline's own distinguishes that from an outage: if that
+    can't be written and read either, `AccessError` is raised, and the step is tried again.
     """
     try:
         yield
@@ -81,12 +80,12 @@ def read_spec(ports: Ports, directory: JobDirectory) -> JobSpec:
     """The job's ``_job.json``.
 
     Raises `InvalidInputError` if it is not acceptable, with ``JOB_CHANGED`` if there is none: a
-    directory without one is no job.
+    directory without one is not a job.
     """
     try:
         stored = ports.store.get(directory.bucket, directory.job, max_bytes=MAX_JOB_BYTES)
     except NotFoundError:
-        raise InvalidInputError(f"{directory.job} is not there", code=JOB_CHANGED) from None
+        raise InvalidInputError(f"{directory.job} does not exist", code=JOB_CHANGED) from None
     return replace(decode_job(stored.body, directory), put_at=stored.facts.modified)
 
 
@@ -136,15 +135,13 @@ def read_commit_header(store: ObjectReader, directory: JobDirectory) -> CommitHe
 def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | AbortRequest:
     """The job's ``_request.json``.
 
-    Raises `InvalidInputError`, and `JobRefusedError` (``REQUEST_MISSING``) if it is gone: the job
-    has to end all the same, since no event would announce a second request.
+    Raises `InvalidInputError`, and `JobRefusedError` (``REQUEST_MISSING``) if it was deleted: the
+    job has to end anyway, since no event would announce a second request.
     """
     try:
         stored = ports.store.get(directory.bucket, directory.request, max_bytes=MAX_REQUEST_BYTES)
     except NotFoundError:
-        raise JobRefusedError(
-            "_request.json is not there any more", code="REQUEST_MISSING"
-        ) from None
+        raise JobRefusedError("_request.json no longer exists", code="REQUEST_MISSING") from None
     request = decode_request(stored.body, directory)
     if isinstance(request, CommitRequest):
         # When S3 got it first: a client that still waits puts it again, and says so.
@@ -189,7 +186,7 @@ def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> Jo
     """Put ``_result.json`` of an ended job; one that is there stays.
 
     A client that has read that its job is undone may delete the job's documents, since a table can
-    be created only where nothing lies (docs/adr/0029). So a late try of this step, which finds none
+    be created only in an empty place (docs/adr/0029). So a late try of this step, which finds none
     of the client's own, puts nothing: neither before its put nor, should they go at that moment,
     behind it.
     """
@@ -226,7 +223,7 @@ def result_of(record: JobRecord, now: str) -> JobResult:
 
 
 def _is_awaited(ports: Ports, directory: JobDirectory) -> bool:
-    """Whether a document of the client's is there."""
+    """True if a document of the client's is there."""
     own = (directory.job, directory.request)
     return any(listed_at(ports.store, directory.bucket, key) is not None for key in own)
 

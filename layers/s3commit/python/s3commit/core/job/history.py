@@ -1,4 +1,4 @@
-"""What the jobs of a table have removed, by their manifests in ``_commits/``."""
+"""The removals of a table's jobs, by their manifests in ``_commits/``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Commit:
         return JobDirectory(self.directory.destination, undone) if undone else None
 
     def reach(self, store: ObjectReader, *, max_bytes: int = MAX_COMMITS_BYTES) -> Reach:
-        """What it has removed, or would have. Requests: a GET where that is partitions.
+        """The files it has removed, or would have. Requests: a GET where that is partitions.
 
         Raises as `read_commit_manifest`.
         """
@@ -74,7 +74,7 @@ def read_commits(
     parallel: ParallelMap,
     manifests: Iterable[tuple[JobDirectory, ListedObject]],
 ) -> Iterator[Commit]:
-    """Those that can be read, and lie where they belong. Requests: a GET each."""
+    """Those that can be read, and are where they belong. Requests: a GET each."""
 
     def read(one: tuple[JobDirectory, ListedObject]) -> Commit | None:
         job, listed = one
@@ -96,7 +96,7 @@ def reaches_of(file: CommittedFile, relative: str) -> Iterator[str | None]:
 
 
 def jobs_reaching(reaches: Iterable[tuple[Commit, Reach]], file: CommittedFile) -> Iterator[Commit]:
-    """The jobs that have removed what lay where the file lies, or the files of its job."""
+    """The jobs that have removed what was at the file's place, or the files of its job."""
     for one, reach in reaches:
         root = one.directory.destination.prefix
         relative = file.key[len(root) :]
@@ -140,7 +140,7 @@ def undone_jobs(commits: list[Commit]) -> dict[JobDirectory, JobDirectory]:
             undos.setdefault(one.undoes, []).append(one.directory)
 
     def by(job: JobDirectory, seen: frozenset[JobDirectory]) -> JobDirectory | None:
-        """The undo of the job that stands; nobody honest makes a circle."""
+        """The undo of the job that is in effect; honest jobs make no circle."""
         left = (one for one in undos.get(job, ()) if one not in seen)
         return next((one for one in left if by(one, seen | {one}) is None), None)
 
@@ -155,10 +155,10 @@ def is_later(
     still: list[CommittedFile],
     listed: list[ListedObject],
 ) -> bool:
-    """Whether the other job may have replaced after this one.
+    """True if the other job may have replaced after this one.
 
-    S3's clocks tell no more than seconds (A7). Within them a job is earlier of which this one has
-    replaced files, or which would else have removed what this one has there ``still``.
+    S3's clocks have no more than seconds (A7). Within them a job is earlier of which this one has
+    replaced files, or which would otherwise have removed what this one has there ``still``.
     """
     if other.put_at > shifted(own.put_at, S3_CLOCKS):
         return True

@@ -1,6 +1,6 @@
 """Once: of the jobs with one idempotency key at one destination, at most one is committed (I11).
 
-The decision takes the key, in one transaction; a roll back gives it up in another. When a job is
+The decision acquires the key, in one transaction; a roll back frees it in another. When a job is
 about to be committed, its key and counts are noted in S3 twice: below ``_s3commit/``, where no
 client can write, for the pipeline when the ledger was lost; and below the destination, as a hint
 for clients that are about to write the same data again.
@@ -42,7 +42,7 @@ _NOTE: Final = Codec(KeyHolder, "note of a key", VERSION, max_bytes=MAX_NOTE_BYT
 
 
 def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
-    """The other job that has the job's key and has not ended; None if this job may go on.
+    """The other job that has the job's key and has not ended; None if this job may continue.
 
     Raises `JobRefusedError` if the key's data is committed: ``ALREADY_COMMITTED``, or
     ``KEY_TAKEN`` if the counts show that it was other data.
@@ -66,7 +66,7 @@ def _refusal(record: JobRecord, holder: KeyHolder) -> JobRefusedError:
     name = f"idempotencyKey {record.idempotency_key!r}"[:200]
     if _is_same(ours, holder):
         return JobRefusedError(
-            f"the data of {name} was committed by job {holder.job_id}; this job adds nothing",
+            f"job {holder.job_id} already committed the data of {name}; this job added nothing",
             code=ALREADY_COMMITTED,
         )
     return JobRefusedError(
@@ -89,8 +89,8 @@ def _counts(one: KeyHolder) -> str:
 def note_key(ports: Ports, record: JobRecord, key: str) -> None:
     """Note the key of a job that is about to be committed; repeatable.
 
-    What else lies there is written over, a stranger's too (I12), as long as the job has the key:
-    else this call is late, and the job undone.
+    Another object there is written over, a stranger's too (I12), as long as the job has the key:
+    otherwise this call is late, and the job undone.
     """
     digest = key_digest(key)
 
@@ -105,8 +105,8 @@ def note_key(ports: Ports, record: JobRecord, key: str) -> None:
 def free_key(ports: Ports, record: JobRecord) -> None:
     """Free the key of the job that the record's job undoes; repeatable.
 
-    A key that another job has taken since stays that one's. The pipeline's note says what has
-    become of the job. The hint names the undo, which has no such key: so it is none.
+    A key that another job has acquired since stays that one's. The pipeline's note says what has
+    become of the job. The hint names the undo, which has no such key: so it is not valid.
     """
     facts = record.replaced
     if facts is None or not facts.frees:
@@ -130,7 +130,7 @@ def _names(record: JobRecord, digest: str) -> tuple[str, str]:
 
 
 def has_lost_key(store: ObjectReader, record: JobRecord) -> bool:
-    """Whether the committed job had a key that an undo has freed. Raises as `other_holder`."""
+    """True if the committed job had a key that an undo has freed. Raises as `other_holder`."""
     if record.idempotency_key is None or record.state is not JobState.COMMITTED:
         return False
     directory = JobDirectory.of(record)
@@ -186,8 +186,8 @@ def _own_note(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyH
 def hinted_job(store: ObjectReader, destination: Destination, key: str) -> JobDirectory | None:
     """The job that has committed the key's data here, if the hint for clients names one.
 
-    The hint says only where to look: the header of that job's list has to have the key. What is a
-    stranger's, was copied, or can't be read is no hint; the pipeline decides.
+    The hint says only where to look: the header of that job's list has to have the key. An object
+    that is a stranger's, was copied, or can't be read is ignored; the pipeline decides.
     """
     name = JobDirectory(destination, "").once(key_digest(key))
     with suppress(*NOT_READABLE):

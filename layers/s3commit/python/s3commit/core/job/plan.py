@@ -118,7 +118,7 @@ def read_index(reader: ObjectReader, directory: JobDirectory, sha256: str) -> li
 
 
 def whole_pages(units: Iterable[Unit]) -> list[Unit]:
-    """The units with those of one page put together, numbered anew: each page is read once."""
+    """The units with those of one page put together, numbered again: each page is read once."""
     pages: list[Unit] = []
     for unit in units:
         if pages and (pages[-1].page, pages[-1].stop) == (unit.page, unit.start):
@@ -236,7 +236,7 @@ def planned_files(
 def files_of_few(ports: Ports, ticket: Ticket) -> list[PendingFile]:
     """Every file of a small plan, whose units the ticket has; of a larger one none.
 
-    None either where a page is gone, as when the job has ended: `planned_files` says so.
+    None either where a page is missing, as when the job has ended: `planned_files` reports it.
     """
     read = partial(files_of_unit, ports.store, ticket.directory)
     with suppress(NeedsOperatorError):
@@ -249,7 +249,7 @@ def publish_manifest(
 ) -> list[str]:
     """Write ``_commits/_<job_id>.jsonl`` of the plan's ``files``, and return the first keys.
 
-    What lies there stays if it is the same, by an earlier try: its time says in what order jobs
+    An object there stays if it is the same, by an earlier try: its time says in what order jobs
     were published. Anything else, a stranger's, is written over (I12). A short one goes up with one
     PUT, a long one in parts. Its name carries the job's id, so that `TidyUp` finds the upload of a
     worker that died on the way. Raises `TransientError` if the upload was aborted.

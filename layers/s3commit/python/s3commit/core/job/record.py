@@ -85,7 +85,7 @@ def record_of(ports: Ports, directory: JobDirectory) -> JobRecord | None:
 def own_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobRecord:
     """The job's record, if it is in an expected state and under the ticket's generation.
 
-    Raises `LostRaceError` otherwise: another execution has taken the job over, this one must stop.
+    Raises `LostRaceError` otherwise: another execution has taken over the job, this one must stop.
     """
     record = record_of(ports, ticket.directory)
     if record is None or record.generation != ticket.generation or record.state not in expected:
@@ -120,9 +120,9 @@ def committed_holder(ports: Ports, record: JobRecord) -> str:
 def share_workers(ports: Ports, ticket: Ticket) -> Ticket:
     """The ticket with its ``workers``, if the Map is what comes next, in this round.
 
-    The deployment's, divided by the jobs that are COMMITTING now; at least one, so that each goes
-    on. A job keeps them until its Map has ended, so for a while more may be at work. A small one
-    does not ask: what it could leave to others is over in a second.
+    The deployment's, divided by the jobs that are COMMITTING now; at least one, so that each makes
+    progress. A job keeps them until its Map has ended, so for a while more may be at work. A small
+    one does not ask: what it could leave to others is over in a second.
     """
     if ticket.state is not JobState.COMMITTING or not ticket.units:
         return ticket
@@ -140,7 +140,7 @@ def beside_twins(ticket: Ticket) -> Iterator[None]:
     """Turn a race lost against a twin of the same step into `TransientError`: run it again.
 
     A call whose answer was lost or late is repeated, and may still run beside the repetition. If it
-    is faster, the repetition must not give the job up as another execution's: no execution would
+    is faster, the repetition must not leave the job as another execution's: no execution would
     resume it. Run again, the step finds what its twin has done.
     """
     try:
@@ -149,14 +149,14 @@ def beside_twins(ticket: Ticket) -> Iterator[None]:
         found = error.found
         if found is None or not ticket.execution or found.execution != ticket.execution:
             raise
-        raise TransientError(f"a twin of this step was faster: {error.message}") from error
+        raise TransientError(f"another call of this step was faster: {error.message}") from error
 
 
 @contextmanager
 def unless_overtaken(ports: Ports, ticket: Ticket, *expected: JobState) -> Iterator[None]:
-    """Turn a refusal into `LostRaceError` if another execution has meanwhile taken the job over.
+    """Turn a refusal into `LostRaceError` if another execution has taken over the job.
 
-    What is missing may be missing because that one has ended the job and tidied up.
+    An object may be missing because that one has ended the job and tidied up.
     """
     try:
         yield
@@ -171,8 +171,8 @@ def start_execution(
     """Start an execution for the job; its ARN, or None if one was started for the same moment.
 
     ``due`` (RFC 3339) is when it fell due, to the second. The name says so: of all who start one
-    for the same reason one does, and the name of one that died at once, which Step Functions keeps
-    for 90 days, is not the next one's. One too many does no harm: it takes the job over.
+    for the same reason one does, and the name of one that died immediately, which Step Functions
+    keeps for 90 days, is not the next one's. One too many does no harm: it takes the job over.
     """
     seconds = int(datetime.fromisoformat(due).timestamp())
     return executions.start(f"{directory.ref}-{seconds:x}", directory, gives_up)

@@ -1,7 +1,7 @@
-"""What a job replaces: its reach, the files there, and the jobs that append beside it (I6).
+"""The files that a job replaces: its reach, and the jobs that append beside it (I6).
 
 Its reach is the destination, or the partitions that it writes. A job that replaces chooses one
-moment. The files of an append that had ended by then are replaced. Those of every other append
+moment. The files of an append that had ended before it are replaced. Those of every other append
 stay, whether it is under way or decided later, as if it had come after. The moment is the same for
 all partitions and for all files of an append, so the jobs have one order. docs/proof.md has the
 reasons, `tests/sim/test_serial_order.py` a model.
@@ -81,7 +81,7 @@ def existing_files(
 ) -> Iterator[ListedObject]:
     """The visible files in the reach of the job's policy that are not the job's own.
 
-    ``wanted`` judges their keys, relative to the destination: hidden names are no data. In scope
+    ``wanted`` judges their keys, relative to the destination: hidden names are not data. In scope
     partition a partition reaches down to every depth; the root as a partition means the files
     directly in it. The order is the same for the same files.
     """
@@ -107,7 +107,7 @@ def _files_below(
 
 
 def _outermost(partitions: Iterable[str]) -> Iterator[str]:
-    """Those that lie in no other; the root is none of them."""
+    """Those that are in no other; without the root."""
     covered = ""
     for name in sorted(partitions):
         if name and not (covered and name.startswith(covered)):
@@ -120,7 +120,7 @@ def write_replaced(
 ) -> ReplacedFacts:
     """Put the replace list, of which a page is one DeleteObjects call. Raises as `write_list`.
 
-    The markers in it are no files, and count for none.
+    The markers in it are not files, and are not counted.
     """
     count = size = 0
 
@@ -147,7 +147,7 @@ def replaced_files(
 
 
 def decode_replaced(line: bytes, directory: JobDirectory) -> ListedObject:
-    """Read a line of the replace list. Raises `InvalidInputError` for what is no data (I7)."""
+    """Read a line of the replace list. Raises `InvalidInputError` for a key without data (I7)."""
     listed = _REPLACED.decode(line)
     _refuse_no_data(listed, directory)
     return listed
@@ -158,7 +158,7 @@ def _refuse_no_data(listed: ListedObject, directory: JobDirectory) -> None:
     is_inside = listed.key.startswith(directory.destination.prefix)
     if not is_inside or not (is_data(relative) or is_inner_marker(relative)):
         raise InvalidInputError(
-            f"the replace list names {listed.key[:200]!r}, which is no data of"
+            f"the replace list names {listed.key[:200]!r}, which is not a data file of"
             f" {directory.destination.uri}",
             code="NOT_CONTAINED",
         )
@@ -170,8 +170,8 @@ def markers_to_remove(
     """Those that say of a job that its files are visible, when these are replaced (I9).
 
     ``staying`` are the nodes of the appends whose files stay. One of them at a marker's directory,
-    above it or below it may have files there, or put its own marker: then the marker stays. So
-    does one that can't be read, or names no job: whose it is nobody knows.
+    above it or below it may have files there, or put its own marker: then the marker stays. So does
+    one that can't be read, or names no job: its owner is not known.
     """
     nodes = tuple(staying)
 
@@ -229,8 +229,8 @@ class Appends:
             if ended <= before:
                 return before
         raise JobRefusedError(
-            "so many jobs append here that no moment was found between their ends; write again"
-            " later",
+            "too many jobs append here at the same time to find a moment between their ends;"
+            " write again later",
             code="DESTINATION_BUSY",
         )
 

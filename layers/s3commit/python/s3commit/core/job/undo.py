@@ -1,9 +1,9 @@
-"""What an undo of a committed job removes, and what it brings back (docs/adr/0038).
+"""The undo of a committed job: what it removes and brings back (docs/adr/0038).
 
 An undo is a job that replaces: the files that it removes are those of the job that it undoes, and
 its own are copies of what that one had replaced. So it has the locks, the decision and the crash
-behaviour of any job that replaces. What there is to do follows from ``_commits/``, a listing, and
-the list of what the job replaced, which the pipeline keeps below ``_s3commit/``.
+behaviour of any job that replaces. The work follows from ``_commits/``, a listing, and the list of
+what the job replaced, which the pipeline keeps below ``_s3commit/``.
 
 A job is undone if another one that undoes it is committed, and is not undone itself.
 """
@@ -62,7 +62,7 @@ LIST_GONE: Final = "LIST_GONE"
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """What there is to do.
+    """The work of an undo.
 
     ``removes`` are the files of the job that are there. ``replaced`` counts those that later jobs
     have removed. ``restores`` are the files that the job replaced, as they were. ``refused`` says
@@ -77,7 +77,7 @@ class Undo:
 
 
 def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
-    """What a job has to do that undoes another one; asked under its locks.
+    """The work of a job that undoes another one; found under its locks.
 
     It brings back all that the other one replaced, or, if it says so, nothing. Raises
     `JobRefusedError` as `look_back`; ``NOT_COMMITTED`` for a job that is under way, and
@@ -109,15 +109,15 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
 
 
 def look_back(ports: Ports, directory: JobDirectory) -> Undo:
-    """What an undo of the committed job has to do. Changes nothing, and asks no ledger.
+    """The work of an undo of the committed job. Changes nothing, and reads no ledger.
 
     Raises `JobRefusedError`: ``NOT_COMMITTED``; ``NOTHING_TO_UNDO`` if it is undone, or later jobs
-    have replaced all of it and nothing could come back; ``FILES_CHANGED`` if a file is gone, or
+    have replaced all of it and nothing could come back; ``FILES_CHANGED`` if a file is missing, or
     another one, and no job says why; the decoder's code for a manifest that can't be read.
 
-    Requests: two listings of where its files and those that it replaced lie; a GET for each commit
-    since, two for one that has replaced partitions or brought files back; and a GET for each job of
-    which it replaced files, at each directory above them.
+    Requests: two listings of the places of its files and of those that it replaced; a GET for each
+    commit since, two for one that has replaced partitions or brought files back; and a GET for each
+    job of which it replaced files, at each directory above them.
     """
     header, files = _manifest(ports, directory)
     listed, refused = _listed(ports, directory, header)
@@ -125,7 +125,7 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     root = partition_of(commonprefix(keys)) or directory.destination.prefix  # noqa: RUF071 - keys
     own, commits = commits_around(ports, directory, root)
     if own is None:
-        _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is gone")
+        _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is missing")
     undone = undone_jobs(commits)
     for by in (one.directory for one in commits if one.undoes == directory):
         again = f"; job {undone[by].job_id} took that back: undo that one" if by in undone else ""
@@ -181,14 +181,14 @@ def _listed(
     except NeedsOperatorError:
         return [], JobRefusedError(
             f"job {directory.job_id} replaced {header.replaced.files} files, and the list of them"
-            " is gone: it is kept for the deployment's retentionDays",
+            " has expired: it is kept for the deployment's retentionDays",
             code=LIST_GONE,
         )
     return [one for one in files if not one.key.endswith(f"/{SUCCESS}")], None
 
 
 def _copies(ports: Ports, commits: list[Commit]) -> list[CommittedFile]:
-    """What undos have brought back."""
+    """The copies that undos have brought back."""
     return [
         file
         for one in commits
@@ -224,7 +224,7 @@ def _present(
 
 
 def _reach(ports: Ports, commit: Commit) -> Reach:
-    """What it has removed; of a manifest that can't be read, anything at its destination."""
+    """The files that it has removed; of a manifest that can't be read, all at its destination."""
     try:
         return commit.reach(ports.store, max_bytes=MAX_WHOLE_BYTES)
     except NOT_READABLE:
@@ -262,7 +262,7 @@ def _makers(bucket: str, key: str) -> set[JobDirectory]:
 
 
 def _files_of(ports: Ports, job: JobDirectory) -> list[CommittedFile]:
-    """What the job's manifest says of its files; nothing, where it can't be read."""
+    """The files in the job's manifest; none, where it can't be read."""
     with suppress(*NOT_READABLE):
         return read_commit_manifest(ports.store, job, max_bytes=MAX_WHOLE_BYTES)[1]
     return []
@@ -288,7 +288,7 @@ def _overwritten(
 
 
 def _replaces(ports: Ports, undo: Commit) -> bool:
-    """Whether the job that it undoes had replaced files, or its manifest does not tell."""
+    """True if the job that it undoes had replaced files, or its manifest can't be read."""
     with suppress(*NOT_READABLE):
         replaced = undo.undoes and read_commit_header(ports.store, undo.undoes).replaced
         return bool(replaced and replaced.files)

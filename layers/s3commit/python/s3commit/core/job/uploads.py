@@ -1,14 +1,14 @@
 """The uploads of a job: whose an upload is, and how the job's own end (I4, I5, I12); and listings.
 
 The id in a file's name says whose the upload is. A job above wins: of directories inside each other
-with one id, the outer one is the job: a client that may write only below the inner one can't have
+with one id, the outer one is the job: a client with rights below the inner one alone can't have
 made it.
 
 Listings of many keys are made in ranges, side by side. S3 gives 1,000 keys a request, and a request
 names the key that it starts after: one after the other, a million keys take minutes. A range that
-has given two pages is cut in two at a key that may not exist, since S3 starts anywhere. What a page
-gives beyond its range is read in vain, so a caller that knows some of the keys names those to cut
-at (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html, StartAfter;
+has given two pages is cut in two at a key that need not exist, since S3 starts anywhere. The part
+of a page beyond its range is read in vain, so a caller that knows some of the keys names those to
+cut at (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html, StartAfter;
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html, key-marker).
 """
 
@@ -46,7 +46,7 @@ T = TypeVar("T", ListedObject, OpenUpload)
 
 @dataclass(slots=True)
 class _Range(Generic[T]):
-    """What its listing has yet to give, up to the key ``last``; to the end if that is empty."""
+    """The rest of its listing, up to the key ``last``; to the end if that is empty."""
 
     prefix: str
     listing: Iterator[T]
@@ -55,7 +55,7 @@ class _Range(Generic[T]):
 
 
 def is_further_up(ports: Ports, directory: JobDirectory) -> bool:
-    """Whether a directory above has a job of the same id: then this one is not the job (I12).
+    """True if a directory above has a job of this id, which then owns the uploads (I12).
 
     Two listings for each directory above: a HEAD takes more rights.
     """
@@ -68,10 +68,10 @@ def is_further_up(ports: Ports, directory: JobDirectory) -> bool:
 
 
 def is_older(upload: OpenUpload, opened_at: str) -> bool:
-    """Whether the upload was begun before the job's ``_job.json``: it is another program's (I12).
+    """True if the upload was begun before the job's ``_job.json``: it is another program's (I12).
 
-    Whatever its name says, or a manifest: anyone who sees an open upload can open a job with the id
-    in its name. ``opened_at`` is when S3 got that document; another of its hosts says when the
+    Its name, or a manifest, proves nothing: anyone who sees an open upload can open a job with the
+    id in its name. ``opened_at`` is when S3 got that document; another of its hosts says when the
     upload was begun, by a clock that may be late (A7).
     """
     is_before = upload.initiated < opened_at  # most are not, and a million are asked about
@@ -131,7 +131,7 @@ def abort_uploads(ports: Ports, directory: JobDirectory, time: CallTime) -> bool
 
 
 def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
-    """Every open upload of the job. Raises `LostRaceError` if the ledger has lost it meanwhile."""
+    """Every open upload of the job. Raises `LostRaceError` if the ledger has lost it since."""
     record = ports.ledger.job(directory.ref)
     if record is None:
         raise LostRaceError(f"job {directory.job_id} is not in the ledger any more", None)
@@ -140,9 +140,9 @@ def own_uploads(ports: Ports, directory: JobDirectory) -> Iterator[OpenUpload]:
 
 
 def abort(store: ObjectStore, bucket: str, key: str, upload_id: str) -> bool:
-    """Abort an upload; whether it is gone: S3 may keep parts that were in flight.
+    """Abort an upload; True if S3 has none of it left: it may keep parts that were in flight.
 
-    A listing tells of an upload with checksums under another account's key, whose parts may not be
+    A listing finds an upload with checksums under another account's key, whose parts can't be
     listed: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListParts.html
     """
     store.abort_upload(bucket, key, upload_id)
@@ -153,7 +153,7 @@ def abort(store: ObjectStore, bucket: str, key: str, upload_id: str) -> bool:
 
 
 def list_objects(ports: Ports, bucket: str, prefixes: Iterable[str]) -> Iterator[ListedObject]:
-    """Every object below the prefixes, none of which lies inside another.
+    """Every object below the prefixes, none of which is inside another.
 
     The order depends on the keys alone: the same objects come in the same order again.
     """
@@ -226,10 +226,10 @@ def _between(prefix: str, low: str, high: str) -> str:
 def random_key(listing: Callable[..., Iterator[OpenUpload]], prefix: str, lot: int) -> str:
     """A key below ``prefix``, of an upload or between two, that the number ``lot`` chooses.
 
-    Where keys part, each way on has the same chance, however many lie there: so whoever fills one
-    can't keep a listing that begins at the key, itself included, from those of the first `WAYS`
-    ways of each of the first `FORKS` forks (I12). Requests: ten for each fork, and one for each
-    way.
+    Where keys part, each way on has the same chance, however many keys it has: so a writer that
+    fills one can't keep a listing that begins at the key, itself included, from those of the first
+    `WAYS` ways of each of the first `FORKS` forks (I12). Requests: ten for each fork, and one for
+    each way.
     """
     place = prefix
 

@@ -1,7 +1,7 @@
 """Every code with which a job may be refused, or its execution fail: what is true, what to do.
 
 A job that has ended with a code shows none of its files; the lines do not repeat that. An execution
-that failed has not ended its job: once the cause is mended, another execution resumes it.
+that failed has not ended its job: once the cause is fixed, another execution resumes it.
 `docs/codes.md` is made from these tables.
 """
 
@@ -56,11 +56,11 @@ _ENDS: Final = {
     "ABORTED_BY_OPERATOR": Advice(
         "A person gave the job up after its commit was requested (`s3commit abort`). The message"
         " says who and why",
-        "Ask that person. If the data is to stand, run the job again",
+        "Ask that person. If the data is needed, run the job again",
     ),
     ALREADY_COMMITTED: Advice(
         "Another job with the same idempotency key was committed. This one adds nothing",
-        "Nothing, if both wrote the same data (the program counts this as success); else use"
+        "Nothing, if both wrote the same data (the program counts this as success); otherwise use"
         " another key",
     ),
     "ARCHIVED": Advice(
@@ -108,8 +108,8 @@ _ENDS: Final = {
     "FILES_CHANGED": Advice(
         "A file of the job that is to be undone was deleted or replaced, and no job says so; or"
         " the table changed while the undo began",
-        "`s3commit fsck` names the file: restore it, or remove the rest by hand. Else run the"
-        " undo again",
+        "`s3commit fsck` names the file: restore it, or remove the rest by hand. Otherwise run"
+        " the undo again",
     ),
     "JOB_CHANGED": Advice(
         "`_job.json` was deleted or replaced after the job began",
@@ -132,7 +132,7 @@ _ENDS: Final = {
     ),
     "LIST_GONE": Advice(
         "The list of what the job replaced is older than `retentionDays`, so nothing can come back",
-        "To remove the job's own files all the same: `--leave-removed`",
+        "To remove the job's own files anyway: `--leave-removed`",
     ),
     "MANIFEST_MISSING": Advice(
         "A manifest that the request counts does not exist",
@@ -146,8 +146,9 @@ _ENDS: Final = {
     ),
     "NOT_COMMITTED": Advice(
         "The job that is to be undone is not committed, is still under way, or the list of its"
-        " files in `_commits/` is gone",
-        "Check the id with `s3commit log`. A job under way: wait for its end, then undo it",
+        " files in `_commits/` is missing",
+        "Check the ID with `s3commit log`. If the job is still under way, wait for its end, then"
+        " undo it",
     ),
     "NOTHING_TO_UNDO": Advice(
         "The job is undone already, has no files, or later jobs replaced all of them",
@@ -160,7 +161,8 @@ _ENDS: Final = {
     "OVERTAKEN": Advice(
         "A later overwrite was committed first: this job's execution was lost, or its event late."
         " Or its request is over seven days old. Nothing changed",
-        "If the later data is right, nothing. Else run the job again, so that it is the latest",
+        "If the later data is right, nothing. Otherwise run the job again, so that it is the"
+        " latest",
     ),
     "REFUSED": Advice(
         "A step refused the job. The message has the reason",
@@ -193,7 +195,8 @@ _ENDS: Final = {
         "Commit one of each task. Only the program knows which",
     ),
     "UNREADABLE": Advice(
-        "The pipeline may not read a document of the job, such as one under another KMS key",
+        "The pipeline is not allowed to read a document of the job, such as one under another KMS"
+        " key",
         "Use a key that the deployment knows (`kmsKeyArn`, `jobKeyArns`), then run the job again",
     ),
     "UNSUPPORTED_CHECKSUM": Advice(
@@ -223,8 +226,8 @@ _ENDS: Final = {
 # No job ends with these: its execution fails, and the job stays where it is.
 _STOPS: Final = {
     "ACCESS_DENIED": Advice(
-        "The pipeline's role may not do what the message names: its policy, the bucket's or the"
-        " key's denies it",
+        "The pipeline's role is not allowed to do what the message names: its policy, the"
+        " bucket's or the key's denies it",
         "Grant the right. If a file must not be deleted by the role, delete it yourself",
     ),
     "LEDGER_RESTORED": Advice(
@@ -288,7 +291,8 @@ def advice_on(code: str) -> Advice:
 def advice_on_execution(code: str) -> Advice:
     """The advice on the code of an execution that failed, whose job has not ended.
 
-    What would have ended the job before its decision stops it after: there is no way back then.
+    A code that would have ended the job before its decision stops it after: it can no longer be
+    aborted then.
     """
     found = CODES.get(code)
     if found is None:

@@ -1,7 +1,7 @@
-"""What can go wrong, sorted by what is then true of the world.
+"""The errors, sorted by what is then true of the world.
 
-The class says what is guaranteed, so that a caller can decide by class alone whether to retry,
-to clean up, or to keep its hands off. ``code`` is stable and stands in ``_result.json``.
+The class says what is guaranteed, so that a caller can decide by class alone whether to retry, to
+clean up, or to keep its hands off. ``code`` is stable and part of ``_result.json``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class S3CommitError(Exception):
 
 
 class UnchangedError(S3CommitError):
-    """Whatever was asked for did not happen: nothing was changed."""
+    """The request did not happen: nothing was changed."""
 
 
 class InvalidInputError(UnchangedError):
@@ -47,7 +47,7 @@ class InvalidInputError(UnchangedError):
 
 
 class JobRefusedError(S3CommitError):
-    """The job can not be committed, for a reason of its own. No file of it is or gets visible."""
+    """The job cannot be committed, for a reason of its own. No file of it is or gets visible."""
 
     code = "REFUSED"
 
@@ -71,7 +71,7 @@ class PreconditionError(UnchangedError):
 
 
 class NeedsOperatorError(UnchangedError):
-    """No repetition mends it: a person has to act, as the message says."""
+    """No repetition helps: a person has to act, as the message says."""
 
     code = "NEEDS_OPERATOR"
 
@@ -83,19 +83,19 @@ class AccessError(UnchangedError):
 
 
 class TransientError(S3CommitError):
-    """Throttled, timed out or unreachable. It may or may not have happened; a retry is harmless."""
+    """Throttled, timed out or unreachable. It may have happened; a retry is harmless."""
 
     code = "TRANSIENT"
 
 
 class OutcomeUnknownError(S3CommitError):
-    """The job was asked for and no result was seen. It may be committed, now or later."""
+    """The commit was requested and no result was seen. It may be committed, now or later."""
 
     code = "OUTCOME_UNKNOWN"
 
 
 class JobFailedError(S3CommitError):
-    """The job has ended and is not committed: none of its files is visible."""
+    """The job has ended and is not committed: none of its files are visible."""
 
     code = "JOB_FAILED"
 

@@ -1,4 +1,4 @@
-"""What a field of a record may hold, and how a document has it, declared beside the field.
+"""The values that a field of a record may hold, declared beside the field.
 
 ``title: Annotated[str, Text(80)]``. `s3commit.core.formats.codec` reads and writes records by it. A
 text without limits has at most 4,096 characters, a number is from 0 to below 2**63.

@@ -1,4 +1,4 @@
-"""What a client says of its job and its files, and how the job ended: immutable, free of I/O."""
+"""A client's description of its job and files, and the job's end: immutable, free of I/O."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Said = Annotated[str, Text(MAX_WHO), SPARSE]
 
 
 class Conflict(StrEnum):
-    """What to do about files that are at the destination already."""
+    """The policy for files that are at the destination already."""
 
     APPEND = "append"
     FAIL = "fail"
@@ -87,11 +87,11 @@ class Destination:
 
 
 def job_ref(job_id: str, destination: Destination) -> str:
-    """What the ledger knows a job by: its id, and 128 bits that say where it is (docs/adr/0004).
+    """The ledger's name of a job: its id, and 128 bits that say where it is (docs/adr/0004).
 
-    Whoever may list the bucket sees ids. The same id at another destination is another job, so it
-    can't take this job's record, execution or lock. 69 of the 80 characters that Step
-    Functions gives a name.
+    Everyone with the right to list the bucket sees ids. The same id at another destination is
+    another job, so it can't take this job's record, execution or lock. 69 of the 80 characters that
+    Step Functions gives a name.
     """
     return f"{job_id}-{_digits(destination)}"
 
@@ -116,7 +116,7 @@ class Conditions:
         for name, attribute in _COUNTS.items():
             value = getattr(self, attribute)
             if value is not None and (type(value) is not int or value < 0):
-                _refuse(f"{name} {value!r} is no count: give a whole number from 0")
+                _refuse(f"{name} {value!r} is invalid: give a whole number from 0")
         most = float("inf") if self.max_rows is None else self.max_rows
         if (self.min_rows or 0) > most:
             _refuse(f"minRows {self.min_rows} is more than maxRows {self.max_rows}")
@@ -134,7 +134,7 @@ class Conditions:
         if self.min_rows is None and self.max_rows is None:
             return None
         if rows is None:
-            return "the rows were not counted: give the writer each file's rows"
+            return "the rows were not counted: pass each file's rows to the writer"
         if self.min_rows is not None and rows < self.min_rows:
             return f"minRows is {self.min_rows}, the job has {rows}"
         if self.max_rows is not None and rows > self.max_rows:
@@ -170,7 +170,7 @@ def _refuse(message: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Who writes a job, as its client says it; empty: it does not. For people: no rule reads it.
+    """The writer of a job, as its client names it; empty: not named. For people: no rule reads it.
 
     ``airflow`` is the run: dag, run and task, with the index of a mapped task and the try.
     """
@@ -184,12 +184,11 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """``_job.json``: what the client said at job setup. Times are RFC 3339, UTC.
+    """``_job.json``: the client's document of job setup. Times are RFC 3339, UTC.
 
     ``undoes`` is the id of the job at the same destination that this one undoes; empty: none. With
-    ``leave_removed`` it brings back nothing of what that one had replaced.
-    ``sha256`` is the digest of the document that was read, ``put_at`` when S3 has got it: neither
-    stands in it.
+    ``leave_removed`` it brings back nothing of what that one had replaced. ``sha256`` is the digest
+    of the document that was read, ``put_at`` when S3 has got it: neither is part of it.
     """
 
     job_id: JobId
@@ -228,7 +227,7 @@ class CommitRequest:
     """``_request.json`` with the action commit.
 
     ``job_sha256`` is the digest of the ``_job.json`` that the client means; empty: it does not say.
-    ``put_at`` is when S3 has got it. It does not stand in it.
+    ``put_at`` is when S3 has got it. It is not part of it.
     """
 
     job_id: JobId
@@ -276,7 +275,7 @@ class JobResult:
 
     @property
     def already_committed(self) -> bool:
-        """Whether another job with the same idempotency key was committed: nothing was added."""
+        """True if another job with the same idempotency key was committed: nothing was added."""
         return self.error is not None and self.error.code == ALREADY_COMMITTED
 
 

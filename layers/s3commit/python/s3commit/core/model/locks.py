@@ -6,8 +6,8 @@ nothing. From its decision on it is listed as under way, so that a job that repl
 files where they are, as if it had come later (I6). Jobs that lock take turns, in the order of their
 requests (docs/adr/0037).
 
-What the ledger keeps for a job beside its record follows from the record (`items`), and is written
-in the same transaction. So a lock, a key or an append is never there without its job.
+The ledger's other items for a job follow from its record (`items`), and is written in the same
+transaction. So a lock, a key or an append is never there without its job.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ENDED_SECONDS: Final = APPEND_SECONDS + _FURTHER  # for which one is kept
 
 
 class Kind(StrEnum):
-    """What the ledger keeps for a job beside its record."""
+    """The kinds of items that the ledger keeps for a job beside its record."""
 
     LOCK = "LOCK"  # of a node; one job at a time
     KEY = "KEY"  # an idempotency key at a destination; one job
@@ -105,7 +105,7 @@ class KeyHolder:
 
 
 def items(record: JobRecord) -> frozenset[Item]:
-    """What stands beside the record."""
+    """The items beside the record."""
     found = set()
     if record.state not in HARMLESS:
         found |= {Item(Kind.LOCK, node) for node in record.locks}
@@ -138,8 +138,8 @@ def nodes_to_lock(record: JobRecord, partitions: Iterable[str]) -> tuple[str, ..
     node = destination_node(record.destination)
     if len(nodes_above([node])) + 2 > MAX_ITEMS:
         raise JobRefusedError(
-            f"{record.destination.uri} lies too deep: a job looks at each directory above what it"
-            f" locks, {MAX_ITEMS - 2} at most",
+            f"{record.destination.uri} is too deep: at most {MAX_ITEMS - 2} directories may be"
+            " above what a job locks",
             code="TOO_DEEP",
         )
     nodes = tuple(sorted({f"{node}{name or './'}" for name in partitions}))
@@ -159,12 +159,12 @@ def nodes_above(nodes: Collection[str]) -> list[str]:
 
 
 def covers(locked: Collection[str], nodes: Iterable[str]) -> bool:
-    """Whether each of the nodes is locked, or lies below one that is."""
+    """True if each of the nodes is locked, or is below one that is."""
     return all(node.startswith(tuple(locked)) for node in nodes)
 
 
 def meet(one: Iterable[str], other: Collection[str]) -> bool:
-    """Whether a node of the one is a node of the other, or lies above or below it."""
+    """True if a node of the one is a node of the other, or is above or below it."""
     return any(mine.startswith(its) or its.startswith(mine) for mine in one for its in other)
 
 
@@ -184,7 +184,7 @@ def seconds(earlier: str, later: str) -> float:
 
 
 def ten_minutes(moment: str) -> str:
-    """The ten minutes in which a moment lies (RFC 3339, UTC)."""
+    """The ten minutes that a moment is in (RFC 3339, UTC)."""
     return moment[: len("2026-11-21T22:0")]
 
 
@@ -201,7 +201,7 @@ def days_of_turns(since: str, now: str) -> list[str]:
 
 
 def where_ended(now: str) -> list[str]:
-    """The `ten_minutes` in which the appends lie that have ended within `APPEND_SECONDS`."""
+    """The `ten_minutes` of the appends that have ended within `APPEND_SECONDS`."""
     present = datetime.fromisoformat(now)
     ago = range(-_FURTHER, ENDED_SECONDS + 1, TEN_MINUTES)
     return [ten_minutes((present - timedelta(seconds=one)).isoformat()) for one in ago]

@@ -1,4 +1,4 @@
-"""What the ledger keeps of a job and of its task attempts."""
+"""The ledger's records of a job and of its task attempts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Texts = Annotated[tuple[Annotated[str, Text(400_000)], ...], Several(400_000)]
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """What the ledger keeps of a plan: its digest and counts (the plan itself lies in S3).
+    """The ledger's facts of a plan: its digest and counts (the plan itself is in S3).
 
-    ``partitions`` is the digest of the document that lists them, where the policy asks for it.
+    ``partitions`` is the digest of the document that lists them, where the policy needs it.
     """
 
     sha256: str
@@ -33,7 +33,7 @@ class PlanFacts:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedFacts:
-    """What the ledger keeps of a replace list: the digest of its index, and counts.
+    """The ledger's facts of a replace list: the digest of its index, and counts.
 
     ``frees`` is the idempotency key of the job that is undone; empty: there is none.
     """
@@ -102,13 +102,14 @@ class Waits:
 class JobRecord:
     """The ledger's record of a job.
 
-    ``generation`` grows by one whenever an execution takes the job over; every later write of that
+    ``generation`` grows by one whenever an execution takes over the job; every later write of that
     execution is conditional on it. ``locks`` are the nodes that the job has locked until it has
     ended, since ``locked_at``; ``waits`` says for whom it waits, until it is decided.
     ``job_sha256`` is the digest of the first ``_job.json`` that the pipeline read; empty if none
     could be read, None if none was noted. ``opened_at`` is when S3 got that ``_job.json``: no older
-    object is the job's. ``requested_at`` is when S3 got the request to commit it; empty until that
-    was taken up. ``undoes`` is the id of the job that this one undoes. Times are RFC 3339, UTC.
+    object is the job's. ``requested_at`` is when S3 got the request to commit it; empty until the
+    pipeline has read it. ``undoes`` is the id of the job that this one undoes. Times are RFC 3339,
+    UTC.
     """
 
     job_id: str
@@ -142,7 +143,7 @@ class JobRecord:
 
     @property
     def waits_for_nobody(self) -> bool:
-        """Whether the job needs no lock and no key."""
+        """True if the job needs no lock and no key."""
         return self.conflict is Conflict.APPEND and self.idempotency_key is None
 
     @property

@@ -8,7 +8,7 @@ from s3commit.core.model.errors import UnchangedError
 
 
 class JobState(StrEnum):
-    """Where a job stands in the ledger."""
+    """The state of a job in the ledger."""
 
     OPEN = "OPEN"  # tasks are writing; no word from the driver yet
     SEALED = "SEALED"  # the counted attempts are fixed
@@ -37,7 +37,7 @@ ENDED = frozenset(state for state, following in TRANSITIONS.items() if not follo
 
 
 class IllegalTransitionError(UnchangedError):
-    """The protocol was asked for a step that its table does not have. Nothing was changed."""
+    """The step is not in the protocol's table. Nothing was changed."""
 
     code = "ILLEGAL_TRANSITION"
 

@@ -1,1 +1,1 @@
-"""What the protocol needs of the world: objects, the ledger, executions, time."""
+"""The protocol's needs of the world: objects, the ledger, executions, time."""

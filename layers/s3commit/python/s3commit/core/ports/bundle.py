@@ -50,7 +50,7 @@ def shifted(moment: str, seconds: float) -> str:
 class CallTime:
     """The time of one call of a step: after `CALL_SECONDS` it hands over to another call.
 
-    ``is_cut`` says that it has left something to that one, ``taken`` how many items it has taken.
+    ``is_cut`` says that it has left something to that one, ``taken`` how many items it has begun.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -60,7 +60,7 @@ class CallTime:
         self.taken = 0
 
     def is_over(self) -> bool:
-        """Whether the call should begin nothing more."""
+        """True if the call should begin nothing more."""
         return datetime.fromisoformat(self._clock.now()) >= self._until
 
     def take(self, items: Iterable[T]) -> Iterator[T]:
@@ -76,7 +76,7 @@ class CallTime:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What DescribeExecution says of one; ``error`` and ``cause`` are empty unless it failed.
+    """One execution of the machine; ``error`` and ``cause`` are empty unless it failed.
 
     ``status`` is ``RUNNING``, ``SUCCEEDED``, ``FAILED``, ``TIMED_OUT``, ``ABORTED`` and so on, or
     `FORGOTTEN`.
@@ -88,7 +88,7 @@ class Execution:
 
     @property
     def is_running(self) -> bool:
-        """Whether it still does something, or will."""
+        """True if it still does something, or will."""
         return self.status in _ALIVE
 
     @property
@@ -108,7 +108,7 @@ class Executions(Protocol):
     """The executions of the pipeline's state machine."""
 
     def describe(self, execution: str) -> Execution:
-        """What is known of an execution, by its ARN or its name."""
+        """The facts of an execution, by its ARN or its name."""
         ...
 
     def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str | None:
@@ -129,7 +129,7 @@ class ParallelMap(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Calls at once that complete units: ``of_all`` jobs together, and ``of_one``, at most."""
+    """Concurrent calls that complete units: ``of_all`` jobs together, and ``of_one``, at most."""
 
     of_all: int = 1
     of_one: int = 1
@@ -138,7 +138,7 @@ class Workers:
 def in_order(
     parallel: ParallelMap, function: Callable[[Any], Any], items: Iterable[Any]
 ) -> list[Any]:
-    """What ``function`` gives for the items, in their order.
+    """The results of ``function`` for the items, in their order.
 
     Raises one of the errors, the first item's if one is done after the other.
     """

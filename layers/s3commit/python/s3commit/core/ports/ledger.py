@@ -44,7 +44,7 @@ class HeldError(UnchangedError):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a write of a job's record is conditional on; None: whatever it is.
+    """The condition of a write of a job's record; None: any value.
 
     ``plan`` and ``replaced`` are meant by their digests; both of them if there is a plan.
     """
@@ -70,19 +70,19 @@ class Expected:
             raise self.lost(ref, found)
         if self.plan is not None:
             if found.plan is None or found.plan.sha256 != self.plan.sha256:
-                raise LostRaceError(f"job {ref}: its plan is another one by now", found)
+                raise LostRaceError(f"job {ref}: its plan has changed", found)
             stands = found.replaced and found.replaced.sha256
             if stands != (self.replaced and self.replaced.sha256):
-                raise LostRaceError(f"job {ref}: its replace list is another one by now", found)
+                raise LostRaceError(f"job {ref}: its replace list has changed", found)
         return found
 
 
 class Ledger(Protocol):
     """The state of each job, its locks and its attempts; every write is conditional.
 
-    A job is named by its ``ref`` (`s3commit.core.model.job.job_ref`). What each write of a job's
-    record expects and changes stands here; an implementation makes it, as one `update`. A write is
-    given the record as it was read.
+    A job is named by its ``ref`` (`s3commit.core.model.job.job_ref`). Here is what each write of a
+    job's record expects and changes; an implementation makes it, as one `update`. A write is given
+    the record as it was read.
     """
 
     def update(
@@ -93,9 +93,9 @@ class Ledger(Protocol):
         *,
         unlocked: Collection[str] = (),
     ) -> JobRecord:
-        """Change fields of the record in one write, if it is as expected; return what stands then.
+        """Change fields of the record in one write, if it is as expected; return the new record.
 
-        What the ledger keeps beside the record changes with it, in the same transaction
+        The items beside the record change with it, in the same transaction
         (`s3commit.core.model.locks.changed_items`); no job may hold a lock of a node in
         ``unlocked``. A record that gets a ``finished_at`` gets its time to live. Raises
         `LostRaceError`, `HeldError`.
@@ -114,7 +114,7 @@ class Ledger(Protocol):
         ...
 
     def note_healing(self, bucket: str, healing: Healing) -> None:
-        """Note how far it knows it by now.
+        """Note how far it has got.
 
         Nothing is noted once it is whole, or in another table than that of ``healing``: what a call
         has walked for a lost table says nothing of this one.
@@ -126,10 +126,10 @@ class Ledger(Protocol):
         ...
 
     def open_job(self, record: JobRecord) -> JobRecord:
-        """Create the record if there is none; return the one that stands.
+        """Create the record if there is none; return the existing one.
 
         A record that is decided or has ended takes the place of one in OPEN, which was made without
-        knowing of it, and brings along what stands beside it.
+        knowing of it, and brings along the items beside it.
         """
         ...
 
@@ -235,7 +235,7 @@ class Ledger(Protocol):
         ...
 
     def turns_asked(self, node: str, *, before: str) -> Iterator[Turn]:
-        """The turns that were asked for before then, of jobs that are not decided, in their order.
+        """The turns that were requested before then, of jobs that are not decided, in their order.
 
         Of all jobs that may meet the node, and of others; read consistently.
         """
@@ -259,7 +259,7 @@ class Ledger(Protocol):
         """Jobs in ``state`` not updated since ``before`` (eventually consistent).
 
         The oldest come first, or the latest. ``since`` leaves out those not updated since then:
-        from there a listing is gone on with.
+        from there a listing continues.
         """
         ...
 
@@ -271,7 +271,7 @@ class Ledger(Protocol):
         ...
 
     def unlist(self, ref: str) -> None:
-        """Take the record of a job out of `jobs_in`, for good; `job` still finds it."""
+        """Remove the record of a job from `jobs_in`; `job` still finds it."""
         ...
 
 

@@ -13,12 +13,13 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
-    """What HEAD says of an object. ``metadata`` keys are lower case; ``etag`` keeps its quotes.
+    """HEAD's facts of an object. ``metadata`` keys are lower case; ``etag`` keeps its quotes.
 
-    ``opaque``: the object is encrypted so that its etag tells nothing of its bytes (SSE-KMS).
-    ``modified`` is Last-Modified, RFC 3339, UTC: for what was uploaded in parts on AWS when the
-    upload was started (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html),
-    elsewhere when it was completed; empty where it is not known.
+    ``opaque``: the object is encrypted so that its etag does not depend on its bytes alone
+    (SSE-KMS). ``modified`` is Last-Modified, RFC 3339, UTC: for what was uploaded in parts on AWS
+    when the upload was started
+    (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html), elsewhere when it
+    was completed; empty where it is not known.
     """
 
     key: str
@@ -29,7 +30,7 @@ class ObjectFacts:
     modified: str = field(default="", compare=False)
 
     def matches(self, length: int, etag: str) -> bool:
-        """Whether it has that length and that etag; the length alone tells where no etag does.
+        """True if it has that length and that etag; the length alone counts where no etag does.
 
         So where S3 encrypts with KMS
         (https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html, ETag), and for an empty
@@ -120,25 +121,24 @@ class ObjectReader(Protocol):
         ...
 
     def is_versioned(self, bucket: str) -> bool:
-        """Whether the bucket keeps earlier versions (versioning enabled, not suspended)."""
+        """True if the bucket keeps earlier versions (versioning enabled, not suspended)."""
         ...
 
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
-        """Whether S3 still holds the upload (ListParts: the word that counts after an abort).
+        """True if S3 still holds the upload (ListParts: the answer that counts after an abort).
 
-        Raises `AccessError`, `InvalidInputError` where its parts have checksums, and a key that may
-        not be used.
+        Raises `AccessError`, `InvalidInputError` where its parts have checksums, and a key without
+        the right to use it.
         """
         ...
 
 
 def listed_at(store: ObjectReader, bucket: str, key: str) -> ListedObject | None:
-    """The object, or None if there is none. By listing, which who may list is never refused.
+    """The object, or None if there is none. By listing, which the right to list always allows.
 
-    A HEAD takes more rights; and it is refused, as a GET is, where who has put the object encrypted
-    it so that nobody else can read it: with 403 under another account's KMS key, with 400 under a
-    key that S3 does not keep (SSE-C).
-    https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
+    A HEAD needs more rights; and it is refused, as a GET is, where the object was encrypted so that
+    no one else can read it: with 403 under another account's KMS key, with 400 under a key that S3
+    does not keep (SSE-C). https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
     """
     first = next(iter(store.list(bucket, key)), None)
     return first if first is not None and first.key == key else None
@@ -175,7 +175,7 @@ class ObjectWriter(Protocol):
     def delete_seen(self, bucket: str, objects: Sequence[ListedObject]) -> None:
         """Delete up to 1,000 objects with one call, each only if it still has the etag seen.
 
-        One that is gone, or is another object by now, is passed over in silence. Raises
+        One that was deleted, or is another object, is skipped without an error. Raises
         `TransientError` if some could not be judged; those that could be are deleted.
         """
         ...
@@ -192,7 +192,7 @@ class PartSource:
 
 
 class UploadStarter(Protocol):
-    """What a task does: start uploads and send parts, never complete them."""
+    """The calls of a task: start uploads and send parts, never complete them."""
 
     def create_upload(
         self, bucket: str, key: str, *, metadata: dict[str, str], content_type: str
@@ -240,8 +240,8 @@ class ObjectStore(ObjectReader, ObjectWriter, UploadStarter, Protocol):
         `UploadGoneError`: who completes again has to look.
 
         Raises `UploadGoneError` if the upload is not known (completed before, or aborted),
-        `PreconditionError` if ``if_absent`` and the key exists (or a 409: final),
-        `JobRefusedError` (code ``PARTS_MISMATCH``) if S3 refuses it for good, as where the parts
-        are not the ones that it has.
+        `PreconditionError` if ``if_absent`` and the key exists (or a 409: final), `JobRefusedError`
+        (code ``PARTS_MISMATCH``) if S3 always refuses it, as where the parts are not the ones that
+        it has.
         """
         ...

@@ -1,1 +1,1 @@
-"""The scheduled sweep: it starts, gives up and retires the jobs that no event leads to."""
+"""The scheduled sweep: it starts, abandons and retires the jobs that no event leads to."""

@@ -1,4 +1,4 @@
-"""What a sweep may do: start an execution, ask for an abort, delete documents. Nothing else.
+"""The actions of a sweep: start an execution, request an abort, delete documents. Nothing else.
 
 An action knows all that it needs, so a dry run is the list of the actions that the sweep would
 carry out. The report counts them.
@@ -108,7 +108,7 @@ def starting(directory: JobDirectory, due: str, why: str, *, tidies: bool) -> Ac
 
 
 def aborting(directory: JobDirectory, last: str, reason: str) -> Action:
-    """Ask for the abort of a job that is given up; a driver that wakes finds its place taken.
+    """Request the abort of a job that is abandoned; a driver that wakes finds that request.
 
     ``last`` is its last sign of life.
     """
@@ -119,7 +119,7 @@ def aborting(directory: JobDirectory, last: str, reason: str) -> Action:
         return True
 
     why = reason.partition(",")[0].partition(":")[0]
-    line = f"{_job(directory)}: {why}, no sign of life since {last}; its abort is asked for"
+    line = f"{_job(directory)}: {why}, no sign of life since {last}; its abort is requested"
     return Action("abort", directory, line, SweepReport(aborted=1), carry_out)
 
 
@@ -128,7 +128,7 @@ def retiring(
 ) -> Action:
     """Delete a job's documents, in that order; ``record`` is the ledger's, if it has one.
 
-    What has taken a document's place since stays.
+    A document that was replaced since stays.
     """
 
     def carry_out(ports: Ports, _executions: Executions) -> bool:

@@ -47,7 +47,7 @@ Jobs = dict[str, JobRecord]  # by their ids
 
 @dataclass(slots=True)
 class Contents:
-    """What lies in a job directory; constant in size, however much that is.
+    """The contents of a job directory; constant in size, however much that is.
 
     ``is_all`` is False where there is more: then ``newest`` may be wrong.
     """
@@ -68,7 +68,7 @@ def stuck_jobs(sweep: Sweep) -> Iterator[Visit]:
 
 
 def open_jobs(sweep: Sweep) -> Iterator[Visit]:
-    """Jobs in OPEN: those with a request are started, and those that are abandoned given up."""
+    """Jobs in OPEN: those with a request are started, and those that are abandoned aborted."""
     for record in sweep.jobs_in(JobState.OPEN, before=sweep.ago(sweep.limits.stuck)):
         yield Visit(f"job {record.job_id}", partial(_start_or_abort, sweep, record))
 
@@ -84,7 +84,7 @@ def _start_or_abort(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
     request = listed_at(sweep.ports.store, directory.bucket, directory.request)
     if request is not None:
         since = max(request.modified, record.updated_at)
-        yield from start(sweep, since, record, "its request was not answered")
+        yield from start(sweep, since, record, "its request has no result")
         return
     holder = committed_holder(sweep.ports, record)
     silent = sweep.limits.stuck if holder else sweep.limits.abandoned
@@ -165,7 +165,7 @@ def retirement(
 
 
 def contents(directory: JobDirectory, listing: Iterable[ListedObject]) -> Contents:
-    """What lies in a job's directory, as far as `LISTED`."""
+    """The contents of a job's directory, as far as `LISTED`."""
     found = Contents()
     for number, listed in enumerate(listing):
         if number == LISTED:
@@ -222,7 +222,7 @@ def _is_past(sweep: Sweep, result: ListedObject) -> bool:
 def _unknown_job(sweep: Sweep, directory: JobDirectory, found: Contents) -> Iterator[Action]:
     """A job of which the ledger has no record: what an event should have brought about."""
     if found.request is not None and found.result is None:
-        yield from start(sweep, found.request.modified, directory, "its request was not answered")
+        yield from start(sweep, found.request.modified, directory, "its request has no result")
     elif not _is_of_here(sweep, directory):
         return
     elif found.result is None:
@@ -234,7 +234,7 @@ def _unknown_job(sweep: Sweep, directory: JobDirectory, found: Contents) -> Iter
 
 
 def _is_of_here(sweep: Sweep, directory: JobDirectory) -> bool:
-    """Whether its ``_job.json`` says that the job is of this place.
+    """True if its ``_job.json`` says that the job is of this place.
 
     A copy of a table brings along the job directories of the original.
     """

@@ -1,9 +1,9 @@
 """The sweep: four questions, one after the other, and the actions that their answers name.
 
-What a job may cost is bounded, and so is what a destination may cost; each question has its share
-of the call's time, and goes through its jobs in another order in each sweep. So a writer below one
-prefix can't keep other jobs from their turn for long (I12). All actions are conditional or
-repeatable: two sweeps at once, or one that dies anywhere, do no harm.
+The cost of a job is bounded, and so is that of a destination; each question has its share of the
+call's time, and goes through its jobs in another order in each sweep. So a writer below one prefix
+can't keep other jobs from their turn for long (I12). All actions are conditional or repeatable: two
+sweeps at the same time, or one that dies anywhere, do no harm.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Sweep:
 
 
 def _small(record: JobRecord) -> JobRecord:
-    """What a sweep looks at. A client may make a record of a hundred kilobytes (I12)."""
+    """The jobs that a sweep looks at. A client may make a record of a hundred kilobytes (I12)."""
     return JobRecord(
         *(record.job_id, record.destination, record.state, record.generation),
         *(record.created_at, record.updated_at),
@@ -123,7 +123,7 @@ Question = Callable[[Sweep], Iterator[Visit]]
 
 @dataclass(slots=True)
 class _Answer:
-    """What was done, or would be, and what failed: where, and why."""
+    """The actions done, or planned, and those that failed: where, and why."""
 
     done: list[Action] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Every difference between moto and AWS that matters here, mended in one place.
+"""Every difference between moto and AWS that matters here, patched in one place.
 
 Each patch is one function whose docstring says what AWS does, with its page, and what moto does.
 Each has a test of the behaviour in ``tests/local/test_moto_*.py``, or, of S3 and DynamoDB, in the

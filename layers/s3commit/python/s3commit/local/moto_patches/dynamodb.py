@@ -29,7 +29,7 @@ def dynamodb_transaction_token(patcher: Patcher) -> None:
     """A transaction that is repeated with its token changes nothing and succeeds.
 
     AWS: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
-    (ClientRequestToken; for 10 minutes). moto: evaluates the second call anew, so that a repeated
+    (ClientRequestToken; for 10 minutes). moto: evaluates the second call again, so that a repeated
     decision would be cancelled.
     """
     from moto.dynamodb.responses import DynamoHandler

@@ -1,4 +1,4 @@
-"""Lambda and what wakes it: functions run, queues lose nothing, a schedule is no pattern."""
+"""Lambda and what wakes it: functions run, queues lose nothing, a schedule has a rate."""
 
 # ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
@@ -55,7 +55,7 @@ def sqs_one_at_a_time(patcher: Patcher) -> None:
 
     AWS: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/
     sqs-visibility-timeout.html. moto: a delete rebuilds the list of messages without a lock, so
-    that a message sent meanwhile is lost, and two receivers may take one message. No receiver
+    that a message sent at that moment is lost, and two receivers may take one message. No receiver
     waits for a message here (WaitTimeSeconds): none of ours asks to.
     """
     from moto.sqs.models import Queue, SQSBackend

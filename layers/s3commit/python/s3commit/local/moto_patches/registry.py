@@ -1,4 +1,4 @@
-"""How the patches are listed, applied and taken back."""
+"""How the patches are listed, applied and removed."""
 
 # ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations

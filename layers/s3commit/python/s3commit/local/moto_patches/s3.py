@@ -19,9 +19,9 @@ def s3_one_at_a_time(patcher: Patcher) -> None:
 
     AWS: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html and
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html#ConsistencyModel. moto:
-    threads run between the check and the write (two winners of one If-None-Match were measured),
-    a completed object is visible before it has its metadata, and a read of an object that is
-    replaced meanwhile is a 500. Parts are taken in without the lock: they are most of the bytes.
+    threads run between the check and the write (two winners of one If-None-Match were measured), a
+    completed object is visible before it has its metadata, and a read of an object while it is
+    replaced is a 500. Parts are read without the lock: they are most of the bytes.
     """
     from moto.s3.responses import S3Response
 
@@ -70,7 +70,7 @@ def s3_delete_objects_etag(patcher: Patcher) -> None:
 
 
 def _amended(answer: Any, response: Any, amend: Callable[[Any], None], *call: Any) -> Any:
-    """What moto's method answers, after ``amend`` has changed its result, if it is no error."""
+    """The answer of moto's method, its result changed by ``amend`` unless it is an error."""
 
     def serialized(action: Any) -> Any:
         if isinstance(action.result, dict):
@@ -163,10 +163,10 @@ def s3_says_event_bridge(patcher: Patcher) -> None:
 
 @patch
 def s3_list_uploads(patcher: Patcher) -> None:
-    """ListMultipartUploads pages in key order and tells when each upload was initiated.
+    """ListMultipartUploads pages in key order and says when each upload was initiated.
 
-    AWS: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html. moto: one
-    page whatever is asked for, in no order, and every upload is from 2010.
+    AWS: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html. moto: always
+    one page, in no order, and every upload is from 2010.
     """
     from moto.core.utils import utcnow
     from moto.s3.models import FakeMultipart

@@ -126,7 +126,7 @@ def map_readers_fail_by_name(patcher: Patcher) -> None:
 
 
 def _map_failed(env: Any, kind: str, cause: str) -> Exception:
-    """What ends a map: ``kind`` is moto's name of the error."""
+    """The event that ends a map: ``kind`` is moto's name of the error."""
     from moto.stepfunctions.parser import api
     from moto.stepfunctions.parser.asl.component.common.error_name import (
         failure_event,

@@ -1,4 +1,4 @@
-"""What the loader knows of a resource type, and what it gives to the functions that create one."""
+"""The resource types that the loader knows, and the functions that create them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Properties = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What a created resource answers: its `Ref` and its attributes for `Fn::GetAtt`."""
+    """The answers of a created resource: its `Ref` and its attributes for `Fn::GetAtt`."""
 
     ref: str
     attributes: Mapping[str, str] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a resource stands: its stack and its logical id."""
+    """The place of a resource: its stack and its logical id."""
 
     stack: Stack
     logical_id: str
@@ -51,7 +51,7 @@ class ResourceType:
 
     Both name properties, ``Outer.Inner`` if not all of ``Outer`` is known; one that is in neither
     is refused, and ``create`` gets those that are applied. ``check`` looks at values before
-    anything is created, as they stand in the template; it raises `UnsupportedTemplateError`.
+    anything is created, as they are in the template; it raises `UnsupportedTemplateError`.
     """
 
     create: Callable[[Context, Place, Properties], Created]

@@ -26,11 +26,11 @@ def _check_layer(stack: Stack, properties: Properties) -> None:
 def _check_asset(stack: Stack, asset: Properties) -> None:
     folder = stack.folder(asset["S3Key"])
     if not folder.is_dir():
-        raise UnsupportedTemplateError(f"the asset {folder.name} is no folder")
+        raise UnsupportedTemplateError(f"the asset {folder.name} is not a folder")
 
 
 def _folder(context: Context, place: Place, asset: Properties) -> dict[str, bytes]:
-    """What moto keeps as a zip and does not look into: the path of a copy of the asset's folder.
+    """The zip that moto keeps and does not look into: the path of a copy of the asset's folder.
 
     A copy, because another process may synthesize again while the functions run.
     """
@@ -87,7 +87,7 @@ def create_machine(context: Context, place: Place, properties: Properties) -> Cr
 
 
 def create_role(context: Context, place: Place, properties: Properties) -> Created:
-    """The role, which moto asks for; its rights are not checked here."""
+    """The role, which moto requires; its rights are not checked here."""
     name = place.name(64)
     made = context.client("iam").create_role(
         RoleName=name,

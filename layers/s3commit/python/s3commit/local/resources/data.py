@@ -71,7 +71,7 @@ def create_queue(context: Context, place: Place, properties: Properties) -> Crea
 
 
 def _text(value: Any) -> str:
-    """A property as SQS wants its attributes: JSON for objects, lower-case booleans."""
+    """A property as SQS requires its attributes: JSON for objects, lower-case booleans."""
     return json.dumps(value) if isinstance(value, dict | bool) else str(value)
 
 

@@ -81,12 +81,12 @@ final class Attempt {
   /** Begin the file that {@link #path} was asked for; without a request. */
   PendingFile create(String key) throws IOException {
     if (ended) {
-      throw new IOException("task " + taskId + " has ended: " + key + " can't be written any more");
+      throw new IOException("task " + taskId + " has ended: " + key + " can no longer be written");
     }
     if (!wanted.contains(key)) {
       throw new CommitException(
           "UNKNOWN_FILE",
-          key + " is a file that Spark has not asked for, so it can't be committed with the others."
+          key + " is a file that Spark did not request, so it can't be committed with the others."
               + " Keys of Parquet's encryption can be kept in the files themselves:"
               + " parquet.encryption.key.material.store.internally=true");
     }
@@ -96,7 +96,7 @@ final class Attempt {
     Upload upload = new Upload(uploader, job.directory().file(key));
     PendingFile file = new PendingFile(key, upload, partSize, localFile, threads);
     if (files.putIfAbsent(key, file) != null) {
-      throw new IOException(key + " was written before by this task attempt");
+      throw new IOException(key + " was already written by this task attempt");
     }
     return file;
   }

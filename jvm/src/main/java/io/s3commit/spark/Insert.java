@@ -85,8 +85,8 @@ record Insert(
     if (found == null) {
       throw new CommitException(
           "UNKNOWN_WRITE",
-          "files for " + output + " are not written by a command that s3commit knows: have another"
-              + " protocol commit them, by " + Setting.OURS + Setting.PREFIXES + ". Nothing was"
+          "files for " + output + " are not written by a command that s3commit knows: let another"
+              + " protocol commit them, with " + Setting.OURS + Setting.PREFIXES + ". Nothing was"
               + " written.");
     }
     return found;

@@ -142,14 +142,14 @@ final class Job implements Serializable {
       if (node.path("action").asText().equals("abort")) {
         return new CommitException(
             ABORT_REQUESTED,
-            "job " + id + " is not committed: its abort was requested first ("
+            "job " + id + " was not committed: its abort was requested first ("
                 + node.path("reason").asText("no reason given") + ")");
       }
     } catch (IOException unreadable) {
       what = "a request that can't be read";
     }
     return new CommitException(
-        "OTHER_REQUEST", "job " + id + ": " + what + " was put first, and decides. " + lookUp());
+        "OTHER_REQUEST", "job " + id + ": " + what + " came first and decides. " + lookUp());
   }
 
   private Result await(FileSystem fs, long seconds, long deadline) throws CommitException {
@@ -198,8 +198,8 @@ final class Job implements Serializable {
       if (!reminded && System.nanoTime() - reminder >= 0) {
         reminded = true;
         LOG.warn(
-            "job {}: {} after a minute{}. {} If it never ends: `s3commit doctor` tells whether the"
-                + " bucket has a pipeline.", id, lacks, why, lookUp());
+            "still waiting for job {}: {} after a minute{}. {} If it never ends, `s3commit doctor`"
+                + " checks that the bucket has a pipeline.", id, lacks, why, lookUp());
       }
       try {
         long waited = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began);
@@ -224,7 +224,7 @@ final class Job implements Serializable {
     } else if (result.isUndone()) {
       throw new CommitException(
           result.code().isEmpty() ? result.outcome() : result.code(),
-          "job " + id + " ended " + result.outcome() + ", none of its files is visible: "
+          "job " + id + " ended " + result.outcome() + "; none of its files are visible: "
               + result.message());
     } else {
       throw unknown("its result has the outcome '" + result.outcome() + "'", null);
@@ -239,13 +239,13 @@ final class Job implements Serializable {
   private CommitException unknown(String why, Throwable cause) {
     return new CommitException(
         "OUTCOME_UNKNOWN",
-        "outcome of job " + id + " unknown: " + why + "; it may still be committed. " + lookUp()
+        "outcome of job " + id + " unknown: " + why + "; it may still commit. " + lookUp()
             + target.catalog(),
         cause);
   }
 
   private String lookUp() {
-    return "Look it up with `s3commit show " + directory.typed() + "`.";
+    return "Check it with `s3commit show " + directory.typed() + "`.";
   }
 
   /**
@@ -266,7 +266,7 @@ final class Job implements Serializable {
       deleteWhenUndone(fs);
     } catch (IOException failed) {
       LOG.warn(
-          "the abort of job {} could not be requested: {}. None of its files is visible, and the"
+          "the abort of job {} could not be requested: {}. None of its files are visible, and the"
               + " pipeline's sweep aborts it.", id, said(failed));
     }
     if (interrupted) {
@@ -282,8 +282,8 @@ final class Job implements Serializable {
       }
     } catch (IOException failed) {
       LOG.warn(
-          "job {} was not aborted within {} s. None of its files is visible, and the pipeline aborts"
-              + " it. Its documents stay: {}", id, ABORT_SECONDS, whatTheyBlock());
+          "job {} was not aborted within {} s. None of its files are visible, and the pipeline aborts"
+              + " it. Its documents remain: {}", id, ABORT_SECONDS, whatTheyBlock());
     }
   }
 
@@ -294,12 +294,12 @@ final class Job implements Serializable {
     } catch (IOException failed) {
       LOG.warn(
           "the documents of job {} could not be deleted: {}. Allow s3:DeleteObject on {}*."
-              + " They stay: {}", id, said(failed), directory.uri(), whatTheyBlock());
+              + " They remain: {}", id, said(failed), directory.uri(), whatTheyBlock());
     }
   }
 
   private String whatTheyBlock() {
-    return "until they are deleted, Spark can't create a table there. When `s3commit show "
+    return "Spark can't create a table there until you delete them. When `s3commit show "
         + directory.typed() + "` says ABORTED or ROLLED_BACK, delete what is below "
         + directory.uri();
   }

@@ -22,15 +22,15 @@ record JobDirectory(String scheme, String bucket, String prefix, String jobId)
     String bucket = destination.toUri().getAuthority();
     String path = destination.toUri().getPath();
     if (path.length() <= 1) {
-      throw bad(destination, "is a whole bucket: write to a prefix in it");
+      throw bad(destination, "is a whole bucket: give a prefix, such as s3a://bucket/table/");
     }
     if (!BUCKET.matcher(bucket).matches()) {
-      throw bad(destination, "has no bucket's name: '" + bucket + "'");
+      throw bad(destination, "has '" + bucket + "', which is not a bucket name");
     }
     if (Limits.ALIAS_ENDS.stream().anyMatch(bucket::endsWith)) {
       throw bad(
           destination,
-          "names no general purpose bucket but an alias or another kind: give the bucket's own name");
+          "names an alias or another kind of bucket: give the general purpose bucket's name");
     }
     String prefix = path.substring(1);
     if (prefix.getBytes(StandardCharsets.UTF_8).length > Limits.PREFIX_BYTES) {

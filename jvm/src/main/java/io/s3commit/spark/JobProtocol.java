@@ -104,7 +104,7 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
       throw CommitException.<RuntimeException>asUnchecked(
           new CommitException(
               "PARTITION_ELSEWHERE",
-              directory + " lies outside of the job's destination " + destination
+              directory + " is outside of the job's destination " + destination
                   + ". Nothing was committed."));
     }
     String name = name(context.getTaskAttemptID().getTaskID().getId(), spec);

@@ -100,7 +100,7 @@ record Options(
         name ->
             stored.apply(
                 " SET SERDEPROPERTIES ('" + name + "' = '') and REFRESH TABLE " + table.name()));
-    refuse(options, name -> "a write to " + table.name() + " takes no such option");
+    refuse(options, name -> "a write to " + table.name() + " does not accept this option");
   }
 
   /** An option without a value counts as none, since Spark can't remove one that a table stores. */
@@ -132,7 +132,7 @@ record Options(
     if (isMeant) {
       throw new CommitException(
           "BAD_OPTIONS",
-          "there is no option " + name + ", but " + String.join(", ", NAMES) + ". Nothing was written.");
+          "unknown option " + name + "; use one of: " + String.join(", ", NAMES) + ". Nothing was written.");
     }
     return null;
   }

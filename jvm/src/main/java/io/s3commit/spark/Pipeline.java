@@ -42,8 +42,8 @@ final class Pipeline {
       if (!has(fs, bucket)) {
         throw new CommitException(
             "NO_PIPELINE",
-            "no s3commit pipeline behind bucket " + bucket + ": nothing would ever commit this job."
-                + " Deploy the stacks for this bucket, or leave it out of " + Setting.OURS
+            "bucket " + bucket + " has no s3commit pipeline, so this job would never commit."
+                + " Deploy s3commit for it, or leave it out of " + Setting.OURS
                 + Setting.PREFIXES + ". Nothing was written.");
       }
       SEEN.add(bucket);
@@ -55,7 +55,7 @@ final class Pipeline {
       }
       LOG.debug("the notifications of bucket {} can't be read", bucket, cause);
     } catch (ReflectiveOperationException | RuntimeException unknown) {
-      LOG.debug("this S3A does not let us ask for a bucket's notifications", unknown);
+      LOG.debug("this S3A has no call for a bucket's notifications", unknown);
     }
   }
 

@@ -31,7 +31,7 @@ final class Place {
       Map.of(
           "_spark_metadata",
           "is written by a stream of Spark's file sink, and readers see its files alone: write to"
-              + " another path, or, when that stream has ended for good, delete the log with the"
+              + " another path, or, if that stream will not run again, delete the log with the"
               + " stream's checkpoint",
           "_delta_log",
           "is a table of Delta Lake: use format('delta')");
@@ -97,8 +97,8 @@ final class Place {
   private static CommitException object(Path path) {
     return new CommitException(
         "PATH_IS_OBJECT",
-        "an object lies at " + path + ", where this write may need a directory, and some readers would"
-            + " read it instead: move or delete it, or write to another path. Nothing was written.");
+        "an object is at " + path + ", where this write may need a directory, and some readers would"
+            + " read the object: move or delete it, or write to another path. Nothing was written.");
   }
 
   private void refuseOtherLog() throws IOException {
@@ -130,8 +130,8 @@ final class Place {
     if (found != null && !lower(found).equals(lower(columns))) {
       throw new CommitException(
           "OTHER_PARTITIONS",
-          "the files at " + table + " are partitioned by " + listed(found) + ", and this write by "
-              + listed(columns) + ", so that no reader could read both: give the same columns, or the"
+          "the files at " + table + " are partitioned by " + listed(found) + ", this write by "
+              + listed(columns) + ", and no reader could read both: give the same columns, or the"
               + " option checkPartitions=false. Nothing was written.");
     }
   }

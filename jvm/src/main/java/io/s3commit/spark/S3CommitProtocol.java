@@ -65,7 +65,7 @@ public final class S3CommitProtocol extends FileCommitProtocol implements Serial
     throw new CommitException(
         "BAD_SETTING",
         Setting.OURS + Setting.OTHERWISE + "=" + otherwise
-            + " is no other commit protocol for this write" + (cause == null ? "" : ": " + cause)
+            + " is not another commit protocol for this write" + (cause == null ? "" : ": " + cause)
             + ". Nothing was written.",
         cause);
   }

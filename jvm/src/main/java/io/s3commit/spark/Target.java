@@ -35,7 +35,7 @@ record Target(Path destination, Job.Replaces replaces, Options options, String c
             : insert.output();
     Path destination = replacesAll ? placeOf(insert, usual) : usual;
     if (!usual.equals(destination)) {
-      LOG.warn("files at {} stay, if there are any: the partition lies at {}", usual, destination);
+      LOG.warn("files at {} stay, if there are any: the partition is at {}", usual, destination);
     }
     for (Map.Entry<String, Path> place : placesOf(insert).entrySet()) {
       if (relative(destination, place.getValue()) == null) {
@@ -50,7 +50,7 @@ record Target(Path destination, Job.Replaces replaces, Options options, String c
       if (!replacesAll || !isKnown) {
         throw new CommitException(
             "UNKNOWN_WRITE",
-            "Spark asks to delete " + one + ", which is no part of what the statement replaces: "
+            "Spark asks to delete " + one + ", which is not part of what the statement replaces: "
                 + destination + ". Nothing was written or deleted.");
       }
     }
@@ -87,7 +87,7 @@ record Target(Path destination, Job.Replaces replaces, Options options, String c
             insert, place.getKey(), place.getValue(),
             "the table's directory " + insert.output() + ", or hidden in it: name the partition that"
                 + " you write to, INSERT … PARTITION (…), or move this one's files into the table's"
-                + " directory and tell the catalog, ALTER TABLE … PARTITION (…) SET LOCATION");
+                + " directory and update the catalog, ALTER TABLE … PARTITION (…) SET LOCATION");
       }
     }
   }
@@ -96,7 +96,7 @@ record Target(Path destination, Job.Replaces replaces, Options options, String c
       Insert insert, String partition, Path place, String advice) {
     return new CommitException(
         "PARTITION_ELSEWHERE",
-        "partition " + partition.replaceFirst("/$", "") + " of " + insert.table().name() + " lies at "
+        "partition " + partition.replaceFirst("/$", "") + " of " + insert.table().name() + " is at "
             + place + ", outside of " + advice + ". Nothing was written.");
   }
 

@@ -176,7 +176,7 @@ class TargetTest {
   @ValueSource(strings = {"s3a://lake/other", "s3a://else/db/t/dt=1", "s3a://lake/db/t", "s3a://lake/db/t/_x/1"})
   void aPartitionOutsideOfTheTableIsRefused(String place) throws CommitException {
     Statements.sql("ALTER TABLE t ADD PARTITION (dt = 'd1') LOCATION '" + place + "'");
-    String words = "partition dt=d1 of db.t lies at " + place;
+    String words = "partition dt=d1 of db.t is at " + place;
     assertRefused("PARTITION_ELSEWHERE", words, "INSERT INTO t SELECT * FROM s");
     assertRefused("PARTITION_ELSEWHERE", words, "INSERT OVERWRITE t SELECT * FROM s");
     assertRefused(
