@@ -33,7 +33,7 @@ SERVICES = frozenset({"s3", "dynamodb", "stepfunctions", "glue"})
 
 HANDLERS = ROOT / "lambdas"
 PACKAGE = ROOT / "layers" / "s3commit"
-NOT_DEPLOYED = ("__main__.py", "cli", "local", "spark", "writer")
+NOT_DEPLOYED = ("__main__.py", "arrow", "cli", "local", "spark", "writer")
 
 PYTHON_VERSION: Final = "3.13"  # the functions' runtime
 MOUNTED: Final = "/opt/python"  # where a function sees a layer's `python/`

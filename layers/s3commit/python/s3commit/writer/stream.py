@@ -37,8 +37,8 @@ class PendingUpload(io.BufferedIOBase):
     """A writable binary file that stays invisible until its job is committed.
 
     Made by `Task.open`, which starts the multipart upload: one request, then one a part, and no
-    others. Written bytes are copied immediately and go to S3 as parts while more are written; they can
-    neither be read back nor written over. Writes are safe from several threads. An error of a
+    others. Written bytes are copied immediately and go to S3 as parts while more are written; they
+    can neither be read back nor written over. Writes are safe from several threads. An error of a
     background part is raised by the next write or by `close`; the upload is then aborted. A
     ``with`` block that ends in an exception aborts the file instead of closing it.
 
