@@ -1,6 +1,6 @@
 """A driver of its own: ``URI SETTINGS DIRECTORY``.
 
-With speculation the first attempt of one task is slow, so that Spark starts another one beside it.
+With speculation the first attempt of one task waits until Spark has started another one beside it.
 Each attempt leaves an empty file in the directory.
 """
 
@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 
 from s3commit.spark.native import configure
 
-SLOW_SECONDS = 20
+PATIENCE_SECONDS = 120
+AHEAD_SECONDS = 5  # of the second attempt, which then ends first
 
 
 def slow_first(directory: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -28,7 +29,10 @@ def slow_first(directory: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
         for number, batch in enumerate(batches):
             yield batch
             if number == 0 and attempt == (1, 0):
-                time.sleep(SLOW_SECONDS)
+                end = time.monotonic() + PATIENCE_SECONDS
+                while not Path(directory, "1-1").exists() and time.monotonic() < end:
+                    time.sleep(0.1)
+                time.sleep(AHEAD_SECONDS)
 
     return pass_on
 
