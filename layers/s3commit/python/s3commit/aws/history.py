@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from s3commit.aws.failures import translated
+from s3commit.core.ports.bundle import rfc3339
 
 MOST_EVENTS: Final = 3_000  # the latest: three requests
 _PAGE: Final = 1_000
@@ -66,17 +67,17 @@ def visits_of(events: Iterable[dict[str, Any]]) -> list[StateVisits]:
     around: dict[str, str] = {}  # the state in whose Map a state is
     since: dict[str, datetime] = {}
     for event in events:
-        kind, at = event["type"], event["timestamp"]
+        kind, at = event["type"], event["timestamp"].astimezone(UTC)
         state = states.get(event.get("previousEventId", 0), "")
         if kind.endswith(_ENTERED):
             outer, state = state, event["stateEnteredEventDetails"]["name"]
             around[state] = outer
-            one = found.setdefault(state, StateVisits(state, _text(at)))
+            one = found.setdefault(state, StateVisits(state, rfc3339(at)))
             one.visits, one.left_at, since[state] = one.visits + 1, None, at
         elif kind.endswith(_EXITED):
             state = event["stateExitedEventDetails"]["name"]
             if state in since:
-                found[state].left_at = _text(at)
+                found[state].left_at = rfc3339(at)
                 found[state].seconds += (at - since[state]).total_seconds()
             state = around.get(state, "")
         elif state and kind.endswith(_TRIED):
@@ -86,7 +87,3 @@ def visits_of(events: Iterable[dict[str, Any]]) -> list[StateVisits]:
             found[state].error = details.get("error", kind)
         states[event["id"]] = state
     return list(found.values())
-
-
-def _text(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

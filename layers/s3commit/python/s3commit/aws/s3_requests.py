@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
@@ -22,6 +21,7 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
+from s3commit.core.ports.bundle import rfc3339
 from s3commit.core.ports.objects import ListedObject, OpenUpload
 
 if TYPE_CHECKING:
@@ -69,11 +69,6 @@ def open_uploads(
             "KeyMarker": decode(page["NextKeyMarker"]),
             "UploadIdMarker": page["NextUploadIdMarker"],
         }
-
-
-def rfc3339(moment: datetime) -> str:
-    """A moment of S3's, in UTC, with milliseconds."""
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def fits_xml(key: str) -> bool:

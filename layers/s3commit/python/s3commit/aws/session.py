@@ -19,13 +19,12 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from s3commit.aws import settings
+from s3commit.aws import env, settings
 from s3commit.version import __version__
 
 if TYPE_CHECKING:
@@ -48,12 +47,7 @@ _ATTEMPTS_NAME: Final = "metadata_service_num_attempts"
 _DEFAULTS: Final = {_ATTEMPTS_NAME: ATTEMPTS, "metadata_service_timeout": TIMEOUT}
 
 
-def make_session(
-    region: str | None = None,
-    *,
-    sleep: Callable[[float], None] = time.sleep,
-    clock: Callable[[], float] = time.monotonic,
-) -> Session:
+def make_session(region: str | None = None) -> Session:
     """A session of botocore that has credentials, by the standard AWS configuration.
 
     boto3's own would import what takes large files apart, 25 ms of each start, for nothing.
@@ -78,11 +72,11 @@ def make_session(
             core.set_config_variable("region", region)
         asked = not settings.metadata_disabled()
         again = asked and core.get_config_variable(_ATTEMPTS_NAME) == ATTEMPTS
-        began, pause = clock(), FIRST_PAUSE
+        began, pause = time.monotonic(), FIRST_PAUSE
         while core.get_credentials() is None:
-            if not again or clock() - began >= PATIENCE:
+            if not again or time.monotonic() - began >= PATIENCE:
                 raise no_credentials()
-            sleep(pause * random.uniform(0.5, 1))  # those that started together part here
+            time.sleep(pause * random.uniform(0.5, 1))  # those that started together part here
             pause *= 2
     return core
 
@@ -125,9 +119,12 @@ class Encryption:
 
 
 def own_encryption() -> Encryption | None:
-    """That of the puts of the pipeline and of the command, as the environment says."""
-    given = settings.own_encryption()
-    return Encryption(*given) if given else None
+    """That of the puts of the pipeline and of the command, as the environment says.
+
+    A policy that demands the header is judged before the bucket's default encryption applies.
+    """
+    algorithm = os.environ.get(env.ENCRYPTION)
+    return Encryption(algorithm, os.environ.get(env.ENCRYPTION_KEY)) if algorithm else None
 
 
 def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = False) -> S3Client:
