@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from s3commit.aws.failures import answered, translated
 from s3commit.aws.s3_requests import delete_together, fits_xml, open_uploads
-from s3commit.aws.session import Encryption, make_client
+from s3commit.aws.session import Encryption, S3Client, make_client
 from s3commit.core.model.errors import (
     CONFLICT,
     InvalidInputError,
@@ -33,9 +33,6 @@ from s3commit.core.ports.objects import (
     StoredObject,
     listed_at,
 )
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 T = TypeVar("T")
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote_plus
 
 from botocore.exceptions import ClientError
 
 from s3commit.aws.failures import translate, translated
+from s3commit.aws.session import S3Client
 from s3commit.core.model.errors import (
     NeedsOperatorError,
     NotFoundError,
@@ -23,9 +24,6 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.ports.bundle import rfc3339
 from s3commit.core.ports.objects import ListedObject, OpenUpload
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 # What XML 1.0 can not carry, not even as a character reference (https://www.w3.org/TR/xml/#charsets)
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

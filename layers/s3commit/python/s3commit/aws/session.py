@@ -30,7 +30,9 @@ from s3commit.version import __version__
 if TYPE_CHECKING:
     from botocore.loaders import Loader
     from botocore.session import Session
-    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3 import S3Client as S3Client  # noqa: PLC0414 - others import it here
+else:
+    S3Client = Any
 
 ATTEMPTS: Final = 3
 TIMEOUT: Final = 2  # seconds; a packet that was dropped is sent again after one

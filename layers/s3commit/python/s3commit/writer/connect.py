@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING
 
 from s3commit.aws.notifications import REQUEST_SUFFIX, unheard
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import Encryption, make_client
+from s3commit.aws.session import Encryption, S3Client, make_client
 from s3commit.core.model.errors import AccessError, NotFoundError
 from s3commit.core.model.job import Destination
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 
 @functools.cache
