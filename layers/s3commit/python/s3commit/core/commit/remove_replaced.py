@@ -11,6 +11,7 @@ from s3commit.core.job.decision_record import note_publishing, stored_decision
 from s3commit.core.job.plan import planned_files, publish_manifest, read_index, read_unit
 from s3commit.core.job.record import own_record, unless_overtaken
 from s3commit.core.job.replaced import decode_replaced
+from s3commit.core.model.errors import NeedsOperatorError
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import CallTime, Ports
@@ -45,7 +46,12 @@ def _remove(ports: Ports, directory: JobDirectory, replaced: ReplacedFacts, *, f
     """
     time = CallTime(ports.clock)
     place = directory.of_replaced
-    pages = time.take(read_index(ports.store, place, replaced.sha256)[first:])
+    try:
+        index = read_index(ports.store, place, replaced.sha256)
+    except NeedsOperatorError:  # the release before has put it (docs/adr/0033)
+        place = directory
+        index = read_index(ports.store, place, replaced.sha256)
+    pages = time.take(index[first:])
     decode = partial(decode_replaced, directory=directory)
     lists = (read_unit(ports.store, place, page, decode) for page in pages)
     for _done in ports.parallel(partial(ports.store.delete_seen, directory.bucket), lists):
