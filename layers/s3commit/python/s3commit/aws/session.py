@@ -24,7 +24,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from s3commit.aws import env, settings
+from s3commit.aws import settings
 from s3commit.version import __version__
 
 if TYPE_CHECKING:
@@ -121,12 +121,9 @@ class Encryption:
 
 
 def own_encryption() -> Encryption | None:
-    """That of the puts of the pipeline and of the command, as the environment says.
-
-    A policy that demands the header is judged before the bucket's default encryption applies.
-    """
-    algorithm = os.environ.get(env.ENCRYPTION)
-    return Encryption(algorithm, os.environ.get(env.ENCRYPTION_KEY)) if algorithm else None
+    """That of the puts of the pipeline and of the command, as the environment says."""
+    given = settings.own_encryption()
+    return Encryption(*given) if given else None
 
 
 def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = False) -> S3Client:

@@ -50,6 +50,15 @@ def workers() -> Workers:
     return Workers(*json.loads(_value(env.WORKERS)))
 
 
+def own_encryption() -> tuple[str, str | None] | None:
+    """Algorithm and key of the header of the pipeline's own puts; None: they have none.
+
+    A policy that demands the header is judged before the bucket's default encryption applies.
+    """
+    algorithm = os.environ.get(env.ENCRYPTION)
+    return (algorithm, os.environ.get(env.ENCRYPTION_KEY)) if algorithm else None
+
+
 def data_bucket() -> str:
     """The bucket whose events are taken.
 
