@@ -142,7 +142,8 @@ def sealed(pipeline: Ports, tasks: Iterable[PendingSet]) -> Ticket:
     request = encode_request(CommitRequest(JOB, tuple(map(_attempt, tasks))))
     store.put(BUCKET, DIRECTORY.request, request)
     del request
-    return seal_job(pipeline, Ticket(JOB, BUCKET, DIRECTORY.prefix, execution="bench"))
+    ticket = Ticket(JOB, BUCKET, DIRECTORY.prefix, execution="bench")
+    return seal_job(pipeline, ticket)[0]
 
 
 def _attempt(pending: PendingSet) -> CountedAttempt:

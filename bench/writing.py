@@ -106,14 +106,14 @@ def read_back(bench: Bench, settings: Settings) -> list[Figure]:
     Without a job the function makes the very call that Spark's user would.
     """
     from s3commit.spark import read
-    from s3commit.writer.connect import forget_connections
+    from s3commit.writer.connect import shared_client
 
     with bench.session(bench.reader_settings(bench.weed.endpoint)) as spark:
         frame = rows(spark, settings.rows, PARTITIONED_TASKS)
         with bench.table(frame, "k") as result:
             # A reader may list; the writer of the benchmarks may not.
             os.environ.update(bench.weed.environment(bench.weed.ADMIN))
-            forget_connections()
+            shared_client.cache_clear()
             uri, job = result.destination, result.job_id
             own = uri.replace("s3://", "s3a://")
             variants = [

@@ -1,13 +1,14 @@
 """An S3 client that answers what a test says, without a server."""
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 
-from s3commit.aws import session
+from s3commit.aws import s3, session
 from s3commit.aws.s3 import S3ObjectStore
 
 
@@ -65,4 +66,5 @@ def store(answers: Answers, pauses: list[float], monkeypatch: pytest.MonkeyPatch
     client = session.make_client()
     events: Any = client.meta.events
     events.register("before-send.s3.*", answers)
-    return S3ObjectStore(client, sleep=pauses.append)
+    monkeypatch.setattr(s3, "time", SimpleNamespace(sleep=pauses.append))
+    return S3ObjectStore(client)

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from s3commit.aws import session
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.session import ATTEMPTS, PATIENCE, make_client, make_session
 from s3commit.core.model.errors import AccessError, InvalidInputError
-from s3commit.writer.connect import forget_connections, shared_client
+from s3commit.writer.connect import shared_client
 from tests.conftest import REGION
 from tests.servers import answering
 
@@ -69,12 +70,14 @@ class Time:
         self.pauses.append(seconds)
         self.now += seconds
 
-    def clock(self) -> float:
+    def monotonic(self) -> float:
         return self.now
 
 
 def key_of(time: Time) -> str:
-    found = make_session(REGION, sleep=time.sleep, clock=time.clock).get_credentials()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "time", time)
+        found = make_session(REGION).get_credentials()
     assert found is not None
     return str(found.access_key)
 
@@ -144,7 +147,7 @@ def test_a_worker_that_found_none_finds_some_when_it_is_used_again(
     metadata: Metadata, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark gives a worker process the next task, and its one client must not be without keys."""
-    forget_connections()
+    shared_client.cache_clear()
     monkeypatch.setenv("AWS_METADATA_SERVICE_NUM_ATTEMPTS", "1")
     metadata.refused = 2
     with pytest.raises(AccessError):
@@ -153,7 +156,7 @@ def test_a_worker_that_found_none_finds_some_when_it_is_used_again(
     asked = len(metadata.seen)
     shared_client()
     assert len(metadata.seen) == asked
-    forget_connections()
+    shared_client.cache_clear()
 
 
 def test_the_ledgers_client_is_made_at_once_and_is_as_patient(metadata: Metadata) -> None:

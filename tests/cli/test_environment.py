@@ -78,7 +78,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     for name in [name for name in os.environ if name.startswith(("AWS_", "S3COMMIT_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    connect.forget_connections()
+    connect.shared_client.cache_clear()
     return monkeypatch
 
 

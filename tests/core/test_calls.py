@@ -75,7 +75,7 @@ def test_i2_a_job_whose_documents_would_be_too_long_is_refused_by_the_next_state
 
 
 def test_i8_a_repeated_call_leaves_a_sealed_job_to_the_next_state(world: World) -> None:
-    ticket = seal_job(world.ports, begun())
+    ticket, _ = seal_job(world.ports, begun())
     assert seal_and_decide(world.ports, begun()) == ticket
     assert world.plan.count("decide") == 0
 
@@ -97,7 +97,7 @@ def test_i6_i11_who_may_have_to_wait_is_not_decided_by_the_call_that_seals_it(
 def test_i2_a_twin_goes_on_from_what_the_call_has_decided(world: World) -> None:
     """Step Functions gives a call up, and repeats it while it still runs."""
     sealed: list[Ticket] = []
-    world.plan.run_after("advance", lambda: sealed.append(seal_job(world.ports, begun())))
+    world.plan.run_after("advance", lambda: sealed.append(seal_job(world.ports, begun())[0]))
     seal_and_decide(world.ports, begun())
     (ticket,) = sealed
     assert ticket.state is JobState.SEALED

@@ -102,11 +102,3 @@ def test_what_fails_after_the_result_fails_no_execution(tmp_path: Path) -> None:
         "status": "SUCCEEDED",
         "refused": ["event", "uploads"],
     }
-
-
-# One worker does not find its page of the plan: no retry of a request or of a worker mends that, so
-# the child fails, and the Map with it.
-
-
-# The first two calls of each function of the machine are answered as Lambda answers for one that is
-# inactive, and then pending: https://docs.aws.amazon.com/lambda/latest/dg/functions-states.html

@@ -4,8 +4,6 @@ Each test takes one promise away and shows what breaks; beside it the same order
 promise kept. A1 to A3 are in test_assumptions.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -42,14 +40,7 @@ class UndeadStore(MemoryObjectStore):
         super().abort_upload(bucket, key, upload_id)
 
     def complete_upload(
-        self,
-        bucket: str,
-        key: str,
-        upload_id: str,
-        etags: Sequence[str],
-        *,
-        length: int,
-        if_absent: bool = False,
+        self, bucket: str, key: str, upload_id: str, etags: Sequence[str], **how: Any
     ) -> ObjectFacts:
         """As if nothing had happened to the upload."""
         uploads = self.bucket(bucket).uploads
@@ -57,9 +48,7 @@ class UndeadStore(MemoryObjectStore):
             uploads[upload_id] = self._once[upload_id]
         elif self.completes_again and upload_id in uploads:
             self._once[upload_id] = uploads[upload_id]
-        return super().complete_upload(
-            bucket, key, upload_id, etags, length=length, if_absent=if_absent
-        )
+        return super().complete_upload(bucket, key, upload_id, etags, **how)
 
 
 class Unlisted(MemoryObjectStore):

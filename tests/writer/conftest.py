@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from s3commit.writer.connect import forget_connections
+from s3commit.writer.connect import shared_client
 from s3commit.writer.job import Job
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
@@ -15,7 +15,7 @@ from tests.writer.support import BUCKET, JOB, ScriptedEnvironment, open_on
 @pytest.fixture(autouse=True)
 def no_connections_of_another_test() -> None:
     """A job or task that travelled connects by what the environment says in this test."""
-    forget_connections()
+    shared_client.cache_clear()
 
 
 @pytest.fixture

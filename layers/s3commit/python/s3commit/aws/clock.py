@@ -6,13 +6,15 @@ import random
 import time
 from datetime import UTC, datetime
 
+from s3commit.core.ports.bundle import rfc3339
+
 
 class SystemClock:
     """Implements `s3commit.core.ports.bundle.Clock`."""
 
     def now(self) -> str:
         """The present as RFC 3339 in UTC with milliseconds."""
-        return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return rfc3339(datetime.now(UTC))
 
     def sleep(self, seconds: float) -> None:
         """See `Clock.sleep`."""

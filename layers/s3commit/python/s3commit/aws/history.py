@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from s3commit.aws.failures import translated
+from s3commit.core.ports.bundle import rfc3339
 
 MOST_EVENTS: Final = 3_000  # the latest: three requests
 _PAGE: Final = 1_000
@@ -67,22 +68,22 @@ def visits_of(events: Iterable[dict[str, Any]]) -> list[StateVisits]:
     around: dict[str, str] = {}  # the state in whose Map a state is
     since: dict[str, datetime] = {}
     for event in events:
-        kind, at = event["type"], event["timestamp"]
+        kind, at = event["type"], event["timestamp"].astimezone(UTC)
         state = states.get(event.get("previousEventId", 0), "")
         if kind.endswith(_ENTERED):
             outer, state = state, event["stateEnteredEventDetails"]["name"]
             around[state] = outer
-            one = found.setdefault(state, StateVisits(state, _text(at)))
+            one = found.setdefault(state, StateVisits(state, rfc3339(at)))
             one.visits, one.inside, since[state] = one.visits + 1, one.inside + 1, at
             one.left_at = None
         elif kind.endswith(_EXITED):
             state = event["stateExitedEventDetails"]["name"]
             if state in since:
                 found[state].inside -= 1
-                found[state].left_at = None if found[state].inside > 0 else _text(at)
+                found[state].left_at = None if found[state].inside > 0 else rfc3339(at)
                 found[state].seconds += (at - since[state]).total_seconds()
             for inner in (one for one in found.values() if around[one.state] == state != ""):
-                inner.left_at = inner.left_at or _text(at)  # a branch that failed is not left
+                inner.left_at = inner.left_at or rfc3339(at)  # a branch that failed is not left
             state = around.get(state, "")
         elif state and kind.endswith(_TRIED):
             found[state].tries += 1
@@ -91,7 +92,3 @@ def visits_of(events: Iterable[dict[str, Any]]) -> list[StateVisits]:
             found[state].error = details.get("error", kind)
         states[event["id"]] = state
     return list(found.values())
-
-
-def _text(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -6,13 +6,11 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketNotificationConfigu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from s3commit.aws.failures import translated
+from s3commit.aws.session import S3Client
 from s3commit.core.formats.layout import JOB_FILE, PENDINGSET_SUFFIX, REQUEST_FILE
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 JOB_SUFFIX: Final = f"/{JOB_FILE}"
 REQUEST_SUFFIX: Final = f"/{REQUEST_FILE}"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from s3commit.aws.failures import answered, translated
-from s3commit.aws.s3_requests import delete_together, fits_xml, open_uploads, rfc3339
-from s3commit.aws.session import Encryption, make_client
+from s3commit.aws.s3_requests import delete_together, fits_xml, open_uploads
+from s3commit.aws.session import Encryption, S3Client, make_client
 from s3commit.core.model.errors import (
     CONFLICT,
     InvalidInputError,
@@ -23,6 +23,7 @@ from s3commit.core.model.errors import (
     TransientError,
     UploadGoneError,
 )
+from s3commit.core.ports.bundle import rfc3339
 from s3commit.core.ports.objects import (
     ListedObject,
     ListedVersion,
@@ -32,9 +33,6 @@ from s3commit.core.ports.objects import (
     StoredObject,
     listed_at,
 )
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 T = TypeVar("T")
 
@@ -58,12 +56,10 @@ class S3ObjectStore:
         *,
         encryption: Encryption | None = None,
         page: int = PAGE,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client or make_client()
         self._encryption = encryption.parameters() if encryption else {}
         self._page = page
-        self._sleep = sleep
 
     def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
         with translated(f"reading s3://{bucket}/{key}"):
@@ -294,7 +290,7 @@ class S3ObjectStore:
             except TransientError as error:
                 if error.code != CONFLICT:
                     raise
-            self._sleep(CONFLICT_PAUSE * 2**number)
+            time.sleep(CONFLICT_PAUSE * 2**number)
         return attempt()
 
 

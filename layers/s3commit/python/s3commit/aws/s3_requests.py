@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote_plus
 
 from botocore.exceptions import ClientError
 
 from s3commit.aws.failures import translate, translated
+from s3commit.aws.session import S3Client
 from s3commit.core.model.errors import (
     NeedsOperatorError,
     NotFoundError,
@@ -22,10 +22,8 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
+from s3commit.core.ports.bundle import rfc3339
 from s3commit.core.ports.objects import ListedObject, OpenUpload
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 # What XML 1.0 can not carry, not even as a character reference (https://www.w3.org/TR/xml/#charsets)
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -69,11 +67,6 @@ def open_uploads(
             "KeyMarker": decode(page["NextKeyMarker"]),
             "UploadIdMarker": page["NextUploadIdMarker"],
         }
-
-
-def rfc3339(moment: datetime) -> str:
-    """A moment of S3's, in UTC, with milliseconds."""
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def fits_xml(key: str) -> bool:

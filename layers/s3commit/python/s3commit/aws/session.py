@@ -19,7 +19,6 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -31,7 +30,9 @@ from s3commit.version import __version__
 if TYPE_CHECKING:
     from botocore.loaders import Loader
     from botocore.session import Session
-    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3 import S3Client as S3Client  # noqa: PLC0414 - others import it here
+else:
+    S3Client = Any
 
 ATTEMPTS: Final = 3
 TIMEOUT: Final = 2  # seconds; a packet that was dropped is sent again after one
@@ -48,12 +49,7 @@ _ATTEMPTS_NAME: Final = "metadata_service_num_attempts"
 _DEFAULTS: Final = {_ATTEMPTS_NAME: ATTEMPTS, "metadata_service_timeout": TIMEOUT}
 
 
-def make_session(
-    region: str | None = None,
-    *,
-    sleep: Callable[[float], None] = time.sleep,
-    clock: Callable[[], float] = time.monotonic,
-) -> Session:
+def make_session(region: str | None = None) -> Session:
     """A session of botocore that has credentials, by the standard AWS configuration.
 
     boto3's own would import what takes large files apart, 25 ms of each start, for nothing.
@@ -78,11 +74,11 @@ def make_session(
             core.set_config_variable("region", region)
         asked = not settings.metadata_disabled()
         again = asked and core.get_config_variable(_ATTEMPTS_NAME) == ATTEMPTS
-        began, pause = clock(), FIRST_PAUSE
+        began, pause = time.monotonic(), FIRST_PAUSE
         while core.get_credentials() is None:
-            if not again or clock() - began >= PATIENCE:
+            if not again or time.monotonic() - began >= PATIENCE:
                 raise no_credentials()
-            sleep(pause * random.uniform(0.5, 1))  # those that started together part here
+            time.sleep(pause * random.uniform(0.5, 1))  # those that started together part here
             pause *= 2
     return core
 

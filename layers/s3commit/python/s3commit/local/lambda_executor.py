@@ -66,6 +66,7 @@ class Executor:
                 else:
                     worker.close()
         if not self._is_closing:
+            report_failures(spec, outcome)
             self._observe(spec, outcome)
         return outcome
 

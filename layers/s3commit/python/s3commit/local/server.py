@@ -18,12 +18,12 @@ from s3commit.aws import env
 from s3commit.local import ACCOUNT, REGION, LocalRuntimeError, moto_patches
 from s3commit.local.assembly import load_assembly
 from s3commit.local.endpoint import Endpoint, Middleware, forget_everything
-from s3commit.local.lambda_executor import Executor, Observer, report_failures
+from s3commit.local.lambda_executor import Executor, Observer
 from s3commit.local.loader import check, load, rename_data_bucket
 from s3commit.local.packages import spec_of
 from s3commit.local.resources import Context
 from s3commit.local.triggers import Now, Poller, Ticker
-from s3commit.local.worker import CallOutcome, FunctionSpec, Worker
+from s3commit.local.worker import CallOutcome, Worker
 
 ACCESS_KEY = "local"
 SECRET_KEY = "local"
@@ -59,7 +59,7 @@ class LocalRuntime:
             rename_data_bucket(self._assembly, bucket)
         self._serve = partial(Endpoint, port, verbose=verbose, middleware=middleware)
         self._now = now
-        self._observer = observe
+        self._observe = observe
         self._pollers: list[Poller] = []
         self.outputs: dict[str, str] = {}
 
@@ -189,10 +189,6 @@ class LocalRuntime:
             return self.invoke(function, payload)
 
         self._pollers.append(Poller(mapping, sqs_backends[ACCOUNT][REGION], call))
-
-    def _observe(self, spec: FunctionSpec, outcome: CallOutcome) -> None:
-        report_failures(spec, outcome)
-        self._observer(spec, outcome)
 
     def _each_poller(self, act: Callable[[Poller], None]) -> None:
         for poller in self._pollers:

@@ -8,36 +8,27 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING
 
 from s3commit.aws.notifications import REQUEST_SUFFIX, unheard
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import Encryption, make_client
+from s3commit.aws.session import Encryption, S3Client, make_client
 from s3commit.core.model.errors import AccessError, NotFoundError
 from s3commit.core.model.job import Destination
 
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
-
+@functools.cache
 def shared_client() -> S3Client:
     """The process's client by the standard AWS configuration; to make one takes 0.25 s."""
-    return _client_of(os.getpid())  # a forked process must not share connections
+    return make_client()
+
+
+# A forked process must not share connections.
+os.register_at_fork(after_in_child=shared_client.cache_clear)
 
 
 def shared_store(encryption: Encryption | None) -> S3ObjectStore:
     """The store of the process's client, for objects that are encrypted as given."""
     return S3ObjectStore(shared_client(), encryption=encryption)
-
-
-@functools.lru_cache(maxsize=1)
-def _client_of(_pid: int) -> S3Client:
-    return make_client()
-
-
-def forget_connections() -> None:
-    """Have new ones made, by what the environment says now."""
-    _client_of.cache_clear()
 
 
 def check_pipeline(client: S3Client, destination: Destination) -> None:

@@ -8,6 +8,8 @@ import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from s3commit.core.ports.bundle import rfc3339
+
 
 class Environment:
     """The machine's own clock, and random UUIDs; tests put another one in its place.
@@ -34,8 +36,7 @@ class Environment:
 
 def timestamp(environment: Environment) -> str:
     """The present as RFC 3339 in UTC with milliseconds: ``2026-11-21T22:07:22.123Z``."""
-    present = datetime.fromtimestamp(environment.epoch(), UTC)
-    return present.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return rfc3339(datetime.fromtimestamp(environment.epoch(), UTC))
 
 
 def say(line: str) -> None:

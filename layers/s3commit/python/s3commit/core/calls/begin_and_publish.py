@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from s3commit.core.commit.begin_publish import begin, begin_publish
-from s3commit.core.commit.publish_success import Found, publish, read
+from s3commit.core.commit.begin_publish import begin_publish
+from s3commit.core.commit.publish_success import publish, read
 from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -18,11 +18,10 @@ def begin_and_publish(ports: Ports, ticket: Ticket) -> Ticket:
     Repeated after a lost answer, it finds how far it was. Raises as both steps.
     """
     if ticket.replaces:
-        return begin_publish(ports, ticket)
+        return begin_publish(ports, ticket)[0]
     begun: tuple[Ticket, JobRecord]
-    found: Found
     begun, found = together(
-        ports.parallel, partial(begin, ports, ticket), partial(read, ports, ticket)
+        ports.parallel, partial(begin_publish, ports, ticket), partial(read, ports, ticket)
     )
     after, record = begun
     if record.state in {JobState.PUBLISHING, JobState.COMMITTED}:

@@ -7,7 +7,7 @@ from functools import partial
 
 from s3commit.core.commit.check_conditions import refuse_taken
 from s3commit.core.commit.decide_commit import decide
-from s3commit.core.commit.seal_job import Asked, seal
+from s3commit.core.commit.seal_job import Asked, seal_job
 from s3commit.core.commit.verify_manifests import FEW_FILES, verify
 from s3commit.core.formats.ticket import Ticket, Unit
 from s3commit.core.job.decision_record import refuse_unfit
@@ -31,7 +31,7 @@ def seal_and_decide(ports: Ports, ticket: Ticket) -> Ticket:
     Only the call that has sealed the job continues. Raises as `seal_job`, and `LostRaceError`; run
     again, it finds its own decision.
     """
-    sealed, asked = seal(ports, ticket)
+    sealed, asked = seal_job(ports, ticket)
     if asked is None or asked.request.files > FEW_FILES or not asked.record.waits_for_nobody:
         return sealed
     try:

@@ -16,12 +16,7 @@ from s3commit.core.ports.bundle import Ports
 UPLOADS_LOST = "UPLOADS_LOST"
 
 
-def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
-    """As `begin`; the next ticket alone."""
-    return begin(ports, ticket)[0]
-
-
-def begin(ports: Ports, ticket: Ticket) -> tuple[Ticket, JobRecord]:
+def begin_publish(ports: Ports, ticket: Ticket) -> tuple[Ticket, JobRecord]:
     """COMMITTING→PUBLISHING if every unit of the plan was counted complete, exactly once.
 
     If files are lost, COMMITTING→ROLLING_BACK instead. If units are missing, the job stays

@@ -40,12 +40,7 @@ class Asked:
     request: CommitRequest
 
 
-def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
-    """As `seal`; the next ticket alone."""
-    return seal(ports, ticket)[0]
-
-
-def seal(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
+def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     """Take the job over and, if it is OPEN, fix what its request says: SEALED or ABORTING.
 
     A job in a later state stays in it; the caller resumes from there. A person may abort one that

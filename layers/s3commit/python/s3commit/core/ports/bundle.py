@@ -41,10 +41,14 @@ class Clock(Protocol):
         ...
 
 
+def rfc3339(moment: datetime) -> str:
+    """A moment in UTC, in the form of `Clock.now`."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def shifted(moment: str, seconds: float) -> str:
     """A moment so many seconds later, in the form of `Clock.now`."""
-    later = datetime.fromisoformat(moment) + timedelta(seconds=seconds)
-    return later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return rfc3339(datetime.fromisoformat(moment) + timedelta(seconds=seconds))
 
 
 class CallTime:

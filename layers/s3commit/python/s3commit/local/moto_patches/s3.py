@@ -114,36 +114,6 @@ def s3_unknown_upload(patcher: Patcher) -> None:
 
 
 @patch
-def s3_complete_size(patcher: Patcher) -> None:
-    """CompleteMultipartUpload with x-amz-mp-object-size refuses parts that add up to another size.
-
-    AWS: https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html
-    (MpuObjectSize: 400 InvalidRequest). moto: ignores the header.
-    """
-    from moto.s3.exceptions import S3ClientError
-    from moto.s3.models import FakeMultipart
-    from moto.s3.responses import S3Response
-
-    state = threading.local()
-
-    def post(original: Any, self: Any, *call: Any) -> Any:
-        state.wanted = self.headers.get("x-amz-mp-object-size")
-        return original(self, *call)
-
-    def complete(original: Any, self: Any, body: Any) -> Any:
-        completed = original(self, body)
-        if state.wanted is not None and len(completed[0]) != int(state.wanted):
-            raise S3ClientError(
-                "InvalidRequest",
-                "The provided 'x-amz-mp-object-size' header does not match what was computed.",
-            )
-        return completed
-
-    patcher.wrap(S3Response, "_key_response_post", post)
-    patcher.wrap(FakeMultipart, "complete", complete)
-
-
-@patch
 def s3_says_event_bridge(patcher: Patcher) -> None:
     """GetBucketNotificationConfiguration says whether the bucket sends its events to EventBridge.
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from functools import partial
 
 from s3commit.local import UnsupportedTemplateError
 from s3commit.local.assembly import Stack
@@ -15,16 +16,8 @@ from s3commit.local.resources import Context, Created, Place, Properties, Resour
 _INTEGRATIONS = frozenset({"lambda:invoke", "events:putEvents", "s3:getObject"})
 
 
-def _check_function(stack: Stack, properties: Properties) -> None:
-    _check_asset(stack, properties["Code"])
-
-
-def _check_layer(stack: Stack, properties: Properties) -> None:
-    _check_asset(stack, properties["Content"])
-
-
-def _check_asset(stack: Stack, asset: Properties) -> None:
-    folder = stack.folder(asset["S3Key"])
+def _check_asset(name: str, stack: Stack, properties: Properties) -> None:
+    folder = stack.folder(properties[name]["S3Key"])
     if not folder.is_dir():
         raise UnsupportedTemplateError(f"the asset {folder.name} is not a folder")
 
@@ -104,14 +97,14 @@ TYPES = {
             | {"MemorySize", "Environment", "Layers", "TracingConfig", "Architectures"}
         ),
         frozenset({"LoggingConfig"}),  # a log has the function's name here; errors go to stderr
-        _check_function,
+        partial(_check_asset, "Code"),
     ),
     "AWS::Lambda::LayerVersion": ResourceType(
         create_layer,
         frozenset(
             {"Content.S3Bucket", "Content.S3Key", "CompatibleRuntimes", "CompatibleArchitectures"}
         ),
-        check=_check_layer,
+        check=partial(_check_asset, "Content"),
     ),
     "AWS::Lambda::EventSourceMapping": ResourceType(
         create_mapping,

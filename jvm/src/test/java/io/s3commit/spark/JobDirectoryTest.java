@@ -35,7 +35,7 @@ class JobDirectoryTest {
     Path path = new Path("s3a", "lake" + end, "/sales");
     CommitException refused =
         assertThrows(CommitException.class, () -> JobDirectory.of(path, ID));
-    assertTrue(refused.getMessage().contains("give the bucket's own name"));
+    assertTrue(refused.getMessage().contains("give the general purpose bucket's name"));
   }
 
   @Test

@@ -77,7 +77,7 @@ class SettingTest {
     refused("BAD_PATH", "whole bucket", () -> JobDirectory.of(new Path("s3a://lake/"), "id"));
     refused("BAD_PATH", "control character",
         () -> JobDirectory.of(new Path("s3a", "lake", "/a\u0001b"), "id"));
-    refused("BAD_PATH", "no bucket's name",
+    refused("BAD_PATH", "not a bucket name",
         () -> JobDirectory.of(new Path("s3a://My_Lake/t"), "id"));
   }
 }
