@@ -30,6 +30,7 @@ REFUSED_DOCUMENTS = 10
 # One job may lose its execution in an hour. More of them, and events do not arrive.
 RESUMED_JOBS = 3
 FAILED_CALLS = 10
+RUNBOOK = "What to do: docs/operations.md#runbook"
 # The graphs of the dashboard: our own metrics by title, and those of each function.
 _COUNTED = {
     "Jobs": (env.JOBS_COMMITTED, env.JOBS_ABORTED, env.JOBS_ROLLED_BACK),
@@ -106,7 +107,7 @@ class Observability(Construct):
             ),
             evaluation_periods=silent_periods or 1,
             treat_missing_data=missing.BREACHING if silent else missing.NOT_BREACHING,
-            alarm_description=meaning,
+            alarm_description=f"{meaning} {RUNBOOK}",
         )
 
     def _alarms(self) -> Iterable[cloudwatch.Alarm]:
@@ -126,7 +127,6 @@ class Observability(Construct):
         unfinished = (
             ": its job may have no result yet, and block others. `s3commit status` marks it with"
             " !, `s3commit show JOB` says why, `s3commit commit JOB` resumes it."
-            " docs/operations.md has the rest."
         )
         failed, timed_out = self._machine.metric_failed, self._machine.metric_timed_out
         yield self._alarm("JobsFailed", failed(period=_PERIOD), f"An execution failed{unfinished}")
@@ -222,7 +222,17 @@ class Observability(Construct):
                 self._machine.metric_succeeded(),
                 self._machine.metric_failed(),
             ),
-            _graph("Execution time", self._machine.metric_time()),
+            _graph(
+                "Execution time",
+                *(self._machine.metric_time(statistic=one, label=one) for one in ("p50", "p95")),
+            ),
+            _graph(
+                "Messages that wait",
+                *(
+                    inbox.queue.metric_approximate_number_of_messages_visible(label=name)
+                    for name, inbox in self._inboxes.items()
+                ),
+            ),
             _graph(
                 "Oldest message",
                 *(

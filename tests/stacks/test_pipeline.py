@@ -102,7 +102,8 @@ def test_each_alarm_rings_somewhere_and_says_what_it_means(assembly: Assembly) -
     alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
     for name, alarm in alarms.items():
         assert alarm["Properties"]["AlarmActions"]
-        assert alarm["Properties"]["AlarmDescription"]
+        page, _, section = alarm["Properties"]["AlarmDescription"].rpartition(" ")[2].partition("#")
+        assert f"## {section.capitalize()}\n" in (ROOT / page).read_text()
         silence = "breaching" if "SweepsMissing" in name else "notBreaching"
         assert alarm["Properties"]["TreatMissingData"] == silence
 
@@ -194,6 +195,17 @@ def test_a_deployment_counts_and_rings_by_its_own_metrics_alone(
         board = json.dumps(only(each.pipeline, "AWS::CloudWatch::Dashboard")["Properties"])
         shown = set(re.findall(r'\\"(s3commit[/\w]*)\\",\\"(?:Jobs|Files|Doc)', board))
         assert written == read == shown == {namespace}
+
+
+def test_each_metric_that_is_looked_at_is_counted_by_a_function(assembly: Assembly) -> None:
+    kinds = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard")
+    drawn = "".join(json.dumps(of_type(assembly.pipeline, kind)) for kind in kinds)
+    looked = set(re.findall(r'\\"s3commit\\",\\"(\w+)', drawn))
+    looked |= set(re.findall(r'"MetricName": "(\w+)", "Namespace": "s3commit"', drawn))
+    counting = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
+    counted = re.findall(r"env\.(\w+)", "".join(path.read_text() for path in counting))
+    assert looked <= {getattr(env, name, None) for name in counted}
+    assert {env.JOBS_COMMITTED, env.JOBS_RESUMED, env.DOCUMENTS_REFUSED} <= looked
 
 
 def test_cloudwatch_may_publish_the_alarms_of_the_account_alone(assembly: Assembly) -> None:
