@@ -30,7 +30,7 @@ REFUSED_DOCUMENTS = 10
 # One job may lose its execution in an hour. More of them, and events do not arrive.
 RESUMED_JOBS = 3
 FAILED_CALLS = 10
-RUNBOOK = "What to do: docs/operations.md#runbook"
+RUNBOOK = "Runbook: docs/operations.md#runbook"
 # The graphs of the dashboard: our own metrics by title, and those of each function.
 _COUNTED = {
     "Jobs": (env.JOBS_COMMITTED, env.JOBS_ABORTED, env.JOBS_ROLLED_BACK),
