@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
+from s3commit.cli import job as job_reading
 from s3commit.cli.app import app
 from s3commit.cli.page import jobs as jobs_page
 from s3commit.cli.page.server import make_page
@@ -23,6 +24,7 @@ from s3commit.core.model.job import Conflict, Destination, Who
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of, uri_of
+from tests.core.world import job_directory
 
 PORT = 8473
 HOME = f"http://127.0.0.1:{PORT}"
@@ -208,6 +210,26 @@ def test_of_ten_thousand_jobs_a_page_shows_some_and_asks_for_no_more(
     assert asked[0].total() < 60
     assert read["OPEN"] == 2 * (5 + 1 + 3 + 1)  # of each listing one more, to know that it is cut
     assert older(browser, page) == [f"{number:08}" for number in range(18, -1, -1)]
+
+
+def test_a_page_leads_to_the_jobs_of_a_table_behind_those_of_others(
+    desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listing in one state stops earlier than one in another: nothing in between is passed."""
+    monkeypatch.setattr(job_reading, "LOOKED_AT", 3)
+    for number in range(9):
+        job_id = f"{number:08}-0000-4000-8000-000000000000"
+        if number > 3:
+            place = job_directory(job_id, "other/")
+            desk.world.open(place)
+            desk.world.announce(place, desk.world.attempt(place, "0"))
+        elif number == 2:
+            desk.aborted_job(job_id)
+        else:
+            desk.open_job(job_id)
+        desk.world.clock.advance(1)
+    page = browser.get("/", table=SALES)
+    assert older(browser, page) == ["00000003", "00000002", "00000001", "00000000"]
 
 
 # A job

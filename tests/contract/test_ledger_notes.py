@@ -91,11 +91,11 @@ def test_the_decision_is_stored_with_its_time(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("noted", "asked", "told"),
     [
-        ({}, None, "plan is another"),
-        ({"plan": OTHER_PLAN}, None, "plan is another"),
-        ({"plan": PLAN}, REPLACED, "replace list is another"),
-        ({"plan": PLAN, "replaced": REPLACED}, None, "replace list is another"),
-        ({"plan": PLAN, "replaced": REPLACED}, OTHER_REPLACED, "replace list is another"),
+        ({}, None, "plan has changed"),
+        ({"plan": OTHER_PLAN}, None, "plan has changed"),
+        ({"plan": PLAN}, REPLACED, "replace list has changed"),
+        ({"plan": PLAN, "replaced": REPLACED}, None, "replace list has changed"),
+        ({"plan": PLAN, "replaced": REPLACED}, OTHER_REPLACED, "replace list has changed"),
     ],
 )
 def test_a_decision_on_stale_facts_is_lost(

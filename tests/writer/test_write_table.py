@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Callable
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import duckdb
@@ -64,6 +64,9 @@ def test_a_table_obeys_mode_scope_key_and_conditions(lake: Lake) -> None:
     first = s3commit.write_table(TABLE, uri, partition_by="hot", idempotency_key="day")
     with pytest.raises(InvalidInputError, match="already exists; give mode='append'"):
         s3commit.write_table(TABLE, uri, partition_by="hot")
+    how: Any = {"mode": "append", "partition_by": "hot", "idempotency_key": "day"}
+    look = s3commit.write_table(TABLE, uri, dry_run=True, **how)
+    assert (look.job_id, look.already_committed, look.dry_run) == (first.job_id, True, True)
     again = s3commit.write_table(TABLE, uri, partition_by="hot", idempotency_key="day")
     assert (again.job_id, again.already_committed, again.rows) == (first.job_id, True, 0)
     some = TABLE.slice(1, 1)
@@ -80,6 +83,28 @@ def test_a_table_obeys_mode_scope_key_and_conditions(lake: Lake) -> None:
     assert (nothing.rows, nothing.files) == (0, 1)
 
 
+def test_times_are_those_that_every_reader_has_and_lose_nothing_in_silence(lake: Lake) -> None:
+    uri = f"s3://{lake.bucket}/t/"
+    times = pd.DataFrame({"t": [pd.Timestamp("2026-11-26T01:02:03.5")]})
+    s3commit.write_table(times.astype({"t": "datetime64[ns]"}), uri)
+    (key,) = [key for key in lake.visible("t/") if "/part-" in key]
+    assert parquet.read_schema(io.BytesIO(lake.body(key))).field("t").type == pa.timestamp("us")
+    exact = pa.table({"t": pa.array([1], pa.timestamp("ns"))})
+    with pytest.raises(InvalidInputError, match="cast it first"):
+        s3commit.write_table(exact, uri, mode="append")
+    assert (len(lake.visible("t/part")), lake.open_uploads()) == (1, [])
+
+
+@pytest.mark.parametrize("columns", [(), "hot"])
+def test_a_batch_without_rows_is_a_table_without_rows(lake: Lake, columns: Any) -> None:
+    empty = pa.RecordBatchReader.from_batches(
+        TABLE.schema,
+        TABLE.slice(0, 0).to_batches() or [pa.RecordBatch.from_pylist([], schema=TABLE.schema)],
+    )
+    result = s3commit.write_table(empty, f"s3://{lake.bucket}/none/", partition_by=columns)
+    assert (result.rows, result.files) == (0, 0 if columns else 1)
+
+
 @pytest.mark.parametrize(
     ("table", "columns", "says"),
     [
@@ -91,6 +116,12 @@ def test_a_table_obeys_mode_scope_key_and_conditions(lake: Lake) -> None:
         (pa.table({"a": [0.5], "b": [1]}), "a", "without a directory name"),
         (pa.table({"a": [1]}), "a", "no column is left"),
         (pa.table({"a": pa.nulls(1, pa.month_day_nano_interval())}), (), "parquet can't hold"),
+        (pa.table({"a": pa.nulls(1)}), (), "'a' has a type that readers do not get back"),
+        (pl.DataFrame({"a": [[timedelta(1)]]}), (), "'a' has a type that readers do not get back"),
+        (pa.table({"": [1]}), (), "'' needs a name"),
+        (pa.table({"s": [{"a": 1, "A": 2}]}), (), "'a' exists twice"),
+        (pd.DataFrame({"a": [1, 2, 1]}).query("a == 1"), (), "index of pandas without a name"),
+        (pd.DataFrame({"a": [1, "x"]}), (), "cannot be read as Arrow"),
     ],
 )
 def test_what_can_not_be_written_is_one_line_before_anything_is(

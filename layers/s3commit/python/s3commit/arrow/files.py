@@ -217,8 +217,9 @@ def write_rows(
 
     try:
         for directory, some in rows:
-            files = files or start(some.schema)
-            files.append(directory, some)
+            if some.num_rows:
+                files = files or start(some.schema)
+                files.append(directory, some)
         if number == 0 and not options.partition_by and files is None:
             files = start(None)
             files.opened("")

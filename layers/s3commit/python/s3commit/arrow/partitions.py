@@ -6,6 +6,7 @@ The names follow Spark's `ExternalCatalogUtils.getPartitionPathString`: the valu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
@@ -19,6 +20,8 @@ from s3commit.core.formats.layout import hides_files
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.writer.place import escape
 
+# What pandas calls an index without a name that is no plain count, as after a filter.
+_INDEX: Final = re.compile(r"__index_level_\d+__")
 DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -77,24 +80,40 @@ def by_directory(
 def stream(table: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The rows of a table that has ``__arrow_c_stream__``, as types that parquet can hold.
 
-    Nothing of the table's own metadata: pandas' names columns that files do not have.
+    Nothing of the table's own metadata: pandas' names columns that files do not have. Raises
+    `InvalidInputError` (``BAD_SCHEMA``), also for a value that does not fit, as its rows come.
     """
-    reader = pa.RecordBatchReader.from_stream(table)
-    fields = [field.with_type(_storable(field.type)) for field in reader.schema]
-    schema = pa.schema(fields)
+    try:
+        reader = pa.RecordBatchReader.from_stream(table)
+    except pa.ArrowException as error:
+        raise _bad_schema(f"the table cannot be read as Arrow: {_line(error)}") from error
+    schema = pa.schema([field.with_type(_storable(field.type)) for field in reader.schema])
+    for field in reader.schema:
+        _stored(pa.nulls(0, field.type), schema.field(field.name), "Nothing was written")
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in reader:
-            columns = list(map(_stored, batch.columns, schema.types))
+            columns = [
+                _stored(column, field, "The job is aborted; none of its files becomes visible")
+                for column, field in zip(batch.columns, schema, strict=True)
+            ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return schema, batches()
 
 
-def _stored(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    if types.is_dictionary(column.type):  # Arrow has no such cast of all values
-        return column.dictionary.cast(kind).take(column.indices)
-    return column.cast(kind)
+def _stored(column: pa.Array, field: pa.Field, then: str) -> pa.Array:
+    try:
+        if types.is_dictionary(column.type):  # Arrow has no such cast of all values
+            return column.dictionary.cast(field.type).take(column.indices)
+        return column.cast(field.type)
+    except pa.ArrowException as error:
+        why = f"column {field.name!r}: cast it first, since {_line(error)}"
+        raise _bad_schema(why, then) from error
+
+
+def _line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0].rstrip(".")
 
 
 def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
@@ -103,13 +122,17 @@ def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     Raises `InvalidInputError` (``BAD_SCHEMA``) for columns that no reader could tell apart or find,
     and for a type that parquet can't hold.
     """
-    lower = [name.lower() for name in schema.names]
-    twice = sorted(name for name in {*lower} if lower.count(name) > 1)
+    twice = sorted(_twice(schema))
+    index = [name for name in schema.names if _INDEX.fullmatch(name)]
+    unlike = [field.name for field in schema if _loses_its_type(field.type)]
     missing = [name for name in names if name not in schema.names]
     hidden = [name for name in names if hides_files(f"{name}=")]
     odd = [name for name in names if name not in missing and not _makes_names(schema, name)]
     for wrong, why in (
         (twice, "exists twice, or differs only in case from another: rename it"),
+        ([name for name in schema.names if not name], "needs a name"),
+        (index, "is an index of pandas without a name: call reset_index(drop=True), or name it"),
+        (unlike, "has a type that readers do not get back: cast it, a duration to a number"),
         (missing, "of partition_by is not in the table"),
         ([name for name in names if names.count(name) > 1], "is in partition_by twice"),
         (hidden, "of partition_by starts with a dot, so that readers skip its directories"),
@@ -123,12 +146,33 @@ def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     try:
         parquet.ParquetWriter(pa.BufferOutputStream(), left).close()
     except pa.ArrowException as error:
-        raise _bad_schema(f"parquet can't hold the table: {error}") from error
+        raise _bad_schema(f"parquet can't hold the table: {_line(error)}") from error
     return left
 
 
-def _bad_schema(why: str) -> InvalidInputError:
-    return InvalidInputError(f"{why}. Nothing was written.", code="BAD_SCHEMA")
+def _bad_schema(why: str, then: str = "Nothing was written") -> InvalidInputError:
+    return InvalidInputError(f"{why}. {then}.", code="BAD_SCHEMA")
+
+
+def _twice(fields: Iterable[pa.Field]) -> Iterator[str]:
+    """The names that a reader which ignores case cannot tell apart, also within a struct."""
+    seen: set[str] = set()
+    for field in fields:
+        if field.name.lower() in seen:
+            yield field.name.lower()
+        seen.add(field.name.lower())
+        yield from _twice(_inside(field.type))
+
+
+def _inside(kind: pa.DataType) -> list[pa.Field]:
+    return [kind.field(number) for number in range(kind.num_fields)]
+
+
+def _loses_its_type(kind: pa.DataType) -> bool:
+    """A duration's unit is in no Parquet type; that of no values is one that Spark refuses."""
+    if types.is_duration(kind) or types.is_null(kind):
+        return True
+    return any(_loses_its_type(field.type) for field in _inside(kind))
 
 
 def _makes_names(schema: pa.Schema, name: str) -> bool:
@@ -138,13 +182,21 @@ def _makes_names(schema: pa.Schema, name: str) -> bool:
 
 
 def _storable(kind: pa.DataType) -> pa.DataType:
-    """The type, with offsets for Arrow's views (polars): not every parquet writer accepts views."""
+    """The type as parquet files have it.
+
+    Arrow's views (polars) get offsets: not every parquet writer accepts views. Nanoseconds (pandas)
+    become microseconds: Spark reads no others (https://issues.apache.org/jira/browse/SPARK-40819).
+    """
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
     if types.is_string_view(kind):
         return pa.large_string()
     if types.is_binary_view(kind):
         return pa.large_binary()
     if types.is_list(kind):
         return pa.list_(_storable(kind.value_type))
+    if types.is_fixed_size_list(kind):
+        return pa.list_(_storable(kind.value_type), kind.list_size)
     if types.is_large_list(kind):
         return pa.large_list(_storable(kind.value_type))
     if types.is_struct(kind):

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from s3commit.aws.session import Encryption
-from s3commit.core.model.job import Scope
 from s3commit.writer.commit_result import CommitResult, check_versions
 from s3commit.writer.options import (
     Compression,
@@ -60,7 +59,8 @@ def write_table(  # noqa: D417 - the others are those of write
 
     Args:
         table: a frame of pandas (from 2.2) or polars, a table or reader of pyarrow, a relation of
-            DuckDB, or whatever else has ``__arrow_c_stream__``.
+            DuckDB, or whatever else has ``__arrow_c_stream__``. Make a reader again for another
+            try: a call consumes it, also one that fails.
         destination: the directory, ``s3://bucket/prefix/``.
         mode: ``error`` (the default) refuses if files are there; ``append``; ``overwrite`` removes
             them once all new ones are visible.
@@ -93,7 +93,7 @@ def write_table(  # noqa: D417 - the others are those of write
             f"write_table takes a table with __arrow_c_stream__, such as pandas' from 2.2 on,"
             f" not {kind.__module__}.{kind.__qualname__}"
         )
-    options = replace(options, scope=options.scope or Scope.DIRECTORY)
+    options = replace(options, scope=options.scope_in(None))
     earlier = None if dry_run else earlier_result(options)
     if earlier is not None:
         return earlier

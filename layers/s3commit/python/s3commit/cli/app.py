@@ -90,7 +90,10 @@ def _line(error: S3CommitError, *, changes: bool, begun: bool) -> str:
         doubt = "the change may have been made; it is safe to run the command again"
         said.append(doubt if changes else "try again")
     elif begun:
-        said.append("the command stopped partway; changes so far remain. Run it again to check")
+        said.append(
+            "the command stopped partway; changes so far remain. Run it again without --commit or"
+            " --abort to check"
+        )
     elif changes and isinstance(error, JobRefusedError | UnchangedError):
         said.append("nothing was changed")
     if error.code == NO_TABLE:

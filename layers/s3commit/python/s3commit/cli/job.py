@@ -236,19 +236,21 @@ def jobs_at(
     most: int,
     *,
     latest_first: bool,
-) -> tuple[list[JobRecord], bool]:
-    """The jobs in the state, at the place and below it, and whether it is all.
+) -> tuple[list[JobRecord], str]:
+    """The jobs in the state, at the place and below it, and when the last one seen changed.
 
-    ``most`` bounds them; `LOOKED_AT` bounds how many jobs of all places are looked at.
+    That is empty if there are no more. ``most`` bounds them; `LOOKED_AT` bounds how many jobs of
+    all places are looked at.
     """
     listed = ledger.jobs_in(state, before=now, latest_first=latest_first)
     found: list[JobRecord] = []
+    record: JobRecord
     for record in islice(listed, LOOKED_AT):
         if place is None or record.destination.uri.startswith(place.uri):
             if len(found) == most:
-                return found, False
+                return found, found[-1].updated_at
             found.append(record)
-    return found, next(listed, None) is None
+    return found, record.updated_at if next(listed, None) is not None else ""
 
 
 def read_manifests(session: Session, job: Job) -> list[str]:

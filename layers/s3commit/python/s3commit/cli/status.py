@@ -88,7 +88,9 @@ def status(
         for state in wanted
     ]
     records = [record for of_state, _ in found for record in of_state]
-    document = jobs_document(session, table, records, complete=all(whole for _, whole in found))
+    document = jobs_document(
+        session, table, records, complete=not any(stopped for _, stopped in found)
+    )
     session.out.table(document, "jobs", _COLUMNS)
     session.out.note(_summary(document["jobs"], document["counts"]))
     if not document["complete"]:

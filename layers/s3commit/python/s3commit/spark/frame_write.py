@@ -18,7 +18,15 @@ from s3commit.spark.frames import arranged, check_frame, refresh_cached
 from s3commit.spark.progress import shown, tally_of
 from s3commit.spark.task_errors import for_the_driver, of_a_task
 from s3commit.writer.commit_result import CommitResult, check_versions
-from s3commit.writer.options import Compression, Mode, Options, OverwriteMode, keywords_of, refused
+from s3commit.writer.options import (
+    Compression,
+    Mode,
+    Options,
+    OverwriteMode,
+    check_key,
+    keywords_of,
+    refused,
+)
 from s3commit.writer.transfer import UploadSettings
 
 if TYPE_CHECKING:
@@ -88,7 +96,8 @@ def write(
         A `CommitResult`: the job's id, its files and rows.
 
     Raises:
-        InvalidInputError: an argument or the schema. No row was read; so with the next two.
+        InvalidInputError: an argument or the schema. No file is or becomes visible; so with the
+            next two.
         NotFoundError: the bucket, or its pipeline.
         AccessError: the credentials are missing, or don't permit it.
         JobFailedError: the job was not committed.
@@ -154,6 +163,8 @@ def batch_writer(  # noqa: D417 - the others are those of write
         >>> query = stream.writeStream.foreachBatch(by_day).start(checkpointLocation=checkpoint)
     """
     parsed = _parsed(path, options, **keywords_of(locals()))
+    if query is not None:
+        check_key(query, "query")
     if parsed.idempotency_key is not None:
         raise refused("each batch has a key of its own: leave the option idempotencyKey out")
 

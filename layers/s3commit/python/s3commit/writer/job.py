@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -46,6 +47,7 @@ class Job:
     encryption: Encryption | None = None
     environment: Environment = field(default_factory=Environment)
     _store: WriterStore | None = field(default=None, repr=False, compare=False)
+    _process: int = field(default_factory=os.getpid, repr=False, compare=False)
     _asked: bool = field(default=False, repr=False, compare=False)
     _tasks: list[Task] = field(default_factory=list, repr=False, compare=False)  # of this process
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT  # seconds
@@ -169,6 +171,6 @@ class Job:
         return replace(result, error=replace(result.error, message=message))
 
     def _connected(self) -> WriterStore:
-        if self._store is None:
-            self._store = shared_store(self.encryption)
+        if self._store is None or self._process != os.getpid():  # a fork shares no connection
+            self._store, self._process = shared_store(self.encryption), os.getpid()
         return self._store

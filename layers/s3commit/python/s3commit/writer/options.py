@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar, get_args
@@ -93,7 +95,10 @@ def make_options(
         wanted, is_one = _KINDS[name]
         if not is_one(value):
             raise bad(name, value, wanted)
-    _check_key(others.get("idempotency_key"))
+    if (key := others.get("idempotency_key")) is not None:
+        check_key(key)
+    if "{{" in str(path):
+        raise bad("path", path, _FILLED_IN)
     columns = others.pop("partition_by", ())
     scope, codec = partition_overwrite_mode, compression
     return Options(
@@ -137,7 +142,7 @@ def refused(why: str) -> InvalidInputError:
 
 def bad(name: str, value: object, wanted: str) -> InvalidInputError:
     """The error of a keyword or an option with a value that it can't have."""
-    return InvalidInputError(f"{name}={str(value)[:80]!r}: give {wanted}", code="BAD_OPTION")
+    return InvalidInputError(f"{name}={repr(value)[:80]}: give {wanted}", code="BAD_OPTION")
 
 
 def _is_sound(encryption: object) -> bool:
@@ -156,7 +161,7 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "idempotency_key": ("a text", lambda value: isinstance(value, str)),
     "commit_timeout": (
         "seconds, more than 0",
-        lambda value: type(value) in {int, float} and value > 0,
+        lambda value: type(value) in {int, float} and 0 < value < math.inf,
     ),
     "max_records_per_file": (
         "a number of rows, or 0 for no limit",
@@ -177,14 +182,21 @@ KEYWORDS: Final = frozenset(
 )
 
 
-def _check_key(key: str | None) -> None:
+# Of Airflow and dbt, of a shell, of Python: what was to be filled in.
+_TEMPLATE: Final = re.compile(r"\{\{|\$\{|%\(\w+\)|\{\w*\}")
+_FILLED_IN: Final = "a value: the template was not filled in"
+
+
+def check_key(key: str, name: str = "idempotency_key") -> None:
     """A template that was not filled in would be one key for all runs."""
-    if key is None:
-        return
-    if "{{" in key or "{airflow}" in key:
-        raise bad("idempotency_key", key, "a value: the template was not filled in")
+    if not isinstance(key, str):
+        raise bad(name, key, "a text")
+    if _TEMPLATE.search(key):
+        raise bad(name, key, _FILLED_IN)
+    if key != key.encode(errors="replace").decode():
+        raise bad(name, key, "characters that UTF-8 has")
     if not 1 <= len(key) <= MAX_KEY_CHARACTERS:
         raise InvalidInputError(
-            f"idempotency_key has {len(key)} characters, not 1 to {MAX_KEY_CHARACTERS}",
+            f"{name} has {len(key)} characters, not 1 to {MAX_KEY_CHARACTERS}",
             code="BAD_OPTION",
         )

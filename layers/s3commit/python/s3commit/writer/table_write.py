@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -43,8 +44,9 @@ def earlier_result(options: Options) -> CommitResult | None:
     if earlier is None:
         return None
     say(
-        f"job {earlier.job_id} already committed the data for idempotency_key {key!r}; this write"
-        f" was skipped; see: s3commit show {earlier.typed}"
+        f"job {earlier.job_id} already committed the data for idempotency_key {key!r}; the rows of"
+        " this write are not added. Corrected data needs another key, or s3commit undo before;"
+        f" see: s3commit show {earlier.typed}"
     )
     return _earlier(earlier)
 
@@ -78,6 +80,8 @@ def look_only(options: Options) -> CommitResult:
     """A dry run: as `look`, and refuse who has no right to write. Writes nothing."""
     store, place = shared_store(options.encryption), options.destination
     look(options, partial(_check_rights, store, place))
+    if (earlier := earlier_result(options)) is not None:
+        return replace(earlier, dry_run=True)
     removed, what = _removed(store, options), ""
     if options.conflict is Conflict.REPLACE:
         what = "files that it cannot list" if removed is None else many(removed, "file")

@@ -69,6 +69,7 @@ class Task:
         self._lock = threading.Lock()
         self._ended = False
         self._finished = False
+        self._process = os.getpid()
         self._counted: CountedAttempt | None = None
 
     @property
@@ -76,7 +77,7 @@ class Task:
         """The result of `finish`, which the driver passes to `Job.commit`.
 
         Raises:
-            InvalidInputError: it is not finished (``TASK_OPEN``), and never will be
+            InvalidInputError: it is not finished (``TASK_OPEN``), or never will be
                 (``TASK_ABORTED``).
         """
         if not self._finished:
@@ -241,8 +242,8 @@ class Task:
 
     @property
     def _store(self) -> WriterStore:
-        if self._given_store is None:
-            self._given_store = shared_store(self.encryption)
+        if self._given_store is None or self._process != os.getpid():  # a fork shares none
+            self._given_store, self._process = shared_store(self.encryption), os.getpid()
         return self._given_store
 
     def _whole_streams(self) -> list[PendingUpload]:

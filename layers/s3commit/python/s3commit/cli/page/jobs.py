@@ -61,7 +61,7 @@ def list_jobs(
     table = session.table()
     ledger, now = session.ledger(table), session.clock.now()
 
-    def latest(state: JobState) -> tuple[list[JobRecord], bool]:
+    def latest(state: JobState) -> tuple[list[JobRecord], str]:
         return jobs_at(ledger, state, before or now, place, PAGE, latest_first=True)
 
     def oldest(state: JobState) -> list[JobRecord]:
@@ -74,12 +74,16 @@ def list_jobs(
         key=lambda one: one.updated_at,
         reverse=True,
     )
-    shown, under_way = found[:PAGE], [one for one in states if one not in ENDED and not before]
+    # Nothing older than where a state's listing stopped: of that state more may come in between.
+    older = max((stopped for _, stopped in listed), default="")
+    if len(found) > PAGE:
+        older = max(older, found[PAGE - 1].updated_at)
+    shown = [one for one in found if one.updated_at >= older][:PAGE]
+    under_way = [one for one in states if one not in ENDED and not before]
     refs = {one.ref for one in shown}
     old = [one for some in in_order(session.parallel, oldest, under_way) for one in some]
     old = [one for one in old if one.ref not in refs]
-    complete = len(found) <= PAGE and all(whole for _, whole in listed)
-    document = jobs_document(session, table, [*shown, *old], complete=complete)
+    document = jobs_document(session, table, [*shown, *old], complete=not older)
     known = {(one.job_id, one.destination.uri) for one in shown}
     there = [
         job
@@ -88,7 +92,6 @@ def list_jobs(
     ]
     jobs = [job for job in _by(session, tell, there) if who.lower() in job["by"].lower()]
     counts = Counter(job["state"] for job in jobs)
-    older = "" if complete else shown[-1].updated_at
     return {**document, "jobs": jobs, "counts": counts, "older": older}
 
 

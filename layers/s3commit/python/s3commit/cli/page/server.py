@@ -39,8 +39,8 @@ def make_page(session: Session, port: int) -> tuple[Flask, str]:
     @application.get("/<any(jobs, job, table, log):view>")
     def show(view: str = "jobs") -> str:
         asked = urlencode(list(request.args.items(multi=True)))
-        changes = f"{url_for('changes', view=view)}?{asked}"
         found = _look(views, view, request.args)
+        changes = "" if found["ended"] else f"{url_for('changes', view=view)}?{asked}"
         return render_template("page.html", view=view, changes=changes, **found)
 
     @application.get("/changes/<any(jobs, job, table, log):view>")

@@ -155,7 +155,7 @@ def _progress(document: dict[str, Any]) -> dict[str, Any]:
     sources = (document[name] for name in ("result", "plan", "request", "noted"))
     counts: dict[str, Any] = next((one for one in sources if one and one.get("files")), {})
     files, state = counts.get("files"), document["state"]
-    visible: int | None = 0
+    visible: int | None = None if state == JobState.ROLLING_BACK else 0
     uncounted = UNCOUNTED in document["problems"]
     if state in {JobState.COMMITTED, JobState.PUBLISHING}:
         visible = files

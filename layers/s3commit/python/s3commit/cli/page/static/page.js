@@ -23,14 +23,24 @@ function replace(html) {
   }
 }
 
-if (main.dataset.changes) {
-  const changes = new EventSource(main.dataset.changes);
+// A browser has few connections to one host: a page that nobody sees gives its own back.
+let changes, ended = !main.dataset.changes;
+function follow() {
+  changes = new EventSource(main.dataset.changes);
   changes.onopen = () => say("live");
   changes.onerror = () => say("not connected: is the command still running?", true);
   changes.addEventListener("change", (event) => { replace(JSON.parse(event.data)); say("live"); });
   changes.addEventListener("trouble", (event) => say(JSON.parse(event.data), true));
-  changes.addEventListener("end", () => { changes.close(); say("ended"); });
+  changes.addEventListener("end", () => { changes.close(); ended = true; say("ended"); });
 }
+
+if (ended) say("ended");
+else follow();
+document.addEventListener("visibilitychange", () => {
+  if (ended) return;
+  changes.close();
+  if (!document.hidden) follow();
+});
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button[data-copy]");
