@@ -170,10 +170,10 @@ def judged(conditions: Conditions, *bodies: bytes) -> JobResult:
 @pytest.mark.parametrize(
     ("conditions", "told"),
     [
-        (Conditions(min_rows=7), "minRows is 7, the job has 6"),
-        (Conditions(max_rows=5), "maxRows is 5, the job has 6"),
-        (Conditions(max_rows=0), "maxRows is 0, the job has 6"),
-        (Conditions(min_files=3), "minFiles is 3, the job has 2"),
+        (Conditions(min_rows=7), "the job has 6 rows; minRows is 7"),
+        (Conditions(max_rows=5), "the job has 6 rows; maxRows is 5"),
+        (Conditions(max_rows=0), "the job has 6 rows; maxRows is 0"),
+        (Conditions(min_files=3), "the job has 2 files; minFiles is 3"),
     ],
 )
 def test_a_job_that_fails_a_condition_is_aborted_with_the_figure(
@@ -186,8 +186,8 @@ def test_a_job_that_fails_a_condition_is_aborted_with_the_figure(
 def test_a_job_without_rows_meets_a_maximum_and_no_minimum() -> None:
     assert judged(Conditions(max_rows=0)).outcome is Outcome.COMMITTED
     for none, told in (
-        (Conditions(min_rows=1), "minRows is 1, the job has 0"),
-        (Conditions(min_files=1), "minFiles is 1, the job has 0"),
+        (Conditions(min_rows=1), "the job has 0 rows; minRows is 1"),
+        (Conditions(min_files=1), "the job has 0 files; minFiles is 1"),
     ):
         assert judged(none).error == Failure("CONDITION_FAILED", told)
 

@@ -87,6 +87,8 @@ def write_table(  # noqa: D417 - the others are those of write
     from s3commit.arrow.files import write_rows  # noqa: PLC0415
     from s3commit.arrow.partitions import by_directory, file_schema, stream  # noqa: PLC0415
 
+    if hasattr(table, "mapInArrow"):
+        raise refused("Spark's tasks write a DataFrame of Spark: s3commit.spark.write(df, path)")
     if not hasattr(table, "__arrow_c_stream__"):
         kind = type(table)
         raise refused(

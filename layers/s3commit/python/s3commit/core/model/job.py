@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
+from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import SPARSE, Name, Several, Sha256, Text, Whole
 
@@ -130,15 +131,15 @@ class Conditions:
         ``rows`` None means that the writer did not count.
         """
         if self.min_files is not None and files < self.min_files:
-            return f"minFiles is {self.min_files}, the job has {files}"
+            return f"the job has {many(files, 'file')}; minFiles is {self.min_files}"
         if self.min_rows is None and self.max_rows is None:
             return None
         if rows is None:
             return "the rows were not counted: pass each file's rows to the writer"
         if self.min_rows is not None and rows < self.min_rows:
-            return f"minRows is {self.min_rows}, the job has {rows}"
+            return f"the job has {many(rows, 'row')}; minRows is {self.min_rows}"
         if self.max_rows is not None and rows > self.max_rows:
-            return f"maxRows is {self.max_rows}, the job has {rows}"
+            return f"the job has {many(rows, 'row')}; maxRows is {self.max_rows}"
         return None
 
 
