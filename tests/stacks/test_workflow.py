@@ -64,6 +64,11 @@ def test_the_ticket_has_whatever_the_machine_asks_of_it(machine: dict[str, Any])
     }
 
 
+def test_a_state_begins_with_what_a_person_looks_for_in_the_console() -> None:
+    first = list(encode_ticket(Ticket("job", "lake", "sales/__magic_job-job/")))[:7]
+    assert first == ["jobId", "bucket", "directory", "state", "outcome", "code", "files"]
+
+
 def test_the_map_has_as_many_workers_as_the_ticket_says_and_no_default_of_aws(
     machine: dict[str, Any],
 ) -> None:

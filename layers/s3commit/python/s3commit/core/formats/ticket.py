@@ -42,6 +42,8 @@ class Unit:
 class Ticket:
     """One execution's view of a job; ``generation`` is the one that its writes are fenced by.
 
+    People see it in the console, as what a state was given and returned: it begins with the job,
+    where it writes, and how far it is.
     ``replaces`` says that there are files to remove when the job's own are visible.
     ``acquired`` says that the job has its locks, or needs none; else it waits for other jobs.
     ``pause`` is for how many seconds the machine waits before the step, or its state, comes again.
@@ -57,22 +59,22 @@ class Ticket:
     job_id: JobId
     bucket: Annotated[str, Text(80)]
     prefix: Annotated[str, Name("directory")]
+    state: JobState = JobState.OPEN
+    outcome: str = ""
+    code: str = ""
+    files: int = 0
+    bytes: int = 0
     execution: str = ""
     generation: int = 0
-    state: JobState = JobState.OPEN
     plan: str = ""
     units: int = 0
     few: Annotated[tuple[Unit, ...], Several(UNITS_OF_A_JOB)] = ()
     workers: int = 1
-    files: int = 0
-    bytes: int = 0
     replaces: bool = False
     acquired: bool = False
     pause: int = 0
     page: int = 0
     looks: int = 0
-    outcome: str = ""
-    code: str = ""
     completed: Annotated[tuple[UnitResult, ...], Several(100_000)] = ()
     refusal: Annotated[Failure | None, SPARSE] = None
     event: Annotated[Mapping[str, Any] | None, SPARSE] = None
