@@ -149,5 +149,5 @@ def test_i11_a_batch_of_spark_connect_has_the_name_of_its_query(
     before = place.data
     write(connect.range(3), 7)
     assert place.data == before != []
-    with pytest.raises(InvalidInputError, match="give the query a name"):
+    with pytest.raises(InvalidInputError, match="name the query"):
         batch_writer(place.uri)(connect.range(3), 8)
