@@ -41,11 +41,11 @@ Change = Callable[[dict[str, Any]], object]
         ),
         (
             lambda r: r["Hourly"]["Properties"].update(ScheduleExpression="cron(0 2 * * ? *)"),
-            r"Pipeline/Hourly \(AWS::Events::Rule\): the schedule 'cron\(.*' is no rate",
+            r"Pipeline/Hourly \(AWS::Events::Rule\): the schedule 'cron\(.*' is not a rate",
         ),
         (
             lambda r: r["Probe"]["Properties"]["Code"].update(S3Key="gone.zip"),
-            r"Pipeline/Probe \(AWS::Lambda::Function\): the asset asset.gone is no folder",
+            r"Pipeline/Probe \(AWS::Lambda::Function\): the asset asset.gone is not a folder",
         ),
         (
             lambda r: r["Hourly"]["Properties"]["Targets"][0].update(Arn={"Ref": "Machine"}),
