@@ -78,7 +78,7 @@ OF_TABLES = [
     Case(
         "a key that Spark drops",
         lambda side: side.frame().write.option("idempotencyKey", "k").insertInto("t"),
-        Same(says="What Spark drops the jar can't see"),
+        Same(says="The jar can't see options that Spark drops"),
         before=table(""),
     ),
     Case(
@@ -119,7 +119,7 @@ OF_PATHS = [
     Case(
         "an option that is none",
         twice(idempotencyKy="1"),
-        Refused("BAD_OPTIONS", "but idempotencyKey,", says="a misspelt one is refused"),
+        Refused("BAD_OPTIONS", "use one of: idempotencyKey,", says="a misspelt one is refused"),
     ),
     Case(
         "a partition column whose directories readers skip",
