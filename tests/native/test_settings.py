@@ -132,7 +132,7 @@ def test_configure_keeps_jars_and_names_prefixes(spark: SparkSession) -> None:
     assert found["spark.s3commit.prefixes"] == "s3a://bucket/t/,s3://cellar/"
     assert "spark.s3commit.otherwise" not in found
     for wrong in ("b/t", "gs://bucket/t/", "s3a://B_d/", "s3a://one/,s3a://two/"):
-        with pytest.raises(InvalidInputError, match="no s3a"):
+        with pytest.raises(InvalidInputError, match="give s3a://bucket"):
             configure(Session.Builder(), prefixes=wrong)
 
 
