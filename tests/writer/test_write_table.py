@@ -112,6 +112,7 @@ def test_a_batch_without_rows_is_a_table_without_rows(lake: Lake, columns: Any) 
         ([1], (), "__arrow_c_stream__"),
         (SimpleNamespace(mapInArrow=None), (), r"s3commit\.spark\.write\(df, path\)"),
         (pa.table({"a": [1], "A": [2]}), (), "'a' exists twice"),
+        (pa.table([[1], [2]], names=["a", "a"]), (), "'a' exists twice"),
         (TABLE, "day", "'day' of partition_by is not in the table"),
         (TABLE, ["dt", "dt"], "'dt' is in partition_by twice"),
         (pa.table({".a": [1], "b": [1]}), ".a", "starts with a dot"),

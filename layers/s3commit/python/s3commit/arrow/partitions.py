@@ -88,8 +88,8 @@ def stream(table: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     except pa.ArrowException as error:
         raise _bad_schema(f"the table cannot be read as Arrow: {_line(error)}") from error
     schema = pa.schema([field.with_type(_storable(field.type)) for field in reader.schema])
-    for field in reader.schema:
-        _stored(pa.nulls(0, field.type), schema.field(field.name), "Nothing was written")
+    for given, field in zip(reader.schema, schema, strict=True):  # names may be there twice
+        _stored(pa.nulls(0, given.type), field, "Nothing was written")
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in reader:
