@@ -89,3 +89,16 @@ def test_a_task_that_has_begun_stays_where_it_is() -> None:
             pickle.dumps(task)
     begun.abort()
     assert open_uploads(store) == []
+
+
+def test_a_forked_process_makes_connections_of_its_own(lake: Lake) -> None:
+    """Two processes that share a connection read each other's responses."""
+    job = open_job(f"s3://{lake.bucket}/t/")
+    task = job.task("0")
+    ours = (job._connected(), task._store)
+    child = os.fork()
+    if not child:
+        theirs = (job._connected(), task._store)
+        os._exit(int(theirs[0] is ours[0] or theirs[1] is ours[1]))  # no test ends here
+    assert os.waitpid(child, 0)[1] == 0
+    assert (job._connected(), task._store) == ours
