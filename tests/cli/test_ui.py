@@ -16,6 +16,7 @@ import pytest
 from s3commit.cli import job as job_reading
 from s3commit.cli.app import app
 from s3commit.cli.page import jobs as jobs_page
+from s3commit.cli.page import views
 from s3commit.cli.page.server import make_page
 from s3commit.cli.show import console_url
 from s3commit.core.formats.layout import UNSPEAKABLE, JobDirectory
@@ -310,6 +311,22 @@ def test_a_job_of_a_million_files_asks_for_no_more_than_one_of_two(
         seen = "0" if count == 2 else "An unknown number"  # no number that was not counted
         assert f"{seen} of {count} files visible" in page
     assert asked[0] == asked[1]
+
+
+def test_what_is_not_counted_or_will_not_change_is_not_shown_as_if(
+    desk: Desk, browser: Browser
+) -> None:
+    rolling = {"state": JobState.ROLLING_BACK, "problems": [], "plan": {"files": 2}}
+    known = dict.fromkeys(("result", "request", "noted"))
+    assert views._progress({**known, **rolling})["visible"] is None  # some are still there
+    job = desk.committed_job(JOB)
+    once: list[tuple[str, dict[str, Any]]] = [
+        ("/log", {"job": JOB}),
+        ("/job", {"job": JOB}),
+        ("/table", {"table": SALES, "fsck": "1"}),
+    ]
+    assert all('data-changes=""' in browser.get(path, **asked) for path, asked in once), job
+    assert 'data-changes=""' not in browser.get("/table", table=SALES)
 
 
 def test_a_jobs_log_is_read_when_it_is_asked_for_and_says_whether_it_is_all(

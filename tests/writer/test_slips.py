@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,11 +11,35 @@ import pytest
 from s3commit.core.model.errors import InvalidInputError, OutcomeUnknownError
 from s3commit.core.model.job import CommitRequest, Outcome
 from s3commit.writer.job import Job
+from s3commit.writer.options import check_key, make_options
 from s3commit.writer.task import Task
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
 from tests.writer.support import BUCKET, JOB, ScriptedEnvironment, open_on, open_uploads
 from tests.writer.test_job_end import end, standing
+
+TEMPLATES = ("{{ ds }}", "${ds}", "%(ds)s", "{ds}", "{}")
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"commit_timeout": float("inf")}, "commit_timeout=inf: give seconds, more than 0"),
+        ({"idempotency_key": "\ud800"}, "characters that UTF-8 has"),
+        ({"idempotency_key": date(2026, 11, 26)}, r"=datetime\.date\(2026, 11, 26\): give a text"),
+        *(({"idempotency_key": f"day-{one}"}, "not filled in") for one in TEMPLATES),
+        ({"path": "s3://lake/{{ ds }}/"}, "path='s3://lake/{{ ds }}/'.* not filled in"),
+    ],
+)
+def test_what_no_program_means_is_refused_before_anything(given: dict[str, Any], line: str) -> None:
+    with pytest.raises(InvalidInputError, match=line):
+        make_options(**{"path": "s3://lake/t/", **given})
+
+
+def test_the_name_of_a_query_is_a_key_of_its_own() -> None:
+    for name in ("", *TEMPLATES):
+        with pytest.raises(InvalidInputError, match="query"):
+            check_key(name, "query")
 
 
 def written(
