@@ -19,8 +19,8 @@ from bench.crowd import Crowd
 from docs import costs
 from s3commit.aws.env import DEFAULT, MOST_WORKERS, Shares, shares
 from s3commit.core.commit.verify_manifests import FEW_FILES
-from s3commit.core.job.plan import unit_limits
-from s3commit.core.job.uploads import PAGE, RANGES
+from s3commit.core.documents.plan import unit_limits
+from s3commit.core.jobs.listings import PAGE, RANGES
 from s3commit.core.model.limits import (
     COMPLETE_WORKERS,
     MAX_JOB_FILES,

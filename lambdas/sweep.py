@@ -11,7 +11,7 @@ from s3commit.aws.session import make_client
 from s3commit.aws.settings import data_bucket, state_machine
 from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_ports
-from s3commit.core.job.decision_record import heal
+from s3commit.core.jobs.healing import heal
 from s3commit.core.model.errors import NeedsOperatorError, TransientError
 from s3commit.core.sweep.actions import encode_report
 from s3commit.core.sweep.questions import run_sweep

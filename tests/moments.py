@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 import s3commit
 from s3commit.core.formats.layout import JobDirectory, is_data
-from s3commit.core.model.job import Destination
+from s3commit.core.model.destination import Destination
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.environment import Environment
 from s3commit.writer.job import Job

@@ -16,10 +16,10 @@ from s3commit.cli.session import Session
 from s3commit.cli.surroundings import Surroundings
 from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.commit.seal_job import seal_job
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import NotFoundError, S3CommitError
-from s3commit.core.ports.bundle import FORGOTTEN, Execution, Executions
+from s3commit.core.ports.executions import FORGOTTEN, Execution, Executions
 from s3commit.writer.environment import Environment
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.clock import ManualClock

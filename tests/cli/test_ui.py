@@ -19,9 +19,10 @@ from s3commit.cli.page import jobs as jobs_page
 from s3commit.cli.page import views
 from s3commit.cli.page.server import make_page
 from s3commit.cli.show import console_url
+from s3commit.core.documents.job_json import Who
 from s3commit.core.formats.layout import UNSPEAKABLE, JobDirectory
+from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import TransientError
-from s3commit.core.model.job import Conflict, Destination, Who
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of, uri_of

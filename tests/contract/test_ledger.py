@@ -7,10 +7,11 @@ from functools import partial
 import pytest
 
 from s3commit.aws.ledger import DynamoLedger
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Conflict, Failure, Scope
 from s3commit.core.model.limits import MAX_ITEMS, MAX_NODES
 from s3commit.core.model.locks import Lock, nodes_above
+from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord, Waits
 from s3commit.core.model.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
 from s3commit.core.ports.ledger import Ledger, LostRaceError

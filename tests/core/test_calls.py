@@ -12,14 +12,15 @@ from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.commit.decide_commit import decide_commit
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
-from s3commit.core.formats.ticket import Ticket, decode_ticket, execution_input
+from s3commit.core.documents.ticket import Ticket, decode_ticket, execution_input
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     NotFoundError,
     TransientError,
 )
-from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import LostRaceError
 from tests.core.world import World, job_directory

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from s3commit.core.commit.complete_unit import complete_unit
-from s3commit.core.formats.ticket import Ticket, Unit, UnitResult
-from s3commit.core.model.job import Conflict, Scope
+from s3commit.core.documents.pages import Unit
+from s3commit.core.documents.ticket import Ticket, UnitResult
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.ports.bundle import Ports
 from tests.core.world import World, job_directory
 from tests.fakes.execution import run_execution

@@ -14,20 +14,21 @@ from typing import Any
 import pytest
 
 from s3commit.aws.parallel import ThreadMap
-from s3commit.core.commit import verify_manifests as judged
 from s3commit.core.commit.ingest_pendingsets import note_manifest
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
-from s3commit.core.formats.documents import MAX_JOB_BYTES, MAX_REQUEST_BYTES
-from s3commit.core.formats.manifest import (
+from s3commit.core.documents import plan
+from s3commit.core.documents.job_json import MAX_JOB_BYTES
+from s3commit.core.documents.pendingset import (
     MAX_MANIFEST_BYTES,
     MAX_MANIFEST_VALUES,
+    PendingSet,
     encode_pendingset,
 )
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job import plan
+from s3commit.core.documents.request_json import MAX_REQUEST_BYTES
+from s3commit.core.documents.ticket import Ticket
+from s3commit.core.jobs import counted_manifests as judged
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
-from s3commit.core.model.job import PendingSet
 from s3commit.core.model.limits import MAX_JOB_FILES
 from s3commit.core.ports.objects import StoredObject
 from tests.core.hostile_world import DIRECTORY, NOBODY, Neighbourhood

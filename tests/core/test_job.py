@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.model.job import Outcome
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from tests.core.swept import LIMITS, Swept
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory

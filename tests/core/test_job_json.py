@@ -6,21 +6,14 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.formats.documents import encode_job, encode_request
-from s3commit.core.formats.manifest import digest
+from s3commit.core.documents.job_json import Conditions, JobSpec, decode_conditions, encode_job
+from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, encode_request
+from s3commit.core.documents.result_json import JobResult
+from s3commit.core.formats.strict_json import digest
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import (
-    CommitRequest,
-    Conditions,
-    Conflict,
-    CountedAttempt,
-    Failure,
-    JobResult,
-    JobSpec,
-    Outcome,
-    decode_conditions,
-)
 from s3commit.core.model.limits import S3_CLOCKS
+from s3commit.core.model.outcome import Failure, Outcome
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.fakes.memory import MemoryLedger
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from s3commit.core.documents.job_json import Conditions
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import dump
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import NeedsOperatorError
-from s3commit.core.model.job import Conditions, Conflict, Outcome
 from s3commit.core.model.locks import key_digest
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.bundle import Ports
 from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import FrameType
 
 from s3commit.core.commit.ingest_pendingsets import note_job
+from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import CountedAttempt
 from tests.core.world import World, job_directory
 
 ROOT = Path(__file__).parents[2]

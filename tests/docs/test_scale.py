@@ -13,10 +13,12 @@ from bench import crowd, limits, model
 from bench.model import Deployment
 from docs import costs
 from s3commit.aws.env import DEFAULT, MOST_WORKERS
-from s3commit.core.formats.ticket import UnitResult
-from s3commit.core.job.plan import grouped, parts_of, unit_limits
-from s3commit.core.job.uploads import RANGES
-from s3commit.core.model.job import MAX_ATTEMPTS, PendingFile
+from s3commit.core.documents.pages import grouped
+from s3commit.core.documents.pendingset import PendingFile
+from s3commit.core.documents.plan import parts_of, unit_limits
+from s3commit.core.documents.request_json import MAX_ATTEMPTS
+from s3commit.core.documents.ticket import UnitResult
+from s3commit.core.jobs.listings import RANGES
 from s3commit.core.model.limits import (
     CALL_SECONDS,
     COMPLETE_WORKERS,

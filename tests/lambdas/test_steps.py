@@ -8,7 +8,9 @@ import jsonschema
 import pytest
 
 from s3commit.aws import env
-from s3commit.core.formats.ticket import execution_input
+from s3commit.core.documents.job_json import MAX_KEY_CHARACTERS
+from s3commit.core.documents.ticket import execution_input
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
@@ -16,7 +18,6 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.model.job import MAX_KEY_CHARACTERS, Conflict
 from tests.core.world import World, job_directory
 from tests.lambdas.conftest import Call, Module, Refusals
 

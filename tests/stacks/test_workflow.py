@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from statelint.linter import Linter
 
-from s3commit.core.formats.ticket import Ticket, encode_ticket
+from s3commit.core.documents.ticket import Ticket, encode_ticket
 from s3commit.core.model.limits import EXECUTION_HOURS
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.ledger import HeldError

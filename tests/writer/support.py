@@ -10,9 +10,12 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
+from s3commit.core.documents.pendingset import PendingFile, decode_pendingset
+from s3commit.core.documents.request_json import CountedAttempt
+from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.manifest import decode_pendingset
-from s3commit.core.model.job import CountedAttempt, Destination, JobResult, Outcome, PendingFile
+from s3commit.core.model.destination import Destination
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.objects import ObjectReader, ObjectStore, UploadStarter
 from s3commit.writer.conditional_put import WriterStore
 from s3commit.writer.environment import Environment

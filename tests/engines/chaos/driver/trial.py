@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 import s3commit
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, is_data
-from s3commit.core.model.job import Destination
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.local.server import LocalRuntime
 from tests.cli.support import run

@@ -23,7 +23,7 @@ from s3commit.core.model.errors import (
     TransientError,
     UploadGoneError,
 )
-from s3commit.core.ports.bundle import rfc3339
+from s3commit.core.model.moments import rfc3339
 from s3commit.core.ports.objects import (
     ListedObject,
     ListedVersion,

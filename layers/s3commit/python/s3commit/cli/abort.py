@@ -9,8 +9,8 @@ from s3commit.cli.options import dry_run_option, job_options, state_machine_opti
 from s3commit.cli.resume import report, resume
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import REQUEST_FILE, JobDirectory
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import PreconditionError
-from s3commit.core.model.job import Destination
 from s3commit.core.model.states import JobState
 from s3commit.writer.requests import request_abort
 from s3commit.writer.who import this_program

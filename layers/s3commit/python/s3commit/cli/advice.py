@@ -8,11 +8,11 @@ from typing import Any
 from s3commit.cli.job import REQUESTED, Job
 from s3commit.cli.render import epoch_of
 from s3commit.core.formats.layout import JOB_FILE, REQUEST_FILE
-from s3commit.core.model.job import ALREADY_COMMITTED, Failure
 from s3commit.core.model.limits import HOLDER_SECONDS
+from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Execution
+from s3commit.core.ports.executions import Execution
 
 PATIENCE = 3600  # seconds without a change; only a step that dies again and again takes longer
 OPEN_PATIENCE = 86400  # an OPEN job waits for its tasks, which may take their time

@@ -22,11 +22,13 @@ from s3commit.cli.options import dry_run_option, job_options, state_machine_opti
 from s3commit.cli.render import fields, some
 from s3commit.cli.resume import report, resume
 from s3commit.cli.session import Session
+from s3commit.core.documents.job_json import JOB_CHANGED
+from s3commit.core.documents.pendingset import PendingSet
+from s3commit.core.documents.request_json import CommitRequest, CountedAttempt
 from s3commit.core.formats.layout import JOB_FILE, JobDirectory
-from s3commit.core.job.documents import JOB_CHANGED
 from s3commit.core.model.amounts import amount, many
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NOT_READABLE, JobRefusedError, PreconditionError
-from s3commit.core.model.job import CommitRequest, CountedAttempt, Destination, PendingSet
 from s3commit.writer.requests import Patience, request_commit
 
 TIMEOUT = 60.0  # seconds to get the request through

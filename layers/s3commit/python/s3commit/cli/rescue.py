@@ -11,8 +11,8 @@ from s3commit.cli.options import Parsed, age_option, with_session
 from s3commit.cli.render import Failure, age
 from s3commit.cli.session import Session
 from s3commit.core.model.amounts import many
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
-from s3commit.core.model.job import Destination
 
 
 @click.command()

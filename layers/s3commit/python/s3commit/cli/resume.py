@@ -13,7 +13,7 @@ from s3commit.aws.executions import machine_of
 from s3commit.cli.job import REQUESTED, Job
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import REQUEST_FILE
-from s3commit.core.job.record import start_execution
+from s3commit.core.jobs.rounds import start_execution
 from s3commit.core.model.states import JobState
 
 

@@ -22,9 +22,12 @@ from s3commit.cli.render import Output, epoch_of
 from s3commit.cli.surroundings import Surroundings, surroundings
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import AccessError, NotFoundError, S3CommitError
-from s3commit.core.ports.bundle import Clock, Execution, Executions, ParallelMap, Ports
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.clock import Clock
+from s3commit.core.ports.executions import Execution, Executions
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectStore
+from s3commit.core.ports.parallel import ParallelMap
 from s3commit.writer.connect import has_pipeline
 from s3commit.writer.environment import Environment
 

@@ -25,10 +25,14 @@ from s3commit.cli.job import (
 from s3commit.cli.options import age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
+from s3commit.core.documents.job_json import Who, encode_conditions
+from s3commit.core.documents.request_json import AbortRequest
+from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.record import committed_holder
+from s3commit.core.jobs.record import committed_holder
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.codes import Advice, advice_on, advice_on_execution
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
     AccessError,
     NotFoundError,
@@ -36,15 +40,7 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.model.job import (
-    AbortRequest,
-    Destination,
-    Failure,
-    JobResult,
-    Outcome,
-    Who,
-    encode_conditions,
-)
+from s3commit.core.model.outcome import Failure, Outcome
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.writer.requests import Patience, require_committed
 

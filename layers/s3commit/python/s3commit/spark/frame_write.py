@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.aws.session import Encryption
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.core.model.job import Conflict
 from s3commit.spark.frames import arranged, check_frame, refresh_cached
 from s3commit.spark.progress import shown, tally_of
 from s3commit.spark.task_errors import for_the_driver, of_a_task
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from s3commit.core.model.job import Who
+    from s3commit.core.documents.job_json import Who
     from s3commit.spark.job import SparkJob, TaskMessage
     from s3commit.spark.schema import WriteSchema
 
@@ -261,7 +261,7 @@ def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Wh
         settings_of,
     )
     from s3commit.spark.schema import check_schema  # noqa: PLC0415
-    from s3commit.spark.session import obey  # noqa: PLC0415
+    from s3commit.spark.session import apply_session_settings  # noqa: PLC0415
     from s3commit.writer.who import this_program  # noqa: PLC0415
 
     check_frame(df)
@@ -274,7 +274,9 @@ def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Wh
     with_ids = str(setting(FIELD_IDS)).lower() != "false"
     schema = check_schema(df.schema, options.partition_by, with_field_ids=with_ids)
     refuse_unlike(settings_of(df), schema.data)
-    options = replace(obey(options, setting), scope=scope, partition_by=schema.partition_names)
+    options = replace(
+        apply_session_settings(options, setting), scope=scope, partition_by=schema.partition_names
+    )
     who = this_program(setting("spark.app.id") or "", setting("spark.app.name") or "")
     return options, schema, who
 

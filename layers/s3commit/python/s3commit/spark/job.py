@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from s3commit.arrow.files import write_rows
 from s3commit.arrow.partitions import runs
-from s3commit.core.model.job import CountedAttempt, Who
+from s3commit.core.documents.job_json import Who
+from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.spark.schema import WriteSchema, without_null_inside
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.environment import say

@@ -34,7 +34,7 @@ _OF_S3A: Final = {
 }
 
 
-def obey(options: Options, setting: Setting) -> Options:
+def apply_session_settings(options: Options, setting: Setting) -> Options:
     """``options`` with what the session says where the program says nothing.
 
     Raises `InvalidInputError` for a setting that can't be obeyed. Those of Parquet's are judged by

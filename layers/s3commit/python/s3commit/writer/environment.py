@@ -8,7 +8,7 @@ import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from s3commit.core.ports.bundle import rfc3339
+from s3commit.core.model.moments import rfc3339
 
 
 class Environment:

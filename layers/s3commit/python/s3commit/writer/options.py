@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from s3commit.aws.session import Encryption
+from s3commit.core.documents.job_json import MAX_KEY_CHARACTERS, Conditions
 from s3commit.core.formats.layout import parse_destination
+from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import MAX_KEY_CHARACTERS, Conditions, Conflict, Destination, Scope
 from s3commit.core.model.limits import MAX_WAIT_SECONDS
 from s3commit.writer.transfer import UploadSettings
 

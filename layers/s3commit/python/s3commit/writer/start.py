@@ -8,10 +8,10 @@ from typing import Final
 
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.session import Encryption, make_client
-from s3commit.core.formats.documents import MAX_JOB_BYTES, decode_job, encode_job
+from s3commit.core.documents.job_json import MAX_JOB_BYTES, JobSpec, Who, decode_job, encode_job
 from s3commit.core.formats.layout import JobDirectory, check_job_id
+from s3commit.core.model.destination import Scope
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
-from s3commit.core.model.job import JobSpec, Scope, Who
 from s3commit.core.model.locks import key_digest
 from s3commit.version import __version__
 from s3commit.writer.conditional_put import WriterStore, put_first

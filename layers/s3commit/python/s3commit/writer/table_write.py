@@ -13,16 +13,19 @@ from itertools import islice
 from typing import Any, Final
 
 from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.documents.job_json import Who
+from s3commit.core.documents.request_json import CountedAttempt
+from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory, is_data
-from s3commit.core.job.idempotency_key import hinted_job
+from s3commit.core.jobs.idempotency import hinted_job
 from s3commit.core.model.amounts import amount, many
+from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     JobFailedError,
     NotFoundError,
 )
-from s3commit.core.model.job import Conflict, CountedAttempt, Destination, JobResult, Scope, Who
 from s3commit.core.model.locks import key_digest
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline, shared_client, shared_store

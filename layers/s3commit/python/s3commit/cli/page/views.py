@@ -20,7 +20,7 @@ from s3commit.cli.render import epoch_of, rows
 from s3commit.cli.session import Session
 from s3commit.cli.show import UNCOUNTED, job_document
 from s3commit.core.formats.layout import JobDirectory, parse_destination, partition_of
-from s3commit.core.model.job import Destination
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject, listed_at
 

@@ -9,17 +9,18 @@ from s3commit.core.commit.check_conditions import refuse_taken
 from s3commit.core.commit.decide_commit import decide
 from s3commit.core.commit.seal_job import Asked, seal_job
 from s3commit.core.commit.verify_manifests import FEW_FILES, verify
-from s3commit.core.formats.ticket import Ticket, Unit
-from s3commit.core.job.decision_record import refuse_unfit
-from s3commit.core.job.documents import refuse_changed
-from s3commit.core.job.plan import in_groups
-from s3commit.core.job.record import unless_overtaken
+from s3commit.core.documents.decision_json import refuse_unfit
+from s3commit.core.documents.job_json import refuse_changed
+from s3commit.core.documents.pages import Unit, in_groups
+from s3commit.core.documents.ticket import Ticket
+from s3commit.core.jobs.guards import unless_overtaken
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.limits import PAGE_FILES
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
+from s3commit.core.ports.parallel import together
 
 
 def seal_and_decide(ports: Ports, ticket: Ticket) -> Ticket:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.decision_record import put_decision, refuse_unfit
-from s3commit.core.job.record import planned_record
-from s3commit.core.model.job import Conflict
+from s3commit.core.documents.decision_json import put_decision, refuse_unfit
+from s3commit.core.documents.ticket import Ticket
+from s3commit.core.jobs.guards import planned_record
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
+from s3commit.core.ports.parallel import together
 
 
 def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:

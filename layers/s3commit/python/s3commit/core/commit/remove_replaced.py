@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from s3commit.core.documents.commit_manifest import publish_manifest
+from s3commit.core.documents.decision_json import note_publishing, stored_decision
+from s3commit.core.documents.pages import read_index, read_unit
+from s3commit.core.documents.plan import planned_files
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.decision_record import note_publishing, stored_decision
-from s3commit.core.job.plan import planned_files, publish_manifest, read_index, read_unit
-from s3commit.core.job.record import own_record, unless_overtaken
-from s3commit.core.job.replaced import decode_replaced
+from s3commit.core.jobs.guards import own_record, unless_overtaken
+from s3commit.core.jobs.replaced import decode_replaced
 from s3commit.core.model.errors import NeedsOperatorError
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import CallTime, Ports
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.clock import CallTime
 
 
 def remove_replaced(ports: Ports, ticket: Ticket) -> Ticket:

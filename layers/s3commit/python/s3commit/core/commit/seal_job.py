@@ -5,25 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
+from s3commit.core.documents.decision_json import put_decision, read_decision
+from s3commit.core.documents.job_json import JobSpec, read_spec
+from s3commit.core.documents.request_json import AbortRequest, CommitRequest, read_request
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.decision_record import heal, put_decision, read_decision, record_from_s3
-from s3commit.core.job.documents import read_request, read_spec, refusing_unreadable
-from s3commit.core.job.record import committed_holder, new_record, record_of
-from s3commit.core.job.uploads import is_further_up
+from s3commit.core.jobs.guards import refusing_unreadable
+from s3commit.core.jobs.healing import heal, record_from_s3
+from s3commit.core.jobs.ownership import has_owner_above
+from s3commit.core.jobs.record import committed_holder, new_record, record_of
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
-from s3commit.core.model.job import (
-    ALREADY_COMMITTED,
-    AbortRequest,
-    CommitRequest,
-    Failure,
-    JobSpec,
-)
+from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import listed_at
+from s3commit.core.ports.parallel import together
 
 ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
 ABORTED_BY_OPERATOR = "ABORTED_BY_OPERATOR"
@@ -102,7 +100,7 @@ def _judge_request(ports: Ports, record: JobRecord) -> Failure | tuple[JobSpec, 
                 ports.parallel,
                 partial(read_request, ports, directory),
                 partial(_spec, ports, directory),
-                partial(is_further_up, ports, directory),
+                partial(has_owner_above, ports, directory),
             )
         if isinstance(request, AbortRequest):
             code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
@@ -140,8 +138,8 @@ def _opened(ports: Ports, directory: JobDirectory) -> JobRecord:
         decided = read_decision(ports, directory.bucket, directory.decision)
         if decided is not None:
             return ports.ledger.open_job(decided)
-        # The record is needed to end the job by; _why_not says what is wrong with it. A job that
-        # does not belong here was never decided here, whatever results a copy has brought along.
+        # The record is needed to end the job; `_judge_request` says what is wrong with it. A job
+        # that does not belong here was never decided here, whatever results a copy has brought.
         listed = listed_at(ports.store, directory.bucket, directory.job)
         put_at = listed.modified if listed else ""  # without one no upload is its own
         spec = JobSpec(directory.job_id, directory.destination, put_at=put_at)

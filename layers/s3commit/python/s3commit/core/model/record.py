@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from s3commit.core.model.destination import Conflict, Destination, Scope, job_ref
 from s3commit.core.model.errors import InvalidInputError, NeedsOperatorError
 from s3commit.core.model.fields import SPARSE, Several, Text
-from s3commit.core.model.job import Conflict, Destination, Failure, Scope, job_ref
+from s3commit.core.model.outcome import Failure
 from s3commit.core.model.states import JobState
 
 Digest = Annotated[str, Text(64)]

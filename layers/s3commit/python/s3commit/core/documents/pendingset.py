@@ -12,7 +12,8 @@ destination of the manifest's job directory, and nowhere else.
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final, NoReturn
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, NoReturn
 
 from s3commit.core.formats.codec import Codec, Form, RefusedError, each, read_text
 from s3commit.core.formats.layout import (
@@ -22,11 +23,78 @@ from s3commit.core.formats.layout import (
     bad_element,
     is_hidden,
     owner_of,
+    parse_manifest_key,
 )
 from s3commit.core.formats.strict_json import bounded, dump
-from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.fields import Several, Text
-from s3commit.core.model.job import MAX_ETAG, MAX_FILES, MAX_PARTS, PendingFile, PendingSet
+from s3commit.core.model.errors import (
+    InvalidInputError,
+    JobRefusedError,
+)
+from s3commit.core.model.fields import SPARSE, Name, Several, Text, Whole
+
+MAX_PARTS: Final = 10_000  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
+MAX_OBJECT_BYTES: Final = 50 * 1024**4  # S3's own limit of an object, same page
+MAX_ETAG: Final = 256  # characters; S3's have 34; a file of 10,000 parts is held while it completes
+
+# Rows of one file. What a job's million files add up to has to be a number that every reader takes:
+# below 2**63 (`s3commit.core.model.fields.Whole`).
+MAX_ROWS: Final = 10**12
+
+# What one task attempt may have. A worker reads the manifest whole for each of its units, so more
+# files would take longer to read than to complete. Of one part each they are 720,000 values and,
+# with keys of 250 characters, 22 MiB. The worst of this size takes 600 MB to read.
+MAX_FILES: Final = 20_000
+Etag = Annotated[str, Text(MAX_ETAG, least=1)]
+NonEmpty = Annotated[str, Text(least=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFile:
+    """One pending upload: Hadoop's SinglePendingCommit, version 2.
+
+    ``etags[i]`` is the etag of part i+1, as S3 returned it. ``length`` is in bytes, ``created``
+    and ``saved`` in milliseconds since 1970. ``rows`` is None where the writer did not count.
+    ``origin`` is the key of the file of which an undo brings back a copy.
+    """
+
+    bucket: NonEmpty
+    key: Annotated[NonEmpty, Name("destinationKey")]
+    upload_id: NonEmpty
+    etags: Annotated[tuple[Etag, ...], Several(MAX_PARTS, least=1)]
+    length: Annotated[int, Whole(most=MAX_OBJECT_BYTES)]
+    job_id: str = ""
+    task_id: str = ""
+    attempt_id: str = ""
+    rows: Annotated[int | None, Whole(most=MAX_ROWS)] = None
+    created: int = 0
+    saved: int = 0
+    origin: Annotated[str, SPARSE] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSet:
+    """The manifest of one task attempt: Hadoop's PendingSet, version 3.
+
+    ``task_count`` is how many tasks of the job have files; None if the writer did not know.
+    """
+
+    job_id: str
+    files: Annotated[tuple[PendingFile, ...], Name("commits"), Several(MAX_FILES)]
+    task_id: str = ""
+    attempt_id: str = ""
+    task_count: Annotated[int | None, SPARSE] = None
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all files together."""
+        return sum(file.length for file in self.files)
+
+    @property
+    def rows(self) -> int | None:
+        """The rows of all files together, or None if one of them was not counted."""
+        counts = [file.rows for file in self.files]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
 
 FILE_VERSION = 2
 SET_VERSION = 3
@@ -36,7 +104,6 @@ MAX_MANIFEST_VALUES = 1_000_000
 # Manifests up to here, of some 700 files, are read side by side, 32 of them: 24 MB each at worst.
 # Larger ones are read one at a time.
 SMALL_MANIFEST_BYTES = 512 * 1024
-
 _STATISTICS = ("counters", "gauges", "minimums", "maximums", "meanstatistics")
 HADOOPS: Final[dict[str, Any]] = {"iostatistics": {name: {} for name in _STATISTICS}}
 _ETAG: Final = Text(MAX_ETAG, least=1)
@@ -84,11 +151,6 @@ _SET: Final = Codec(
     constants=HADOOPS,
     forms={"files": each(Form(_FILE.member, _file_json), Several(MAX_FILES))},
 )
-
-
-def digest(body: bytes) -> str:
-    """The hex SHA-256 by which a request names a manifest."""
-    return hashlib.sha256(body).hexdigest()
 
 
 def expected_etag(file: PendingFile) -> str:
@@ -168,3 +230,24 @@ def check_contained(key: str, directory: JobDirectory) -> None:
 
 def _refuse(code: str, message: str) -> NoReturn:
     raise InvalidInputError(message, code=code)
+
+
+def decode_manifest(directory: JobDirectory, name: str, body: bytes) -> PendingSet:
+    """The manifest as its bytes have it.
+
+    Raises `JobRefusedError` with the decoder's code, or ``WRONG_JOB`` if it is another attempt's.
+    """
+    try:
+        pending = decode_pendingset(body, directory)
+        _, task_id, attempt_id = parse_manifest_key(directory.bucket, directory.prefix + name)
+    except InvalidInputError as error:
+        raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
+    ones: tuple[PendingSet | PendingFile, ...] = (pending, *pending.files)
+    for one in ones:
+        if one.task_id not in {"", task_id} or one.attempt_id not in {"", attempt_id}:
+            raise JobRefusedError(
+                f"the manifest of task {task_id}, attempt {attempt_id}, says that it is of"
+                f" {one.task_id[:80]!r}, {one.attempt_id[:80]!r}",
+                code="WRONG_JOB",
+            )
+    return pending

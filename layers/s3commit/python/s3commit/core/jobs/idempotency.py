@@ -15,10 +15,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from s3commit.core.formats.codec import Codec
-from s3commit.core.formats.documents import VERSION
+from s3commit.core.documents.commit_manifest import read_commit_header
+from s3commit.core.formats.codec import VERSION, Codec
 from s3commit.core.formats.layout import JobDirectory, check_job_id
-from s3commit.core.job.documents import read_commit_header
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
     NOT_READABLE,
     PAGE_CHANGED,
@@ -28,8 +28,8 @@ from s3commit.core.model.errors import (
     NotFoundError,
     PreconditionError,
 )
-from s3commit.core.model.job import ALREADY_COMMITTED, Destination
 from s3commit.core.model.locks import KeyHolder, key_digest
+from s3commit.core.model.outcome import ALREADY_COMMITTED
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports

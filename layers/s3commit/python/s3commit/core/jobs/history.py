@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from s3commit.core.formats.documents import MAX_COMMITS_BYTES, CommitHeader, CommittedFile
+from s3commit.core.documents.commit_manifest import (
+    MAX_COMMITS_BYTES,
+    CommitHeader,
+    CommittedFile,
+    read_commit_header,
+    read_commit_manifest,
+)
 from s3commit.core.formats.layout import (
     COMMITS,
     JobDirectory,
@@ -14,12 +20,13 @@ from s3commit.core.formats.layout import (
     parse_commit_manifest_key,
     partition_of,
 )
-from s3commit.core.job.documents import read_commit_header, read_commit_manifest
+from s3commit.core.model.destination import Destination, Scope
 from s3commit.core.model.errors import NOT_READABLE
-from s3commit.core.model.job import Destination, Scope
 from s3commit.core.model.limits import S3_CLOCKS
-from s3commit.core.ports.bundle import ParallelMap, Ports, shifted
+from s3commit.core.model.moments import shifted
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, ObjectReader
+from s3commit.core.ports.parallel import ParallelMap
 
 # What a job has removed: None stands for all at its destination, a directory with its "/" for a
 # partition, and an id for the files of the job that it has undone.

@@ -13,7 +13,8 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
-from s3commit.core.formats.documents import CommittedFile
+from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_manifest
+from s3commit.core.documents.result_json import read_result
 from s3commit.core.formats.layout import (
     COMMITS,
     MAGIC_PREFIX,
@@ -24,20 +25,20 @@ from s3commit.core.formats.layout import (
     parse_commit_manifest_key,
     parse_directory,
 )
-from s3commit.core.job.documents import read_commit_manifest, read_result
-from s3commit.core.job.history import manifests_at, reaches_of, read_commits
+from s3commit.core.jobs.history import manifests_at, reaches_of, read_commits
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NOT_READABLE, InvalidInputError
-from s3commit.core.model.job import Destination, Outcome
-from s3commit.core.ports.bundle import ParallelMap
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectReader, listed_at
+from s3commit.core.ports.parallel import ParallelMap
 
 EXAMPLES: Final = 10  # of foreign files
 Moment = tuple[str, str]  # when S3 got a job's commit manifest, and when the job was decided
 Replaced = dict[str | None, Moment]  # when each element of a `Reach` was last replaced
 
 
-class What(StrEnum):
+class FindingKind(StrEnum):
     """A fault of a file, or of the list of a job's files."""
 
     GONE = "gone"
@@ -49,7 +50,7 @@ class What(StrEnum):
 class Finding:
     """A committed file, or a commit manifest, that is not there as it was committed."""
 
-    what: What
+    what: FindingKind
     key: str
     job_id: str
     fix: str
@@ -179,7 +180,7 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
                 continue  # it came with a copy of another table
             fix = f"restore a version of it that can be read ({error.message})"
             report.findings.append(
-                Finding(What.UNREADABLE, directory.commits, directory.job_id, fix)
+                Finding(FindingKind.UNREADABLE, directory.commits, directory.job_id, fix)
             )
             continue
         report.jobs += 1
@@ -216,7 +217,7 @@ def _judge(
         facts = store.head(bucket, file.key)
     except NOT_READABLE as error:
         fix = f"find out who wrote it ({error.message})"
-        return Finding(What.UNREADABLE, file.key, one.directory.job_id, fix)
+        return Finding(FindingKind.UNREADABLE, file.key, one.directory.job_id, fix)
     if facts is not None and facts.matches(file.length, file.etag):
         report.files += 1
         report.bytes += file.length
@@ -226,7 +227,7 @@ def _judge(
         return None
     version = _version(store, bucket, file) if versioned else ""
     fix = f"restore version {version}" if version else "no version of it is kept: write it again"
-    what = What.GONE if facts is None else What.CHANGED
+    what = FindingKind.GONE if facts is None else FindingKind.CHANGED
     return Finding(what, file.key, one.directory.job_id, fix)
 
 
@@ -264,13 +265,13 @@ def _without_list(store: ObjectReader, seen: _Seen, directory: JobDirectory) -> 
         result = read_result(store, directory)
     except NOT_READABLE as error:
         key, fix = directory.result, f"restore a version that can be read ({error.message})"
-        return Finding(What.UNREADABLE, key, directory.job_id, fix)
+        return Finding(FindingKind.UNREADABLE, key, directory.job_id, fix)
     if result.outcome is not Outcome.COMMITTED:
         return None
     if listed_at(store, directory.bucket, directory.commits) is not None:
         return None  # it was put after the listing
     fix = "restore a version of it: nothing else says which files the job has"
-    return Finding(What.GONE, directory.commits, directory.job_id, fix)
+    return Finding(FindingKind.GONE, directory.commits, directory.job_id, fix)
 
 
 def _open_job(

@@ -16,8 +16,9 @@ from functools import partial
 from itertools import chain, islice
 from typing import Final
 
+from s3commit.core.documents.pages import LINE, in_groups, read_list, write_list
+from s3commit.core.documents.success_marker import MAX_SUCCESS_BYTES, success_job_id
 from s3commit.core.formats.codec import Codec
-from s3commit.core.formats.documents import MAX_SUCCESS_BYTES, success_job_id
 from s3commit.core.formats.layout import (
     SUCCESS,
     JobDirectory,
@@ -26,15 +27,14 @@ from s3commit.core.formats.layout import (
     owner_of,
     partition_of,
 )
-from s3commit.core.job.plan import LINE, in_groups, read_list, write_list
-from s3commit.core.job.uploads import list_objects
+from s3commit.core.jobs.listings import list_objects
+from s3commit.core.model.destination import Scope
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     JobRefusedError,
     NotFoundError,
 )
-from s3commit.core.model.job import Scope
 from s3commit.core.model.limits import APPEND_READINGS, DELETE_AT_ONCE, MAX_APPENDS
 from s3commit.core.model.locks import Append, destination_node, nodes_above
 from s3commit.core.model.record import JobRecord, ReplacedFacts

@@ -5,37 +5,21 @@ Small and bounded, whatever the job's size: everything else is read from S3 and 
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
+from s3commit.core.documents.pages import Unit
 from s3commit.core.formats.codec import Codec, Form
 from s3commit.core.formats.layout import JobDirectory, parse_directory
-from s3commit.core.formats.strict_json import one_line
+from s3commit.core.formats.refusal import parse_refusal
+from s3commit.core.model.destination import JobId
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import SPARSE, Name, Several, Text
-from s3commit.core.model.job import Failure, JobId
 from s3commit.core.model.limits import UNITS_OF_A_JOB
+from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-
-_REFUSAL = re.compile(r"\[([A-Z][A-Z0-9_]*)\] (.*)", re.DOTALL)  # as `refusal_text` words it
-_MESSAGE = re.compile(r'"errorMessage"\s*:\s*("(?:[^"\\]|\\.)*")')
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A range of the lines of one page, named by its digest; ``stop`` is excluded.
-
-    ``number`` counts the units of a list from 0 without a gap.
-    """
-
-    number: Annotated[int, Name("unit")]
-    page: Annotated[str, Text(64)]
-    start: Annotated[int, Name("from")]
-    stop: Annotated[int, Name("to")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,26 +145,3 @@ _TICKET: Final = Codec(
     # The machine passes the event on as it is, and no step reads it.
     forms={"refusal": Form(_refusal), "event": Form(lambda _: None)},
 )
-
-
-def refusal_text(code: str, message: str) -> str:
-    """How a refusing handler words its error, for `parse_refusal` on the other side.
-
-    Bounded: of a longer ``Cause`` than 32,768 characters Step Functions would keep a part.
-    """
-    return f"[{code}] {one_line(message)}"
-
-
-def parse_refusal(cause: str, code: str = "REFUSED") -> Failure:
-    """Read the code and message out of a failed Lambda call's ``Cause``; ``code`` if it has none.
-
-    The cause of a step that raised is JSON with ``errorType``, ``errorMessage`` and ``stackTrace``:
-    https://docs.aws.amazon.com/lambda/latest/dg/python-exceptions.html. Of a longer one than 32,768
-    characters Step Functions keeps a part.
-    """
-    message = _MESSAGE.search(cause)
-    text = str(json.loads(message[1], strict=False)) if message else cause
-    refusal = _REFUSAL.fullmatch(text)
-    if refusal is not None:
-        return Failure(one_line(refusal[1], 100), one_line(refusal[2]))
-    return Failure(code, one_line(" ".join(text.split()), 1000))

@@ -18,7 +18,16 @@ from itertools import chain
 from os.path import commonprefix
 from typing import Final, NoReturn
 
-from s3commit.core.formats.documents import MAX_WHOLE_BYTES, CommitHeader, CommittedFile
+from s3commit.core.documents.commit_manifest import (
+    MAX_WHOLE_BYTES,
+    CommitHeader,
+    CommittedFile,
+    read_commit_header,
+    read_commit_manifest,
+)
+from s3commit.core.documents.job_json import JobSpec
+from s3commit.core.documents.pages import in_groups
+from s3commit.core.documents.plan import planned_files
 from s3commit.core.formats.layout import (
     SUCCESS,
     JobDirectory,
@@ -27,8 +36,7 @@ from s3commit.core.formats.layout import (
     owner_of,
     partition_of,
 )
-from s3commit.core.job.documents import read_commit_header, read_commit_manifest
-from s3commit.core.job.history import (
+from s3commit.core.jobs.history import (
     Commit,
     Reach,
     commits_around,
@@ -36,8 +44,8 @@ from s3commit.core.job.history import (
     jobs_reaching,
     undone_jobs,
 )
-from s3commit.core.job.plan import in_groups, planned_files
-from s3commit.core.job.replaced import Appends, replaced_files
+from s3commit.core.jobs.replaced import Appends, replaced_files
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
     NOT_READABLE,
     AccessError,
@@ -46,7 +54,6 @@ from s3commit.core.model.errors import (
     NeedsOperatorError,
     NotFoundError,
 )
-from s3commit.core.model.job import Destination, JobSpec
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
