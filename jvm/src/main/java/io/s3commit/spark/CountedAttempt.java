@@ -6,5 +6,5 @@ package io.s3commit.spark;
  * @param manifest the manifest's key, relative to the job directory
  * @param sha256 the digest of the manifest's bytes
  */
-record Counted(
+record CountedAttempt(
     String taskId, String attemptId, String manifest, String sha256, int files, long bytes) {}

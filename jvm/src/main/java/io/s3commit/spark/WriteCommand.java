@@ -41,7 +41,7 @@ import scala.collection.JavaConverters;
  * @param table null for a write to a path
  */
 @SuppressWarnings("deprecation") // Scala 2.12 has nothing newer than JavaConverters
-record Insert(
+record WriteCommand(
     Path output,
     Job.Replaces replaces,
     List<String> columns,
@@ -79,9 +79,9 @@ record Insert(
   private static final String SPARKS_CATALOG = "spark_catalog.";
 
   /** The insert into {@code output} that runs now. Raises {@link CommitException} if none is seen. */
-  static Insert running(Path output, boolean dynamic) throws CommitException {
+  static WriteCommand running(Path output, boolean dynamic) throws CommitException {
     QueryExecution query = SQLExecution.getQueryExecution(property(EXECUTION, NONE));
-    Insert found = query == null ? null : in(query, output, dynamic);
+    WriteCommand found = query == null ? null : in(query, output, dynamic);
     if (found == null) {
       throw new CommitException(
           "UNKNOWN_WRITE",
@@ -98,12 +98,13 @@ record Insert(
    * <p>Refuses a statement that writes to one place in two ways: Spark 4 runs {@code FROM … INSERT …
    * INSERT …} as one plan, and does not tell which of its inserts calls.
    */
-  static Insert in(QueryExecution query, Path output, boolean dynamic) throws CommitException {
-    Map<Path, Insert> first = new HashMap<>();
-    Insert found = null;
+  static WriteCommand in(QueryExecution query, Path output, boolean dynamic)
+      throws CommitException {
+    Map<Path, WriteCommand> first = new HashMap<>();
+    WriteCommand found = null;
     for (InsertIntoHadoopFsRelationCommand command : insertsIn(query.analyzed(), new ArrayList<>())) {
-      Insert one = of(command, false, null);
-      Insert before = first.putIfAbsent(one.output, one);
+      WriteCommand one = of(command, false, null);
+      WriteCommand before = first.putIfAbsent(one.output, one);
       if (before != null && !before.equals(one)) {
         throw new CommitException(
             "SEVERAL_INSERTS",
@@ -148,9 +149,9 @@ record Insert(
     return found;
   }
 
-  private static Insert of(
+  private static WriteCommand of(
       InsertIntoHadoopFsRelationCommand command, boolean isRepeated, Table table) {
-    return new Insert(
+    return new WriteCommand(
         command.outputPath(),
         replaces(command),
         columns(command),

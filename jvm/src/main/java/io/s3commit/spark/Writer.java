@@ -11,9 +11,9 @@ import java.util.stream.Stream;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 
-/** Who writes, for the people who look at the job later; an empty text is not said. */
+/** Writer writes, for the people who look at the job later; an empty text is not said. */
 @JsonInclude(JsonInclude.Include.NON_EMPTY)
-record Who(String applicationId, String application, String user, String host, String airflow) {
+record Writer(String applicationId, String application, String user, String host, String airflow) {
   // As Airflow exports them to the process of each task.
   private static final String[] AIRFLOW = {
     "AIRFLOW_CTX_DAG_ID",
@@ -23,7 +23,7 @@ record Who(String applicationId, String application, String user, String host, S
     "AIRFLOW_CTX_TRY_NUMBER"
   };
 
-  Who {
+  Writer {
     applicationId = cut(applicationId);
     application = cut(application);
     user = cut(user);
@@ -32,18 +32,19 @@ record Who(String applicationId, String application, String user, String host, S
   }
 
   /** The running application, and its Airflow run. */
-  static Who running() {
+  static Writer running() {
     SparkContext context = SparkContext.getOrCreate();
     return of(context.getConf(), context.sparkUser(), System.getenv());
   }
 
-  static Who of(SparkConf conf, String user, Map<String, String> environment) {
+  static Writer of(SparkConf conf, String user, Map<String, String> environment) {
     String run =
         Stream.of(AIRFLOW)
             .map(environment::get)
             .filter(Objects::nonNull)
             .collect(Collectors.joining("/"));
-    return new Who(conf.get("spark.app.id", ""), conf.get("spark.app.name", ""), user, localHost(), run);
+    return new Writer(
+        conf.get("spark.app.id", ""), conf.get("spark.app.name", ""), user, localHost(), run);
   }
 
   private static String localHost() {
