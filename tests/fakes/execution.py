@@ -172,9 +172,12 @@ def _attempt(
 
 
 def _complete_uploads(ports: Ports, ticket: Ticket, complete: CompleteUnits) -> Ticket:
+    """The states CompleteFew, whose units the ticket has, and CompleteUploads."""
     try:
-        stored = ports.store.get(ticket.bucket, ticket.plan, max_bytes=MAX_INDEX_BYTES)
-        units = [decode_unit(unit) for unit in json.loads(stored.body)]
+        units = [*ticket.few]
+        if not units:
+            stored = ports.store.get(ticket.bucket, ticket.plan, max_bytes=MAX_INDEX_BYTES)
+            units = [decode_unit(unit) for unit in json.loads(stored.body)]
     except (NotFoundError, AccessError, InvalidInputError, ValueError):
         return ticket  # the machine's catch of States.ItemReaderFailed: without results
     return replace(ticket, completed=tuple(complete(ports, ticket, units)))

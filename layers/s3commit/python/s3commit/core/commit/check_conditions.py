@@ -112,7 +112,7 @@ def refuse_taken(ports: Ports, spec: JobSpec, record: JobRecord, few: list[list[
     failed = spec.conditions.failed(record.planned.files, record.planned.rows)
     if failed:
         raise JobRefusedError(failed, code="CONDITION_FAILED")
-    if record.planned.files > FILES_LOOKED_AT:
+    if record.planned.files > FILES_LOOKED_AT and not few:
         taken = _listed(ports, directory, record)
     else:
         pages: Iterable[list[str] | Unit] = few or whole_pages(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -55,6 +55,10 @@ class _Counted:
     listed: int = MAX_LINE_BYTES  # bytes of the commit manifest; its header's to begin with
     bytes: int = 0
     rows: int | None = 0
+
+    def counts(self) -> PlanFacts:
+        """The plan's facts as far as they are known before it is written."""
+        return PlanFacts("", 0, files=len(self.keys), bytes=self.bytes, rows=self.rows)
 
     def files(
         self, directory: JobDirectory, manifests: Iterable[PendingSet], *, is_undo: bool
@@ -115,20 +119,26 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The plan, as the ledger is to have it; its units if they are few.
-
-    ``keys`` are all keys of a job of at most `FEW_FILES`, in order; of a larger one none.
-    """
+    """The plan, as the ledger is to have it; its units if they are few."""
 
     plan: PlanFacts
     few: tuple[Unit, ...]
-    keys: list[str]
 
 
 def verify(
-    ports: Ports, ticket: Ticket, record: JobRecord, spec: JobSpec, request: CommitRequest
+    ports: Ports,
+    ticket: Ticket,
+    record: JobRecord,
+    spec: JobSpec,
+    request: CommitRequest,
+    *,
+    judge: Callable[[PlanFacts, list[str]], object] | None = None,
 ) -> Verified:
-    """Judge what the ``request`` counts and write the plan; the ledger does not change."""
+    """Judge what the ``request`` counts and write the plan; the ledger does not change.
+
+    ``judge`` is called beside the last puts, with the plan's counts and, for a job of at most
+    `FEW_FILES`, all keys in order.
+    """
     directory = ticket.directory
     if request.job_sha256 not in {"", spec.sha256}:
         raise JobRefusedError(
@@ -149,21 +159,17 @@ def verify(
         nonlocal partitions
         if by_partition:
             partitions = write_partitions(ports, directory, found.partitions)
-        _find_uploads(ports, directory, found, record.opened_at)
+        calls = [partial(_find_uploads, ports, directory, found, record.opened_at)]
+        if judge is not None:
+            keys = sorted(found.sample) if total <= FEW_FILES else []
+            calls.append(partial(judge, found.counts(), keys))
+        together(ports.parallel, *calls)
 
     with unless_overtaken(ports, ticket, JobState.SEALED):
         sha256, units = write_plan(ports, directory, files, total=total, beside=beside)
         _refuse_missing_uploads(ports, directory, found.uploads, units)
-    plan = PlanFacts(
-        sha256=sha256,
-        units=len(units),
-        files=len(found.keys),
-        bytes=found.bytes,
-        rows=found.rows,
-        partitions=partitions,
-    )
-    few = tuple(units) if len(units) <= UNITS_OF_A_JOB else ()
-    return Verified(plan, few, sorted(found.sample) if total <= FEW_FILES else [])
+    plan = replace(found.counts(), sha256=sha256, units=len(units), partitions=partitions)
+    return Verified(plan, tuple(units) if len(units) <= UNITS_OF_A_JOB else ())
 
 
 def _refuse_more(files: int, size: int = 0, names: int = 0, listed: int = 0) -> None:

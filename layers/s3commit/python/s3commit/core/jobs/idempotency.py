@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from s3commit.core.documents.commit_manifest import read_commit_header
@@ -33,7 +34,9 @@ from s3commit.core.model.outcome import ALREADY_COMMITTED
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.ledger import HeldError
 from s3commit.core.ports.objects import ObjectReader
+from s3commit.core.ports.parallel import together
 
 KEY_TAKEN: Final = "KEY_TAKEN"
 MAX_NOTE_BYTES: Final = 16 * 1024
@@ -58,6 +61,14 @@ def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
     if holder is not None and holder.job_id != record.job_id:
         raise _refusal(record, holder)
     return None
+
+
+def refuse_held(ports: Ports, record: JobRecord) -> None:
+    """Raise `HeldError` if another job has the job's key, and as `other_holder`."""
+    key = record.idempotency_key
+    holder = other_holder(ports, record, key) if key is not None else None
+    if holder is not None:
+        raise HeldError(f"job {holder.job_id} has the idempotency key of job {record.job_id}")
 
 
 def _refusal(record: JobRecord, holder: KeyHolder) -> JobRefusedError:
@@ -98,8 +109,8 @@ def note_key(ports: Ports, record: JobRecord, key: str) -> None:
         holder = ports.ledger.key_holder(record.destination, digest)
         return holder is not None and holder.job_id == record.job_id
 
-    for name in _names(record, digest):
-        _put(ports, record.destination.bucket, name, _holder(record), has_it)
+    put = partial(_put, ports, record.destination.bucket, note=_holder(record), may_replace=has_it)
+    together(ports.parallel, *(partial(put, name) for name in _names(record, digest)))
 
 
 def free_key(ports: Ports, record: JobRecord) -> None:

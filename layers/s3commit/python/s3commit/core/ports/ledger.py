@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from s3commit.core.model.destination import Destination
@@ -151,10 +151,12 @@ class Ledger(ABC):
         now: str,
         failure: Failure | None = None,
         requested_at: str | None = None,
+        execution: str | None = None,
     ) -> JobRecord:
         """One transition of the table, conditional on state and generation.
 
-        ``failure`` and ``requested_at`` are stored if given. A transition into an ended state
+        ``failure`` and ``requested_at`` are stored if given. An ``execution`` takes the job over by
+        the same write, as by `take_over`. A transition into an ended state
         stores ``now`` as ``finished_at`` and sets the record's time to live. Raises
         `LostRaceError`, `IllegalTransitionError`. Entering COMMITTING is `decide`'s alone.
         """
@@ -163,19 +165,24 @@ class Ledger(ABC):
             raise IllegalTransitionError("a job enters COMMITTING by decide() alone")
         ended = now if target in ENDED else None
         found = given(failure=failure, requested_at=requested_at, finished_at=ended)
+        if execution is not None:
+            found |= {"execution": execution, "generation": record.generation + 1}
         changes = {"state": target, **found, "updated_at": now}
         return self.update(record.ref, Expected(record.generation, record.state), changes)
 
-    def decide(self, record: JobRecord, *, now: str) -> JobRecord:
+    def decide(self, record: JobRecord, *, now: str, plan: PlanFacts | None = None) -> JobRecord:
         """SEALED→COMMITTING, the decision: one transaction, which takes the idempotency key too.
 
-        Conditional on state, generation, and the digests of plan and replace list. Locks need no
-        condition: a job that is SEALED still has those that it had. Raises `LostRaceError`, and
-        `HeldError` if another job has the key.
+        Conditional on state, generation, and the digests of plan and replace list. A ``plan`` is
+        noted by the same write, of a job that replaces nothing. Locks need no condition: a job that
+        is SEALED still has those that it had. Raises `LostRaceError`, and `HeldError` if another
+        job has the key.
         """
-        expected = Expected(record.generation, JobState.SEALED, record.planned, record.replaced)
+        expected = Expected(record.generation, JobState.SEALED)
+        if plan is None:
+            expected = replace(expected, plan=record.planned, replaced=record.replaced)
         changes = {"state": JobState.COMMITTING, "decided_at": now, "updated_at": now}
-        return self.update(record.ref, expected, {**changes, "waits": None})
+        return self.update(record.ref, expected, {**changes, **given(plan=plan), "waits": None})
 
     def note(
         self,
