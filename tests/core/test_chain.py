@@ -64,7 +64,7 @@ PARTITIONS = {**REPLACE, "scope": Scope.PARTITION}
 
 @pytest.mark.parametrize(
     ("spec", "files", "most"),
-    [(APPEND, 3, 18), (APPEND, 1_000, 20), (KEYED, 3, 27), (REPLACE, 3, 44), (PARTITIONS, 3, 51)],
+    [(APPEND, 3, 15), (APPEND, 1_000, 17), (KEYED, 3, 17), (REPLACE, 3, 37), (PARTITIONS, 3, 44)],
     ids=["append", "1,000 files", "with a key", "replace", "replace partitions"],
 )
 def test_a_commit_waits_for_so_many_responses(spec: dict[str, Any], files: int, most: int) -> None:
