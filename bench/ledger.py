@@ -19,11 +19,11 @@ import boto3
 from moto import mock_aws
 
 from bench.figures import Figure, Sample
+from s3commit.aws.clients import make_client
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.ledger_items import bind
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory

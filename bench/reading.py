@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from s3commit.aws.clients import MAX_POOL_CONNECTIONS
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
-from s3commit.aws.session import MAX_POOL_CONNECTIONS
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.documents.job_json import JobSpec, decode_job, encode_job

@@ -25,10 +25,10 @@ import s3commit
 from bench import reading
 from bench.cold import BUCKET, on_moto
 from bench.figures import Figure, Sample, show
+from s3commit.aws.clients import make_client
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from s3commit.core.calls.begin_and_publish import begin_and_publish
 from s3commit.core.commit.ingest_pendingsets import note_manifest
 from s3commit.core.commit.verify_manifests import verify_manifests

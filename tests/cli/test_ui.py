@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from s3commit.cli import job as job_reading
+from s3commit.cli import job_facts
 from s3commit.cli.app import app
 from s3commit.cli.page import jobs as jobs_page
 from s3commit.cli.page import views
@@ -218,7 +218,7 @@ def test_a_page_leads_to_the_jobs_of_a_table_behind_those_of_others(
     desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A listing in one state stops earlier than one in another: nothing in between is passed."""
-    monkeypatch.setattr(job_reading, "LOOKED_AT", 3)
+    monkeypatch.setattr(job_facts, "LOOKED_AT", 3)
     for number in range(9):
         job_id = f"{number:08}-0000-4000-8000-000000000000"
         if number > 3:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from s3commit.aws.session import Encryption
+from s3commit.aws.clients import Encryption
 from s3commit.core.documents.job_json import Conditions
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import InvalidInputError

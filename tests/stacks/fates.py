@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from s3commit.aws import ledger_notes
+from s3commit.aws.clients import make_client
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from s3commit.aws.wiring import make_ports
 from s3commit.core.commit import acquire_destination
 from s3commit.core.documents.job_json import Conditions

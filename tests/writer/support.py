@@ -18,11 +18,11 @@ from s3commit.core.model.destination import Destination
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.objects import ObjectReader, ObjectStore, UploadStarter
 from s3commit.writer.conditional_put import WriterStore
-from s3commit.writer.environment import Environment
 from s3commit.writer.job import Job
 from s3commit.writer.options import make_options
 from s3commit.writer.start import start_job
 from s3commit.writer.stream import PendingUpload
+from s3commit.writer.system import Environment
 from s3commit.writer.target import Target
 from s3commit.writer.transfer import MIB, PartSizes, Transfer, UploadSettings
 from tests.fakes.store import MemoryObjectStore

@@ -62,7 +62,7 @@ MUTANTS = [
     ),
     Mutant(
         "a document that can not be read ends the command",
-        "cli/job.py",
+        "cli/job_facts.py",
         "        except NOT_READABLE as error:\n",
         "        except ZeroDivisionError as error:\n",
         by="tests/cli/test_unreadable.py",

@@ -13,7 +13,7 @@ from s3commit.version import __version__
 
 if TYPE_CHECKING:
     from s3commit.arrow.table import ArrowStream, write_table
-    from s3commit.aws.session import Encryption
+    from s3commit.aws.clients import Encryption
     from s3commit.core.documents.pendingset import PendingFile
     from s3commit.core.documents.request_json import CountedAttempt
     from s3commit.core.documents.result_json import JobResult
@@ -51,7 +51,7 @@ __all__ += ["StreamClosedError", "TransientError", "WrongPythonError"]
 
 _HOMES = {
     "arrow.table": ("ArrowStream", "write_table"),
-    "aws.session": ("Encryption",),
+    "aws.clients": ("Encryption",),
     "core.formats.layout": ("JobDirectory",),
     "core.documents.request_json": ("CountedAttempt",),
     "core.documents.result_json": ("JobResult",),

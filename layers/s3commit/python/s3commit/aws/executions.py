@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from botocore.config import Config
 
+from s3commit.aws.clients import make_session
 from s3commit.aws.failures import translated
-from s3commit.aws.session import make_session
 from s3commit.core.documents.ticket import execution_input
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.ports.executions import FORGOTTEN, Execution

@@ -20,6 +20,7 @@ from typing import Any
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
+from s3commit.aws.clients import make_session
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.failures import translated
 from s3commit.aws.ledger_items import (
@@ -41,7 +42,6 @@ from s3commit.aws.ledger_items import (
 )
 from s3commit.aws.ledger_notes import DAY, DynamoNotes, new_token, refused_items, seconds_after
 from s3commit.aws.ledger_records import job_item, job_record, stored
-from s3commit.aws.session import make_session
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.limits import FORGOTTEN_DAYS
 from s3commit.core.model.locks import (

@@ -13,8 +13,8 @@ from urllib.parse import unquote_plus
 
 from botocore.exceptions import ClientError
 
+from s3commit.aws.clients import S3Client
 from s3commit.aws.failures import translate, translated
-from s3commit.aws.session import S3Client
 from s3commit.core.model.errors import (
     NeedsOperatorError,
     NotFoundError,

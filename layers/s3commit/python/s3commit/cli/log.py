@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from s3commit.cli.job import LOOKED_AT, jobs_at, read_job
+from s3commit.cli.job_facts import LOOKED_AT, jobs_at, read_job
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from s3commit.cli.job import unreadable
+from s3commit.cli.job_facts import unreadable
 from s3commit.cli.options import DESTINATION, JOB, with_session
 from s3commit.cli.render import fields
 from s3commit.cli.session import Session

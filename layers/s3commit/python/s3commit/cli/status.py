@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from s3commit.cli.advice import REQUEST_PATIENCE, needs_attention
-from s3commit.cli.job import blockers, jobs_at
+from s3commit.cli.job_facts import blockers, jobs_at
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session

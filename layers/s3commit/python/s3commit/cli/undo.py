@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from s3commit.cli.job import locate
+from s3commit.cli.job_facts import locate
 from s3commit.cli.options import dry_run_option, job_options, with_session
 from s3commit.cli.session import Session
 from s3commit.core.documents.result_json import JobResult

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from s3commit.aws.session import Encryption
+from s3commit.aws.clients import Encryption
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.spark.frames import arranged, check_frame, refresh_cached
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from s3commit.core.documents.job_json import Who
-    from s3commit.spark.job import SparkJob, TaskMessage
     from s3commit.spark.schema import WriteSchema
+    from s3commit.spark.spark_job import SparkJob, TaskMessage
 
 _QUERY_ID: Final = "sql.streaming.queryId"  # a local property that StreamExecution sets
 _MESSAGE: Final = "message"
@@ -247,7 +247,7 @@ def _look_only(df: DataFrame, options: Options) -> CommitResult:
 
 
 def _open(df: DataFrame, options: Options) -> SparkJob:
-    from s3commit.spark.job import open_spark_job  # noqa: PLC0415
+    from s3commit.spark.spark_job import open_spark_job  # noqa: PLC0415
 
     return open_spark_job(*_prepared(df, options))
 
@@ -261,7 +261,7 @@ def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Wh
         settings_of,
     )
     from s3commit.spark.schema import check_schema  # noqa: PLC0415
-    from s3commit.spark.session import apply_session_settings  # noqa: PLC0415
+    from s3commit.spark.session_settings import apply_session_settings  # noqa: PLC0415
     from s3commit.writer.who import this_program  # noqa: PLC0415
 
     check_frame(df)

@@ -29,7 +29,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.model.outcome import Outcome
 from s3commit.writer.conditional_put import WriterStore, put_first
-from s3commit.writer.environment import Environment, say
+from s3commit.writer.system import Environment, say
 
 # A pause is this share of the time waited: the result is seen that late at most.
 LATENESS: Final = 0.05

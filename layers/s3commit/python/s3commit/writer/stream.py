@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from s3commit.core.documents.pendingset import PendingFile
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.ports.objects import UploadStarter
-from s3commit.writer.environment import Environment
+from s3commit.writer.system import Environment
 from s3commit.writer.target import StreamClosedError, Target
 from s3commit.writer.transfer import Transfer
 

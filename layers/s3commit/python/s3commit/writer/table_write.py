@@ -29,11 +29,11 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.locks import key_digest
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline, shared_client, shared_store
-from s3commit.writer.environment import say
 from s3commit.writer.job import Job
 from s3commit.writer.options import Options
 from s3commit.writer.place import LOOKED_AT, check_place, side_by_side
 from s3commit.writer.start import start_job
+from s3commit.writer.system import say
 from s3commit.writer.target import DEFAULT_CONTENT_TYPE
 
 NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from s3commit.cli.job import jobs_at
+from s3commit.cli.job_facts import jobs_at
 from s3commit.cli.log import by_of
 from s3commit.cli.session import Session
 from s3commit.cli.status import jobs_document

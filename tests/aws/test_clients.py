@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from s3commit.aws import session
+from s3commit.aws import clients
+from s3commit.aws.clients import ATTEMPTS, PATIENCE, make_client, make_session
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.aws.session import ATTEMPTS, PATIENCE, make_client, make_session
 from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.writer.connect import shared_client
 from tests.conftest import REGION
@@ -76,7 +76,7 @@ class Time:
 
 def key_of(time: Time) -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "time", time)
+        patch.setattr(clients, "time", time)
         found = make_session(REGION).get_credentials()
     assert found is not None
     return str(found.access_key)

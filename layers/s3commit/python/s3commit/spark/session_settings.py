@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from s3commit.aws.session import Encryption
+from s3commit.aws.clients import Encryption
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.options import codec_of, limit_of
 from s3commit.writer.options import Options

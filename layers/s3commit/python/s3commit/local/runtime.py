@@ -18,9 +18,9 @@ from s3commit.aws import env
 from s3commit.local import ACCOUNT, REGION, LocalRuntimeError, moto_patches
 from s3commit.local.assembly import load_assembly
 from s3commit.local.endpoint import Endpoint, Middleware, forget_everything
+from s3commit.local.function_spec import spec_of
 from s3commit.local.lambda_executor import Executor, Observer
 from s3commit.local.loader import check, load, rename_data_bucket
-from s3commit.local.packages import spec_of
 from s3commit.local.resources import Context
 from s3commit.local.triggers import Now, Poller, Ticker
 from s3commit.local.worker import CallOutcome, Worker

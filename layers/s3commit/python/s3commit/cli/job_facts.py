@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobFacts:
     """One job. A member is None if it is not there, can't be read, or only the ledger has it.
 
     ``name`` is what to type for the job in a next command, with ``where``, which holds for others
@@ -123,7 +123,7 @@ def read_job(
     typed: str = "",
     *,
     with_request: bool = True,
-) -> Job:
+) -> JobFacts:
     """Read a job's record and its documents; a request may have 64 MiB.
 
     ``typed`` is how the caller typed the job. Raises `NotFoundError` (``NO_JOB``) if nothing is
@@ -162,7 +162,7 @@ def read_job(
     if result is None and record is not None and record.state in ENDED and is_done:
         # The sweep deletes the documents of ended jobs, the jar those of undone ones.
         result = result_of(record, record.updated_at)
-    found = Job(
+    found = JobFacts(
         name=(typed or directory.typed) + session.where,
         where=session.where,
         directory=directory,
@@ -242,13 +242,13 @@ def jobs_at(
     return found, record.updated_at if next(listed, None) is not None else ""
 
 
-def read_manifests(session: Session, job: Job) -> list[str]:
+def read_manifests(session: Session, job: JobFacts) -> list[str]:
     """The keys of the job's manifests."""
     listed = session.store.list(job.directory.bucket, job.directory.tasks)
     return [found.key for found in listed if found.key.endswith(PENDINGSET_SUFFIX)]
 
 
-def read_manifest(session: Session, job: Job, key: str) -> tuple[PendingSet, str]:
+def read_manifest(session: Session, job: JobFacts, key: str) -> tuple[PendingSet, str]:
     """A manifest, and the digest of its bytes. Raises `JobRefusedError`."""
     directory = job.directory
     body = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
@@ -256,7 +256,7 @@ def read_manifest(session: Session, job: Job, key: str) -> tuple[PendingSet, str
 
 
 def own_uploads(
-    session: Session, job: Job, most: int | None = None
+    session: Session, job: JobFacts, most: int | None = None
 ) -> tuple[list[OpenUpload], bool]:
     """The job's open uploads, by the rule of an abort, and whether all were looked at.
 
@@ -272,7 +272,7 @@ def own_uploads(
     return own, most is None or next(listed, None) is None
 
 
-def refuse_second_request(job: Job) -> None:
+def refuse_second_request(job: JobFacts) -> None:
     """Raise `PreconditionError` if the job has its request, or has ended."""
     if job.result is not None or job.state in ENDED:
         raise PreconditionError(f"job {job.job_id} is {job.state} already", code="JOB_ENDED")

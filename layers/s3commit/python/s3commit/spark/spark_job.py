@@ -17,9 +17,9 @@ from s3commit.core.documents.job_json import Who
 from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.spark.schema import WriteSchema, without_null_inside
 from s3commit.writer.commit_result import CommitResult
-from s3commit.writer.environment import say
 from s3commit.writer.job import Job
 from s3commit.writer.options import Options
+from s3commit.writer.system import say
 from s3commit.writer.table_write import begin, commit
 
 if TYPE_CHECKING:

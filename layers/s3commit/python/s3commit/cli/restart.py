@@ -10,15 +10,15 @@ from typing import Any
 
 from s3commit.aws import env
 from s3commit.aws.executions import machine_of
-from s3commit.cli.job import REQUESTED, Job
+from s3commit.cli.job_facts import REQUESTED, JobFacts
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import REQUEST_FILE
 from s3commit.core.jobs.rounds import start_execution
 from s3commit.core.model.states import JobState
 
 
-def resume(
-    session: Session, job: Job, machine: str | None, *, dry_run: bool, gives_up: str = ""
+def start_another_execution(
+    session: Session, job: JobFacts, machine: str | None, *, dry_run: bool, gives_up: str = ""
 ) -> str:
     """Start another execution of a job that was requested and has no result, and print it.
 
@@ -61,7 +61,7 @@ def resume(
     return ""
 
 
-def report(session: Session, job: Job, line: str, **facts: Any) -> None:
+def report(session: Session, job: JobFacts, line: str, **facts: Any) -> None:
     """Print the outcome of a verb that requests a job's end; ``facts`` are those of the verb."""
     document = {
         "jobId": job.job_id,

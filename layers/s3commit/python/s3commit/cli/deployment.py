@@ -1,4 +1,4 @@
-"""The surroundings that `doctor` checks, and its answers; and the stacks of a deployment."""
+"""A deployment: its stacks, its region and account; and the answers of `doctor` about it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import boto3.session
 from botocore.config import Config
 
 from s3commit.aws import env
+from s3commit.aws.clients import make_session
 from s3commit.aws.failures import translated
 from s3commit.aws.notifications import configured
-from s3commit.aws.session import make_session
 from s3commit.aws.settings import region
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 
@@ -37,7 +37,7 @@ skipped = partial(Finding, "skipped")  # it was not looked at, and the text says
 
 
 @dataclass
-class Surroundings:
+class Deployment:
     """Account, region and deployment. ``connect`` gives a boto3 client; tests give their own.
 
     ``name`` is the deployment's parameter of that name, ``bucket`` the data bucket if not that of
@@ -138,7 +138,7 @@ class Surroundings:
         return {each["OutputKey"]: each["OutputValue"] for each in outputs}
 
 
-def surroundings(name: str | None) -> Surroundings:
+def read_deployment(name: str | None) -> Deployment:
     """The deployment with that name where the standard AWS configuration leads to."""
     with translated("reading the AWS configuration"):
         where = region() or boto3.session.Session().region_name
@@ -149,4 +149,4 @@ def surroundings(name: str | None) -> Surroundings:
         with translated(f"connecting to {service}"):
             return session().create_client(service, config=IMPATIENT)
 
-    return Surroundings(where, connect, name)
+    return Deployment(where, connect, name)
