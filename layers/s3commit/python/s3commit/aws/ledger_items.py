@@ -154,6 +154,7 @@ class HealingItem(LedgerItem):
 class Items:
     """The kinds of item, bound to one table and sharing one connection."""
 
+    connection: Any  # pynamodb's own, one for all: no public name leads to it
     job: type[JobItem]
     attempt: type[AttemptItem]
     lock: type[LockItem]
@@ -182,6 +183,7 @@ def bind(table: str) -> Items:
     # One connection, so one client and one pool: the job's knows the keys and the index of all.
     shared = job._get_connection()
     return Items(
+        shared,
         job,
         bound(AttemptItem, shared),
         bound(LockItem, shared),

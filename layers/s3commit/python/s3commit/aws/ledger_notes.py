@@ -64,7 +64,7 @@ class DynamoNotes:
 
     def __init__(self, items: Items, clock: Clock, page: int | None) -> None:
         self._items = items
-        self._table = items.job._get_connection()
+        self._table = items.connection
         self._clock = clock
         self._page = page
 

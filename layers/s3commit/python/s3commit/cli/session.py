@@ -177,6 +177,7 @@ class Session:
 
     def ports(self, table: str | None) -> Ports:
         """The ports of the protocol's rules; without a table none may use the ledger."""
+        # The rules that read a job's documents and uploads in S3 take all ports as well.
         ledger = cast("Ledger", self.ledger(table) if table else None)
         return Ports(self.store, ledger, self.clock, self.parallel)
 
