@@ -31,15 +31,7 @@ from s3commit.core.model.locks import Item, ItemKind, items
 from s3commit.core.model.outcome import Failure, Outcome
 from s3commit.core.model.record import JobRecord, Waits
 from s3commit.core.model.states import JobState
-from tests.contract.ledger_jobs import (
-    NODE,
-    OTHER_PLAN,
-    OTHER_REPLACED,
-    PLAN,
-    REPLACED,
-    T0,
-    a_job,
-)
+from tests.contract.ledger_jobs import NODE, OTHER_PLAN, OTHER_REPLACED, PLAN, REPLACED, T0, a_job
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.faults import Call
 from tests.fakes.item_limits import BESIDE_FIELDS, beside_key, estimate

@@ -14,12 +14,7 @@ from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.documents.ticket import Ticket, decode_ticket, execution_input
 from s3commit.core.model.destination import Conflict
-from s3commit.core.model.errors import (
-    AccessError,
-    InvalidInputError,
-    NotFoundError,
-    TransientError,
-)
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, TransientError
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import LostRaceError

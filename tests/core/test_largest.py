@@ -30,11 +30,7 @@ from s3commit.core.documents.job_json import (
 )
 from s3commit.core.documents.pendingset import MAX_ROWS
 from s3commit.core.documents.ticket import UNIT_RESULT, UnitResult
-from s3commit.core.formats.layout import (
-    MAX_PREFIX_BYTES,
-    JobDirectory,
-    parse_destination,
-)
+from s3commit.core.formats.layout import MAX_PREFIX_BYTES, JobDirectory, parse_destination
 from s3commit.core.formats.strict_json import LONGEST_LINE, TOO_LARGE, dump
 from s3commit.core.jobs.record import new_record
 from s3commit.core.model.destination import Conflict, Scope

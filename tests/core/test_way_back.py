@@ -23,13 +23,7 @@ from s3commit.core.model.locks import key_digest
 from s3commit.core.model.outcome import Outcome
 from s3commit.writer import undo as undoing
 from tests.core.test_check import SALES
-from tests.core.way_back import (
-    PARTITION,
-    PARTITIONS,
-    REPLACE,
-    Table,
-    code_of,
-)
+from tests.core.way_back import PARTITION, PARTITIONS, REPLACE, Table, code_of
 from tests.core.world import World, job_directory
 
 

@@ -11,9 +11,7 @@ from s3commit.core.documents.commit_manifest import CommitHeader, CommittedFile,
 from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory, partition_of
 from s3commit.core.model.destination import Conflict, Scope
-from s3commit.core.model.errors import (
-    JobRefusedError,
-)
+from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.moments import shifted
 from s3commit.core.model.outcome import Outcome

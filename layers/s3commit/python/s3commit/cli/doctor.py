@@ -20,12 +20,7 @@ from s3commit.cli.render import CommandError
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import MAGIC_PREFIX
 from s3commit.core.model.amounts import many
-from s3commit.core.model.errors import (
-    AccessError,
-    NotFoundError,
-    PreconditionError,
-    S3CommitError,
-)
+from s3commit.core.model.errors import AccessError, NotFoundError, PreconditionError, S3CommitError
 from s3commit.version import __version__
 
 CONSOLE = "https://console.aws.amazon.com/servicequotas/"

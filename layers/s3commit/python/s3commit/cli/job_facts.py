@@ -17,21 +17,11 @@ from s3commit.core.documents.job_json import JobSpec, read_spec
 from s3commit.core.documents.pendingset import MAX_MANIFEST_BYTES, PendingSet, decode_manifest
 from s3commit.core.documents.request_json import AbortRequest, CommitRequest, read_request
 from s3commit.core.documents.result_json import JobResult, read_result, result_of
-from s3commit.core.formats.layout import (
-    PENDINGSET_SUFFIX,
-    REQUEST_FILE,
-    RESULT_FILE,
-    JobDirectory,
-)
+from s3commit.core.formats.layout import PENDINGSET_SUFFIX, REQUEST_FILE, RESULT_FILE, JobDirectory
 from s3commit.core.formats.strict_json import digest
 from s3commit.core.jobs.ownership import uploads_of_job
 from s3commit.core.model.destination import Destination
-from s3commit.core.model.errors import (
-    NOT_READABLE,
-    NotFoundError,
-    PreconditionError,
-    S3CommitError,
-)
+from s3commit.core.model.errors import NOT_READABLE, NotFoundError, PreconditionError, S3CommitError
 from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState

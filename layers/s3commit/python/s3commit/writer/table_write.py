@@ -20,12 +20,7 @@ from s3commit.core.formats.layout import JobDirectory, is_data
 from s3commit.core.jobs.idempotency import hinted_job
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.destination import Conflict, Destination, Scope
-from s3commit.core.model.errors import (
-    AccessError,
-    InvalidInputError,
-    JobFailedError,
-    NotFoundError,
-)
+from s3commit.core.model.errors import AccessError, InvalidInputError, JobFailedError, NotFoundError
 from s3commit.core.model.locks import key_digest
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline, shared_client, shared_store

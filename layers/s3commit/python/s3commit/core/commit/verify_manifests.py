@@ -11,10 +11,7 @@ from typing import Final
 from s3commit.core.documents.commit_manifest import MAX_COMMITS_BYTES, MAX_LINE_BYTES, listed_bytes
 from s3commit.core.documents.job_json import JOB_CHANGED, JobSpec, read_spec, refuse_changed
 from s3commit.core.documents.pages import Unit, whole_pages
-from s3commit.core.documents.pendingset import (
-    PendingFile,
-    PendingSet,
-)
+from s3commit.core.documents.pendingset import PendingFile, PendingSet
 from s3commit.core.documents.plan import files_of_unit, write_plan
 from s3commit.core.documents.request_json import CommitRequest, read_request
 from s3commit.core.documents.ticket import Ticket

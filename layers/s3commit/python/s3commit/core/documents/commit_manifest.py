@@ -9,10 +9,7 @@ from functools import partial
 from itertools import chain
 from typing import Annotated, Final
 
-from s3commit.core.documents.job_json import (
-    MAX_JOB_BYTES,
-    Columns,
-)
+from s3commit.core.documents.job_json import MAX_JOB_BYTES, Columns
 from s3commit.core.documents.pages import NDJSON
 from s3commit.core.documents.pendingset import (
     MAX_OBJECT_BYTES,
@@ -23,10 +20,7 @@ from s3commit.core.documents.pendingset import (
     expected_etag,
 )
 from s3commit.core.formats.codec import VERSION, Codec
-from s3commit.core.formats.layout import (
-    META_JOB,
-    JobDirectory,
-)
+from s3commit.core.formats.layout import META_JOB, JobDirectory
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.model.destination import JobId, Scope
 from s3commit.core.model.errors import (
@@ -37,9 +31,7 @@ from s3commit.core.model.errors import (
     UploadGoneError,
 )
 from s3commit.core.model.fields import SPARSE
-from s3commit.core.model.limits import (
-    PUT_BYTES,
-)
+from s3commit.core.model.limits import PUT_BYTES
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader

@@ -7,24 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final
 
 from s3commit.core.formats.codec import VERSION, Codec, Form, read_text
-from s3commit.core.formats.layout import (
-    JOB_ID,
-    JobDirectory,
-    parse_destination,
-)
+from s3commit.core.formats.layout import JOB_ID, JobDirectory, parse_destination
 from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.amounts import many
 from s3commit.core.model.destination import Conflict, Destination, JobId, Scope
-from s3commit.core.model.errors import (
-    InvalidInputError,
-    JobRefusedError,
-    NotFoundError,
-)
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.model.fields import SPARSE, Several, Text
 from s3commit.core.model.outcome import MAX_TEXT
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader, listed_at
+
+MAX_JOB_BYTES = 256 * 1024
+JOB_CHANGED = "JOB_CHANGED"
 
 MAX_KEY_CHARACTERS: Final = 1024  # of an idempotency key
 MAX_COLUMNS: Final = 100  # of partitionBy
@@ -141,7 +136,6 @@ class JobSpec:
     put_at: str = field(default="", compare=False)
 
 
-MAX_JOB_BYTES = 256 * 1024
 DESTINATION: Final = Form(
     lambda value: parse_destination(read_text(Text(), value)), lambda one: one.uri
 )
@@ -185,9 +179,6 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
             code="WRONG_JOB",
         )
     return replace(spec, sha256=digest(body))
-
-
-JOB_CHANGED = "JOB_CHANGED"
 
 
 def read_spec(ports: Ports, directory: JobDirectory) -> JobSpec:

@@ -26,11 +26,16 @@ from s3commit.core.formats.layout import (
     parse_manifest_key,
 )
 from s3commit.core.formats.strict_json import bounded, dump
-from s3commit.core.model.errors import (
-    InvalidInputError,
-    JobRefusedError,
-)
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.fields import SPARSE, Name, Several, Text, Whole
+
+FILE_VERSION = 2
+SET_VERSION = 3
+MAX_MANIFEST_BYTES = 32 * 1024 * 1024
+MAX_MANIFEST_VALUES = 1_000_000
+# Manifests up to here, of some 700 files, are read side by side, 32 of them: 24 MB each at worst.
+# Larger ones are read one at a time.
+SMALL_MANIFEST_BYTES = 512 * 1024
 
 MAX_PARTS: Final = 10_000  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
 MAX_OBJECT_BYTES: Final = 50 * 1024**4  # S3's own limit of an object, same page
@@ -96,14 +101,6 @@ class PendingSet:
         return None if None in counts else sum(count for count in counts if count is not None)
 
 
-FILE_VERSION = 2
-SET_VERSION = 3
-MAX_MANIFEST_BYTES = 32 * 1024 * 1024
-MAX_MANIFEST_VALUES = 1_000_000
-
-# Manifests up to here, of some 700 files, are read side by side, 32 of them: 24 MB each at worst.
-# Larger ones are read one at a time.
-SMALL_MANIFEST_BYTES = 512 * 1024
 _STATISTICS = ("counters", "gauges", "minimums", "maximums", "meanstatistics")
 HADOOPS: Final[dict[str, Any]] = {"iostatistics": {name: {} for name in _STATISTICS}}
 _ETAG: Final = Text(MAX_ETAG, least=1)

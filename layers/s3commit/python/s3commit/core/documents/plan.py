@@ -21,9 +21,7 @@ from s3commit.core.documents.pendingset import MAX_PARTS, PendingFile
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.errors import (
-    NeedsOperatorError,
-)
+from s3commit.core.model.errors import NeedsOperatorError
 from s3commit.core.model.limits import (
     MAX_UNITS,
     PAGE_FILES,

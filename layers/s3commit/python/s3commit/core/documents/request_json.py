@@ -9,20 +9,17 @@ from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from s3commit.core.formats.codec import VERSION, Codec
-from s3commit.core.formats.layout import (
-    META_REQUESTED,
-    JobDirectory,
-)
+from s3commit.core.formats.layout import META_REQUESTED, JobDirectory
 from s3commit.core.formats.strict_json import parse
 from s3commit.core.model.destination import ID, JobId
-from s3commit.core.model.errors import (
-    InvalidInputError,
-    JobRefusedError,
-    NotFoundError,
-)
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.model.fields import SPARSE, Name, Several, Sha256, Text
 from s3commit.core.model.outcome import MAX_TEXT
 from s3commit.core.ports.bundle import Ports
+
+MAX_REQUEST_BYTES = 64 * 1024 * 1024
+MAX_REQUEST_VALUES = 1_800_000
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
 
 MAX_ATTEMPTS: Final = 200_000  # 1.4 million values; the worst of this size takes 1.1 GB to read
 _SHA256_OR_NONE = re.compile("(?:[0-9a-f]{64})?")
@@ -69,10 +66,6 @@ class AbortRequest:
     job_id: JobId
     reason: str = ""
     abandoned: Annotated[bool, SPARSE] = False
-
-
-MAX_REQUEST_BYTES = 64 * 1024 * 1024
-MAX_REQUEST_VALUES = 1_800_000
 
 
 class _Action(StrEnum):
@@ -145,9 +138,6 @@ def refuse_two_attempts(attempts: Iterable[CountedAttempt]) -> None:
                 code="TWO_ATTEMPTS",
             )
         seen.add(one.task_id)
-
-
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
 
 
 def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | AbortRequest:

@@ -7,20 +7,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from s3commit.core.formats.codec import VERSION, Codec
-from s3commit.core.formats.layout import (
-    JobDirectory,
-)
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.destination import JobId
-from s3commit.core.model.errors import (
-    InvalidInputError,
-    PreconditionError,
-)
+from s3commit.core.model.errors import InvalidInputError, PreconditionError
 from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader, listed_at
+
+MAX_RESULT_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,6 @@ class JobResult:
         return self.error is not None and self.error.code == ALREADY_COMMITTED
 
 
-MAX_RESULT_BYTES = 256 * 1024
 _RESULT: Final = Codec(JobResult, "_result.json", VERSION, max_bytes=MAX_RESULT_BYTES)
 
 

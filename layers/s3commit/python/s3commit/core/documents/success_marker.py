@@ -8,9 +8,7 @@ from datetime import datetime
 from typing import Annotated, Final
 
 from s3commit.core.documents.commit_manifest import header_of
-from s3commit.core.documents.pendingset import (
-    HADOOPS,
-)
+from s3commit.core.documents.pendingset import HADOOPS
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.model.errors import InvalidInputError

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from s3commit.core.documents.result_json import (
-    write_result,
-)
+from s3commit.core.documents.result_json import write_result
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
