@@ -176,6 +176,30 @@ def test_who_was_taken_over_writes_nothing_more(ledger: Ledger) -> None:
     assert decided(ledger, generation=1, now=T2).state is JobState.COMMITTING
 
 
+def test_a_transition_may_take_the_job_over_by_the_same_write(ledger: Ledger) -> None:
+    before = bring_to(ledger, JobState.OPEN)
+    seal = partial(ledger.advance, a_job(), JobState.SEALED, now=T1, requested_at=T0)
+
+    after = seal(execution="first")
+
+    assert after == ledger.job(ref_of("job-1"))
+    taken = replace(before, state=JobState.SEALED, generation=1, execution="first", updated_at=T1)
+    assert after == replace(taken, requested_at=T0)
+    assert lost(partial(seal, execution="second")) == after
+    assert lost(lambda: ledger.take_over(a_job(), execution="second", now=T2)) == after
+
+
+def test_a_decision_may_note_the_plan_by_the_same_write(ledger: Ledger) -> None:
+    before = bring_to(ledger, JobState.SEALED)
+    decide = partial(ledger.decide, a_job(plan=PLAN), now=T1, plan=PLAN)
+
+    after = decide()
+
+    decided_at = {"state": JobState.COMMITTING, "decided_at": T1, "updated_at": T1}
+    assert after == replace(before, plan=PLAN, **decided_at) == ledger.job(ref_of("job-1"))
+    assert lost(decide) == after
+
+
 def test_a_job_is_read_as_it_was_opened(ledger: Ledger) -> None:
     full = a_job(
         conflict=Conflict.REPLACE,
