@@ -43,7 +43,7 @@ class Way:
     pages: int
 
 
-SMALL: Final = Way(5, 6, 5, costs.PAGE_WRITES)  # up to `FEW_FILES`, appended without a key
+SMALL: Final = Way(5, 6, 5, costs.PAGE_WRITES)  # up to `FEW_FILES`, appended
 OTHER: Final = Way(9, 7, 7, costs.PAGE_WRITES + 1)
 
 

@@ -195,8 +195,8 @@ def test_a_decision_may_note_the_plan_by_the_same_write(ledger: Ledger) -> None:
 
     after = decide()
 
-    decided_at = {"state": JobState.COMMITTING, "decided_at": T1, "updated_at": T1}
-    assert after == replace(before, plan=PLAN, **decided_at) == ledger.job(ref_of("job-1"))
+    planned = replace(before, plan=PLAN, state=JobState.COMMITTING)
+    assert after == replace(planned, decided_at=T1, updated_at=T1) == ledger.job(ref_of("job-1"))
     assert lost(decide) == after
 
 

@@ -97,7 +97,9 @@ def test_a_job_json_that_could_not_be_read_at_first_is_not_believed_later() -> N
     world.clock.advance(S3_CLOCKS + 1)
     world.store.put(BUCKET, DIRECTORY.job, b"{")
     world.request(DIRECTORY, counted)
-    world.plan.run_before("take_over", lambda: world.store.put(BUCKET, DIRECTORY.job, body))
+    world.plan.crash_before("advance")
+    world.dies(DIRECTORY)
+    world.store.put(BUCKET, DIRECTORY.job, body)
     # What was begun before the _job.json that lies there is left to the lifecycle rule.
     assert refused(world, left=1) == "JOB_CHANGED"
 

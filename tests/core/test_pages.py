@@ -182,9 +182,10 @@ def own_objects(world: World, directory: JobDirectory) -> list[str]:
 @pytest.mark.parametrize("strike", STRIKES)
 @pytest.mark.parametrize("number", range(5))
 def test_i2_i5_a_list_that_is_not_the_decided_one_stops_the_job_until_it_is_restored(
-    number: int, strike: Callable[[World, str], None]
+    monkeypatch: pytest.MonkeyPatch, number: int, strike: Callable[[World, str], None]
 ) -> None:
     """Only a person with rights below ``_s3commit/`` can do that. Nothing is guessed or undone."""
+    monkeypatch.setattr("s3commit.core.commit.verify_manifests.UNITS_OF_A_JOB", 0)  # not small
     world = World()
     fill(world, DATA)
     directory = start(world, Conflict.REPLACE, Scope.DIRECTORY, [DT1, DT2])

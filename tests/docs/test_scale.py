@@ -184,8 +184,7 @@ def test_what_delays_a_result_is_counted(
     is_last = [one.verb == "put" and directory.result in one.arguments.values() for one in calls]
     until = Counter(one.verb for one in calls[: is_last.index(True) + 1])
     pages = 1 + reads + costs.PAGE_WRITES  # and a unit's
-    of_map = 1  # the plan, read by the machine: a part of the time of a Map Run
-    fixed = until["get"] + until["put"] + until["list"] - tasks - pages - of_map
+    fixed = until["get"] + until["put"] + until["list"] - tasks - pages
     assert fixed == way.requests + way.beside
     named = [*path[: path.index("BeginPublish") + 1]]
     entered = 1 + sum(steps_between(machine["States"], *pair) for pair in itertools.pairwise(named))

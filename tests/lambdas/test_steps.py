@@ -113,7 +113,10 @@ def test_i12_a_job_that_ends_for_a_refused_document_is_counted(
     assert refusals() == counted
 
 
-def test_a_step_that_runs_twice_at_once_is_worth_another_try(world: World, call: Call) -> None:
+def test_a_step_that_runs_twice_at_once_is_worth_another_try(
+    world: World, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("s3commit.core.calls.seal_and_decide.FEW_FILES", 0)
     world.ask(DIRECTORY, "t0", idempotency_key="a key")
     ticket = step(call, "decide", "SealJob", execution_input(DIRECTORY))
     for name in ("VerifyManifests", "AcquireDestination", "CheckConditions"):

@@ -105,7 +105,7 @@ def _seal(
 
 
 def _read_documents(ports: Ports, directory: JobDirectory) -> _Documents | S3CommitError:
-    """What the client has put; or why that can't be read, which matters to an OPEN job alone."""
+    """The client's documents; or the error of reading, which matters to an OPEN job alone."""
     try:
         with refusing_unreadable(ports, directory):
             return tuple(

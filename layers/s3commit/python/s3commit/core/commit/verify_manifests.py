@@ -156,7 +156,9 @@ def verify(
         nonlocal partitions
         if by_partition:
             partitions = write_partitions(ports, directory, found.partitions)
-        calls = [partial(_find_uploads, ports, directory, found, record.opened_at)]
+        calls: list[Callable[[], object]] = [
+            partial(_find_uploads, ports, directory, found, record.opened_at)
+        ]
         if judge is not None:
             keys = sorted(found.sample) if total <= FEW_FILES else []
             calls.append(partial(judge, found.counts(), keys))

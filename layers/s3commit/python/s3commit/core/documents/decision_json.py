@@ -17,7 +17,6 @@ from s3commit.core.documents.job_json import DESTINATION, MAX_JOB_BYTES
 from s3commit.core.formats.codec import VERSION, Codec
 from s3commit.core.formats.layout import JobDirectory, check_job_id
 from s3commit.core.formats.strict_json import LONGEST_LINE
-from s3commit.core.jobs.record import first_generation
 from s3commit.core.model.errors import (
     PAGE_CHANGED,
     InvalidInputError,
@@ -26,7 +25,7 @@ from s3commit.core.model.errors import (
     PreconditionError,
 )
 from s3commit.core.model.outcome import Failure
-from s3commit.core.model.record import JobRecord
+from s3commit.core.model.record import JobRecord, first_generation
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import StoredObject

@@ -1,4 +1,4 @@
-"""``_job.json``: what the client asks of its job (docs/protocol.md)."""
+"""``_job.json``: the client's description of its job (docs/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``_request.json``: the client asks that its job be committed or aborted (docs/protocol.md)."""
+"""``_request.json``: the client's request to commit or abort its job (docs/protocol.md)."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ class Codec(Generic[R]):
 
 
 def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """What gets the attributes of a record, as a tuple."""
+    """A function that returns these attributes of a record, as a tuple."""
     if len(names) == 1:  # of one name `attrgetter` gives the value alone
         return lambda record: (getattr(record, names[0]),)
     return attrgetter(*names)

@@ -1,4 +1,4 @@
-"""What a step checks before it acts: that the job is still its execution's, and readable."""
+"""The checks of a step before it acts: the job is still its execution's, and readable."""
 
 from __future__ import annotations
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.locks import key_digest
-from s3commit.core.model.record import JobRecord
+from s3commit.core.model.record import JobRecord, first_generation
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
@@ -30,15 +28,6 @@ def new_record(spec: JobSpec, directory: JobDirectory, now: str) -> JobRecord:
         opened_at=spec.put_at,
         undoes=spec.undoes,
     )
-
-
-def first_generation(created_at: str) -> int:
-    """The generation of a record that is made at a moment: its seconds since 1970.
-
-    If each record began at 0, a number from the lost ledger could match the job's next record, and
-    a worker that still holds it would be let in. No job is taken over once a second.
-    """
-    return int(datetime.fromisoformat(created_at).timestamp())
 
 
 def record_of(ports: Ports, directory: JobDirectory) -> JobRecord | None:

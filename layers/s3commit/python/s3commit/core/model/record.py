@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
 from s3commit.core.model.destination import Conflict, Destination, Scope, job_ref
@@ -153,3 +154,12 @@ class JobRecord:
         if self.plan is None:
             raise InvalidInputError(f"job {self.job_id} has no plan", code="NOT_PLANNED")
         return self.plan
+
+
+def first_generation(created_at: str) -> int:
+    """The generation of a record that is made at a moment: its seconds since 1970.
+
+    If each record began at 0, a number from the lost ledger could match the job's next record, and
+    a worker that still holds it would be let in. No job is taken over once a second.
+    """
+    return int(datetime.fromisoformat(created_at).timestamp())

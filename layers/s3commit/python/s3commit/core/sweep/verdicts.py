@@ -1,4 +1,4 @@
-"""What a sweep does about one job: start an execution, abort it, or delete its documents."""
+"""The verdicts of a sweep on one job: start an execution, abort it, or delete its documents."""
 
 from __future__ import annotations
 
