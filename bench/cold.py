@@ -32,8 +32,8 @@ from bench.figures import Figure, Sample
 from s3commit.aws import env
 from s3commit.aws.ledger_items import bind
 from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.documents.ticket import decode_ticket, execution_input
 from s3commit.core.formats.layout import JobDirectory, parse_directory
-from s3commit.core.formats.ticket import decode_ticket, execution_input
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.functions import FUNCTIONS
 from stacks.layers import ROOT, dependencies_layer, function_code, runtime_python

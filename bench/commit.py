@@ -21,21 +21,16 @@ from bench.fleet import WORKERS, Fleet, connected
 from bench.front import Front
 from bench.pipeline import BUCKET, DATA, REGION, make_pipeline
 from bench.processes import peak, reset_peak
+from s3commit.aws.clients import make_client
 from s3commit.aws.env import MOST_WORKERS
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from s3commit.core.commit.ingest_pendingsets import note_manifest
-from s3commit.core.formats.documents import encode_job, encode_request
+from s3commit.core.documents.job_json import JobSpec, encode_job
+from s3commit.core.documents.pendingset import PendingFile, PendingSet, encode_pendingset
+from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, encode_request
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.manifest import digest, encode_pendingset
-from s3commit.core.model.job import (
-    CommitRequest,
-    CountedAttempt,
-    Destination,
-    JobSpec,
-    PendingFile,
-    PendingSet,
-)
+from s3commit.core.formats.strict_json import digest
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.limits import COMPLETE_WORKERS
 from s3commit.writer.transfer import MIB
 from tests.fakes.execution import run_execution

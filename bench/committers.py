@@ -21,8 +21,8 @@ from bench.pipeline import BUCKET, DATA, Committer, make_pipeline
 from bench.processes import Meter, largest_peak, reset_peaks
 from bench.spark import Bench, jvm_pid
 from bench.workloads import NAMES, Workload, workloads
+from s3commit.aws.clients import make_client
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from s3commit.core.ports.bundle import Ports
 from s3commit.spark.native import PROTOCOL, configure
 from tests.native import s3a

@@ -18,9 +18,8 @@ from typing import Final
 from bench.cold import LAMBDAS, environment
 from bench.figures import Figure, Sample
 from bench.reading import DIRECTORY, JOB
-from s3commit.core.formats import documents as job_documents
-from s3commit.core.formats import manifest
-from s3commit.core.formats.documents import MAX_SUCCESS_BYTES
+from s3commit.core.documents import job_json, pendingset, request_json, result_json
+from s3commit.core.documents.success_marker import MAX_SUCCESS_BYTES
 from s3commit.core.formats.strict_json import MAX_VALUES
 from stacks.functions import FUNCTIONS
 from stacks.layers import ROOT
@@ -56,20 +55,24 @@ _JOB_ID: Final = f'{{"version":1,"jobId":"{JOB}"'
 _SET: Final = f'{{"version":3,"jobId":"{JOB}","commits":[]'
 
 KINDS: Final[dict[str, Kind]] = {
-    "pendingset": Kind(_SET, "ingest", manifest.MAX_MANIFEST_BYTES, manifest.MAX_MANIFEST_VALUES),
-    "side by side": Kind(_SET, "end", manifest.SMALL_MANIFEST_BYTES, manifest.MAX_MANIFEST_VALUES),
+    "pendingset": Kind(
+        _SET, "ingest", pendingset.MAX_MANIFEST_BYTES, pendingset.MAX_MANIFEST_VALUES
+    ),
+    "side by side": Kind(
+        _SET, "end", pendingset.SMALL_MANIFEST_BYTES, pendingset.MAX_MANIFEST_VALUES
+    ),
     "job": Kind(
         f'{_JOB_ID},"destination":"{DIRECTORY.destination.uri}"',
         "ingest",
-        job_documents.MAX_JOB_BYTES,
+        job_json.MAX_JOB_BYTES,
     ),
     "request": Kind(
         f'{_JOB_ID},"action":"commit"',
         "end",
-        job_documents.MAX_REQUEST_BYTES,
-        job_documents.MAX_REQUEST_VALUES,
+        request_json.MAX_REQUEST_BYTES,
+        request_json.MAX_REQUEST_VALUES,
     ),
-    "result": Kind(_JOB_ID, "ingest", job_documents.MAX_RESULT_BYTES),
+    "result": Kind(_JOB_ID, "ingest", result_json.MAX_RESULT_BYTES),
     "success": Kind(_JOB_ID, "end", MAX_SUCCESS_BYTES),
 }
 

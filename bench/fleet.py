@@ -16,13 +16,14 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from bench.processes import peak, reset_peak
+from s3commit.aws.clients import make_client
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.env import MOST_WORKERS
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from s3commit.core.commit.complete_unit import complete_unit
-from s3commit.core.formats.ticket import Ticket, Unit, UnitResult
+from s3commit.core.documents.pages import Unit
+from s3commit.core.documents.ticket import Ticket, UnitResult
 from s3commit.core.model.limits import COMPLETE_WORKERS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports

@@ -19,19 +19,20 @@ import boto3
 from moto import mock_aws
 
 from bench.figures import Figure, Sample
+from s3commit.aws.clients import make_client
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.ledger_items import bind
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from s3commit.core.commit.acquire_destination import acquire_destination
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.model.job import Conflict, Destination
+from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.locks import destination_node
+from s3commit.core.model.moments import shifted
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, shifted
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
 from tests.fakes.executions import MemoryExecutions

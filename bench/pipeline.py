@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self
 
+from s3commit.aws.clients import MAX_POOL_CONNECTIONS
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import MAX_POOL_CONNECTIONS
 from s3commit.core.formats.layout import JobDirectory, parse_directory
 from s3commit.core.ports.bundle import Ports
 from tests.fakes.execution import CompleteUnits, one_by_one, run_execution

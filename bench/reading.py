@@ -14,35 +14,32 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from s3commit.aws.clients import MAX_POOL_CONNECTIONS
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
-from s3commit.aws.session import MAX_POOL_CONNECTIONS
 from s3commit.core.commit.seal_job import seal_job
-from s3commit.core.commit.verify_manifests import counted_manifests, verify_manifests
-from s3commit.core.formats.documents import (
-    decode_job,
-    decode_request,
-    decode_result,
-    encode_job,
-    encode_request,
-    success_job_id,
-)
-from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.manifest import (
-    decode_pendingset,
-    digest,
-    encode_pendingset,
-)
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError
-from s3commit.core.model.job import (
-    CommitRequest,
-    CountedAttempt,
-    Destination,
-    JobSpec,
+from s3commit.core.commit.verify_manifests import verify_manifests
+from s3commit.core.documents.job_json import JobSpec, decode_job, encode_job
+from s3commit.core.documents.pendingset import (
     PendingFile,
     PendingSet,
+    decode_pendingset,
+    encode_pendingset,
 )
+from s3commit.core.documents.request_json import (
+    CommitRequest,
+    CountedAttempt,
+    decode_request,
+    encode_request,
+)
+from s3commit.core.documents.result_json import decode_result
+from s3commit.core.documents.success_marker import success_job_id
+from s3commit.core.documents.ticket import Ticket
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.strict_json import digest
+from s3commit.core.jobs.counted_manifests import counted_manifests
+from s3commit.core.model.destination import Destination
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.limits import MAX_JOB_FILES
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectFacts, OpenUpload, StoredObject

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, Self
 from bench.localfs import chmod_by_system_call
 from bench.pipeline import BUCKET, DATA, BenchWeed, Committer, make_pipeline
 from bench.processes import Meter
+from s3commit.aws.clients import make_client
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from s3commit.core.ports.bundle import Ports
 from tests.native import s3a
 from tests.servers import free_ports

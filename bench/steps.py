@@ -25,18 +25,22 @@ import s3commit
 from bench import reading
 from bench.cold import BUCKET, on_moto
 from bench.figures import Figure, Sample, show
+from s3commit.aws.clients import make_client
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from s3commit.core.calls.begin_and_publish import begin_and_publish
 from s3commit.core.commit.ingest_pendingsets import note_manifest
 from s3commit.core.commit.verify_manifests import verify_manifests
+from s3commit.core.documents.pendingset import (
+    PendingFile,
+    PendingSet,
+    decode_pendingset,
+    encode_pendingset,
+)
+from s3commit.core.documents.ticket import Ticket, UnitResult
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.manifest import decode_pendingset, encode_pendingset
-from s3commit.core.formats.ticket import Ticket, UnitResult
-from s3commit.core.job.uploads import PAGE
-from s3commit.core.model.job import PendingFile, PendingSet
+from s3commit.core.jobs.listings import PAGE
 from s3commit.core.model.limits import COMPLETE_WORKERS
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import OpenUpload

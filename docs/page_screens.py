@@ -20,8 +20,9 @@ from playwright.sync_api import Browser, sync_playwright
 
 from docs import pictures, screens
 from s3commit.cli.ui import page_beside
-from s3commit.core.model.job import CountedAttempt, Who
-from s3commit.local.server import LocalRuntime
+from s3commit.core.documents.job_json import Who
+from s3commit.core.documents.request_json import CountedAttempt
+from s3commit.local.runtime import LocalRuntime
 from s3commit.local.synth import synthesize
 from s3commit.writer.job import Job
 from s3commit.writer.options import make_options

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Final
 
 import s3commit
+from s3commit.core.documents.job_json import Who
+from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.model.errors import JobFailedError
-from s3commit.core.model.job import CountedAttempt, Who
-from s3commit.local.server import LocalRuntime
+from s3commit.local.runtime import LocalRuntime
 from s3commit.local.synth import synthesize
 from s3commit.writer.options import make_options
 from s3commit.writer.start import start_job

@@ -9,8 +9,8 @@ from s3commit.aws import env
 from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_ports
 from s3commit.core.commit.complete_unit import complete_unit
-from s3commit.core.formats.ticket import UNIT_RESULT, decode_ticket
-from s3commit.core.job.plan import decode_unit
+from s3commit.core.documents.pages import decode_unit
+from s3commit.core.documents.ticket import UNIT_RESULT, decode_ticket
 from s3commit.core.model.limits import COMPLETE_WORKERS
 
 # Many of these run side by side, below one prefix.

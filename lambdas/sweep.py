@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from s3commit.aws import env
+from s3commit.aws.clients import make_client
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.notifications import unheard
-from s3commit.aws.session import make_client
 from s3commit.aws.settings import data_bucket, state_machine
 from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_ports
-from s3commit.core.job.decision_record import heal
+from s3commit.core.jobs.healing import heal
 from s3commit.core.model.errors import NeedsOperatorError, TransientError
 from s3commit.core.sweep.actions import encode_report
 from s3commit.core.sweep.questions import run_sweep

@@ -28,13 +28,7 @@ from stacks.config import PREFIX, DeployConfig, parameter_name
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, allow
 from stacks.inbox import CONSUMERS, Inbox
-from stacks.layers import (
-    PYTHON_VERSION,
-    ROOT,
-    dependencies_layer,
-    function_code,
-    runtime_python,
-)
+from stacks.layers import PYTHON_VERSION, ROOT, dependencies_layer, function_code, runtime_python
 from stacks.observability import Observability
 from stacks.storage import S3CommitStorage
 from stacks.workflow import WHY_EXECUTIONS, Workflow

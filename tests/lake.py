@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from s3commit.aws.clients import make_client
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from s3commit.core.formats.layout import RESULT_FILE, parse_directory
 from s3commit.core.ports.bundle import Ports
-from s3commit.writer.environment import Environment
+from s3commit.writer.system import Environment
 from tests.fakes.execution import run_execution
 from tests.fakes.memory import ManualClock, MemoryLedger
 

@@ -15,12 +15,12 @@ from pyarrow import parquet
 
 import s3commit
 from s3commit.core.formats.layout import JobDirectory, is_data
-from s3commit.core.model.job import Destination
+from s3commit.core.model.destination import Destination
 from s3commit.core.ports.bundle import Ports
-from s3commit.writer.environment import Environment
 from s3commit.writer.job import Job
 from s3commit.writer.options import make_options
 from s3commit.writer.start import start_job
+from s3commit.writer.system import Environment
 from tests.fakes.execution import walk_execution
 
 FORMATS: Final = ("json", "csv", "text", "parquet")

@@ -3,7 +3,7 @@
 import itertools
 from typing import Any
 
-from s3commit.core.formats.documents import CommitHeader, CommittedFile, commit_lines
+from s3commit.core.documents.commit_manifest import CommitHeader, CommittedFile, commit_lines
 from s3commit.core.formats.layout import JobDirectory, parse_destination
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.ports.objects import ObjectStore

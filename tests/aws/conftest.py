@@ -8,7 +8,7 @@ import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 
-from s3commit.aws import s3, session
+from s3commit.aws import clients, s3
 from s3commit.aws.s3 import S3ObjectStore
 
 
@@ -62,8 +62,8 @@ def pauses() -> list[float]:
 @pytest.fixture
 def store(answers: Answers, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> S3ObjectStore:
     """A store on canned answers; botocore does not retry."""
-    monkeypatch.setattr(session, "TOTAL_MAX_ATTEMPTS", 1)
-    client = session.make_client()
+    monkeypatch.setattr(clients, "TOTAL_MAX_ATTEMPTS", 1)
+    client = clients.make_client()
     events: Any = client.meta.events
     events.register("before-send.s3.*", answers)
     monkeypatch.setattr(s3, "time", SimpleNamespace(sleep=pauses.append))

@@ -13,8 +13,9 @@ from pynamodb.exceptions import CancellationReason, VerboseClientError
 
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.failures import answered, translate, translated
+from s3commit.core.documents.ticket import execution_input
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import execution_input
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
     NOT_READABLE,
     AccessError,
@@ -25,7 +26,6 @@ from s3commit.core.model.errors import (
     TransientError,
     UploadGoneError,
 )
-from s3commit.core.model.job import Destination
 
 
 def an_answer(code: str, status: int, message: str = "in words") -> botocore.ClientError:

@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError
 from s3commit.aws.ledger import JOB_DAYS, DynamoLedger
 from s3commit.aws.ledger_items import SHELVES
 from s3commit.aws.ledger_notes import NOTE_DAYS, REMEMBERED
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import NeedsOperatorError, TransientError
-from s3commit.core.model.job import Conflict
 from s3commit.core.model.locks import ENDED_SECONDS, Lock, key_digest
 from s3commit.core.model.record import JobRecord, Waits
 from s3commit.core.model.states import JobState

@@ -7,9 +7,9 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from s3commit.aws import session
+from s3commit.aws import clients
+from s3commit.aws.clients import Encryption
 from s3commit.aws.s3 import CONFLICT_TRIES, S3ObjectStore
-from s3commit.aws.session import Encryption
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -98,7 +98,7 @@ REFUSALS = (
 
 def modelled() -> list[tuple[int, str]]:
     """The errors that botocore's model of S3 has, each with its status."""
-    model = session.make_client().meta.service_model
+    model = clients.make_client().meta.service_model
     errors = [model.shape_for(name) for name in model.shape_names]
     found = [one for one in errors if one.metadata.get("exception")]
     return [(one.metadata.get("error", {}).get("httpStatusCode", 400), one.name) for one in found]

@@ -11,8 +11,8 @@ from bench import cold, documents, ledger, reading, steps
 from bench.figures import Figure, Sample
 from bench.fleet import Fleet
 from bench.pipeline import BUCKET, BenchWeed, Committer, make_pipeline
+from s3commit.aws.clients import make_client
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from tests.servers import free_ports
 
 

@@ -10,8 +10,9 @@ import pytest
 from playwright.sync_api import Page, expect
 from werkzeug.serving import WSGIRequestHandler
 
+from s3commit.core.documents.job_json import Who
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import Conflict, Destination, Who
+from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.states import JobState
 from s3commit.local.serving import Serving
 from tests.browser.conftest import Shown

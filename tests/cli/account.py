@@ -8,8 +8,8 @@ from typing import Any
 import boto3
 from botocore.stub import Stubber
 
+from s3commit.cli.deployment import Deployment
 from s3commit.cli.doctor import examine
-from s3commit.cli.surroundings import Surroundings
 from s3commit.core.model.errors import AccessError
 from tests.cli.support import deploy_stack
 from tests.conftest import REGION
@@ -115,7 +115,7 @@ class Account:
         return f"arn:aws:sqs:{REGION}:123456789012:{self.name}"
 
     def ask(self, region: str | None = REGION, **more: Any) -> dict[str, tuple[str, str]]:
-        around = Surroundings(region, more.pop("connect", self.connect), self.name, **more)
+        around = Deployment(region, more.pop("connect", self.connect), self.name, **more)
         return dict(examine(around))
 
 

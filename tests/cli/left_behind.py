@@ -3,7 +3,7 @@
 import json
 
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import Destination
+from s3commit.core.model.destination import Destination
 from tests.cli.support import Desk
 from tests.core.world import BUCKET, World
 from tests.golden.s3a.replay import Recorded, read, replay

@@ -11,16 +11,16 @@ from click.testing import CliRunner, Result
 
 from s3commit.aws import env
 from s3commit.cli.app import app
+from s3commit.cli.deployment import Deployment
 from s3commit.cli.render import epoch_of
 from s3commit.cli.session import Session
-from s3commit.cli.surroundings import Surroundings
 from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.commit.seal_job import seal_job
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import Ticket
 from s3commit.core.model.errors import NotFoundError, S3CommitError
-from s3commit.core.ports.bundle import FORGOTTEN, Execution, Executions
-from s3commit.writer.environment import Environment
+from s3commit.core.ports.executions import FORGOTTEN, Execution, Executions
+from s3commit.writer.system import Environment
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.clock import ManualClock
 from tests.fakes.execution import ROUTES, _attempt
@@ -152,8 +152,8 @@ class FakeStacks:
         lines = [{"timestamp": 1_000, "message": one} for one in self.logged if text in one]
         return [{"events": lines}, *[{"events": [], "nextToken": "x"}] * (self.pages_of_logs - 1)]
 
-    def deployment(self, name: str | None) -> Surroundings:
-        return Surroundings("eu-central-1", lambda _service: self, name)
+    def deployment(self, name: str | None) -> Deployment:
+        return Deployment("eu-central-1", lambda _service: self, name)
 
     def deploy(self, name: str = "", *, table: str = TABLE) -> None:
         """A deployment with that parameter name, for the world's bucket."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from s3commit.core.documents.pendingset import PendingSet
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import TransientError
-from s3commit.core.model.job import PendingSet
 from tests.cli.support import JOB, TABLE, Desk, uri_of
 from tests.core.world import BUCKET, job_directory
 

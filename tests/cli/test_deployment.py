@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from s3commit.aws import env
 from s3commit.cli.app import app
-from s3commit.cli.job import REQUESTED
+from s3commit.cli.job_facts import REQUESTED
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import AccessError, TransientError
-from s3commit.core.model.job import Conflict
 from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, THIRD, Desk, uri_of
 
 ANOTHER = MACHINE.replace("Machine", "Another")

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from s3commit.cli.deployment import Deployment
 from s3commit.cli.doctor import CHECKS, ON_BUCKET, ON_JOBS, ON_OBJECTS
-from s3commit.cli.surroundings import Surroundings
 from tests.cli.account import Account
 from tests.cli.support import Desk, run
 from tests.conftest import REGION
@@ -113,9 +113,9 @@ def test_the_rights_are_those_that_the_documentation_gives() -> None:
 
 @pytest.fixture
 def asked(deployed: Account, desk: Desk) -> Account:
-    def deployment(name: str | None) -> Surroundings:
+    def deployment(name: str | None) -> Deployment:
         assert name == "dev"
-        return Surroundings(REGION, deployed.connect, deployed.name)
+        return Deployment(REGION, deployed.connect, deployed.name)
 
     desk.session.deployments = deployment
     return deployed

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from s3commit.aws import env
-from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.limits import HOLDER_SECONDS
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, MACHINE, OTHER, REF, TABLE, Desk, arn_of
 from tests.core.world import BUCKET, job_directory

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from s3commit.cli.ui import page_beside
-from s3commit.local.running import FILE, announced, greeting
+from s3commit.local.foreground import FILE, announced, greeting
 from s3commit.version import __version__
 from tests.cli.support import Desk
 from tests.servers import ran
@@ -31,7 +31,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         assert beside.func is page_beside
         made.append(("run", assembly, port, bucket, project, verbose))
 
-    monkeypatch.setattr("s3commit.local.running.run_foreground", run_foreground)
+    monkeypatch.setattr("s3commit.local.foreground.run_foreground", run_foreground)
     monkeypatch.setattr("s3commit.local.synth.assembly_for", assembly_for)
     return made
 

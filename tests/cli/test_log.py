@@ -8,8 +8,9 @@ from functools import partial
 import pytest
 
 from s3commit.cli import log
+from s3commit.core.documents.job_json import Who
 from s3commit.core.formats.layout import MAGIC_PREFIX
-from s3commit.core.model.job import Conflict, Who
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.locks import key_digest
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
 from tests.core.world import BUCKET, job_directory

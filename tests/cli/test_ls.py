@@ -1,6 +1,6 @@
 """``s3commit ls`` and ``fsck``: the committed jobs of a table, their files, and what lacks."""
 
-from s3commit.core.model.job import Conflict, Scope
+from s3commit.core.model.destination import Conflict, Scope
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
 from tests.core.world import BUCKET
 

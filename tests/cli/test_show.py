@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3commit.cli.job import REQUESTED
+from s3commit.cli.job_facts import REQUESTED
 from s3commit.core.model.codes import CODES
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Expected

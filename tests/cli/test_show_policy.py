@@ -8,11 +8,13 @@ import pytest
 from s3commit.cli import render
 from s3commit.cli.advice import MEANING, meaning_of
 from s3commit.cli.show import COUNT_EVERY
-from s3commit.core.formats.documents import encode_result
+from s3commit.core.documents.job_json import Conditions
+from s3commit.core.documents.result_json import JobResult, encode_result
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import Ticket
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import TransientError
-from s3commit.core.model.job import Conditions, Conflict, JobResult, Outcome, Scope
+from s3commit.core.model.outcome import Outcome
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of, uri_of
 from tests.cli.test_show import text_of
 from tests.core.world import BUCKET, job_directory

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from s3commit.aws import env
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import AccessError
-from s3commit.core.model.job import Conflict
 from s3commit.core.model.states import JobState
 from s3commit.core.sweep.sweep import DAY
 from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, THIRD, Desk

@@ -13,15 +13,16 @@ from urllib.parse import quote
 
 import pytest
 
-from s3commit.cli import job as job_reading
+from s3commit.cli import job_facts
 from s3commit.cli.app import app
 from s3commit.cli.page import jobs as jobs_page
 from s3commit.cli.page import views
 from s3commit.cli.page.server import make_page
 from s3commit.cli.show import console_url
+from s3commit.core.documents.job_json import Who
 from s3commit.core.formats.layout import UNSPEAKABLE, JobDirectory
+from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import TransientError
-from s3commit.core.model.job import Conflict, Destination, Who
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of, uri_of
@@ -217,7 +218,7 @@ def test_a_page_leads_to_the_jobs_of_a_table_behind_those_of_others(
     desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A listing in one state stops earlier than one in another: nothing in between is passed."""
-    monkeypatch.setattr(job_reading, "LOOKED_AT", 3)
+    monkeypatch.setattr(job_facts, "LOOKED_AT", 3)
     for number in range(9):
         job_id = f"{number:08}-0000-4000-8000-000000000000"
         if number > 3:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.model.job import Conflict
+from s3commit.core.model.destination import Conflict
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk, uri_of
 from tests.core.world import World, job_directory
 

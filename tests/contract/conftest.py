@@ -13,9 +13,9 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from s3commit.aws.clients import make_client
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectFacts, ObjectStore
 from tests.conftest import REGION

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from s3commit.core.model.job import Destination, Failure
+from s3commit.core.model.destination import Destination
+from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import AttemptRecord, JobRecord, PlanFacts, ReplacedFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Ledger, LostRaceError

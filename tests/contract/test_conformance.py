@@ -20,8 +20,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from s3commit.aws.clients import make_client
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from s3commit.core.model.errors import S3CommitError, UploadGoneError
 from s3commit.core.ports.objects import ListedObject, ObjectFacts, ObjectStore
 from tests.contract.given import make_bucket

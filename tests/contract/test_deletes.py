@@ -6,12 +6,7 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.model.errors import (
-    ARCHIVED,
-    AccessError,
-    InvalidInputError,
-    PreconditionError,
-)
+from s3commit.core.model.errors import ARCHIVED, AccessError, InvalidInputError, PreconditionError
 from s3commit.core.ports.objects import ListedObject, listed_at
 from tests.contract.conftest import PAGE, PART, Backend, Place, at_once
 from tests.contract.test_objects import UNUSUAL, quoted_md5

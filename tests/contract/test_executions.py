@@ -12,11 +12,11 @@ from typing import Any
 import boto3
 import pytest
 
+from s3commit.aws.clients import make_client
 from s3commit.aws.executions import StateMachine
-from s3commit.aws.session import make_client
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import Destination
-from s3commit.core.ports.bundle import Executions
+from s3commit.core.model.destination import Destination
+from s3commit.core.ports.executions import Executions
 from tests.conftest import REGION
 from tests.contract.deployed_map import OUTCOMES, machine_of, outcome
 from tests.contract.given import empty, given, own_prefix

@@ -10,8 +10,8 @@ from typing import Any
 import boto3
 import pytest
 
+from s3commit.aws.clients import make_client
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
 from tests.contract.given import make_bucket

@@ -7,10 +7,11 @@ from functools import partial
 import pytest
 
 from s3commit.aws.ledger import DynamoLedger
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Conflict, Failure, Scope
 from s3commit.core.model.limits import MAX_ITEMS, MAX_NODES
 from s3commit.core.model.locks import Lock, nodes_above
+from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord, Waits
 from s3commit.core.model.states import ENDED, TRANSITIONS, IllegalTransitionError, JobState
 from s3commit.core.ports.ledger import Ledger, LostRaceError
@@ -173,6 +174,30 @@ def test_who_was_taken_over_writes_nothing_more(ledger: Ledger) -> None:
         assert lost(call) == stands
     assert ledger.job(ref_of("job-1")) == stands
     assert decided(ledger, generation=1, now=T2).state is JobState.COMMITTING
+
+
+def test_a_transition_may_take_the_job_over_by_the_same_write(ledger: Ledger) -> None:
+    before = bring_to(ledger, JobState.OPEN)
+    seal = partial(ledger.advance, a_job(), JobState.SEALED, now=T1, requested_at=T0)
+
+    after = seal(execution="first")
+
+    assert after == ledger.job(ref_of("job-1"))
+    taken = replace(before, state=JobState.SEALED, generation=1, execution="first", updated_at=T1)
+    assert after == replace(taken, requested_at=T0)
+    assert lost(partial(seal, execution="second")) == after
+    assert lost(lambda: ledger.take_over(a_job(), execution="second", now=T2)) == after
+
+
+def test_a_decision_may_note_the_plan_by_the_same_write(ledger: Ledger) -> None:
+    before = bring_to(ledger, JobState.SEALED)
+    decide = partial(ledger.decide, a_job(plan=PLAN), now=T1, plan=PLAN)
+
+    after = decide()
+
+    planned = replace(before, plan=PLAN, state=JobState.COMMITTING)
+    assert after == replace(planned, decided_at=T1, updated_at=T1) == ledger.job(ref_of("job-1"))
+    assert lost(decide) == after
 
 
 def test_a_job_is_read_as_it_was_opened(ledger: Ledger) -> None:

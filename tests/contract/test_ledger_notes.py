@@ -8,9 +8,9 @@ import pytest
 
 from s3commit.core.model.limits import APPEND_SECONDS, FUNCTION_CLOCKS
 from s3commit.core.model.locks import ENDED_SECONDS, TEN_MINUTES, Append
+from s3commit.core.model.moments import shifted
 from s3commit.core.model.record import Healing, ReplacedFacts, Waits
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import shifted
 from s3commit.core.ports.ledger import Ledger, LostRaceError
 from tests.contract.ledger_jobs import (
     NODE,

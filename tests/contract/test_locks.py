@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
+from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import TransientError
-from s3commit.core.model.job import Conflict, Destination
 from s3commit.core.model.locks import Append, KeyHolder, Lock, Turn, key_digest
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from s3commit.aws.clients import Encryption, make_client
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import Encryption, make_client
 from s3commit.core.model.errors import (
     JobRefusedError,
     PreconditionError,

@@ -1,6 +1,8 @@
 """A job that is refused beside others, whom nothing happens to."""
 
-from s3commit.core.model.job import CountedAttempt, JobResult, Outcome
+from s3commit.core.documents.request_json import CountedAttempt
+from s3commit.core.documents.result_json import JobResult
+from s3commit.core.model.outcome import Outcome
 from tests.core.world import BUCKET, NEIGHBOUR, OTHER_JOB, World, job_directory
 
 DIRECTORY = job_directory()

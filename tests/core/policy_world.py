@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from s3commit.core.formats.layout import PIPELINE, JobDirectory
-from s3commit.core.model.job import Conflict, Scope
+from s3commit.core.model.destination import Conflict, Scope
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.fakes.faults import Call
 

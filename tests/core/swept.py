@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from s3commit.core.commit.seal_job import seal_job
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import Ticket
 from s3commit.core.sweep.actions import SweepReport
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import DEFAULTS, Limits, Sweep

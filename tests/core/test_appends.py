@@ -9,8 +9,9 @@ import pytest
 
 from s3commit.core.commit import check_conditions
 from s3commit.core.formats.layout import JobDirectory, is_inner_marker
-from s3commit.core.model.job import Conflict, Outcome, Scope
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.limits import APPEND_SECONDS
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.execution import run_execution

@@ -7,8 +7,9 @@ that nobody has stopped.
 import pytest
 
 from s3commit.core.commit.ingest_pendingsets import note_manifest
+from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import CountedAttempt, Outcome
+from s3commit.core.model.outcome import Outcome
 from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, OTHER_JOB, World, job_directory
 from tests.fakes.faults import FaultPlan

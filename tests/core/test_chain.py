@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from s3commit.core.commit.complete_unit import complete_unit
-from s3commit.core.formats.ticket import Ticket, Unit, UnitResult
-from s3commit.core.model.job import Conflict, Scope
+from s3commit.core.documents.pages import Unit
+from s3commit.core.documents.ticket import Ticket, UnitResult
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.ports.bundle import Ports
 from tests.core.world import World, job_directory
 from tests.fakes.execution import run_execution
@@ -63,7 +64,7 @@ PARTITIONS = {**REPLACE, "scope": Scope.PARTITION}
 
 @pytest.mark.parametrize(
     ("spec", "files", "most"),
-    [(APPEND, 3, 18), (APPEND, 1_000, 20), (KEYED, 3, 27), (REPLACE, 3, 44), (PARTITIONS, 3, 51)],
+    [(APPEND, 3, 15), (APPEND, 1_000, 17), (KEYED, 3, 17), (REPLACE, 3, 37), (PARTITIONS, 3, 44)],
     ids=["append", "1,000 files", "with a key", "replace", "replace partitions"],
 )
 def test_a_commit_waits_for_so_many_responses(spec: dict[str, Any], files: int, most: int) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from s3commit.aws.parallel import ThreadMap
-from s3commit.core.check import Report, What, check
+from s3commit.core.fsck import FindingKind, Report, check
+from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import AccessError, InvalidInputError
-from s3commit.core.model.job import Conflict, Destination, Scope
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.faults import Call
 
@@ -71,7 +71,7 @@ def test_i2_a_file_that_is_not_what_it_was_is_found_with_the_version_to_restore(
     else:
         desk.world.store.delete(BUCKET, file_of(JOB))
     (found,) = desk.report().findings
-    what = What.CHANGED if put_over else What.GONE
+    what = FindingKind.CHANGED if put_over else FindingKind.GONE
     assert (found.what, found.key, found.job_id) == (what, file_of(JOB), JOB)
     restore = f"restore version {version.version_id}"
     assert restore == found.fix if versioned else "no version of it is kept" in found.fix
@@ -121,7 +121,7 @@ def test_i10_a_lost_file_is_found_in_a_partition_that_no_later_job_replaced(abov
     lost = f"{below}dt=1/part-{JOB}.parquet"
     desk.world.store.delete(BUCKET, lost)
     report = desk.report()
-    assert [(one.what, one.key) for one in report.findings] == [(What.GONE, lost)]
+    assert [(one.what, one.key) for one in report.findings] == [(FindingKind.GONE, lost)]
     assert report.replaced == 1
 
 
@@ -166,7 +166,7 @@ def test_i12_a_copied_list_makes_no_lost_file_count_as_replaced(desk: Checked) -
     body = desk.world.store.get(BUCKET, directory.commits, max_bytes=10**6).body
     desk.world.store.put(BUCKET, job_directory(OTHER_JOB).commits, body)
     desk.world.store.delete(BUCKET, file_of(JOB))
-    assert [one.what for one in desk.report().findings] == [What.GONE]
+    assert [one.what for one in desk.report().findings] == [FindingKind.GONE]
     assert desk.report().replaced == 0
 
 
@@ -188,7 +188,7 @@ def test_i12_what_a_stranger_has_put_is_a_finding_and_hides_no_other(
         desk.world.plan.fail(verb, answer, times=None, where=lambda call: call.key == key)
     report = desk.report()
     found = {(one.what, one.key) for one in report.findings}
-    assert found == {(What.UNREADABLE, key), (What.GONE, file_of(OTHER_JOB))}
+    assert found == {(FindingKind.UNREADABLE, key), (FindingKind.GONE, file_of(OTHER_JOB))}
     assert report.files == 1
 
 
@@ -202,10 +202,10 @@ def test_an_earlier_job_that_replaced_explains_nothing(desk: Checked) -> None:
 def test_a_list_that_is_gone_or_spoilt_is_found(desk: Checked) -> None:
     key = job_directory().commits
     desk.world.store.put(BUCKET, key, b"{}")
-    assert [one.what for one in desk.report().findings] == [What.UNREADABLE]
+    assert [one.what for one in desk.report().findings] == [FindingKind.UNREADABLE]
     desk.world.store.delete(BUCKET, key)
     (found,) = desk.report().findings
-    assert (found.what, found.key) == (What.GONE, key)
+    assert (found.what, found.key) == (FindingKind.GONE, key)
 
 
 def test_i5_the_lists_of_a_copied_table_say_nothing_here(desk: Checked) -> None:

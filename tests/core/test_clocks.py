@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from s3commit.core.job.decision_record import heal
-from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.jobs.healing import heal
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.limits import FUNCTION_CLOCKS, LONGEST_CALL, S3_CLOCKS
-from s3commit.core.ports.bundle import Ports, shifted
+from s3commit.core.model.moments import shifted
+from s3commit.core.model.outcome import Outcome
+from s3commit.core.ports.bundle import Ports
 from tests.core.test_appends import MOMENT
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 from tests.fakes.clock import ManualClock

@@ -10,10 +10,10 @@ import pytest
 
 from s3commit.core.model.codes import CODES, LATE, STOPPED, UNKNOWN, advice_on, advice_on_execution
 from s3commit.core.model.errors import DOCUMENT_CODES
-from s3commit.core.model.job import Outcome
-from s3commit.core.model.locks import Kind
+from s3commit.core.model.locks import ItemKind
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Execution
+from s3commit.core.ports.executions import Execution
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "layers" / "s3commit" / "python" / "s3commit" / "core"
@@ -33,7 +33,7 @@ NEVER_AN_END = {
     "OUTCOME_UNKNOWN",
     "PRECONDITION_FAILED",
 }
-NO_CODES = {str(word) for words in (JobState, Outcome, Kind) for word in words}
+NO_CODES = {str(word) for words in (JobState, Outcome, ItemKind) for word in words}
 NO_CODES |= {"RUNNING", "PENDING_REDRIVE", "FORGOTTEN"}  # statuses of executions
 
 

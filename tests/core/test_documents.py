@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3commit.core.formats.documents import (
+from s3commit.core.documents.commit_manifest import (
     CommitHeader,
     CommittedFile,
     commit_lines,

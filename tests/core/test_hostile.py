@@ -14,20 +14,20 @@ from typing import Any
 import pytest
 
 from s3commit.aws.parallel import ThreadMap
-from s3commit.core.commit import verify_manifests as judged
 from s3commit.core.commit.ingest_pendingsets import note_manifest
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
-from s3commit.core.formats.documents import MAX_JOB_BYTES, MAX_REQUEST_BYTES
-from s3commit.core.formats.manifest import (
+from s3commit.core.documents.job_json import MAX_JOB_BYTES
+from s3commit.core.documents.pendingset import (
     MAX_MANIFEST_BYTES,
     MAX_MANIFEST_VALUES,
+    PendingSet,
     encode_pendingset,
 )
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job import plan
+from s3commit.core.documents.request_json import MAX_REQUEST_BYTES
+from s3commit.core.documents.ticket import Ticket
+from s3commit.core.jobs import counted_manifests as judged
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
-from s3commit.core.model.job import PendingSet
 from s3commit.core.model.limits import MAX_JOB_FILES
 from s3commit.core.ports.objects import StoredObject
 from tests.core.hostile_world import DIRECTORY, NOBODY, Neighbourhood
@@ -157,8 +157,9 @@ def test_i12_a_job_that_no_function_could_hold_is_refused_before_its_decision(
         for number in range(3)
     ]
     world.request(DIRECTORY, *attempts)
-    module = plan if most == "MAX_PAGE_BYTES" else judged
-    monkeypatch.setattr(module, most, 2 if most in {"MAX_JOB_FILES", "MAX_TOTAL_BYTES"} else 10)
+    module = "documents.pages" if most == "MAX_PAGE_BYTES" else "commit.verify_manifests"
+    least = 2 if most in {"MAX_JOB_FILES", "MAX_TOTAL_BYTES"} else 10
+    monkeypatch.setattr(f"s3commit.core.{module}.{most}", least)
     uploads = world.open_uploads()
     world.before = (world.visible(), [key for key in uploads if JOB not in key])
     world.plan.run_after("advance", monkeypatch.undo, nth=2)  # the neighbour's job is small

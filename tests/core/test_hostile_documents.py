@@ -16,11 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import s3commit.core
-from s3commit.core.formats.documents import encode_job, encode_request, success_job_id
+from s3commit.core.documents.job_json import JobSpec, encode_job
+from s3commit.core.documents.request_json import AbortRequest, CommitRequest, encode_request
+from s3commit.core.documents.success_marker import success_job_id
 from s3commit.core.formats.layout import parse_destination, parse_manifest_key
 from s3commit.core.formats.strict_json import one_line
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NeedsOperatorError
-from s3commit.core.model.job import AbortRequest, CommitRequest, JobSpec, Outcome
+from s3commit.core.model.outcome import Outcome
 from tests.core.hostile_world import DIRECTORY, NOBODY, Neighbourhood
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World
 from tests.engines.fuzz.documents import DOCUMENTS, Read
@@ -139,7 +142,7 @@ def test_i3_a_second_request_after_the_decision_changes_nothing(later: str) -> N
 def test_i3_a_second_request_before_the_decision_is_obeyed_whole_or_refused(
     world: Neighbourhood,
 ) -> None:
-    world.open(DIRECTORY, idempotency_key="a key")  # decided by another call than it is sealed by
+    world.open(DIRECTORY, conflict=Conflict.FAIL)  # decided by another call than it is sealed by
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     body = encode_request(AbortRequest(JOB, "no"))
     world.plan.run_after(

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.model.job import Outcome
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from tests.core.swept import LIMITS, Swept
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
@@ -137,12 +137,13 @@ def test_i8_a_forgotten_job_that_is_committed_stays_so() -> None:
 
 @pytest.mark.parametrize(("verb", "calls"), [("complete_upload", 2), ("advance", 3), ("put", 6)])
 def test_i2_i8_a_decided_job_that_the_ledger_forgot_goes_on_from_its_decision(
-    verb: str, calls: int
+    monkeypatch: pytest.MonkeyPatch, verb: str, calls: int
 ) -> None:
     """At each of these calls of a job."""
+    monkeypatch.setattr("s3commit.core.calls.seal_and_decide.FEW_FILES", 0)
     for nth in range(1, calls + 1):
         world, directory = World(), job_directory()
-        world.open(directory, idempotency_key="a key")  # decided in a step of its own
+        world.open(directory, idempotency_key="a key")
         world.request(directory, world.attempt(directory, "t0"), world.attempt(directory, "t1"))
         world.plan.crash_after(verb, nth=nth)
         with suppress(Crash):

@@ -6,21 +6,14 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.formats.documents import encode_job, encode_request
-from s3commit.core.formats.manifest import digest
+from s3commit.core.documents.job_json import Conditions, JobSpec, decode_conditions, encode_job
+from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, encode_request
+from s3commit.core.documents.result_json import JobResult
+from s3commit.core.formats.strict_json import digest
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import (
-    CommitRequest,
-    Conditions,
-    Conflict,
-    CountedAttempt,
-    Failure,
-    JobResult,
-    JobSpec,
-    Outcome,
-    decode_conditions,
-)
 from s3commit.core.model.limits import S3_CLOCKS
+from s3commit.core.model.outcome import Failure, Outcome
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.fakes.memory import MemoryLedger
 
@@ -104,7 +97,9 @@ def test_a_job_json_that_could_not_be_read_at_first_is_not_believed_later() -> N
     world.clock.advance(S3_CLOCKS + 1)
     world.store.put(BUCKET, DIRECTORY.job, b"{")
     world.request(DIRECTORY, counted)
-    world.plan.run_before("take_over", lambda: world.store.put(BUCKET, DIRECTORY.job, body))
+    world.plan.crash_before("advance")
+    world.dies(DIRECTORY)
+    world.store.put(BUCKET, DIRECTORY.job, body)
     # What was begun before the _job.json that lies there is left to the lifecycle rule.
     assert refused(world, left=1) == "JOB_CHANGED"
 

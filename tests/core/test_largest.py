@@ -9,41 +9,33 @@ import pytest
 
 from s3commit.core.commit import verify_manifests
 from s3commit.core.commit.complete_unit import _words
-from s3commit.core.formats.documents import (
-    MAX_JOB_BYTES,
+from s3commit.core.documents.commit_manifest import (
     MAX_LINE_BYTES,
     SUCCESS_FILES,
     commit_lines,
     decode_commit_header,
-    decode_job,
-    encode_job,
     header_of,
     listed_bytes,
+    read_commit_manifest,
 )
-from s3commit.core.formats.layout import (
-    MAX_PREFIX_BYTES,
-    JobDirectory,
-    parse_destination,
-)
-from s3commit.core.formats.strict_json import LONGEST_LINE, TOO_LARGE, dump
-from s3commit.core.formats.ticket import UNIT_RESULT, UnitResult
-from s3commit.core.job.decision_record import put_decision, read_decision
-from s3commit.core.job.documents import read_commit_manifest
-from s3commit.core.job.record import new_record
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError
-from s3commit.core.model.fields import Whole
-from s3commit.core.model.job import (
+from s3commit.core.documents.decision_json import put_decision, read_decision
+from s3commit.core.documents.job_json import (
     MAX_COLUMN_NAME,
     MAX_COLUMNS,
+    MAX_JOB_BYTES,
     MAX_KEY_CHARACTERS,
-    MAX_ROWS,
-    MAX_TEXT,
-    Conflict,
-    Failure,
     JobSpec,
-    Outcome,
-    Scope,
+    decode_job,
+    encode_job,
 )
+from s3commit.core.documents.pendingset import MAX_ROWS
+from s3commit.core.documents.ticket import UNIT_RESULT, UnitResult
+from s3commit.core.formats.layout import MAX_PREFIX_BYTES, JobDirectory, parse_destination
+from s3commit.core.formats.strict_json import LONGEST_LINE, TOO_LARGE, dump
+from s3commit.core.jobs.record import new_record
+from s3commit.core.model.destination import Conflict, Scope
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError
+from s3commit.core.model.fields import Whole
 from s3commit.core.model.limits import (
     MAX_JOB_FILES,
     MAX_NAMED,
@@ -52,6 +44,7 @@ from s3commit.core.model.limits import (
     MAX_TOTAL_BYTES,
     MAX_UNITS,
 )
+from s3commit.core.model.outcome import MAX_TEXT, Failure, Outcome
 from s3commit.core.model.record import PlanFacts, ReplacedFacts, Waits
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports

@@ -18,8 +18,8 @@ from s3commit.core.formats.layout import (
     parse_directory,
     parse_manifest_key,
 )
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Destination
 from tests.core.world import JOB, OTHER_JOB
 
 UUIDS = st.uuids().map(str)

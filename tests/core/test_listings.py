@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from s3commit.core.commit.verify_manifests import cuts_between
-from s3commit.core.job import uploads
-from s3commit.core.job.uploads import list_objects, list_uploads
+from s3commit.core.jobs import listings
+from s3commit.core.jobs.listings import list_objects, list_uploads
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, OpenUpload
 from tests.core.world import BUCKET, JOB, World, job_directory
@@ -45,15 +45,15 @@ class Keys:
         at = bisect_right(self.keys, max(after.encode(), prefix[:-1].encode()), key=str.encode)
         while True:
             self.requests += 1
-            page = self.keys[at : at + uploads.PAGE]
+            page = self.keys[at : at + listings.PAGE]
             for key in page:
                 if key.startswith(prefix):
                     yield made(key)
                 elif key.encode() > prefix.encode():
                     return
-            if len(page) < uploads.PAGE:
+            if len(page) < listings.PAGE:
                 return
-            at += uploads.PAGE
+            at += listings.PAGE
 
     def _round(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         self.rounds += 1
@@ -65,7 +65,7 @@ class Keys:
 def test_i4_all_uploads_of_one_key_are_listed_whatever_lies_around_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(uploads, "PAGE", 2)
+    monkeypatch.setattr(listings, "PAGE", 2)
     world = World()
     for key in ("t/a", *["t/b"] * 7, "t/c", "t/d"):
         world.store.create_upload(BUCKET, key, metadata={}, content_type="text/csv")
@@ -86,11 +86,11 @@ def test_i4_all_uploads_of_one_key_are_listed_whatever_lies_around_it(
 def test_2_400_pages_take_a_tenth_of_the_rounds_and_less_than_twice_the_requests(
     monkeypatch: pytest.MonkeyPatch, name: Callable[[int], str]
 ) -> None:
-    monkeypatch.setattr(uploads, "PAGE", 50)
+    monkeypatch.setattr(listings, "PAGE", 50)
     pages = 2_400
-    keys = Keys(f"lake/sales/{name(number)}" for number in range(pages * uploads.PAGE))
+    keys = Keys(f"lake/sales/{name(number)}" for number in range(pages * listings.PAGE))
     listed = sum(1 for _ in list_objects(keys.ports, BUCKET, ["lake/sales/"]))
-    assert listed == pages * uploads.PAGE
+    assert listed == pages * listings.PAGE
     assert keys.requests <= 2 * pages
     assert keys.rounds <= pages / 10
 
@@ -105,7 +105,7 @@ def test_uploads_whose_keys_are_known_are_listed_at_once_and_hardly_twice(name: 
     cuts = cuts_between(sample, files=files)
     listed = [one.key for one in list_uploads(keys.ports, BUCKET, "t/", cuts)]
     assert sorted(listed) == keys.keys
-    assert keys.requests <= 1.5 * files / uploads.PAGE
+    assert keys.requests <= 1.5 * files / listings.PAGE
     assert keys.rounds <= 4  # of at most `RANGES`
 
 
@@ -120,8 +120,8 @@ def test_i4_whatever_the_cuts_every_upload_is_listed_once(
     found: set[str], prefix: str, cuts: set[str], size: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(uploads, "PAGE", size)
-        patch.setattr(uploads, "RANGES", 3)
+        patch.setattr(listings, "PAGE", size)
+        patch.setattr(listings, "RANGES", 3)
         keys = Keys(found)
         listed = [one.key for one in list_uploads(keys.ports, BUCKET, prefix, sorted(cuts))]
         assert sorted(listed) == sorted(key for key in found if key.startswith(prefix))
@@ -137,8 +137,8 @@ def test_i12_keys_that_are_chosen_for_their_digests_are_cut_no_more_often() -> N
 def test_prefixes_are_listed_side_by_side_and_a_page_of_each_is_in_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(uploads, "PAGE", 5)
-    monkeypatch.setattr(uploads, "RANGES", 4)
+    monkeypatch.setattr(listings, "PAGE", 5)
+    monkeypatch.setattr(listings, "RANGES", 4)
     keys = Keys(f"t/dt={day}/{number:02}" for day in range(10) for number in range(20))
     found = list_objects(keys.ports, BUCKET, (f"t/dt={day}/" for day in range(10)))
     assert len(list(islice(found, 1))) == keys.rounds == 1
@@ -165,8 +165,8 @@ class Counting:
 def test_manifests_are_verified_without_listing_what_others_have_open_behind_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(uploads, "PAGE", 1)
-    monkeypatch.setattr(uploads, "RANGES", 1)
+    monkeypatch.setattr(listings, "PAGE", 1)
+    monkeypatch.setattr(listings, "RANGES", 1)
     world, directory = World(), job_directory()
     store: Any = Counting(world.ports.store)
     world.ports = replace(world.ports, store=store)

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3commit.core.commit.acquire_destination import acquire_destination
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import Ticket
+from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, Destination, Outcome, Scope
 from s3commit.core.model.limits import (
     HOLDER_SECONDS,
     LOCKED_SECONDS,
@@ -28,6 +28,7 @@ from s3commit.core.model.limits import (
     WHOLE_AFTER_SECONDS,
 )
 from s3commit.core.model.locks import nodes_above, nodes_to_lock
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports

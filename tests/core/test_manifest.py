@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3commit.core.formats.manifest import decode_pendingset, encode_pendingset, expected_etag
+from s3commit.core.documents.pendingset import (
+    MAX_ETAG,
+    MAX_FILES,
+    MAX_PARTS,
+    PendingFile,
+    PendingSet,
+    decode_pendingset,
+    encode_pendingset,
+    expected_etag,
+)
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import MAX_ETAG, MAX_FILES, MAX_PARTS, PendingFile, PendingSet
 from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
 
 DIRECTORY = job_directory()

@@ -5,18 +5,14 @@ from contextlib import suppress
 import pytest
 
 from s3commit.core.commit import check_conditions
-from s3commit.core.formats.documents import encode_job, encode_request
+from s3commit.core.documents.job_json import JobSpec, encode_job
+from s3commit.core.documents.pendingset import PendingFile, PendingSet
+from s3commit.core.documents.request_json import AbortRequest, encode_request
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.core.model.job import (
-    AbortRequest,
-    Conflict,
-    JobSpec,
-    Outcome,
-    PendingFile,
-    PendingSet,
-)
 from s3commit.core.model.limits import S3_CLOCKS
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from tests.core.swept import LIMITS, Swept
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from s3commit.core.documents.job_json import Conditions
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import dump
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import NeedsOperatorError
-from s3commit.core.model.job import Conditions, Conflict, Outcome
 from s3commit.core.model.locks import key_digest
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.bundle import Ports
 from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
@@ -130,13 +132,18 @@ def test_i11_the_key_of_a_job_that_was_not_committed_is_free(how: str) -> None:
     assert list(world.visible().values()) == [OTHER_JOB.encode()]
 
 
-def test_i11_a_key_that_is_taken_between_look_and_decision_is_waited_for() -> None:
+@pytest.mark.parametrize(("few", "asked"), [(10_000, 1), (0, 2)])
+def test_i11_a_key_that_is_taken_between_look_and_decision_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, few: int, asked: int
+) -> None:
+    """By the call that has sealed the job, and by a step of its own."""
+    monkeypatch.setattr("s3commit.core.calls.seal_and_decide.FEW_FILES", few)
     world = World()
     ask(world, FIRST)
     ask(world, SECOND)
     world.plan.run_before("decide", lambda: run_execution(world.unplanned, SECOND))
     entered = world.run(FIRST)
-    assert entered.count("AcquireDestination") == 2
+    assert entered.count("AcquireDestination") == asked
     assert check_one_of(world, FIRST, SECOND) is SECOND
 
 

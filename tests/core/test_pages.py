@@ -10,37 +10,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3commit.core.formats.layout import PIPELINE, JobDirectory
-from s3commit.core.formats.strict_json import dump
-from s3commit.core.job.plan import (
+from s3commit.core.documents.job_json import JobSpec
+from s3commit.core.documents.pages import grouped, read_index, whole_pages
+from s3commit.core.documents.pendingset import MAX_ETAG, MAX_PARTS, PendingFile
+from s3commit.core.documents.plan import (
     files_of_unit,
-    grouped,
     parts_of,
     planned_files,
-    read_index,
     unit_limits,
-    whole_pages,
     write_plan,
 )
-from s3commit.core.job.record import new_record
-from s3commit.core.job.replaced import (
+from s3commit.core.formats.layout import PIPELINE, JobDirectory
+from s3commit.core.formats.strict_json import dump
+from s3commit.core.jobs.record import new_record
+from s3commit.core.jobs.replaced import (
     decode_replaced,
     read_partitions,
     replaced_files,
     write_partitions,
     write_replaced,
 )
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import PAGE_CHANGED, InvalidInputError, NeedsOperatorError
-from s3commit.core.model.job import (
-    MAX_ETAG,
-    MAX_PARTS,
-    Conflict,
-    JobSpec,
-    Outcome,
-    PendingFile,
-    Scope,
-)
 from s3commit.core.model.limits import DELETE_AT_ONCE, MAX_UNITS, PAGE_FILES, UNIT_FILES, UNIT_PARTS
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject
@@ -189,9 +182,10 @@ def own_objects(world: World, directory: JobDirectory) -> list[str]:
 @pytest.mark.parametrize("strike", STRIKES)
 @pytest.mark.parametrize("number", range(5))
 def test_i2_i5_a_list_that_is_not_the_decided_one_stops_the_job_until_it_is_restored(
-    number: int, strike: Callable[[World, str], None]
+    monkeypatch: pytest.MonkeyPatch, number: int, strike: Callable[[World, str], None]
 ) -> None:
     """Only a person with rights below ``_s3commit/`` can do that. Nothing is guessed or undone."""
+    monkeypatch.setattr("s3commit.core.commit.verify_manifests.UNITS_OF_A_JOB", 0)  # not small
     world = World()
     fill(world, DATA)
     directory = start(world, Conflict.REPLACE, Scope.DIRECTORY, [DT1, DT2])

@@ -11,12 +11,13 @@ from dataclasses import replace
 import pytest
 
 from s3commit.aws.parallel import ThreadMap
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job import plan
-from s3commit.core.job.record import share_workers
-from s3commit.core.model.job import Outcome
+from s3commit.core.documents import plan
+from s3commit.core.documents.ticket import Ticket
+from s3commit.core.jobs.rounds import share_workers
+from s3commit.core.model.moments import shifted
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, Workers, shifted
+from s3commit.core.ports.bundle import Ports, Workers
 from tests.contract.ledger_jobs import bring_to
 from tests.core.world import BUCKET, JOB, REF, World, job_directory
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from s3commit.core.formats.layout import PIPELINE
-from s3commit.core.model.job import Conflict, Failure, Outcome, Scope
+from s3commit.core.model.destination import Conflict, Scope
+from s3commit.core.model.outcome import Failure, Outcome
 from tests.core.enumerated import every_point
 from tests.core.policy_world import (
     AT_ROOT,

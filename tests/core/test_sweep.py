@@ -8,14 +8,14 @@ from itertools import pairwise
 import pytest
 
 from s3commit.core.model.errors import AccessError
-from s3commit.core.model.job import Outcome
 from s3commit.core.model.limits import CALL_SECONDS
+from s3commit.core.model.moments import shifted
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import shifted
 from s3commit.core.sweep import sweep as sweeping
 from s3commit.core.sweep.actions import MOST_NOTES, SweepReport, encode_report
-from s3commit.core.sweep.questions import try_due
 from s3commit.core.sweep.sweep import DAY, HOUR
+from s3commit.core.sweep.verdicts import try_due
 from tests.core.swept import LIMITS, MINUTE, Swept, abandoned_at, announced, ended, sealed
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
 

@@ -10,13 +10,13 @@ from itertools import islice
 
 import pytest
 
-from s3commit.core.job.uploads import random_key
-from s3commit.core.model.job import Destination
+from s3commit.core.jobs.listings import random_key
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.limits import CALL_SECONDS
+from s3commit.core.model.moments import shifted
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import shifted
-from s3commit.core.sweep import questions
+from s3commit.core.sweep import destinations, verdicts
 from s3commit.core.sweep import sweep as sweeping
 from s3commit.core.sweep.questions import QUESTIONS
 from s3commit.core.sweep.sweep import Question, Sweep
@@ -121,7 +121,8 @@ def test_i12_a_listing_that_is_cut_short_begins_at_another_moment_in_each_sweep(
 def test_i4_i12_an_upload_that_is_drawn_by_lot_is_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(questions, "LISTED", 20)
+    for module in (destinations, verdicts):
+        monkeypatch.setattr(module, "LISTED", 20)
     world = Swept()
     for key in (*(f"data/tenant-a/{number:03d}" for number in range(300)), "data/z"):
         world.store.create_upload(BUCKET, key, metadata={}, content_type="")
@@ -129,7 +130,7 @@ def test_i4_i12_an_upload_that_is_drawn_by_lot_is_looked_at(
     for _ in range(60):
         world.later(60)
         sweep = Sweep(world.ports, world.executions, LIMITS)
-        some = questions._some_uploads(sweep, Destination(BUCKET, "data/"))
+        some = destinations._some_uploads(sweep, Destination(BUCKET, "data/"))
         found += any(one.key == "data/z" for one in some)
     assert found > 15  # every second draw or so
 

@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.model.job import Outcome
 from s3commit.core.model.limits import S3_CLOCKS
-from s3commit.core.sweep import questions
+from s3commit.core.model.outcome import Outcome
+from s3commit.core.sweep import destinations, verdicts
 from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.core.swept import LIMITS, Swept, announced, ended
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
@@ -113,7 +113,8 @@ def test_i4_two_days_after_a_job_its_leftovers_are_the_lifecycle_rules(world: Sw
 def test_i12_of_a_large_destination_each_sweep_lists_another_part(
     world: Swept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(questions, "LISTED", 30)
+    for module in (destinations, verdicts):
+        monkeypatch.setattr(module, "LISTED", 30)
     for number in range(40):
         ended(world, job_directory(f"{number * 6:02x}6f6f0e-0000-4000-8000-000000000001"))
     directory = job_directory("776f6f0e-0000-4000-8000-000000000009")
@@ -185,7 +186,8 @@ def test_i4_i12_whoever_has_many_open_uploads_hides_no_others_for_long(
     world: Swept, monkeypatch: pytest.MonkeyPatch, theirs: str, ours: str
 ) -> None:
     """A bounded listing begins elsewhere in each sweep."""
-    monkeypatch.setattr(questions, "LISTED", 20)
+    for module in (destinations, verdicts):
+        monkeypatch.setattr(module, "LISTED", 20)
     for number in range(1_200):
         key = f"{theirs}{number * 4:04x}/part-{NEIGHBOUR}.parquet"
         world.store.create_upload(BUCKET, key, metadata={}, content_type="")

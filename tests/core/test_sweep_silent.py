@@ -7,9 +7,10 @@ from functools import partial
 import pytest
 
 from s3commit.core.commit.ingest_pendingsets import note_job
-from s3commit.core.formats.documents import decode_request
-from s3commit.core.model.job import AbortRequest, Conflict, Outcome
-from s3commit.core.sweep import questions
+from s3commit.core.documents.request_json import AbortRequest, decode_request
+from s3commit.core.model.destination import Conflict
+from s3commit.core.model.outcome import Outcome
+from s3commit.core.sweep import destinations, verdicts
 from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.core.swept import LIMITS, Swept, abandoned_at, announced, sealed
 from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
@@ -98,7 +99,8 @@ def test_i5_a_job_with_a_request_is_not_given_up_while_it_waits_for_days(world: 
 def test_i5_a_directory_that_is_not_listed_to_its_end_may_have_a_sign_of_life(
     world: Swept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(questions, "LISTED", 5)
+    for module in (destinations, verdicts):
+        monkeypatch.setattr(module, "LISTED", 5)
     announced(world, job_directory())
     for number in range(5):
         world.attempt(job_directory(), f"t1{number}")

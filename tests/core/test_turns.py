@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from s3commit.core.formats.layout import META_REQUESTED, JobDirectory
-from s3commit.core.model.job import Conflict, Outcome, Scope
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.limits import S3_CLOCKS, TURN_DAYS, WHOLE_AFTER_SECONDS
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from s3commit.writer.requests import _put_again
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from s3commit.core.commit.remove_replaced import remove_replaced
+from s3commit.core.documents import plan
+from s3commit.core.documents.ticket import Ticket, decode_ticket, encode_ticket
 from s3commit.core.formats.layout import JobDirectory, is_data
-from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket
-from s3commit.core.job import plan, replaced
+from s3commit.core.jobs import replaced
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import TransientError
-from s3commit.core.model.job import Conflict, Outcome, Scope
 from s3commit.core.model.limits import CALL_SECONDS, DELETE_AT_ONCE
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.bundle import Ports
 from tests.core.policy_world import is_removal
 from tests.core.world import BUCKET, JOB, World, job_directory

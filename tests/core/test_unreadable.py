@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import AccessError
-from s3commit.core.model.job import Conflict, Outcome
 from s3commit.core.model.limits import DENIED_LOOKS
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import ENDED
 from tests.core.world import JOB, World, job_directory
 from tests.fakes.execution import run_execution

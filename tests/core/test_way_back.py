@@ -7,28 +7,23 @@ from collections import Counter
 
 import pytest
 
-from s3commit.core.check import check
+from s3commit.core.documents import commit_manifest
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job import plan
-from s3commit.core.job.idempotency_key import hinted_job, note_key
+from s3commit.core.fsck import check
+from s3commit.core.jobs.idempotency import hinted_job, note_key
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import (
     InvalidInputError,
     JobFailedError,
     JobRefusedError,
     S3CommitError,
 )
-from s3commit.core.model.job import Conflict, Outcome, Scope
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.locks import key_digest
+from s3commit.core.model.outcome import Outcome
 from s3commit.writer import undo as undoing
 from tests.core.test_check import SALES
-from tests.core.way_back import (
-    PARTITION,
-    PARTITIONS,
-    REPLACE,
-    Table,
-    code_of,
-)
+from tests.core.way_back import PARTITION, PARTITIONS, REPLACE, Table, code_of
 from tests.core.world import World, job_directory
 
 
@@ -160,7 +155,7 @@ def test_i11_a_freed_key_stays_free_in_an_empty_ledger_and_after_a_late_note(lat
 def test_i6_a_manifest_that_is_put_again_keeps_its_place_among_the_commits(
     put_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "PUT_BYTES", put_bytes)
+    monkeypatch.setattr(commit_manifest, "PUT_BYTES", put_bytes)
     world, job = World(), job_directory()
     world.store._least_part = 1
     world.ask(job)

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from s3commit.core.formats.documents import CommittedFile
+from s3commit.core.documents.commit_manifest import CommittedFile
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.errors import (
-    JobFailedError,
-    JobRefusedError,
-)
-from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.model.destination import Conflict
+from s3commit.core.model.errors import JobFailedError, JobRefusedError
 from s3commit.core.model.limits import S3_CLOCKS
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.model.states import JobState
 from s3commit.writer.undo import carry_out, plan_undo
-from tests.core.way_back import (
-    PARTITION,
-    REPLACE,
-    Table,
-    code_of,
-    dated,
-    forge,
-)
+from tests.core.way_back import PARTITION, REPLACE, Table, code_of, dated, forge
 from tests.core.world import NEIGHBOUR, job_directory
 
 

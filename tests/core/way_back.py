@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import pytest
 
-from s3commit.core.formats.documents import CommitHeader, CommittedFile, commit_lines
+from s3commit.core.documents.commit_manifest import CommitHeader, CommittedFile, commit_lines
+from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory, partition_of
-from s3commit.core.model.errors import (
-    JobRefusedError,
-)
-from s3commit.core.model.job import Conflict, JobResult, Outcome, Scope
+from s3commit.core.model.destination import Conflict, Scope
+from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import S3_CLOCKS
-from s3commit.core.ports.bundle import shifted
+from s3commit.core.model.moments import shifted
+from s3commit.core.model.outcome import Outcome
 from s3commit.writer.undo import carry_out, plan_undo
 from tests.core.world import World, job_directory
 from tests.writer.support import ScriptedEnvironment

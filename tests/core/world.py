@@ -8,22 +8,20 @@ from typing import Any
 import pytest
 
 from s3commit.core.commit.ingest_pendingsets import note_manifest
-from s3commit.core.formats.documents import decode_result, encode_job, encode_request
-from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory, is_data
-from s3commit.core.formats.manifest import digest, encode_pendingset
-from s3commit.core.job.decision_record import heal
-from s3commit.core.model.job import (
+from s3commit.core.documents.job_json import JobSpec, encode_job
+from s3commit.core.documents.pendingset import PendingFile, PendingSet, encode_pendingset
+from s3commit.core.documents.request_json import (
     AbortRequest,
     CommitRequest,
     CountedAttempt,
-    Destination,
-    Failure,
-    JobResult,
-    JobSpec,
-    Outcome,
-    PendingFile,
-    PendingSet,
+    encode_request,
 )
+from s3commit.core.documents.result_json import JobResult, decode_result
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory, is_data
+from s3commit.core.formats.strict_json import digest
+from s3commit.core.jobs.healing import heal
+from s3commit.core.model.destination import Destination
+from s3commit.core.model.outcome import Failure, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from tests.fakes.execution import run_execution

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from s3commit.core.model.job import Conflict, Outcome, Scope
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.locks import key_digest
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.bundle import Ports
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 from tests.fakes.execution import run_execution

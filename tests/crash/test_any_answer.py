@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job import plan
+from s3commit.core.documents import commit_manifest
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.model.errors import S3CommitError, TransientError
-from s3commit.core.model.job import Outcome
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectStore
@@ -143,7 +143,7 @@ def watched(scenario: Scenario) -> Iterator[Watch]:
         complete = execution._complete_uploads
         patch.setattr(execution, "_complete_uploads", told("CompleteUploads", complete))
         if scenario.prepare is listed_in_parts:
-            patch.setattr(plan, "PUT_BYTES", 1)
+            patch.setattr(commit_manifest, "PUT_BYTES", 1)
         scenario.begin(watch.world)
         yield watch
 

@@ -13,10 +13,11 @@ from contextlib import suppress
 
 import pytest
 
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import owner_of
-from s3commit.core.formats.ticket import Ticket
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import S3CommitError, TransientError
-from s3commit.core.model.job import Conflict, Outcome, Scope
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from tests.core.enumerated import every_point

@@ -8,16 +8,18 @@ from functools import partial
 import pytest
 
 from s3commit.core.commit.ingest_pendingsets import note_job
+from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.formats.layout import JobDirectory, owner_of
-from s3commit.core.job import decision_record
-from s3commit.core.job.decision_record import heal
-from s3commit.core.job.record import new_record
+from s3commit.core.jobs import healing
+from s3commit.core.jobs.healing import heal
+from s3commit.core.jobs.record import new_record
+from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import NeedsOperatorError, S3CommitError, TransientError
-from s3commit.core.model.job import Conflict, Destination, JobSpec, Outcome, Scope
 from s3commit.core.model.limits import FUNCTION_CLOCKS, LONGEST_CALL
-from s3commit.core.model.locks import seconds
+from s3commit.core.model.moments import seconds
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports import bundle
+from s3commit.core.ports import clock
 from s3commit.core.ports.bundle import Ports
 from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
@@ -240,8 +242,8 @@ def test_a_new_bucket_is_not_waited_for() -> None:
 
 
 def test_i8_a_long_walk_is_continued_by_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decision_record, "HEALED_AT_ONCE", 1)
-    monkeypatch.setattr(bundle, "CALL_SECONDS", 0)
+    monkeypatch.setattr(healing, "HEALED_AT_ONCE", 1)
+    monkeypatch.setattr(clock, "CALL_SECONDS", 0)
     world = decided()
     heal(world.ports, BUCKET)
     world.clock.advance(LONGEST_CALL + FUNCTION_CLOCKS)

@@ -2,10 +2,11 @@
 
 import pytest
 
+from s3commit.core.documents import commit_manifest
 from s3commit.core.formats.layout import META_JOB
-from s3commit.core.job import plan
-from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.locks import key_digest
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import ENDED, JobState
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.crash.scenarios import BEFORE, KEY, POLICIES, SCENARIOS, Scenario, fill, parts
@@ -57,7 +58,7 @@ def test_i12_a_long_commit_manifest_goes_over_one_that_others_have_encrypted(
     key_of: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes up in parts, and a HEAD would tell whose the one is that lies there."""
-    monkeypatch.setattr(plan, "PUT_BYTES", 1)
+    monkeypatch.setattr(commit_manifest, "PUT_BYTES", 1)
     world = World()
     world.store._least_part = 1
     world.ask(DIRECTORY, "t0", "t1")

@@ -8,9 +8,10 @@ from functools import partial
 import pytest
 
 from s3commit.core.commit.complete_unit import complete_file
+from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.record import new_record
-from s3commit.core.job.uploads import abort_uploads
+from s3commit.core.jobs.ownership import abort_uploads
+from s3commit.core.jobs.record import new_record
 from s3commit.core.model.errors import (
     CONFLICT,
     AccessError,
@@ -18,10 +19,11 @@ from s3commit.core.model.errors import (
     TransientError,
     UploadGoneError,
 )
-from s3commit.core.model.job import JobSpec, Outcome
 from s3commit.core.model.limits import ABORT_ROUNDS
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import CallTime, Ports
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.objects import OpenUpload
 from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, JOB, World, job_directory

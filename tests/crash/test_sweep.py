@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from s3commit.core.model.job import Outcome
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.core.enumerated import every_point
 from tests.core.swept import LIMITS, Swept, announced, ended, sealed

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import Conflict, Outcome
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.limits import HOLDER_SECONDS
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory

@@ -13,10 +13,12 @@ from bench import crowd, limits, model
 from bench.model import Deployment
 from docs import costs
 from s3commit.aws.env import DEFAULT, MOST_WORKERS
-from s3commit.core.formats.ticket import UnitResult
-from s3commit.core.job.plan import grouped, parts_of, unit_limits
-from s3commit.core.job.uploads import RANGES
-from s3commit.core.model.job import MAX_ATTEMPTS, PendingFile
+from s3commit.core.documents.pages import grouped
+from s3commit.core.documents.pendingset import PendingFile
+from s3commit.core.documents.plan import parts_of, unit_limits
+from s3commit.core.documents.request_json import MAX_ATTEMPTS
+from s3commit.core.documents.ticket import UnitResult
+from s3commit.core.jobs.listings import RANGES
 from s3commit.core.model.limits import (
     CALL_SECONDS,
     COMPLETE_WORKERS,
@@ -182,8 +184,7 @@ def test_what_delays_a_result_is_counted(
     is_last = [one.verb == "put" and directory.result in one.arguments.values() for one in calls]
     until = Counter(one.verb for one in calls[: is_last.index(True) + 1])
     pages = 1 + reads + costs.PAGE_WRITES  # and a unit's
-    of_map = 1  # the plan, read by the machine: a part of the time of a Map Run
-    fixed = until["get"] + until["put"] + until["list"] - tasks - pages - of_map
+    fixed = until["get"] + until["put"] + until["list"] - tasks - pages
     assert fixed == way.requests + way.beside
     named = [*path[: path.index("BeginPublish") + 1]]
     entered = 1 + sum(steps_between(machine["States"], *pair) for pair in itertools.pairwise(named))

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 import s3commit
-from s3commit.core.model.job import JobResult
+from s3commit.core.documents.result_json import JobResult
 from tests.cli.support import run
 from tests.e2e.conftest import STOP_SECONDS, WAIT_SECONDS, Deployed, until
 from tests.local.programs import RUNTIME, environment

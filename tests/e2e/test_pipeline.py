@@ -18,11 +18,12 @@ from examples.recipes import tell_a_channel, wait_for_table
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.formats.documents import encode_request
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.record import new_record
-from s3commit.core.model.job import CommitRequest, JobResult, Outcome
+from s3commit.core.documents.request_json import CommitRequest, encode_request
+from s3commit.core.documents.result_json import JobResult
+from s3commit.core.documents.ticket import Ticket
+from s3commit.core.jobs.record import new_record
 from s3commit.core.model.locks import Lock, destination_node
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.job import Job

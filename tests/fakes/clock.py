@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 
 class ManualClock:
-    """Implements `s3commit.core.ports.bundle.Clock`; thread-safe.
+    """Implements `s3commit.core.ports.clock.Clock`; thread-safe.
 
     ``step`` seconds pass after each reading, so that a test can tell one write from the next.
     """

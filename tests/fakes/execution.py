@@ -20,10 +20,10 @@ from s3commit.core.commit.remove_replaced import remove_replaced
 from s3commit.core.commit.roll_back import roll_back
 from s3commit.core.commit.tidy_up import tidy_up
 from s3commit.core.commit.verify_manifests import verify_manifests
+from s3commit.core.documents.pages import MAX_INDEX_BYTES, Unit, decode_unit
+from s3commit.core.documents.ticket import Ticket, UnitResult, decode_ticket, execution_input
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import Ticket, Unit, UnitResult, decode_ticket, execution_input
-from s3commit.core.job.plan import MAX_INDEX_BYTES, decode_unit
-from s3commit.core.job.record import beside_twins
+from s3commit.core.jobs.guards import retrying_if_twin_won
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -31,7 +31,7 @@ from s3commit.core.model.errors import (
     NotFoundError,
     TransientError,
 )
-from s3commit.core.model.job import Failure
+from s3commit.core.model.outcome import Failure
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import HeldError, LostRaceError
@@ -163,7 +163,7 @@ def _attempt(
         try:
             if name == "CompleteUploads":
                 return _complete_uploads(ports, ticket, complete)
-            with beside_twins(ticket):
+            with retrying_if_twin_won(ticket):
                 return STEPS[name](ports, ticket)
         except TransientError:
             if attempt == RETRIES - 1:
@@ -172,9 +172,12 @@ def _attempt(
 
 
 def _complete_uploads(ports: Ports, ticket: Ticket, complete: CompleteUnits) -> Ticket:
+    """The states CompleteFew, whose units the ticket has, and CompleteUploads."""
     try:
-        stored = ports.store.get(ticket.bucket, ticket.plan, max_bytes=MAX_INDEX_BYTES)
-        units = [decode_unit(unit) for unit in json.loads(stored.body)]
+        units = [*ticket.few]
+        if not units:
+            stored = ports.store.get(ticket.bucket, ticket.plan, max_bytes=MAX_INDEX_BYTES)
+            units = [decode_unit(unit) for unit in json.loads(stored.body)]
     except (NotFoundError, AccessError, InvalidInputError, ValueError):
         return ticket  # the machine's catch of States.ItemReaderFailed: without results
     return replace(ticket, completed=tuple(complete(ports, ticket, units)))

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.ports.bundle import FORGOTTEN, Execution
+from s3commit.core.ports.executions import FORGOTTEN, Execution
 
 
 class MemoryExecutions:
-    """Implements `s3commit.core.ports.bundle.Executions`: starts each name once, by ``run``.
+    """Implements `s3commit.core.ports.executions.Executions`: starts each name once, by ``run``.
 
     ``running`` are those that a test says are at work.
     """

@@ -8,7 +8,7 @@ sizes are counted).
 """
 
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.locks import Item, Kind, destination_node
+from s3commit.core.model.locks import Item, ItemKind, destination_node
 from s3commit.core.model.record import AttemptRecord, JobRecord
 
 MAX_ITEM_BYTES = 400 * 1024
@@ -39,9 +39,9 @@ def check_beside(record: JobRecord, one: Item) -> None:
 
 def beside_key(record: JobRecord, one: Item) -> str:
     """Its sort key."""
-    if one.kind in {Kind.APPEND, Kind.ENDED}:
+    if one.kind in {ItemKind.APPEND, ItemKind.ENDED}:
         return f"{destination_node(record.destination)}/{record.ref}"
-    if one.kind in {Kind.ASKED, Kind.DONE}:
+    if one.kind in {ItemKind.ASKED, ItemKind.DONE}:
         return f"{record.requested_at}#{record.ref}"
     return one.name
 

@@ -8,29 +8,29 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, cast
 
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Destination
 from s3commit.core.model.limits import FORGOTTEN_DAYS, MAX_ITEMS
 from s3commit.core.model.locks import (
     ENDED_SECONDS,
     Append,
     Item,
+    ItemKind,
     KeyHolder,
-    Kind,
     Lock,
     Turn,
     changed_items,
     days_of_turns,
     destination_node,
     items,
-    seconds,
     ten_minutes,
     turn_of,
     where_ended,
 )
+from s3commit.core.model.moments import seconds
 from s3commit.core.model.record import AttemptRecord, Healing, JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Clock
+from s3commit.core.ports.clock import Clock
 from s3commit.core.ports.ledger import Expected, HeldError, Ledger
 from tests.fakes.item_limits import check_beside, check_record
 
@@ -53,7 +53,7 @@ class MemoryLedger(Ledger):
         self._locks: dict[str, Lock] = {}
         self._keys: dict[tuple[str, str], KeyHolder] = {}
         self._appends: dict[str, tuple[Append, str]] = {}  # by ref; and when it has ended
-        self._turns: dict[tuple[Kind, Turn], None] = {}
+        self._turns: dict[tuple[ItemKind, Turn], None] = {}
         self._unlisted: set[str] = set()
         self._healing: dict[str, Healing] = {}
         self._tables = count(1)
@@ -140,37 +140,37 @@ class MemoryLedger(Ledger):
             return after
 
     def _is_free(self, record: JobRecord, one: Item) -> bool:
-        if one.kind is Kind.LOCK:
+        if one.kind is ItemKind.LOCK:
             return one.name not in self._locks or self._locks[one.name].ref == record.ref
         holder = self._keys.get((destination_node(record.destination), one.name))
-        return one.kind is not Kind.KEY or holder is None or holder.job_id == record.job_id
+        return one.kind is not ItemKind.KEY or holder is None or holder.job_id == record.job_id
 
     def _put(self, record: JobRecord, one: Item) -> None:
-        if one.kind is Kind.LOCK:
+        if one.kind is ItemKind.LOCK:
             self._locks[one.name] = Lock(one.name, record.ref)
-        elif one.kind is Kind.KEY:
+        elif one.kind is ItemKind.KEY:
             plan = record.plan
             holder = KeyHolder(record.job_id, *((plan.files, plan.rows) if plan else (0, None)))
             self._keys[destination_node(record.destination), one.name] = holder
-        elif one.kind in {Kind.ASKED, Kind.DONE}:
+        elif one.kind in {ItemKind.ASKED, ItemKind.DONE}:
             self._turns[one.kind, turn_of(record)] = None
         else:
-            ended = one.kind is Kind.ENDED
+            ended = one.kind is ItemKind.ENDED
             append = Append(one.name, record.ref, ended)
             at = (record.finished_at or record.updated_at) if ended else ""
             self._appends[record.ref] = append, at
 
     def _drop(self, record: JobRecord, one: Item) -> None:
-        if one.kind is Kind.LOCK:
+        if one.kind is ItemKind.LOCK:
             self._locks.pop(one.name, None)
-        elif one.kind is Kind.KEY:
+        elif one.kind is ItemKind.KEY:
             self._keys.pop((destination_node(record.destination), one.name), None)
-        elif one.kind in {Kind.ASKED, Kind.DONE}:
+        elif one.kind in {ItemKind.ASKED, ItemKind.DONE}:
             self._turns.pop((one.kind, turn_of(record)), None)
 
     def turns_asked(self, node: str, *, before: str) -> Iterator[Turn]:
         """See `Ledger.turns_asked`."""
-        return self._turns_of(Kind.ASKED, node, "", before)
+        return self._turns_of(ItemKind.ASKED, node, "", before)
 
     def turns_done(self, node: str, *, since: str) -> Iterator[Turn]:
         """See `Ledger.turns_done`."""
@@ -178,7 +178,7 @@ class MemoryLedger(Ledger):
             last = max((one.requested_at for _, one in self._turns), default=since)
             now = self._clock.now() if self._clock else last
             days = days_of_turns(since, now)
-            found = self._turns_of(Kind.DONE, node, since, "9")
+            found = self._turns_of(ItemKind.DONE, node, since, "9")
         life = FORGOTTEN_DAYS * 86_400  # DynamoDB may delete one as soon as its time is over
         return (
             one
@@ -186,7 +186,7 @@ class MemoryLedger(Ledger):
             if one.requested_at[:10] in days and seconds(one.requested_at, now) <= life
         )
 
-    def _turns_of(self, kind: Kind, node: str, after: str, before: str) -> Iterator[Turn]:
+    def _turns_of(self, kind: ItemKind, node: str, after: str, before: str) -> Iterator[Turn]:
         """By name alone, as in the keys: more than what meets the node."""
         top = "/".join(node.split("/", 2)[:2]) + "/"
         with self._lock:

@@ -5,9 +5,9 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html (parts) and
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html.
 """
 
+from s3commit.core.documents.pendingset import MAX_PARTS
 from s3commit.core.formats.layout import MAX_KEY_BYTES
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import MAX_PARTS
 from s3commit.core.model.limits import DELETE_AT_ONCE
 
 LEAST_PART = 5 * 1024**2  # bytes of every part but the last

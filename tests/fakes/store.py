@@ -15,7 +15,7 @@ from s3commit.core.model.errors import (
     PreconditionError,
     UploadGoneError,
 )
-from s3commit.core.ports.bundle import Clock
+from s3commit.core.ports.clock import Clock
 from s3commit.core.ports.objects import (
     ListedObject,
     ListedVersion,

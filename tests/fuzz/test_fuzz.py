@@ -5,9 +5,8 @@ from dataclasses import fields
 
 import pytest
 
-from s3commit.core.formats.documents import encode_job
+from s3commit.core.documents.job_json import Conditions, JobSpec, Who, encode_job
 from s3commit.core.formats.strict_json import member_name
-from s3commit.core.model.job import Conditions, JobSpec, Who
 from tests.engines.fuzz.documents import SPEC
 from tests.engines.fuzz.targets import read_mutated, run_mutated
 

@@ -38,7 +38,7 @@ with s3commit.open_job({uri!r}) as job:
 SPARK = """
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
-from s3commit.spark.job import open_spark_job
+from s3commit.spark.spark_job import open_spark_job
 from s3commit.spark.options import parse_options
 from s3commit.spark.schema import check_schema
 
@@ -53,7 +53,7 @@ print(message.rows, "rows")
 LOCAL = """
 import os
 from pathlib import Path
-from s3commit.local.server import LocalRuntime
+from s3commit.local.runtime import LocalRuntime
 
 with LocalRuntime(Path({assembly!r})) as runtime:
     os.environ.update(runtime.environment())

@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from bench.cold import LAMBDAS, environment
-from s3commit.core.formats import documents, manifest
-from s3commit.core.formats.ticket import execution_input
-from s3commit.core.job.plan import decode_unit
-from s3commit.core.model.job import Conflict
+from s3commit.core.documents.job_json import decode_job
+from s3commit.core.documents.pages import decode_unit
+from s3commit.core.documents.pendingset import decode_pendingset
+from s3commit.core.documents.request_json import decode_request
+from s3commit.core.documents.result_json import decode_result
+from s3commit.core.documents.ticket import execution_input
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.limits import COMPLETE_WORKERS
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.functions import FUNCTIONS
@@ -68,7 +71,7 @@ def test_a_function_imports_nothing_that_no_function_needs(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"sweep"}))
 def test_no_function_of_a_job_imports_the_sweep_or_the_check(name: str) -> None:
-    elsewhere = ("s3commit.core.sweep", "s3commit.core.check")
+    elsewhere = ("s3commit.core.sweep", "s3commit.core.fsck")
     assert [one for one in started(name)["modules"] if one.startswith(elsewhere)] == []
 
 
@@ -140,11 +143,11 @@ def test_its_tickets_go_on_today_and_todays_would_go_on_there(world: World, call
 
 def test_its_documents_are_read_today() -> None:
     texts = {name: text.encode() for name, text in RELEASE["documents"].items()}
-    spec = documents.decode_job(texts["_job.json"], DIRECTORY)
+    spec = decode_job(texts["_job.json"], DIRECTORY)
     assert spec.conflict is Conflict.REPLACE
-    assert documents.decode_request(texts["_request.json"], DIRECTORY)
-    assert len(manifest.decode_pendingset(texts["pendingset"], DIRECTORY).files) == 1
-    assert documents.decode_result(texts["_result.json"], DIRECTORY).files == 3
+    assert decode_request(texts["_request.json"], DIRECTORY)
+    assert len(decode_pendingset(texts["pendingset"], DIRECTORY).files) == 1
+    assert decode_result(texts["_result.json"], DIRECTORY).files == 3
     assert [decode_unit(unit).number for unit in json.loads(texts["index"])] == [0]
 
 

@@ -8,7 +8,9 @@ import jsonschema
 import pytest
 
 from s3commit.aws import env
-from s3commit.core.formats.ticket import execution_input
+from s3commit.core.documents.job_json import MAX_KEY_CHARACTERS
+from s3commit.core.documents.ticket import execution_input
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
@@ -16,7 +18,6 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.model.job import MAX_KEY_CHARACTERS, Conflict
 from tests.core.world import World, job_directory
 from tests.lambdas.conftest import Call, Module, Refusals
 
@@ -112,7 +113,10 @@ def test_i12_a_job_that_ends_for_a_refused_document_is_counted(
     assert refusals() == counted
 
 
-def test_a_step_that_runs_twice_at_once_is_worth_another_try(world: World, call: Call) -> None:
+def test_a_step_that_runs_twice_at_once_is_worth_another_try(
+    world: World, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("s3commit.core.calls.seal_and_decide.FEW_FILES", 0)
     world.ask(DIRECTORY, "t0", idempotency_key="a key")
     ticket = step(call, "decide", "SealJob", execution_input(DIRECTORY))
     for name in ("VerifyManifests", "AcquireDestination", "CheckConditions"):

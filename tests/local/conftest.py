@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from s3commit.local.moto_patches import PATCHES
-from s3commit.local.server import LocalRuntime
+from s3commit.local.runtime import LocalRuntime
 from s3commit.local.worker import CallOutcome, FunctionSpec
 from tests.local import templates
 

@@ -10,7 +10,7 @@ from tests.servers import ran
 RUNTIME = """
 import json, os, sys, threading, time
 from pathlib import Path
-from s3commit.local.server import LocalRuntime
+from s3commit.local.runtime import LocalRuntime
 
 def refuse(start_response, status, code):
     start_response(status, [("Content-Type", "application/xml")])

@@ -12,7 +12,7 @@ from s3commit.local import LocalRuntimeError, UnsupportedTemplateError
 from s3commit.local.assembly import Stack, load_assembly
 from s3commit.local.loader import TYPES, Loading, rename_data_bucket
 from s3commit.local.resources import Context, Created
-from s3commit.local.server import LocalRuntime
+from s3commit.local.runtime import LocalRuntime
 from s3commit.local.triggers import rate
 from tests.local import templates
 from tests.local.conftest import Local

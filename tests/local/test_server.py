@@ -17,8 +17,8 @@ import pytest
 
 from s3commit.local import REGION, LocalRuntimeError
 from s3commit.local.endpoint import Endpoint
-from s3commit.local.running import read_running
-from s3commit.local.server import LocalRuntime
+from s3commit.local.foreground import read_running
+from s3commit.local.runtime import LocalRuntime
 from tests.e2e.conftest import Deployed
 from tests.local.conftest import Local
 from tests.local.programs import environment
@@ -29,7 +29,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from s3commit.cli.ui import page_beside
-from s3commit.local.running import run_foreground
+from s3commit.local.foreground import run_foreground
 beside = partial(page_beside, 0)
 run_foreground(Path(sys.argv[1]), 0, sys.argv[2], project=Path(sys.argv[3]), beside=beside)
 """

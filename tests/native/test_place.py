@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from s3commit.core.formats.documents import decode_job, decode_request
+from s3commit.core.documents.job_json import decode_job
+from s3commit.core.documents.pendingset import decode_pendingset
+from s3commit.core.documents.request_json import CommitRequest, decode_request
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.manifest import decode_pendingset, digest
+from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import CommitRequest
 from s3commit.core.model.states import JobState
 from s3commit.spark import write
 from tests.native.conftest import FAILURES, uri

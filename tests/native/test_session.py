@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from s3commit.core.model.job import Conflict, Scope
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.states import JobState
 from s3commit.spark import read, write
 from tests.moments import TABLES, fill

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from s3commit.core.model.errors import UploadGoneError
-from s3commit.core.model.job import Outcome
 from s3commit.core.model.limits import FUNCTION_CLOCKS, S3_CLOCKS
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectFacts, OpenUpload
 from tests.core.test_clocks import left_of_an_append, on_late_hosts

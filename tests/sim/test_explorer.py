@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from s3commit.core.commit import acquire_destination, decide_commit
-from s3commit.core.job.replaced import Appends
+from s3commit.core.jobs.replaced import Appends
 from tests.engines.explorer.explorer import Explorer
 from tests.engines.explorer.worlds import EVERYDAY, LONG
 from tests.engines.sim.scheduler import Violation

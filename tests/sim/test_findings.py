@@ -7,18 +7,14 @@ from dataclasses import replace
 import pytest
 
 from s3commit.core.commit.begin_publish import begin_publish
-from s3commit.core.formats.manifest import encode_pendingset
-from s3commit.core.formats.ticket import Ticket, UnitResult
-from s3commit.core.job import plan
-from s3commit.core.job.record import new_record
-from s3commit.core.model.job import (
-    Conflict,
-    CountedAttempt,
-    JobSpec,
-    Outcome,
-    PendingFile,
-    PendingSet,
-)
+from s3commit.core.documents import plan
+from s3commit.core.documents.job_json import JobSpec
+from s3commit.core.documents.pendingset import PendingFile, PendingSet, encode_pendingset
+from s3commit.core.documents.request_json import CountedAttempt
+from s3commit.core.documents.ticket import Ticket, UnitResult
+from s3commit.core.jobs.record import new_record
+from s3commit.core.model.destination import Conflict
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Sweep

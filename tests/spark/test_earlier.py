@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from s3commit.core.formats.documents import CommitHeader, commit_lines
+from s3commit.core.documents.commit_manifest import CommitHeader, commit_lines
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.idempotency_key import hinted_job
+from s3commit.core.jobs.idempotency import hinted_job
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
-from s3commit.core.model.job import Destination
 from s3commit.core.model.locks import key_digest
 from s3commit.spark import read, write
 from s3commit.writer.table_write import earlier_job

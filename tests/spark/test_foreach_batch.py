@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import batch_writer
-from s3commit.spark.job import SparkJob
+from s3commit.spark.spark_job import SparkJob
 from s3commit.writer.requests import wait_for_result
 from tests.spark.tiny import Place
 

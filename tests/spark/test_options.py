@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from s3commit.aws.session import Encryption
+from s3commit.aws.clients import Encryption
+from s3commit.core.documents.job_json import Conditions
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Conditions, Conflict, Scope
 from s3commit.spark import batch_writer, read, write
 from s3commit.spark.options import KNOWN, parse_options
 from s3commit.writer.options import Options

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from s3commit.aws.session import Encryption
+from s3commit.aws.clients import Encryption
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import write
 from s3commit.spark.options import parse_options
-from s3commit.spark.session import obey
+from s3commit.spark.session_settings import apply_session_settings
 from s3commit.writer.options import Options
 from tests.spark.conftest import settings as set_for_a_while
 from tests.spark.tiny import BUCKET, Place
@@ -21,7 +21,7 @@ S3A = "spark.hadoop.fs.s3a."
 
 
 def obeyed(*, settings: dict[str, str], **said: Any) -> Options:
-    return obey(parse_options("s3://lake/sales/", None, **said), settings.get)
+    return apply_session_settings(parse_options("s3://lake/sales/", None, **said), settings.get)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_records_per_file_are_the_sessions_unless_the_program_says(
     settings: dict[str, str], said: dict[str, int], limit: int
 ) -> None:
     options = parse_options("s3://lake/sales/", None, **said)
-    assert obey(options, settings.get).max_records_per_file == limit
+    assert apply_session_settings(options, settings.get).max_records_per_file == limit
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def settings(session: SparkSession) -> Iterator[SparkSession]:
 
 def test_a_session_that_says_nothing_changes_nothing(session: SparkSession) -> None:
     said = parse_options("s3://lake/sales/", {})
-    assert obey(said, lambda name: session.conf.get(name, None)) == said
+    assert apply_session_settings(said, lambda name: session.conf.get(name, None)) == said
 
 
 def test_the_function_obeys(settings: SparkSession, place: Place) -> None:

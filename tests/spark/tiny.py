@@ -17,9 +17,8 @@ from moto.server import ThreadedMotoServer
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.commit.ingest_pendingsets import note_manifest
-from s3commit.core.formats.documents import CommittedFile
+from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_manifest
 from s3commit.core.formats.layout import JobDirectory, parse_destination, parse_directory
-from s3commit.core.job.documents import read_commit_manifest
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports

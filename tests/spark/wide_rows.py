@@ -13,8 +13,8 @@ from s3commit.arrow.files import write_rows
 from s3commit.arrow.partitions import runs
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.spark.schema import check_schema
-from s3commit.writer.environment import Environment
 from s3commit.writer.options import make_options
+from s3commit.writer.system import Environment
 from s3commit.writer.task import Task
 from s3commit.writer.transfer import MIB, UploadSettings
 from tests.writer.support import Forgetful, resident_bytes

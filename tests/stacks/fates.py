@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 
 from s3commit.aws import ledger_notes
+from s3commit.aws.clients import make_client
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client
 from s3commit.aws.wiring import make_ports
 from s3commit.core.commit import acquire_destination
+from s3commit.core.documents.job_json import Conditions
+from s3commit.core.documents.request_json import CountedAttempt
+from s3commit.core.documents.ticket import execution_input
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import execution_input
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import TransientError
-from s3commit.core.model.job import Conditions, Conflict, CountedAttempt, Scope
 from s3commit.core.model.limits import SMALLEST_UNIT
 from s3commit.core.ports.bundle import Workers
 from stacks.definition import STEPS

@@ -8,7 +8,7 @@ import pytest
 
 from s3commit.aws import env
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import Destination
+from s3commit.core.model.destination import Destination
 from stacks.access import ACCESS, DATA, REQUEST, RESULT, protected, protection
 from stacks.definition import MAP_FUNCTION, STEPS
 from stacks.functions import FUNCTIONS

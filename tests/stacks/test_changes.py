@@ -15,8 +15,8 @@ import pytest
 
 from s3commit.aws import env
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.core.job.record import new_record
-from s3commit.core.model.job import JobSpec
+from s3commit.core.documents.job_json import JobSpec
+from s3commit.core.jobs.record import new_record
 from s3commit.core.model.states import ENDED, TRANSITIONS, JobState
 from stacks.changes import UNFINISHED, UnknownError, refuse_changes, refuse_to_destroy
 from stacks.config import GUARDED, ConfigError, DeployConfig

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.record import new_record, next_round
-from s3commit.core.model.job import Conflict, JobSpec
+from s3commit.core.documents.job_json import JobSpec
+from s3commit.core.documents.ticket import Ticket
+from s3commit.core.jobs.record import new_record
+from s3commit.core.jobs.rounds import next_round
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.limits import (
     CALL_SECONDS,
     FUNCTION_CLOCKS,

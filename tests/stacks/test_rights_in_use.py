@@ -14,7 +14,7 @@ import pytest
 from s3commit.aws import env
 from s3commit.aws.notifications import SUFFIXES
 from s3commit.core.formats.layout import JobDirectory, bad_element
-from s3commit.core.model.job import Destination
+from s3commit.core.model.destination import Destination
 from stacks.access import ACCESS
 from tests.contract.given import make_bucket
 from tests.core.world import BUCKET, job_directory

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from statelint.linter import Linter
 
-from s3commit.core.formats.ticket import Ticket, encode_ticket
+from s3commit.core.documents.ticket import Ticket, encode_ticket
 from s3commit.core.model.limits import EXECUTION_HOURS
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.ledger import HeldError
@@ -134,8 +134,9 @@ def test_every_step_yields_to_an_execution_that_took_over(machine: dict[str, Any
 
 
 def test_i11_who_finds_its_key_taken_at_the_decision_waits_for_who_has_it(
-    machine: dict[str, Any],
+    machine: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("s3commit.core.calls.seal_and_decide.FEW_FILES", 0)
     ways = {
         name: catch["Next"]
         for name, state in machine["States"].items()

@@ -10,16 +10,19 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
+from s3commit.core.documents.pendingset import PendingFile, decode_pendingset
+from s3commit.core.documents.request_json import CountedAttempt
+from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.manifest import decode_pendingset
-from s3commit.core.model.job import CountedAttempt, Destination, JobResult, Outcome, PendingFile
+from s3commit.core.model.destination import Destination
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.objects import ObjectReader, ObjectStore, UploadStarter
 from s3commit.writer.conditional_put import WriterStore
-from s3commit.writer.environment import Environment
 from s3commit.writer.job import Job
 from s3commit.writer.options import make_options
 from s3commit.writer.start import start_job
 from s3commit.writer.stream import PendingUpload
+from s3commit.writer.system import Environment
 from s3commit.writer.target import Target
 from s3commit.writer.transfer import MIB, PartSizes, Transfer, UploadSettings
 from tests.fakes.store import MemoryObjectStore

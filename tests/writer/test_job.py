@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from s3commit.core.formats.documents import decode_job
+from s3commit.core.documents.job_json import MAX_WHO, Conditions, decode_job
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
-from s3commit.core.model.job import MAX_WHO, Conditions
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.start import open_job
 from s3commit.writer.who import this_program

@@ -7,9 +7,16 @@ from collections import Counter
 
 import pytest
 
-from s3commit.core.formats.documents import decode_request, encode_request, encode_result
+from s3commit.core.documents.request_json import (
+    AbortRequest,
+    CommitRequest,
+    CountedAttempt,
+    decode_request,
+    encode_request,
+)
+from s3commit.core.documents.result_json import encode_result
 from s3commit.core.formats.layout import META_REQUESTED, parse_destination
-from s3commit.core.formats.manifest import digest
+from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -20,7 +27,7 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.model.job import AbortRequest, CommitRequest, CountedAttempt, Failure, Outcome
+from s3commit.core.model.outcome import Failure, Outcome
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job
 from s3commit.writer.transfer import UploadSettings

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3commit.core.formats.layout import JobDirectory, is_hidden, owner_of
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import Destination
 from s3commit.writer.target import file_key
 from tests.writer.support import JOB
 

@@ -29,7 +29,7 @@ from pyiceberg.types import LongType, NestedField
 
 import s3commit
 from examples.recipes.iceberg_snapshot import JOBS, follow
-from s3commit.core.model.job import Scope
+from s3commit.core.model.destination import Scope
 from tests.lake import Lake
 from tests.moments import STATES, Table, body
 from tests.past import past_job

@@ -14,8 +14,8 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 
+from s3commit.aws.clients import TOTAL_MAX_ATTEMPTS
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import TOTAL_MAX_ATTEMPTS
 from s3commit.core.model.errors import TransientError
 from s3commit.writer.job import Job
 from s3commit.writer.transfer import MIB, MIN_PART_BYTES, PartSizes, UploadSettings

@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pytest
 
+from s3commit.core.documents.request_json import CommitRequest
 from s3commit.core.model.errors import InvalidInputError, OutcomeUnknownError
-from s3commit.core.model.job import CommitRequest, Outcome
+from s3commit.core.model.outcome import Outcome
 from s3commit.writer.job import Job
 from s3commit.writer.options import check_key, make_options
 from s3commit.writer.task import Task

@@ -2,7 +2,7 @@
 
 import os
 
-from s3commit.core.model.job import CountedAttempt
+from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.writer.job import Job
 from s3commit.writer.task import Task
 

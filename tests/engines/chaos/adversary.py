@@ -13,7 +13,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from s3commit.core.formats.ticket import execution_input
+from s3commit.core.documents.ticket import execution_input
 from s3commit.local import ACCOUNT, REGION
 from s3commit.local.moto_patches import Patcher
 from tests.engines.chaos.wire import Call, Fault

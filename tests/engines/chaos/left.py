@@ -10,9 +10,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from s3commit.aws.ledger_items import job_key
-from s3commit.core.formats.documents import decode_request, decode_result
+from s3commit.core.documents.request_json import AbortRequest, CommitRequest, decode_request
+from s3commit.core.documents.result_json import JobResult, decode_result
 from s3commit.core.formats.layout import SUCCESS, JobDirectory, directories_above, is_data
-from s3commit.core.model.job import AbortRequest, CommitRequest, Conflict, JobResult, Outcome
+from s3commit.core.model.destination import Conflict
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from s3commit.local import ACCOUNT, REGION
 from tests.engines.sim.clients import BUCKET

@@ -9,8 +9,8 @@ from random import Random
 from typing import Any, cast
 
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import Destination
 from s3commit.core.ports.objects import ObjectStore
 from tests.engines.chaos.adversary import Adversary
 from tests.engines.sim.clients import ATTEMPTS, BUCKET, Clients

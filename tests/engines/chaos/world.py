@@ -17,15 +17,9 @@ from s3commit.core.formats.layout import is_data
 from s3commit.core.model.states import JobState
 from s3commit.local import REGION
 from s3commit.local.moto_patches import Patcher
-from s3commit.local.server import LocalRuntime
+from s3commit.local.runtime import LocalRuntime
 from s3commit.local.synth import synthesize
-from tests.engines.chaos.adversary import (
-    Adversary,
-    executions,
-    hurry,
-    meddle_with_mail,
-    waiting,
-)
+from tests.engines.chaos.adversary import Adversary, executions, hurry, meddle_with_mail, waiting
 from tests.engines.chaos.left import Left, s3, state_of
 from tests.engines.chaos.programs import Programs, draw
 from tests.engines.chaos.wire import Call, Wire

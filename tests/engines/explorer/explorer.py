@@ -21,27 +21,22 @@ from typing import Any
 import pytest
 
 from s3commit.core.commit.complete_unit import complete_unit
-from s3commit.core.formats.documents import encode_job, encode_request
+from s3commit.core.documents import plan
+from s3commit.core.documents.job_json import JobSpec, encode_job
+from s3commit.core.documents.pages import MAX_INDEX_BYTES, Unit, decode_unit
+from s3commit.core.documents.pendingset import PendingFile, PendingSet, encode_pendingset
+from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, encode_request
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
-from s3commit.core.formats.manifest import digest, encode_pendingset
-from s3commit.core.formats.ticket import Ticket, Unit
-from s3commit.core.job import plan
-from s3commit.core.job.plan import MAX_INDEX_BYTES, decode_unit
-from s3commit.core.job.record import beside_twins
+from s3commit.core.formats.strict_json import digest
+from s3commit.core.jobs.guards import retrying_if_twin_won
 from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
     NotFoundError,
     TransientError,
 )
-from s3commit.core.model.job import (
-    CommitRequest,
-    CountedAttempt,
-    Failure,
-    JobSpec,
-    PendingFile,
-    PendingSet,
-)
+from s3commit.core.model.outcome import Failure
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import HeldError, LostRaceError
 from tests.engines.explorer.judge import judge
@@ -249,7 +244,7 @@ class Explorer:
         name, ticket = execution.step, execution.ticket
         port = Port(self, execution)
         try:
-            with beside_twins(ticket):
+            with retrying_if_twin_won(ticket):
                 ticket = STEPS[name](port.ports(), ticket)
             following = ROUTES[name](ticket)
         except Paused:

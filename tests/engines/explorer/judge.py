@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, NoReturn
 
 from s3commit.core.formats.layout import META_ATTEMPT
-from s3commit.core.model.job import Conflict
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.states import JobState
 from tests.engines.explorer.small import OLD, own_files, way_there
 from tests.engines.sim.model import DECIDED, ENDED, UNDER_WAY

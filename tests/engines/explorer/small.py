@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from s3commit.core.formats.ticket import Ticket, Unit, UnitResult
+from s3commit.core.documents.job_json import JobSpec
+from s3commit.core.documents.pages import Unit
+from s3commit.core.documents.ticket import Ticket, UnitResult
+from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import Conflict, Destination, JobSpec, Scope
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectStore

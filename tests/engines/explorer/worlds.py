@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from s3commit.core.model.job import Conflict
+from s3commit.core.model.destination import Conflict
 from tests.engines.explorer.explorer import Explorer
 from tests.engines.explorer.small import Rules, spec, undo
 from tests.engines.sim.scheduler import Violation

@@ -11,38 +11,30 @@ from functools import partial
 from typing import Any
 
 from s3commit.aws.events import announced_objects
-from s3commit.core.formats.documents import (
+from s3commit.core.documents.commit_manifest import (
     CommitHeader,
     CommittedFile,
     commit_lines,
     decode_commit_header,
     decode_commit_manifest,
-    decode_job,
-    decode_request,
-    decode_result,
-    encode_job,
-    encode_request,
-    encode_result,
-    success_job_id,
 )
-from s3commit.core.formats.manifest import decode_pendingset, digest, encode_pendingset
-from s3commit.core.formats.strict_json import dump
-from s3commit.core.formats.ticket import Unit
-from s3commit.core.job.decision_record import read_decision
-from s3commit.core.job.plan import read_index, read_unit
-from s3commit.core.job.replaced import decode_replaced
-from s3commit.core.model.job import (
+from s3commit.core.documents.decision_json import read_decision
+from s3commit.core.documents.job_json import Conditions, JobSpec, Who, decode_job, encode_job
+from s3commit.core.documents.pages import Unit, read_index, read_unit
+from s3commit.core.documents.pendingset import decode_pendingset, encode_pendingset
+from s3commit.core.documents.request_json import (
     AbortRequest,
     CommitRequest,
-    Conditions,
-    Conflict,
     CountedAttempt,
-    Failure,
-    JobResult,
-    JobSpec,
-    Outcome,
-    Who,
+    decode_request,
+    encode_request,
 )
+from s3commit.core.documents.result_json import JobResult, decode_result, encode_result
+from s3commit.core.documents.success_marker import success_job_id
+from s3commit.core.formats.strict_json import digest, dump
+from s3commit.core.jobs.replaced import decode_replaced
+from s3commit.core.model.destination import Conflict
+from s3commit.core.model.outcome import Failure, Outcome
 from tests.core.test_manifest import one_set
 from tests.core.world import BUCKET, JOB, World, job_directory
 

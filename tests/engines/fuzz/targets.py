@@ -3,7 +3,8 @@
 import random
 from contextlib import suppress
 
-from s3commit.core.formats.documents import encode_request
+from s3commit.core.documents.pendingset import PendingFile, PendingSet
+from s3commit.core.documents.request_json import CommitRequest, encode_request
 from s3commit.core.formats.layout import UNSPEAKABLE, is_hidden
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import (
@@ -12,8 +13,8 @@ from s3commit.core.model.errors import (
     NeedsOperatorError,
     S3CommitError,
 )
-from s3commit.core.model.job import CommitRequest, Outcome, PendingFile, PendingSet
 from s3commit.core.model.locks import key_digest
+from s3commit.core.model.outcome import Outcome
 from tests.core.hostile_world import THEIRS, Neighbourhood
 from tests.core.world import BUCKET, JOB
 from tests.engines.fuzz.documents import DIRECTORY, DOCUMENTS

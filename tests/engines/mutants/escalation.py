@@ -17,21 +17,21 @@ MUTANTS = [
     ),
     Mutant(
         "a list in _commits/ passes for a decision",
-        "core/job/decision_record.py",
+        "core/jobs/healing.py",
         "        state=JobState.ABORTED,\n",
         "        state=JobState.PUBLISHING,\n",
         by="adversary",
     ),
     Mutant(
         "an id is a job's own, whatever a directory above has",
-        "core/job/uploads.py",
-        "            of_outer = is_further_up(ports, directory)\n",
+        "core/jobs/ownership.py",
+        "            of_outer = has_owner_above(ports, directory)\n",
         "            of_outer = False\n",
         by="tests/core/test_no_escalation.py",
     ),
     Mutant(
         "a name proves an upload where there is no _job.json",
-        "core/job/uploads.py",
+        "core/jobs/ownership.py",
         "    if not opened_at:\n",
         "    if False:\n",
         by="adversary",
@@ -47,14 +47,14 @@ MUTANTS = [
     # What others may have put is not taken for readable.
     Mutant(
         "the parts of an upload are taken for listable",
-        "core/job/uploads.py",
+        "core/jobs/ownership.py",
         "    except (AccessError, InvalidInputError):\n",
         "    except ArithmeticError:\n",
         by=ANSWERS,
     ),
     Mutant(
         "a list is believed at any place",
-        "core/formats/documents.py",
+        "core/documents/commit_manifest.py",
         "    if (header.job_id, header.destination) != "
         "(directory.job_id, directory.destination.uri):\n",
         "    if False:\n",
@@ -62,7 +62,7 @@ MUTANTS = [
     ),
     Mutant(
         "a document that can not be read ends the command",
-        "cli/job.py",
+        "cli/job_facts.py",
         "        except NOT_READABLE as error:\n",
         "        except ZeroDivisionError as error:\n",
         by="tests/cli/test_unreadable.py",

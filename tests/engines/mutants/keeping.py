@@ -51,35 +51,35 @@ MUTANTS = [
     # A ledger that was lost.
     Mutant(
         "an empty ledger is taken for whole",
-        "core/job/decision_record.py",
+        "core/jobs/healing.py",
         "    if healing.whole:\n        return 0\n",
         "    return 0\n",
         by=EMPTY_LEDGER,
     ),
     Mutant(
         "functions that asked the lost table are not waited for",
-        "core/job/decision_record.py",
+        "core/jobs/healing.py",
         "    if some and too_early > 0:\n",
         "    if False:\n",
         by=EMPTY_LEDGER,
     ),
     Mutant(
         "a healed job has no locks",
-        "core/job/decision_record.py",
+        "core/jobs/healing.py",
         "    ports.ledger.open_job(found)\n",
         "    ports.ledger.open_job(replace(found, locks=()))\n",
         by=EMPTY_LEDGER,
     ),
     Mutant(
         "a record of a late handler keeps its place",
-        "core/job/decision_record.py",
+        "core/jobs/healing.py",
         "    ports.ledger.open_job(found)\n",
         "    _ = ports.ledger.job(found.ref) or ports.ledger.open_job(found)\n",
         by=EMPTY_LEDGER,
     ),
     Mutant(
         "a walk is not noted",
-        "core/job/decision_record.py",
+        "core/jobs/healing.py",
         "        ports.ledger.note_healing(bucket, replace(healing, until=some[-1].key))\n",
         "        pass\n",
         by=EMPTY_LEDGER,
@@ -100,14 +100,14 @@ MUTANTS = [
     ),
     Mutant(
         "a decision is not remembered",
-        "core/job/decision_record.py",
+        "core/jobs/healing.py",
         "    if decided is not None:\n        return decided\n",
         "    if False:\n        return decided\n",
         by="tests/core/test_job.py",
     ),
     Mutant(
         "a ledger that lost the job says that it has no uploads",
-        "core/job/uploads.py",
+        "core/jobs/ownership.py",
         '        raise LostRaceError(f"job {directory.job_id} is not in the ledger '
         'any more", None)\n',
         "        return\n",

@@ -16,19 +16,19 @@ MUTANTS = [
     ),
     Mutant(
         "a job that replaces is taken for one that does not",
-        "core/formats/ticket.py",
+        "core/documents/ticket.py",
         "            replaces=record.replaced is not None and record.replaced.files > 0,\n",
         "            replaces=False,\n",
     ),
     Mutant(
         "hidden files are replaced as well",
-        "core/job/replaced.py",
+        "core/jobs/replaced.py",
         "if wanted(relative) and owner_of(",
         "if owner_of(",
     ),
     Mutant(
         "the root as a partition reaches down to every depth",
-        "core/job/replaced.py",
+        "core/jobs/replaced.py",
         "            if not partition_of(listed.key[len(root) :]):\n",
         "            if True:\n",
     ),
@@ -91,7 +91,7 @@ MUTANTS = [
     ),
     Mutant(
         "the order of overwrites is forgotten with the ledger",
-        "core/job/decision_record.py",
+        "core/documents/decision_json.py",
         '    **{"waits": None, "locked_at": ""},\n',
         '    **{"waits": None, "locked_at": "", "requested_at": ""},\n',
         by="tests/core/test_turns.py",
@@ -99,13 +99,13 @@ MUTANTS = [
     Mutant(
         "a decided job keeps no locks",
         "core/model/locks.py",
-        "    if record.state not in HARMLESS:\n",
+        "    if record.state not in CANNOT_COMMIT:\n",
         "    if record.state is JobState.SEALED:\n",
     ),
     Mutant(
         "the locks of an ended job stay",
         "core/model/locks.py",
-        "    if record.state not in HARMLESS:\n",
+        "    if record.state not in CANNOT_COMMIT:\n",
         "    if True:\n",
     ),
     Mutant(
@@ -130,7 +130,7 @@ MUTANTS = [
     ),
     Mutant(
         "an append that has ended stays",
-        "core/job/replaced.py",
+        "core/jobs/replaced.py",
         "            if one.ref not in self._ended:\n",
         "            if True:\n",
     ),
@@ -143,14 +143,14 @@ MUTANTS = [
     ),
     Mutant(
         "appends that end while they are read are not read again",
-        "core/job/replaced.py",
+        "core/jobs/replaced.py",
         "            if ended <= before:\n",
         "            if True:\n",
         by=LOCKS,
     ),
     Mutant(
         "appends above the destination are not read",
-        "core/job/replaced.py",
+        "core/jobs/replaced.py",
         "        self._nodes = [node, *nodes_above([node])]\n",
         "        self._nodes = [node]\n",
         by=LOCKS,
@@ -159,12 +159,12 @@ MUTANTS = [
     Mutant(
         "the decision leaves out the idempotency key",
         "core/model/locks.py",
-        "            found.add(Item(Kind.KEY, ",
-        "            (Item(Kind.KEY, ",
+        "            found.add(Item(ItemKind.KEY, ",
+        "            (Item(ItemKind.KEY, ",
     ),
     Mutant(
         "a key is forgotten with the ledger",
-        "core/job/idempotency_key.py",
+        "core/jobs/idempotency.py",
         "        holder = _remembered(ports.store, directory, digest)\n",
         "        return None\n",
         by="tests/core/test_once.py",
@@ -179,12 +179,12 @@ MUTANTS = [
     # Hostile input.
     Mutant(
         "a manifest may name files outside the destination",
-        "core/formats/manifest.py",
+        "core/documents/pendingset.py",
         "    if not key.startswith(directory.destination.prefix):\n",
         "    if False:\n",
         also=(
             (
-                "core/formats/manifest.py",
+                "core/documents/pendingset.py",
                 "    if owner_of(",
                 "    if False and owner_of(",
             ),
@@ -193,7 +193,7 @@ MUTANTS = [
     # The ledger forgets.
     Mutant(
         "a result is not remembered",
-        "core/job/decision_record.py",
+        "core/jobs/healing.py",
         "    if result is not None:\n",
         "    if False:\n",
     ),

@@ -14,7 +14,7 @@ MUTANTS = [
     # Fences.
     Mutant(
         "a step does not look at the state and generation",
-        "core/job/record.py",
+        "core/jobs/guards.py",
         "    if record is None or record.generation != ticket.generation"
         " or record.state not in expected:\n",
         "    if record is None:\n",
@@ -26,7 +26,7 @@ MUTANTS = [
         "    if True:\n",
         also=(
             (
-                "core/job/record.py",
+                "core/jobs/guards.py",
                 "ticket.generation or record.state not in expected:",
                 "ticket.generation:",
             ),
@@ -198,14 +198,14 @@ MUTANTS = [
     ),
     Mutant(
         "every upload below the destination passes for the job's",
-        "core/job/uploads.py",
+        "core/jobs/ownership.py",
         "owner_of(upload.key) != directory.job_id or is_older",
         "is_older",
     ),
     # Clocks.
     Mutant(
         "all of S3's hosts have one clock",
-        "core/job/uploads.py",
+        "core/jobs/ownership.py",
         "seconds(upload.initiated, opened_at) > S3_CLOCKS",
         "seconds(upload.initiated, opened_at) > 0",
     ),

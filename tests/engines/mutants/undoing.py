@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.engines.mutants.mutant import Mutant
 
-UNDO = "core/job/undo.py"
-KEY = "core/job/idempotency_key.py"
+UNDO = "core/jobs/undo.py"
+KEY = "core/jobs/idempotency.py"
 WAY_BACK = "tests/core/test_way_back.py tests/core/test_way_back_refused.py"
 CRASH = "tests/crash/test_crash_points.py"
 
@@ -62,7 +62,7 @@ MUTANTS = [
     ),
     _bug(
         "an undo has replaced its whole table",
-        "core/job/history.py",
+        "core/jobs/history.py",
         "        if self.header.undoes:\n            return",
         "        if False:\n            return",
     ),
@@ -77,7 +77,7 @@ MUTANTS = [
         "a key is freed before the undo is decided",
         "core/commit/check_conditions.py",
         "    return ticket.after(record)\n\n\n",
-        "    from s3commit.core.job.idempotency_key import free_key\n"
+        "    from s3commit.core.jobs.idempotency import free_key\n"
         "    free_key(ports, record)\n"
         "    return ticket.after(record)\n\n\n",
         by=CRASH,

@@ -15,7 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
-from s3commit.core.formats.documents import encode_job
+from s3commit.core.documents.job_json import encode_job
+from s3commit.core.documents.pendingset import PendingFile
+from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.layout import (
     COMMITS,
     MAGIC_PREFIX,
@@ -24,9 +26,9 @@ from s3commit.core.formats.layout import (
     parse_commit_manifest_key,
     parse_directory,
 )
-from s3commit.core.formats.manifest import digest
+from s3commit.core.formats.strict_json import digest
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.core.model.job import CountedAttempt, Destination, PendingFile
 from s3commit.core.model.locks import key_digest
 from s3commit.core.ports.objects import ListedObject, ObjectStore
 from tests.engines.sim import forgeries

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from s3commit.core.formats.documents import encode_job, encode_request
-from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
-from s3commit.core.formats.manifest import digest, encode_pendingset
-from s3commit.core.model.errors import PreconditionError, S3CommitError, TransientError
-from s3commit.core.model.job import (
+from s3commit.core.documents.job_json import encode_job
+from s3commit.core.documents.pendingset import PendingFile, PendingSet, encode_pendingset
+from s3commit.core.documents.request_json import (
     AbortRequest,
     CommitRequest,
     CountedAttempt,
-    PendingFile,
-    PendingSet,
+    encode_request,
 )
+from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
+from s3commit.core.formats.strict_json import digest
+from s3commit.core.model.errors import PreconditionError, S3CommitError, TransientError
 from s3commit.core.ports.objects import ObjectStore, PartSource
 from tests.engines.sim.model import Job
 from tests.engines.sim.observer import body_of

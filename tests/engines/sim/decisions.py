@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from s3commit.core.formats.layout import JobDirectory, is_data, is_inner_marker, owner_of
-from s3commit.core.model.job import Conflict
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from tests.engines.sim.model import DECIDED, ENDED, Job

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.formats.layout import (
     MAGIC_PREFIX,
     PIPELINE,
@@ -20,7 +21,7 @@ from s3commit.core.formats.layout import (
     is_inner_marker,
     owner_of,
 )
-from s3commit.core.model.job import Conflict, Destination, JobSpec
+from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from tests.engines.sim.adversary import directory_of

@@ -9,36 +9,22 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from s3commit.core.formats.documents import (
-    MAX_JOB_BYTES,
-    MAX_RESULT_BYTES,
-    MAX_SUCCESS_BYTES,
-    CommitHeader,
-    CommittedFile,
-    commit_lines,
-    encode_job,
-    encode_request,
-    encode_result,
-)
-from s3commit.core.formats.layout import JobDirectory, owner_of
-from s3commit.core.formats.manifest import encode_pendingset
-from s3commit.core.formats.strict_json import dump
-from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import (
+from s3commit.core.documents.commit_manifest import CommitHeader, CommittedFile, commit_lines
+from s3commit.core.documents.job_json import MAX_JOB_BYTES, Conditions, JobSpec, encode_job
+from s3commit.core.documents.pendingset import PendingFile, PendingSet, encode_pendingset
+from s3commit.core.documents.request_json import (
     AbortRequest,
     CommitRequest,
-    Conditions,
-    Conflict,
     CountedAttempt,
-    Destination,
-    Failure,
-    JobResult,
-    JobSpec,
-    Outcome,
-    PendingFile,
-    PendingSet,
-    Scope,
+    encode_request,
 )
+from s3commit.core.documents.result_json import MAX_RESULT_BYTES, JobResult, encode_result
+from s3commit.core.documents.success_marker import MAX_SUCCESS_BYTES
+from s3commit.core.formats.layout import JobDirectory, owner_of
+from s3commit.core.formats.strict_json import dump
+from s3commit.core.model.destination import Conflict, Destination, Scope
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.outcome import Failure, Outcome
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.ports.objects import ListedObject
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from s3commit.core.documents.job_json import Conditions, JobSpec
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import Conditions, Conflict, Destination, JobSpec, Scope
+from s3commit.core.model.destination import Conflict, Destination, Scope
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.model import Job
 from tests.engines.sim.scheduler import moment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from s3commit.core.model.job import Conflict
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.locks import destination_node
 from s3commit.core.model.states import JobState
 from tests.engines.sim.model import Job

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from s3commit.core.check import Report as CheckReport
-from s3commit.core.check import check
-from s3commit.core.job.decision_record import heal
+from s3commit.core.fsck import Report as CheckReport
+from s3commit.core.fsck import check
+from s3commit.core.jobs.healing import heal
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import TransientError
-from s3commit.core.model.job import Destination
-from s3commit.core.ports.bundle import Executions, Ports
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.executions import Executions
 from s3commit.core.sweep.actions import SweepReport
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep

@@ -9,10 +9,10 @@ from functools import partial
 
 from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.commit.ingest_pendingsets import note_job, note_manifest
+from s3commit.core.documents.pages import MAX_INDEX_BYTES, decode_unit
+from s3commit.core.documents.ticket import Ticket, UnitResult
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory
-from s3commit.core.formats.ticket import Ticket, UnitResult
-from s3commit.core.job.plan import MAX_INDEX_BYTES, decode_unit
-from s3commit.core.job.record import beside_twins
+from s3commit.core.jobs.guards import retrying_if_twin_won
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -21,8 +21,9 @@ from s3commit.core.model.errors import (
     NotFoundError,
     TransientError,
 )
-from s3commit.core.model.job import Failure
-from s3commit.core.ports.bundle import FORGOTTEN, Execution, Ports
+from s3commit.core.model.outcome import Failure
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.executions import FORGOTTEN, Execution
 from s3commit.core.ports.ledger import LostRaceError
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.faults import Faults
@@ -156,7 +157,7 @@ class Machine:
         raise TransientError("every try was given up")
 
     def _step(self, name: str, ticket: Ticket) -> Ticket:
-        with beside_twins(ticket):
+        with retrying_if_twin_won(ticket):
             return STEPS[name](self.ports, ticket)
 
     def _map(self, job: Job, ticket: Ticket, label: str) -> Ticket:

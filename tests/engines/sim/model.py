@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.job import Conflict, JobSpec, Scope
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import JobState
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from s3commit.core.model.locks import Append, Lock, Turn
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Executions
+from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ListedObject, ObjectStore, OpenUpload
 from tests.engines.sim.door import Door

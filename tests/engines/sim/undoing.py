@@ -8,9 +8,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.formats.layout import JobDirectory, is_data, owner_of, partition_of
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
-from s3commit.core.model.job import Conflict, JobSpec
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import Ledger

@@ -11,10 +11,11 @@ import pytest
 
 from s3commit.core.commit import acquire_destination as acquire
 from s3commit.core.commit import check_conditions as conditions
-from s3commit.core.commit import tidy_up, verify_manifests
-from s3commit.core.job import plan, replaced, uploads
+from s3commit.core.commit import tidy_up
+from s3commit.core.documents import commit_manifest, pages, plan
+from s3commit.core.jobs import counted_manifests, listings, ownership, replaced
 from s3commit.core.model import locks
-from s3commit.core.ports import bundle
+from s3commit.core.ports import clock
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.sweep import Limits
 from tests.engines.sim.clients import BUCKET, Clients
@@ -39,17 +40,17 @@ MAX_STEPS = 60_000
 _SCALED: list[tuple[tuple[Any, ...], str, list[Any]]] = [
     ((plan,), "UNIT_FILES", [1, 2]),
     ((plan,), "PAGE_FILES", [1, 3]),
-    ((plan,), "PAGES_AT_ONCE", [1, 32]),
-    ((verify_manifests,), "MANIFESTS_AT_ONCE", [1, 128]),
-    ((verify_manifests,), "SMALL_MANIFEST_BYTES", [10, 512 * 1024]),
-    ((uploads, conditions), "PAGE", [1, 2, 1000]),
+    ((pages,), "PAGES_AT_ONCE", [1, 32]),
+    ((counted_manifests,), "MANIFESTS_AT_ONCE", [1, 128]),
+    ((counted_manifests,), "SMALL_MANIFEST_BYTES", [10, 512 * 1024]),
+    ((listings, conditions), "PAGE", [1, 2, 1000]),
     ((conditions,), "FILES_LOOKED_AT", [1, 20_000]),
     ((conditions,), "LISTED_AT_ONCE", [1, 10_000]),
-    ((uploads,), "RANGES", [2, 32]),
+    ((listings,), "RANGES", [2, 32]),
     ((replaced, tidy_up), "DELETE_AT_ONCE", [1, 1000]),
-    ((plan,), "PUT_BYTES", [300, 8 * 1024 * 1024]),
-    ((uploads,), "ABORT_ROUNDS", [2, 5]),
-    ((bundle,), "CALL_SECONDS", [0.002, 600]),
+    ((commit_manifest,), "PUT_BYTES", [300, 8 * 1024 * 1024]),
+    ((ownership,), "ABORT_ROUNDS", [2, 5]),
+    ((clock,), "CALL_SECONDS", [0.002, 600]),
     ((acquire,), "SHORTEST_WAIT", [300]),
     ((acquire,), "LONGEST_WAIT", [300]),
     ((acquire,), "WHOLE_AFTER_SECONDS", [300, 600]),

@@ -9,18 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from s3commit.core.formats import documents, layout, manifest
+from s3commit.core.documents import job_json, pendingset, request_json, result_json
+from s3commit.core.documents.job_json import Conditions
+from s3commit.core.documents.request_json import AbortRequest, CommitRequest, CountedAttempt
+from s3commit.core.formats import layout
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model import job
-from s3commit.core.model.job import (
-    AbortRequest,
-    CommitRequest,
-    Conditions,
-    Conflict,
-    CountedAttempt,
-    Destination,
-    Scope,
-)
+from s3commit.core.formats.strict_json import digest
+from s3commit.core.model import outcome
+from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.locks import key_digest
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
 
@@ -29,8 +25,8 @@ DIRECTORY = JobDirectory(Destination("lake", "sales/"), "0b6f6f0e-0000-4000-8000
 
 
 KEY = 'day, é "21"'
-WHO = job.Who("application_1_7", "sales, é", "ops", "node-7", "dag/run/task/-1/2")
-CUT = job.Who("", "\U0001f600" * job.MAX_WHO, "?")  # cut, and without half a character
+WHO = job_json.Who("application_1_7", "sales, é", "ops", "node-7", "dag/run/task/-1/2")
+CUT = job_json.Who("", "\U0001f600" * job_json.MAX_WHO, "?")  # cut, and without half a character
 
 
 def golden(name: str) -> bytes:
@@ -41,7 +37,7 @@ def golden(name: str) -> bytes:
     ("name", "conflict", "scope", "key", "conditions", "who"),
     [
         ("append", Conflict.APPEND, Scope.DIRECTORY, None, Conditions(), WHO),
-        ("directory", Conflict.REPLACE, Scope.DIRECTORY, None, Conditions(), job.Who()),
+        ("directory", Conflict.REPLACE, Scope.DIRECTORY, None, Conditions(), job_json.Who()),
         ("partitions", Conflict.REPLACE, Scope.PARTITION, KEY, Conditions(min_files=3), CUT),
     ],
 )
@@ -51,9 +47,9 @@ def test_a_job(
     scope: Scope,
     key: str | None,
     conditions: Conditions,
-    who: job.Who,
+    who: job_json.Who,
 ) -> None:
-    spec = documents.decode_job(golden(f"{name}.json"), DIRECTORY)
+    spec = job_json.decode_job(golden(f"{name}.json"), DIRECTORY)
     assert spec.who == who
     assert (spec.conflict, spec.scope) == (conflict, scope)
     assert (spec.idempotency_key, spec.conditions) == (key and key_digest(key), conditions)
@@ -65,7 +61,7 @@ def test_a_job(
 
 def test_the_requests_and_the_manifest() -> None:
     body = golden("manifest.pendingset")
-    pending = manifest.decode_pendingset(body, DIRECTORY)
+    pending = pendingset.decode_pendingset(body, DIRECTORY)
     assert (pending.task_id, pending.attempt_id, pending.bytes) == ("00007", "12-a", 5 * 2**20 + 8)
     name = f"part-00007-{DIRECTORY.job_id}"
     assert [(one.key, one.upload_id, one.etags) for one in pending.files] == [
@@ -84,14 +80,14 @@ def test_the_requests_and_the_manifest() -> None:
         "00007",
         "12-a",
         "_tasks/00007/_12-a.pendingset",
-        manifest.digest(body),
+        digest(body),
         files=2,
         bytes=pending.bytes,
     )
-    assert documents.decode_request(golden("commit.json"), DIRECTORY) == CommitRequest(
+    assert request_json.decode_request(golden("commit.json"), DIRECTORY) == CommitRequest(
         DIRECTORY.job_id, (counted,), job_sha256="0d" * 32
     )
-    assert documents.decode_request(golden("abort.json"), DIRECTORY) == AbortRequest(
+    assert request_json.decode_request(golden("abort.json"), DIRECTORY) == AbortRequest(
         DIRECTORY.job_id, "Spark's job failed"
     )
 
@@ -100,17 +96,17 @@ def test_the_limits_of_both_sides() -> None:
     assert json.loads(golden("limits.json")) == {
         "aliasEnds": list(layout.ALIAS_ENDS),
         "commitMinutes": DEFAULT_COMMIT_TIMEOUT / 60,
-        "fileParts": job.MAX_PARTS,
+        "fileParts": pendingset.MAX_PARTS,
         "keyBytes": layout.MAX_KEY_BYTES,
-        "keyCharacters": job.MAX_KEY_CHARACTERS,
-        "manifestBytes": manifest.MAX_MANIFEST_BYTES,
-        "manifestFiles": job.MAX_FILES,
-        "manifestValues": manifest.MAX_MANIFEST_VALUES,
+        "keyCharacters": job_json.MAX_KEY_CHARACTERS,
+        "manifestBytes": pendingset.MAX_MANIFEST_BYTES,
+        "manifestFiles": pendingset.MAX_FILES,
+        "manifestValues": pendingset.MAX_MANIFEST_VALUES,
         "prefixBytes": layout.MAX_PREFIX_BYTES,
-        "whoCharacters": job.MAX_WHO,
-        "requestAttempts": job.MAX_ATTEMPTS,
-        "requestBytes": documents.MAX_REQUEST_BYTES,
-        "requestValues": documents.MAX_REQUEST_VALUES,
-        "resultBytes": documents.MAX_RESULT_BYTES,
-        "textCharacters": job.MAX_TEXT,
+        "whoCharacters": job_json.MAX_WHO,
+        "requestAttempts": request_json.MAX_ATTEMPTS,
+        "requestBytes": request_json.MAX_REQUEST_BYTES,
+        "requestValues": request_json.MAX_REQUEST_VALUES,
+        "resultBytes": result_json.MAX_RESULT_BYTES,
+        "textCharacters": outcome.MAX_TEXT,
     }

@@ -13,7 +13,10 @@ from s3commit.version import __version__
 
 if TYPE_CHECKING:
     from s3commit.arrow.table import ArrowStream, write_table
-    from s3commit.aws.session import Encryption
+    from s3commit.aws.clients import Encryption
+    from s3commit.core.documents.pendingset import PendingFile
+    from s3commit.core.documents.request_json import CountedAttempt
+    from s3commit.core.documents.result_json import JobResult
     from s3commit.core.formats.layout import JobDirectory
     from s3commit.core.model.errors import (
         AccessError,
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
         S3CommitError,
         TransientError,
     )
-    from s3commit.core.model.job import CountedAttempt, JobResult, PendingFile
     from s3commit.writer.commit_result import CommitResult, WrongPythonError
     from s3commit.writer.job import Job
     from s3commit.writer.options import Compression, Mode, OverwriteMode
@@ -49,9 +51,11 @@ __all__ += ["StreamClosedError", "TransientError", "WrongPythonError"]
 
 _HOMES = {
     "arrow.table": ("ArrowStream", "write_table"),
-    "aws.session": ("Encryption",),
+    "aws.clients": ("Encryption",),
     "core.formats.layout": ("JobDirectory",),
-    "core.model.job": ("CountedAttempt", "JobResult", "PendingFile"),
+    "core.documents.request_json": ("CountedAttempt",),
+    "core.documents.result_json": ("JobResult",),
+    "core.documents.pendingset": ("PendingFile",),
     "writer.commit_result": ("CommitResult", "WrongPythonError"),
     "writer.job": ("Job",),
     "writer.options": ("Compression", "Mode", "OverwriteMode"),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from s3commit.local.server import LocalRuntime
+from s3commit.local.runtime import LocalRuntime
 from s3commit.local.synth import synthesize
 from tests.e2e.conftest import until
 from tests.engines.chaos.driver.gate import REQUEST, Gate, How, Point

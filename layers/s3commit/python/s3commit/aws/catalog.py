@@ -15,10 +15,9 @@ from urllib.parse import unquote
 from s3commit.aws.env import Catalog
 from s3commit.aws.failures import translated
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.formats.documents import MAX_WHOLE_BYTES
+from s3commit.core.documents.commit_manifest import MAX_WHOLE_BYTES, read_commit_manifest
+from s3commit.core.documents.pages import in_groups
 from s3commit.core.formats.layout import JobDirectory, is_data, partition_of
-from s3commit.core.job.documents import read_commit_manifest
-from s3commit.core.job.plan import in_groups
 from s3commit.core.model.errors import InvalidInputError, S3CommitError, TransientError
 
 # What BatchDeletePartition takes; BatchCreatePartition would take 100:

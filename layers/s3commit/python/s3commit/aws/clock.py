@@ -6,11 +6,11 @@ import random
 import time
 from datetime import UTC, datetime
 
-from s3commit.core.ports.bundle import rfc3339
+from s3commit.core.model.moments import rfc3339
 
 
 class SystemClock:
-    """Implements `s3commit.core.ports.bundle.Clock`."""
+    """Implements `s3commit.core.ports.clock.Clock`."""
 
     def now(self) -> str:
         """The present as RFC 3339 in UTC with milliseconds."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from botocore.config import Config
 
+from s3commit.aws.clients import make_session
 from s3commit.aws.failures import translated
-from s3commit.aws.session import make_session
+from s3commit.core.documents.ticket import execution_input
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import execution_input
-from s3commit.core.ports.bundle import FORGOTTEN, Execution
+from s3commit.core.ports.executions import FORGOTTEN, Execution
 
 
 def machine_of(execution: str) -> str | None:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class StateMachine:
-    """Implements `s3commit.core.ports.bundle.Executions` for one machine; thread-safe."""
+    """Implements `s3commit.core.ports.executions.Executions` for one machine; thread-safe."""
 
     def __init__(self, arn: str, client: SFNClient | None = None) -> None:
         self._arn = arn

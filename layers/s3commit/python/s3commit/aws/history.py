@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from s3commit.aws.failures import translated
-from s3commit.core.ports.bundle import rfc3339
+from s3commit.core.model.moments import rfc3339
 
 MOST_EVENTS: Final = 3_000  # the latest: three requests
 _PAGE: Final = 1_000

@@ -20,6 +20,7 @@ from typing import Any
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
+from s3commit.aws.clients import make_session
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.failures import translated
 from s3commit.aws.ledger_items import (
@@ -32,8 +33,8 @@ from s3commit.aws.ledger_items import (
     bind,
     ended_key,
     id_key,
+    idempotency_item_key,
     job_key,
-    key_key,
     lock_key,
     shelf,
     shelf_of,
@@ -41,13 +42,12 @@ from s3commit.aws.ledger_items import (
 )
 from s3commit.aws.ledger_notes import DAY, DynamoNotes, new_token, refused_items, seconds_after
 from s3commit.aws.ledger_records import job_item, job_record, stored
-from s3commit.aws.session import make_session
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.limits import FORGOTTEN_DAYS
 from s3commit.core.model.locks import (
     ENDED_SECONDS,
     Item,
-    Kind,
+    ItemKind,
     changed_items,
     destination_node,
     items,
@@ -55,7 +55,7 @@ from s3commit.core.model.locks import (
 )
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Clock
+from s3commit.core.ports.clock import Clock
 from s3commit.core.ports.ledger import Expected, HeldError, Ledger
 
 _MOVES_ITEMS = {"state", "locks"}  # what stands beside a record changes with these alone
@@ -194,25 +194,25 @@ class DynamoLedger(DynamoNotes, Ledger):
         """An item beside the record."""
         node = destination_node(record.destination)
         match one.kind:
-            case Kind.LOCK:
+            case ItemKind.LOCK:
                 return self._items.lock(*lock_key(one.name), ref=record.ref)
-            case Kind.KEY:
+            case ItemKind.KEY:
                 plan = record.plan
                 return self._items.key(
-                    *key_key(node, one.name),
+                    *idempotency_item_key(node, one.name),
                     job_id=record.job_id,
                     files=plan.files if plan else 0,
                     rows=plan.rows if plan else None,
                 )
-            case Kind.APPEND:
+            case ItemKind.APPEND:
                 return self._items.append(*append_key(one.name, record.ref))
-            case Kind.ENDED:
+            case ItemKind.ENDED:
                 ended = record.finished_at or record.updated_at
                 return self._items.append(
                     *ended_key(one.name, record.ref, ended),
                     expires_at=seconds_after(ended, ENDED_SECONDS),
                 )
-            case Kind.ASKED | Kind.DONE:
+            case ItemKind.ASKED | ItemKind.DONE:
                 turn = turn_of(record)
                 life = seconds_after(turn.requested_at, FORGOTTEN_DAYS * DAY)
                 keys = turn_key(one.kind, turn)
@@ -284,8 +284,8 @@ def _condition(expected: Expected) -> Condition:
 
 def _is_free(record: JobRecord, one: Item) -> Condition | None:
     """That no other job has the item; the keys of an append are the job's own."""
-    free: dict[Kind, Condition] = {
-        Kind.LOCK: LockItem.pk.does_not_exist() | (LockItem.ref == record.ref),
-        Kind.KEY: KeyItem.pk.does_not_exist() | (KeyItem.job_id == record.job_id),
+    free: dict[ItemKind, Condition] = {
+        ItemKind.LOCK: LockItem.pk.does_not_exist() | (LockItem.ref == record.ref),
+        ItemKind.KEY: KeyItem.pk.does_not_exist() | (KeyItem.job_id == record.job_id),
     }
     return free.get(one.kind)

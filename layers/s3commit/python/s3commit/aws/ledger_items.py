@@ -38,7 +38,7 @@ from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
 from pynamodb.models import Model
 
 from s3commit.aws import env
-from s3commit.core.model.locks import Kind, Turn, ten_minutes
+from s3commit.core.model.locks import ItemKind, Turn, ten_minutes
 from s3commit.core.model.record import AttemptRecord
 from s3commit.core.model.states import JobState
 
@@ -154,6 +154,7 @@ class HealingItem(LedgerItem):
 class Items:
     """The kinds of item, bound to one table and sharing one connection."""
 
+    connection: Any  # pynamodb's own, one for all: no public name leads to it
     job: type[JobItem]
     attempt: type[AttemptItem]
     lock: type[LockItem]
@@ -182,6 +183,7 @@ def bind(table: str) -> Items:
     # One connection, so one client and one pool: the job's knows the keys and the index of all.
     shared = job._get_connection()
     return Items(
+        shared,
         job,
         bound(AttemptItem, shared),
         bound(LockItem, shared),
@@ -228,14 +230,14 @@ def ended_key(node: str, ref: str, ended: str) -> tuple[str, str]:
     return f"ENDED#{_top(node)}#{ten_minutes(ended)}", f"{node}/{ref}"
 
 
-def key_key(node: str, digest: str) -> tuple[str, str]:
+def idempotency_item_key(node: str, digest: str) -> tuple[str, str]:
     """The keys of an idempotency key at a destination."""
     return f"KEYS#{node}", digest
 
 
-def turn_key(kind: Kind, turn: Turn) -> tuple[str, str]:
+def turn_key(kind: ItemKind, turn: Turn) -> tuple[str, str]:
     """The keys of a turn."""
-    day = f"#{turn.requested_at[:10]}" if kind is Kind.DONE else ""
+    day = f"#{turn.requested_at[:10]}" if kind is ItemKind.DONE else ""
     return f"{kind}#{_top(turn.node)}{day}", f"{turn.requested_at}#{turn.ref}"
 
 

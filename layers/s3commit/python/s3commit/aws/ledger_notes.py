@@ -27,18 +27,18 @@ from s3commit.aws.ledger_items import (
     TurnItem,
     append_key,
     ended_key,
-    key_key,
+    idempotency_item_key,
     lock_key,
     shard_key,
     turn_key,
 )
 from s3commit.aws.ledger_records import attempt_item, record_of, stored
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import PreconditionError
-from s3commit.core.model.job import Destination
 from s3commit.core.model.locks import (
     Append,
+    ItemKind,
     KeyHolder,
-    Kind,
     Lock,
     Turn,
     days_of_turns,
@@ -46,7 +46,7 @@ from s3commit.core.model.locks import (
     where_ended,
 )
 from s3commit.core.model.record import AttemptRecord, Healing
-from s3commit.core.ports.bundle import Clock
+from s3commit.core.ports.clock import Clock
 
 DAY: Final = 86_400  # seconds
 NOTE_DAYS = 30  # how long a note stays, which S3 can always replace
@@ -64,7 +64,7 @@ class DynamoNotes:
 
     def __init__(self, items: Items, clock: Clock, page: int | None) -> None:
         self._items = items
-        self._table = items.job._get_connection()
+        self._table = items.connection
         self._clock = clock
         self._page = page
 
@@ -109,13 +109,13 @@ class DynamoNotes:
             self._items.lock(*lock_key(lock.node)).delete(still_has_it)
 
     def key_holder(self, destination: Destination, digest: str) -> KeyHolder | None:
-        keys = key_key(destination_node(destination), digest)
+        keys = idempotency_item_key(destination_node(destination), digest)
         what = f"reading an idempotency key of {destination.uri}"
         found = self._get(self._items.key, keys, what)
         return record_of(KeyHolder, found) if found else None
 
     def free_key(self, destination: Destination, digest: str, job_id: str) -> None:
-        keys = key_key(destination_node(destination), digest)
+        keys = idempotency_item_key(destination_node(destination), digest)
         still_has_it = KeyItem.job_id == job_id
         what = f"freeing an idempotency key of {destination.uri}"
         with suppress(PreconditionError), translated(what):
@@ -132,14 +132,14 @@ class DynamoNotes:
                     yield Append(at, ref, ended=pk != under_way)
 
     def turns_asked(self, node: str, *, before: str) -> Iterator[Turn]:
-        keys = turn_key(Kind.ASKED, Turn(before, "", node))
+        keys = turn_key(ItemKind.ASKED, Turn(before, "", node))
         with translated(f"reading the turns at {node}"):
             yield from self._turns(keys[0], TurnItem.sk < before)
 
     def turns_done(self, node: str, *, since: str) -> Iterator[Turn]:
         with translated(f"reading the turns at {node}"):
             for day in days_of_turns(since, self._clock.now()):
-                keys = turn_key(Kind.DONE, Turn(day, "", node))
+                keys = turn_key(ItemKind.DONE, Turn(day, "", node))
                 yield from self._turns(keys[0], TurnItem.sk > f"{since}$")  # behind "#"
 
     def _turns(self, pk: str, condition: Condition) -> Iterator[Turn]:

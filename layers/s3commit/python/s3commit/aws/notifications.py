@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from s3commit.aws.clients import S3Client
 from s3commit.aws.failures import translated
-from s3commit.aws.session import S3Client
 from s3commit.core.formats.layout import JOB_FILE, PENDINGSET_SUFFIX, REQUEST_FILE
 
 JOB_SUFFIX: Final = f"/{JOB_FILE}"

@@ -11,7 +11,7 @@ WINDOW = 4  # items handed out for each worker: keeps all busy, and memory bound
 
 
 class ThreadMap:
-    """Implements `s3commit.core.ports.bundle.ParallelMap` on ``workers`` threads.
+    """Implements `s3commit.core.ports.parallel.ParallelMap` on ``workers`` threads.
 
     The threads live as long as the process: a Lambda worker is reused. After an error no further
     item is handed out, and the error is raised when those under way are done.

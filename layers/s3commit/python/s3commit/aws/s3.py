@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Any, TypeVar
 
+from s3commit.aws.clients import Encryption, S3Client, make_client
 from s3commit.aws.failures import answered, translated
 from s3commit.aws.s3_requests import delete_together, fits_xml, open_uploads
-from s3commit.aws.session import Encryption, S3Client, make_client
 from s3commit.core.model.errors import (
     CONFLICT,
     InvalidInputError,
@@ -23,7 +23,7 @@ from s3commit.core.model.errors import (
     TransientError,
     UploadGoneError,
 )
-from s3commit.core.ports.bundle import rfc3339
+from s3commit.core.model.moments import rfc3339
 from s3commit.core.ports.objects import (
     ListedObject,
     ListedVersion,

@@ -13,8 +13,8 @@ from urllib.parse import unquote_plus
 
 from botocore.exceptions import ClientError
 
+from s3commit.aws.clients import S3Client
 from s3commit.aws.failures import translate, translated
-from s3commit.aws.session import S3Client
 from s3commit.core.model.errors import (
     NeedsOperatorError,
     NotFoundError,
@@ -22,7 +22,7 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.ports.bundle import rfc3339
+from s3commit.core.model.moments import rfc3339
 from s3commit.core.ports.objects import ListedObject, OpenUpload
 
 # What XML 1.0 can not carry, not even as a character reference (https://www.w3.org/TR/xml/#charsets)

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from s3commit.aws.telemetry import logger
-from s3commit.core.formats.ticket import Ticket, decode_ticket, encode_ticket, refusal_text
-from s3commit.core.job.record import beside_twins, share_workers
+from s3commit.core.documents.ticket import Ticket, decode_ticket, encode_ticket
+from s3commit.core.formats.refusal import refusal_text
+from s3commit.core.jobs.guards import retrying_if_twin_won
+from s3commit.core.jobs.rounds import share_workers
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NeedsOperatorError
 from s3commit.core.ports.bundle import Ports
 
@@ -24,7 +26,7 @@ def run_step(ports: Ports, steps: Mapping[str, Step], event: dict[str, Any]) -> 
     name = event["step"]
     logger.append_keys(job_id=ticket.job_id, step=name, execution=ticket.execution)
     try:
-        with beside_twins(ticket):
+        with retrying_if_twin_won(ticket):
             after = share_workers(ports, steps[name](ports, ticket))
     except (JobRefusedError, InvalidInputError) as error:
         logger.warning("step refused the job", code=error.code, reason=error.message)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from s3commit.aws import settings
+from s3commit.aws.clients import MAX_POOL_CONNECTIONS, S3Client, make_client, own_encryption
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import MAX_POOL_CONNECTIONS, S3Client, make_client, own_encryption
 from s3commit.core.ports.bundle import Ports
 
 

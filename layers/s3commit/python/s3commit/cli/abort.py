@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from s3commit.cli.job import REQUESTED, locate, read_job, refuse_second_request
+from s3commit.cli.job_facts import REQUESTED, locate, read_job, refuse_second_request
 from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
-from s3commit.cli.resume import report, resume
+from s3commit.cli.restart import report, start_another_execution
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import REQUEST_FILE, JobDirectory
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import PreconditionError
-from s3commit.core.model.job import Destination
 from s3commit.core.model.states import JobState
 from s3commit.writer.requests import request_abort
 from s3commit.writer.who import this_program
@@ -50,7 +50,7 @@ def abort(
     requested = found.result is None and found.request_stands and found.requested == "abort"
     why_not = ""
     if requested and found.ledger:
-        why_not = resume(session, found, machine, dry_run=dry_run)
+        why_not = start_another_execution(session, found, machine, dry_run=dry_run)
         if not why_not:
             return
     is_known = requested and REQUEST_FILE not in found.problems
@@ -60,7 +60,7 @@ def abort(
         return
     if found.request_stands and found.state in _GIVEN_UP:
         who = this_program()
-        why_not = resume(
+        why_not = start_another_execution(
             session, found, machine, dry_run=dry_run, gives_up=f"{who.user}@{who.host}: {reason}"
         )
         if why_not:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from s3commit.cli.job import REQUESTED, Job
+from s3commit.cli.job_facts import REQUESTED, JobFacts
 from s3commit.cli.render import epoch_of
 from s3commit.core.formats.layout import JOB_FILE, REQUEST_FILE
-from s3commit.core.model.job import ALREADY_COMMITTED, Failure
 from s3commit.core.model.limits import HOLDER_SECONDS
+from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Execution
+from s3commit.core.ports.executions import Execution
 
 PATIENCE = 3600  # seconds without a change; only a step that dies again and again takes longer
 OPEN_PATIENCE = 86400  # an OPEN job waits for its tasks, which may take their time
@@ -63,7 +63,7 @@ def is_orphan(record: JobRecord) -> bool:
 
 
 def next_step(
-    job: Job,
+    job: JobFacts,
     execution: Execution | None,
     in_the_way: list[dict[str, Any]],
     now: float,
@@ -130,7 +130,7 @@ def next_step(
     return ["nothing: its execution is at work"]
 
 
-def _after_the_end(job: Job) -> list[str]:
+def _after_the_end(job: JobFacts) -> list[str]:
     destination = job.directory.destination.uri
     typed = shlex.quote(destination)
     if job.failure is not None:

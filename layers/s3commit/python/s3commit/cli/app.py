@@ -19,7 +19,7 @@ from s3commit.cli.local import local
 from s3commit.cli.log import log
 from s3commit.cli.ls import ls
 from s3commit.cli.pause import pause, resume
-from s3commit.cli.render import Failure
+from s3commit.cli.render import CommandError
 from s3commit.cli.rescue import rescue
 from s3commit.cli.session import Session
 from s3commit.cli.show import show
@@ -70,17 +70,17 @@ class App(click.Group):
             raise
         except KeyboardInterrupt:
             line = "interrupted; running jobs continue and requests already made still apply"
-            raise Failure(line, INTERRUPTED) from None
+            raise CommandError(line, INTERRUPTED) from None
         except S3CommitError as error:
             changes = ctx.invoked_subcommand in _CHANGES
             line = _line(error, changes=changes, begun=session.begun)
             refused = REFUSED if isinstance(error, _REFUSALS) else FAILED
             code = UNKNOWN if isinstance(error, OutcomeUnknownError) else refused
-            raise Failure(line, code) from error
+            raise CommandError(line, code) from error
         except Exception as error:
             click.echo(traceback.format_exc(), err=True, nl=False)
             line = f"unexpected {type(error).__name__}: {error}; please report the lines above"
-            raise Failure(line, FAILED) from error
+            raise CommandError(line, FAILED) from error
 
 
 def _line(error: S3CommitError, *, changes: bool, begun: bool) -> str:

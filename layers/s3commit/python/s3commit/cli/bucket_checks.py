@@ -9,7 +9,7 @@ from typing import Any
 from s3commit.aws import env
 from s3commit.aws.failures import NO_BUCKET
 from s3commit.aws.notifications import EVENT_BRIDGE, SUFFIXES, suffix_of, without_queue
-from s3commit.cli.surroundings import Finding, Surroundings, ok, to_do
+from s3commit.cli.deployment import Deployment, Finding, ok, to_do
 from s3commit.core.model.errors import AccessError, NotFoundError
 
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
@@ -29,7 +29,7 @@ HEADERS = {
 }
 
 
-def notifications(around: Surroundings) -> Finding:
+def notifications(around: Deployment) -> Finding:
     """The bucket announces jobs, requests and manifests; before a deployment, it could."""
     bucket = around.data_bucket
     lacking = without_queue(around.notifications)
@@ -53,7 +53,7 @@ def notifications(around: Surroundings) -> Finding:
     )
 
 
-def _importable(around: Surroundings) -> Finding:
+def _importable(around: Deployment) -> Finding:
     """Check that a deployment could add its notifications: S3 refuses filters that overlap.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-filtering.html
@@ -78,7 +78,7 @@ def _importable(around: Surroundings) -> Finding:
     return ok(f"bucket {bucket} can be imported: deploy with -c s3commit:importBucket={bucket}")
 
 
-def _set(around: Surroundings, what: str, unset: dict[str, Any]) -> Any:
+def _set(around: Deployment, what: str, unset: dict[str, Any]) -> Any:
     """A setting of the data bucket; ``unset`` where nothing is. Raises if there is no bucket."""
     bucket = around.data_bucket
     doing = f"reading the {what.replace('_', ' ')} of bucket {bucket}"
@@ -90,7 +90,7 @@ def _set(around: Surroundings, what: str, unset: dict[str, Any]) -> Any:
         return unset
 
 
-def lifecycle(around: Surroundings) -> Finding:
+def lifecycle(around: Deployment) -> Finding:
     """A lifecycle rule aborts forgotten uploads, and none does so too early.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html
@@ -124,7 +124,7 @@ def _place(rule: dict[str, Any]) -> str:
     return str(both.get("Prefix", ""))
 
 
-def policy(around: Surroundings) -> Finding:
+def policy(around: Deployment) -> Finding:
     """The bucket's policy has no Deny on objects that may be meant for the pipeline too.
 
     Policies of the organization are not looked at: the account can't read them.
@@ -145,7 +145,7 @@ def policy(around: Surroundings) -> Finding:
     return ok(f"the policy of bucket {bucket} denies the pipeline no object")
 
 
-def _unknown(around: Surroundings, statement: dict[str, Any]) -> list[str] | None:
+def _unknown(around: Deployment, statement: dict[str, Any]) -> list[str] | None:
     """The conditions of a Deny that may apply to the pipeline; None if it does not."""
     principal = statement.get("Principal", "*")
     everyone = "*" in _many(principal.get("AWS", []) if isinstance(principal, dict) else principal)
@@ -167,7 +167,7 @@ def _unknown(around: Surroundings, statement: dict[str, Any]) -> list[str] | Non
     return sorted(keys)
 
 
-def _role(around: Surroundings, name: str) -> str:
+def _role(around: Deployment, name: str) -> str:
     """The ARN of a role of the deployment."""
     partition = around.identity["Arn"].split(":")[1]
     path = around.stack(env.PIPELINE_STACK)

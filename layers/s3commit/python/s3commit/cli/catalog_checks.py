@@ -8,12 +8,12 @@ from s3commit.aws import env
 from s3commit.aws.catalog import GlueTable, full
 from s3commit.aws.env import Catalog
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.cli.surroundings import Finding, Surroundings, ok, to_do
+from s3commit.cli.deployment import Deployment, Finding, ok, to_do
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 
 
-def catalogs(around: Surroundings) -> Finding:
+def catalogs(around: Deployment) -> Finding:
     """Each table is where the parameter says, has the paths' columns, and can be notified."""
     told = [Catalog.of(one) for one in (around.parameters or {}).get("catalogs", ())]
     if wrong := [each for one in told for each in _wrong_with(around, one)]:
@@ -21,7 +21,7 @@ def catalogs(around: Surroundings) -> Finding:
     return ok(f"{many(len(told), 'table')} of the Glue Data Catalog can be notified of commits")
 
 
-def _wrong_with(around: Surroundings, catalog: Catalog) -> Iterator[str]:
+def _wrong_with(around: Deployment, catalog: Catalog) -> Iterator[str]:
     try:
         table = GlueTable(around.connect("glue"), catalog, around.data_bucket)
         there = full(S3ObjectStore(around.connect("s3")), around.data_bucket, catalog, "")

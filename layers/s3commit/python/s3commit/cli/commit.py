@@ -8,8 +8,8 @@ from functools import partial
 
 import click
 
-from s3commit.cli.job import (
-    Job,
+from s3commit.cli.job_facts import (
+    JobFacts,
     locate,
     own_uploads,
     read_job,
@@ -20,13 +20,15 @@ from s3commit.cli.job import (
 )
 from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
 from s3commit.cli.render import fields, some
-from s3commit.cli.resume import report, resume
+from s3commit.cli.restart import report, start_another_execution
 from s3commit.cli.session import Session
+from s3commit.core.documents.job_json import JOB_CHANGED
+from s3commit.core.documents.pendingset import PendingSet
+from s3commit.core.documents.request_json import CommitRequest, CountedAttempt
 from s3commit.core.formats.layout import JOB_FILE, JobDirectory
-from s3commit.core.job.documents import JOB_CHANGED
 from s3commit.core.model.amounts import amount, many
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NOT_READABLE, JobRefusedError, PreconditionError
-from s3commit.core.model.job import CommitRequest, CountedAttempt, Destination, PendingSet
 from s3commit.writer.requests import Patience, request_commit
 
 TIMEOUT = 60.0  # seconds to get the request through
@@ -77,7 +79,7 @@ def commit(
     found = read_job(session, *locate(session, job, destination))
     stands = found.request_stands and found.requested == "commit"
     if found.result is None and found.ledger and stands:
-        why_not = resume(session, found, machine, dry_run=dry_run)
+        why_not = start_another_execution(session, found, machine, dry_run=dry_run)
         if why_not:
             raise PreconditionError(why_not, code="OTHER_REQUEST")
         return
@@ -131,13 +133,13 @@ class Counted:
             self.task_count = max(pending.task_count, self.task_count or 0)
 
 
-def refusal(job: Job, why: str, code: str) -> JobRefusedError:
+def refusal(job: JobFacts, why: str, code: str) -> JobRefusedError:
     """The error of a job that can't be committed, or not yet; it can always be aborted."""
     line = f"job {job.job_id}: {why}. To abort the job: s3commit abort {job.name}"
     return JobRefusedError(line, code=code)
 
 
-def count_everything(session: Session, job: Job) -> Counted:
+def count_everything(session: Session, job: JobFacts) -> Counted:
     """Judge every manifest as the pipeline would, against the uploads that are open.
 
     Raises `JobRefusedError` for what would only end in an abort: ``NO_MANIFEST``,
@@ -173,7 +175,7 @@ def count_everything(session: Session, job: Job) -> Counted:
     return counted
 
 
-def refuse_incomplete(job: Job, counted: Counted, tasks: int | None) -> None:
+def refuse_incomplete(job: JobFacts, counted: Counted, tasks: int | None) -> None:
     """Raise `JobRefusedError` if tasks may be missing, whose rows would be lost in silence.
 
     ``UNFINISHED`` if uploads are open that no manifest names; ``TASKS_UNKNOWN`` if neither a
@@ -207,7 +209,7 @@ def refuse_incomplete(job: Job, counted: Counted, tasks: int | None) -> None:
         )
 
 
-def _read(session: Session, job: Job, key: str) -> tuple[CountedAttempt, PendingSet]:
+def _read(session: Session, job: JobFacts, key: str) -> tuple[CountedAttempt, PendingSet]:
     name = key[len(job.directory.prefix) :]
     try:
         pending, sha256 = read_manifest(session, job, key)

@@ -14,25 +14,13 @@ from s3commit.aws.env import DEFAULT, LEAST
 from s3commit.aws.failures import NO_BUCKET, translated
 from s3commit.cli.bucket_checks import lifecycle, notifications, policy
 from s3commit.cli.catalog_checks import catalogs
+from s3commit.cli.deployment import NOT_NAMED, Deployment, Finding, ok, skipped, to_do
 from s3commit.cli.options import name_option, with_session
-from s3commit.cli.render import Failure
+from s3commit.cli.render import CommandError
 from s3commit.cli.session import Session
-from s3commit.cli.surroundings import (
-    NOT_NAMED,
-    Finding,
-    Surroundings,
-    ok,
-    skipped,
-    to_do,
-)
 from s3commit.core.formats.layout import MAGIC_PREFIX
 from s3commit.core.model.amounts import many
-from s3commit.core.model.errors import (
-    AccessError,
-    NotFoundError,
-    PreconditionError,
-    S3CommitError,
-)
+from s3commit.core.model.errors import AccessError, NotFoundError, PreconditionError, S3CommitError
 from s3commit.version import __version__
 
 CONSOLE = "https://console.aws.amazon.com/servicequotas/"
@@ -73,10 +61,10 @@ def doctor(session: Session, **options: Any) -> None:
     session.out.table({"ok": not wrong, "checks": checks}, "checks", columns)
     if wrong:
         count = many(len(wrong), "check")
-        raise Failure(f"{count} of {len(checks)} failed: {', '.join(wrong)}", 1)
+        raise CommandError(f"{count} of {len(checks)} failed: {', '.join(wrong)}", 1)
 
 
-def account(around: Surroundings) -> Finding:
+def account(around: Deployment) -> Finding:
     """Which credentials are used, and in which region."""
     if around.region is None:
         return to_do("no region: set AWS_REGION, or region in the profile")
@@ -87,7 +75,7 @@ def account(around: Surroundings) -> Finding:
     return ok(f"{found['Arn']} in account {found['Account']}, region {around.region}")
 
 
-def functions_at_once(around: Surroundings) -> Finding:
+def functions_at_once(around: Deployment) -> Finding:
     """Lambda's concurrency, which new accounts have little of, and the parameter to set.
 
     https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html
@@ -111,7 +99,7 @@ def functions_at_once(around: Surroundings) -> Finding:
     )
 
 
-def pipeline(around: Surroundings) -> Finding:
+def pipeline(around: Deployment) -> Finding:
     """Pipeline and package are of one version; an older one refuses a newer one's documents."""
     name = around.stack(env.PIPELINE_STACK)
     if not around.pipeline:
@@ -125,7 +113,7 @@ def pipeline(around: Surroundings) -> Finding:
     return ok(f"{name} is {deployed}, as this package")
 
 
-def rights(around: Surroundings) -> Finding:
+def rights(around: Deployment) -> Finding:
     """The rights of ``--role`` below ``--prefix``; without a role those of the caller."""
     who = around.role or "the caller"
     if around.role is None and not around.prefix:
@@ -145,7 +133,7 @@ def rights(around: Surroundings) -> Finding:
     return ok(f"{who} has all rights of a writer at {where}")
 
 
-def _simulated(around: Surroundings, role: str) -> list[str]:
+def _simulated(around: Deployment, role: str) -> list[str]:
     """The rights that the role lacks by its own policies; the bucket's policy is not checked."""
     arn = f"arn:{role.split(':')[1]}:s3:::{around.data_bucket}"
     lacking: list[str] = []
@@ -159,7 +147,7 @@ def _simulated(around: Surroundings, role: str) -> list[str]:
     return lacking
 
 
-def _tried(around: Surroundings) -> list[str]:
+def _tried(around: Deployment) -> list[str]:
     """The rights that the caller lacks, by all policies: calls for an upload that does not exist.
 
     To a caller who has the right S3 answers that there is no such upload, or object; of an object
@@ -198,7 +186,7 @@ def _may(right: str, call: Callable[[], object]) -> bool:
     return True
 
 
-Check = Callable[[Surroundings], Finding]
+Check = Callable[[Deployment], Finding]
 CHECKS: dict[str, Check] = {
     "concurrency": functions_at_once,
     "pipeline": pipeline,
@@ -210,7 +198,7 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def examine(around: Surroundings) -> Iterator[tuple[str, Finding]]:
+def examine(around: Deployment) -> Iterator[tuple[str, Finding]]:
     """Run each check; without region or credentials only the first one, the account."""
     who = _ask(account, around)
     yield "account", who
@@ -218,7 +206,7 @@ def examine(around: Surroundings) -> Iterator[tuple[str, Finding]]:
         yield from ((name, _ask(check, around)) for name, check in CHECKS.items())
 
 
-def _ask(check: Check, around: Surroundings) -> Finding:
+def _ask(check: Check, around: Deployment) -> Finding:
     """Run a check; one without the right to read what it needs is skipped, and names that right."""
     try:
         return check(around)

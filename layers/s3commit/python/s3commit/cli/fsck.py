@@ -9,8 +9,8 @@ import click
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import fields
 from s3commit.cli.session import Session
-from s3commit.core.check import OpenJob, check
-from s3commit.core.model.job import Destination
+from s3commit.core.fsck import OpenJob, check
+from s3commit.core.model.destination import Destination
 
 
 @click.command()

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from s3commit.cli.extras import install
-from s3commit.cli.render import Failure
+from s3commit.cli.render import CommandError
 from s3commit.cli.ui import page_beside
 
 NEEDED = ("moto", "flask", "awslambdaric")  # of the extra `local`
@@ -59,8 +59,10 @@ def up(
     """
     lacking = [name for name in NEEDED if find_spec(name) is None]
     if lacking:
-        raise Failure(f"the embedded runtime needs {', '.join(lacking)}: {install('local')}", 1)
-    from s3commit.local.running import run_foreground
+        raise CommandError(
+            f"the embedded runtime needs {', '.join(lacking)}: {install('local')}", 1
+        )
+    from s3commit.local.foreground import run_foreground
     from s3commit.local.synth import assembly_for
 
     chosen = assembly or assembly_for(project)
@@ -76,6 +78,6 @@ def env(project: Path) -> None:
     Run it in another terminal than `local up`: eval "$(s3commit local env)". Then boto3, Spark, the
     AWS command line and this command work on the runtime; $BUCKET is its data bucket.
     """
-    from s3commit.local.running import exports, read_running
+    from s3commit.local.foreground import exports, read_running
 
     click.echo(exports(read_running(project)))

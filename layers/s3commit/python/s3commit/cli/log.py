@@ -14,11 +14,12 @@ from typing import Any
 
 import click
 
-from s3commit.cli.job import LOOKED_AT, jobs_at, read_job
+from s3commit.cli.job_facts import LOOKED_AT, jobs_at, read_job
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
-from s3commit.core.formats.documents import CommitHeader
+from s3commit.core.documents.commit_manifest import CommitHeader
+from s3commit.core.documents.job_json import JobSpec, Who
 from s3commit.core.formats.layout import (
     JOB_ID,
     MAGIC_PREFIX,
@@ -27,9 +28,9 @@ from s3commit.core.formats.layout import (
     is_data,
     owner_of,
 )
-from s3commit.core.job.history import manifests_at
+from s3commit.core.jobs.history import manifests_at
+from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import NotFoundError
-from s3commit.core.model.job import Conflict, Destination, JobSpec, Who
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState

@@ -7,17 +7,21 @@ from typing import Any
 
 import click
 
-from s3commit.cli.job import unreadable
+from s3commit.cli.job_facts import unreadable
 from s3commit.cli.options import DESTINATION, JOB, with_session
 from s3commit.cli.render import fields
 from s3commit.cli.session import Session
-from s3commit.core.formats.documents import CommitHeader, CommittedFile
+from s3commit.core.documents.commit_manifest import (
+    CommitHeader,
+    CommittedFile,
+    read_commit_header,
+    read_commit_manifest,
+)
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.documents import read_commit_header, read_commit_manifest
-from s3commit.core.job.history import manifests_at
+from s3commit.core.jobs.history import manifests_at
 from s3commit.core.model.amounts import amount, many
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NOT_READABLE, InvalidInputError, NotFoundError
-from s3commit.core.model.job import Destination
 
 _JOBS = {
     "DECIDED": "decidedAt",

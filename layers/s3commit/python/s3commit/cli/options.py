@@ -110,7 +110,7 @@ dry_run_option = click.option(
 
 
 def job_options(function: F) -> F:
-    """The arguments for `s3commit.cli.job.read_job`: JOB, its table or its destination."""
+    """The arguments for `s3commit.cli.job_facts.read_job`: JOB, its table or its destination."""
     destination = click.option(
         "--destination",
         type=DESTINATION,

@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from s3commit.aws import env
+from s3commit.cli.deployment import Deployment
 from s3commit.cli.options import name_option, with_session
 from s3commit.cli.session import Session
-from s3commit.cli.surroundings import Surroundings
 from s3commit.core.model.errors import NotFoundError, S3CommitError
 
 
@@ -40,7 +40,7 @@ def resume(session: Session) -> None:
     session.out.facts(switch(session.deployment, on=True))
 
 
-def switch(around: Surroundings, *, on: bool) -> dict[str, Any]:
+def switch(around: Deployment, *, on: bool) -> dict[str, Any]:
     """Switch what calls the functions on or off; repeating it is harmless.
 
     One that fails stops no other. Raises `NotFoundError` if the stack is not there, or is too old

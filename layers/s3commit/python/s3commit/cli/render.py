@@ -77,7 +77,7 @@ class Output:
             click.echo(printable(text), err=True)
 
 
-class Failure(click.ClickException):
+class CommandError(click.ClickException):
     """The end of the command: one line on stderr, and the exit code."""
 
     def __init__(self, line: str, exit_code: int) -> None:

@@ -8,11 +8,11 @@ import click
 
 from s3commit.cli import s3a
 from s3commit.cli.options import Parsed, age_option, with_session
-from s3commit.cli.render import Failure, age
+from s3commit.cli.render import CommandError, age
 from s3commit.cli.session import Session
 from s3commit.core.model.amounts import many
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import JobRefusedError, NotFoundError
-from s3commit.core.model.job import Destination
 
 
 @click.command()
@@ -62,7 +62,7 @@ def rescue(
         session.out.table({"destination": destination.uri, "jobs": documents}, "jobs", _JOBS)
     _sum_up(session, destination, found, root)
     if commit and (left := sum(found[0].counts[one] for one in (s3a.OPEN, s3a.TAKEN, s3a.GONE))):
-        raise Failure(f"{many(left, 'file')} of the job did not become visible", 3)
+        raise CommandError(f"{many(left, 'file')} of the job did not become visible", 3)
 
 
 def _refuse(job: s3a.S3AJob, *, shown: str | None, partial: bool, older_than: int) -> None:

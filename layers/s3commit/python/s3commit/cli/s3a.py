@@ -20,6 +20,14 @@ from typing import Any
 
 from s3commit.cli.render import epoch_of
 from s3commit.cli.session import Session
+from s3commit.core.documents.pendingset import (
+    MAX_MANIFEST_BYTES,
+    MAX_MANIFEST_VALUES,
+    SMALL_MANIFEST_BYTES,
+    PendingFile,
+    PendingSet,
+    expected_etag,
+)
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import (
     JOB_FILE,
@@ -35,13 +43,8 @@ from s3commit.core.formats.layout import (
     owner_of,
     parse_destination,
 )
-from s3commit.core.formats.manifest import (
-    MAX_MANIFEST_BYTES,
-    MAX_MANIFEST_VALUES,
-    SMALL_MANIFEST_BYTES,
-    expected_etag,
-)
 from s3commit.core.formats.strict_json import parse
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
     NOT_READABLE,
     InvalidInputError,
@@ -49,7 +52,6 @@ from s3commit.core.model.errors import (
     PreconditionError,
     UploadGoneError,
 )
-from s3commit.core.model.job import Destination, PendingFile, PendingSet
 from s3commit.core.ports.objects import ListedObject
 
 MAGIC = "__magic"

@@ -11,22 +11,25 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from s3commit.aws import env
+from s3commit.aws.clients import make_client, own_encryption
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.executions import StateMachine, machine_of
 from s3commit.aws.failures import answered, translated
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client, own_encryption
+from s3commit.cli.deployment import Deployment, read_deployment
 from s3commit.cli.render import Output, epoch_of
-from s3commit.cli.surroundings import Surroundings, surroundings
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import AccessError, NotFoundError, S3CommitError
-from s3commit.core.ports.bundle import Clock, Execution, Executions, ParallelMap, Ports
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.clock import Clock
+from s3commit.core.ports.executions import Execution, Executions
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectStore
+from s3commit.core.ports.parallel import ParallelMap
 from s3commit.writer.connect import has_pipeline
-from s3commit.writer.environment import Environment
+from s3commit.writer.system import Environment
 
 WORKERS = 16
 AWS_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
@@ -50,7 +53,7 @@ class Session:
         self.parallel: ParallelMap = ThreadMap(WORKERS)  # results in any order
         self.ledgers: dict[str, Ledger] = {}
         self.machines: dict[str, Executions] = {}
-        self.deployments: Callable[[str | None], Surroundings] = cache(surroundings)  # by name
+        self.deployments: Callable[[str | None], Deployment] = cache(read_deployment)  # by name
         self.begun = False  # to change something: an error after that does not say that nothing was
         self.typed: dict[str, str | None] = {}  # the options "table" and "name"
 
@@ -74,7 +77,7 @@ class Session:
         return self.ledgers[table]
 
     @property
-    def deployment(self) -> Surroundings:
+    def deployment(self) -> Deployment:
         """The deployment that is typed, or the one without a name."""
         return self.deployments(self.typed.get("name"))
 
@@ -174,6 +177,7 @@ class Session:
 
     def ports(self, table: str | None) -> Ports:
         """The ports of the protocol's rules; without a table none may use the ledger."""
+        # The rules that read a job's documents and uploads in S3 take all ports as well.
         ledger = cast("Ledger", self.ledger(table) if table else None)
         return Ports(self.store, ledger, self.clock, self.parallel)
 

@@ -12,8 +12,8 @@ import click
 from s3commit.aws.executions import machine_of
 from s3commit.cli.advice import meaning_of, next_step
 from s3commit.cli.history import COLUMNS, history_document
-from s3commit.cli.job import (
-    Job,
+from s3commit.cli.job_facts import (
+    JobFacts,
     blockers,
     locate,
     own_uploads,
@@ -25,10 +25,14 @@ from s3commit.cli.job import (
 from s3commit.cli.options import age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
+from s3commit.core.documents.job_json import Who, encode_conditions
+from s3commit.core.documents.request_json import AbortRequest
+from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.record import committed_holder
+from s3commit.core.jobs.record import committed_holder
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.codes import Advice, advice_on, advice_on_execution
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
     AccessError,
     NotFoundError,
@@ -36,15 +40,7 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.model.job import (
-    AbortRequest,
-    Destination,
-    Failure,
-    JobResult,
-    Outcome,
-    Who,
-    encode_conditions,
-)
+from s3commit.core.model.outcome import Failure, Outcome
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.writer.requests import Patience, require_committed
 
@@ -98,7 +94,7 @@ def show(
 
 
 def job_document(
-    session: Session, job: Job, scanned_uploads: int = SCANNED_UPLOADS
+    session: Session, job: JobFacts, scanned_uploads: int = SCANNED_UPLOADS
 ) -> dict[str, Any]:
     """All about the job: its record, its documents and counts. An unknown member is null."""
     now, record, spec, failure = session.epoch(), job.record, job.spec, job.failure
@@ -156,7 +152,7 @@ def job_document(
     }
 
 
-def _tasks(session: Session, job: Job, manifests: list[str]) -> dict[str, int] | None:
+def _tasks(session: Session, job: JobFacts, manifests: list[str]) -> dict[str, int] | None:
     """How many tasks of an OPEN job are done, of how many; None if the first manifest has no say.
 
     Some may have no rows, and never get a manifest.
@@ -173,7 +169,7 @@ def _tasks(session: Session, job: Job, manifests: list[str]) -> dict[str, int] |
     return {"done": len(done), "of": pending.task_count} if pending.task_count else None
 
 
-def _catalog(session: Session, job: Job) -> list[str]:
+def _catalog(session: Session, job: JobFacts) -> list[str]:
     """That a table of the catalog does not know the committed job; none if that is not known."""
     if job.state != JobState.COMMITTED:
         return []
@@ -185,7 +181,7 @@ def _catalog(session: Session, job: Job) -> list[str]:
     return [note.decode(errors="replace") + again]
 
 
-def _request(job: Job) -> dict[str, Any] | None:
+def _request(job: JobFacts) -> dict[str, Any] | None:
     request = job.request
     if request is None:
         return None
@@ -199,7 +195,7 @@ def _request(job: Job) -> dict[str, Any] | None:
     }
 
 
-def _locks(job: Job, now: float) -> dict[str, Any] | None:
+def _locks(job: JobFacts, now: float) -> dict[str, Any] | None:
     """The nodes that the job has locked, and the jobs it waits for; None if neither."""
     record, others = job.record, blockers(job.ledger, job.record)
     if record is None or record.state in ENDED or not (record.locks or others):
@@ -241,7 +237,7 @@ def console_url(execution: str) -> str | None:
     return f"https://{region}.{host}/states/home?region={region}#/v2/executions/details/{execution}"
 
 
-def _follow(session: Session, look: Callable[[], Job], timeout: int) -> JobResult:
+def _follow(session: Session, look: Callable[[], JobFacts], timeout: int) -> JobResult:
     """Print each change until the job has its result.
 
     Raises `OutcomeUnknownError` after ``timeout`` seconds.
@@ -274,7 +270,7 @@ def _follow(session: Session, look: Callable[[], Job], timeout: int) -> JobResul
             )
 
 
-def _change(session: Session, job: Job) -> dict[str, Any]:
+def _change(session: Session, job: JobFacts) -> dict[str, Any]:
     others = blockers(job.ledger, job.record) if job.result is None else []
     return {
         "jobId": job.job_id,
@@ -298,7 +294,7 @@ def _sentence(session: Session, change: dict[str, Any]) -> str:
     return f"{moment(session.clock.now())}  {change['state']:<12}  {text}"
 
 
-def _noted(job: Job) -> dict[str, int] | None:
+def _noted(job: JobFacts) -> dict[str, int] | None:
     """Count the attempts whose manifests the ledger has noted; None if there are none.
 
     A job of many tasks has megabytes of them.

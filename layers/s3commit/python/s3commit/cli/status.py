@@ -9,18 +9,19 @@ from typing import Any
 import click
 
 from s3commit.cli.advice import REQUEST_PATIENCE, needs_attention
-from s3commit.cli.job import blockers, jobs_at
+from s3commit.cli.job_facts import blockers, jobs_at
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.record import committed_holder
+from s3commit.core.jobs.record import committed_holder
 from s3commit.core.model.amounts import many
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import ALREADY_COMMITTED, Destination
+from s3commit.core.model.outcome import ALREADY_COMMITTED
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Execution
+from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.objects import listed_at
 
 # Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.

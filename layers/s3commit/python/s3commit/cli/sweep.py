@@ -13,7 +13,7 @@ from s3commit.cli.options import (
     table_option,
     with_session,
 )
-from s3commit.cli.render import Failure
+from s3commit.cli.render import CommandError
 from s3commit.cli.session import Session
 from s3commit.core.model.amounts import many
 from s3commit.core.sweep.actions import encode_report
@@ -54,4 +54,4 @@ def sweep(session: Session, *, machine: str | None, dry_run: bool, **limits: int
     if report.failed:
         first = next((note for note in report.notes if note.startswith("failed")), "see the log")
         line = f"the sweep had {many(report.failed, 'error')}; {first}; run it again"
-        raise Failure(line, 1)
+        raise CommandError(line, 1)

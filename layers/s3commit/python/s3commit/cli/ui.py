@@ -12,7 +12,7 @@ import click
 
 from s3commit.cli.extras import install
 from s3commit.cli.options import table_option, with_session
-from s3commit.cli.render import Failure
+from s3commit.cli.render import CommandError
 from s3commit.cli.session import Session
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ LONG = 3600.0  # seconds
 
 
 def open_page(session: Session, port: int) -> Page:
-    """Serve the page. Raises `Failure` if what it needs is not installed, or as `Page`."""
+    """Serve the page. Raises `CommandError` if what it needs is not installed, or as `Page`."""
     if find_spec("flask") is None:
-        raise Failure(f"the page needs flask: {install('ui')}", 1)
+        raise CommandError(f"the page needs flask: {install('ui')}", 1)
     from s3commit.cli.page.server import Page
 
     return Page(session, port)

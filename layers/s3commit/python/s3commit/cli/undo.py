@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import click
 
-from s3commit.cli.job import locate
+from s3commit.cli.job_facts import locate
 from s3commit.cli.options import dry_run_option, job_options, with_session
 from s3commit.cli.session import Session
+from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.undo import NOT_COMMITTED
+from s3commit.core.jobs.undo import NOT_COMMITTED
 from s3commit.core.model.amounts import amount, many
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Destination, JobResult
 from s3commit.core.model.states import JobState
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
 from s3commit.writer.undo import PlannedUndo, carry_out, plan_undo

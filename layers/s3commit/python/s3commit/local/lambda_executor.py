@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from s3commit.local.packages import link_runtime
+from s3commit.local.function_spec import link_runtime
 from s3commit.local.worker import CallOutcome, FunctionSpec, Worker
 
 MAX_WORKERS = max(4, 2 * (os.cpu_count() or 1))

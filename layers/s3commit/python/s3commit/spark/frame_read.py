@@ -91,7 +91,7 @@ def _uri(scheme: str, bucket: str, key: str) -> str:
 
 def _files_of(directory: JobDirectory) -> list[str]:
     """The keys of the job's files, as its commit manifest lists them."""
-    from s3commit.core.job.documents import read_commit_manifest  # noqa: PLC0415
+    from s3commit.core.documents.commit_manifest import read_commit_manifest  # noqa: PLC0415
     from s3commit.writer.connect import shared_store  # noqa: PLC0415
 
     where = directory.destination.uri

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from s3commit.aws.session import Encryption
+from s3commit.aws.clients import Encryption
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.core.model.job import Conflict
 from s3commit.spark.frames import arranged, check_frame, refresh_cached
 from s3commit.spark.progress import shown, tally_of
 from s3commit.spark.task_errors import for_the_driver, of_a_task
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from s3commit.core.model.job import Who
-    from s3commit.spark.job import SparkJob, TaskMessage
+    from s3commit.core.documents.job_json import Who
     from s3commit.spark.schema import WriteSchema
+    from s3commit.spark.spark_job import SparkJob, TaskMessage
 
 _QUERY_ID: Final = "sql.streaming.queryId"  # a local property that StreamExecution sets
 _MESSAGE: Final = "message"
@@ -247,7 +247,7 @@ def _look_only(df: DataFrame, options: Options) -> CommitResult:
 
 
 def _open(df: DataFrame, options: Options) -> SparkJob:
-    from s3commit.spark.job import open_spark_job  # noqa: PLC0415
+    from s3commit.spark.spark_job import open_spark_job  # noqa: PLC0415
 
     return open_spark_job(*_prepared(df, options))
 
@@ -255,13 +255,9 @@ def _open(df: DataFrame, options: Options) -> SparkJob:
 def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Who]:
     """The job's options, completed by the session, and the schema."""
     from s3commit.spark.options import SESSION_SCOPE  # noqa: PLC0415
-    from s3commit.spark.parquet_settings import (  # noqa: PLC0415
-        FIELD_IDS,
-        refuse_unlike,
-        settings_of,
-    )
+    from s3commit.spark.parquet_settings import FIELD_IDS, refuse_unlike, settings_of  # noqa: PLC0415
     from s3commit.spark.schema import check_schema  # noqa: PLC0415
-    from s3commit.spark.session import obey  # noqa: PLC0415
+    from s3commit.spark.session_settings import apply_session_settings  # noqa: PLC0415
     from s3commit.writer.who import this_program  # noqa: PLC0415
 
     check_frame(df)
@@ -274,7 +270,9 @@ def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Wh
     with_ids = str(setting(FIELD_IDS)).lower() != "false"
     schema = check_schema(df.schema, options.partition_by, with_field_ids=with_ids)
     refuse_unlike(settings_of(df), schema.data)
-    options = replace(obey(options, setting), scope=scope, partition_by=schema.partition_names)
+    options = replace(
+        apply_session_settings(options, setting), scope=scope, partition_by=schema.partition_names
+    )
     who = this_program(setting("spark.app.id") or "", setting("spark.app.name") or "")
     return options, schema, who
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from s3commit.core.model.job import Destination
+from s3commit.core.model.destination import Destination
 from s3commit.writer.options import refused
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from s3commit.core.formats.documents import refuse_two_attempts
+from s3commit.core.documents.request_json import CountedAttempt, refuse_two_attempts
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import CountedAttempt
 from s3commit.writer.task import Task
 
 

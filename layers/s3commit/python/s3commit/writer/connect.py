@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import os
 
+from s3commit.aws.clients import Encryption, S3Client, make_client
 from s3commit.aws.notifications import REQUEST_SUFFIX, unheard
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import Encryption, S3Client, make_client
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import AccessError, NotFoundError
-from s3commit.core.model.job import Destination
 
 
 @functools.cache

@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from s3commit.aws.session import Encryption
-from s3commit.core.formats.documents import encode_job
+from s3commit.aws.clients import Encryption
+from s3commit.core.documents.job_json import JobSpec, encode_job
+from s3commit.core.documents.request_json import CommitRequest, CountedAttempt
+from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.manifest import digest
+from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import CommitRequest, CountedAttempt, JobResult, JobSpec
 from s3commit.writer.attempts import chosen, refuse_left_out
 from s3commit.writer.conditional_put import WriterStore
 from s3commit.writer.connect import shared_store
-from s3commit.writer.environment import Environment, say
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
 from s3commit.writer.requests import (
     AbortAnswer,
@@ -27,6 +27,7 @@ from s3commit.writer.requests import (
     saying_that_it_goes_on,
     wait_for_result,
 )
+from s3commit.writer.system import Environment, say
 from s3commit.writer.task import Task
 from s3commit.writer.transfer import UploadSettings
 

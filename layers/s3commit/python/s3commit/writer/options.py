@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar, get_args
 
-from s3commit.aws.session import Encryption
+from s3commit.aws.clients import Encryption
+from s3commit.core.documents.job_json import MAX_KEY_CHARACTERS, Conditions
 from s3commit.core.formats.layout import parse_destination
+from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import MAX_KEY_CHARACTERS, Conditions, Conflict, Destination, Scope
 from s3commit.core.model.limits import MAX_WAIT_SECONDS
 from s3commit.writer.transfer import UploadSettings
 
@@ -39,7 +40,8 @@ class Options:
     """The program's options. Times are in seconds; None means no limit.
 
     Of a Spark write ``compression``, ``max_records_per_file`` (0: no limit) and ``scope`` are None
-    where the session decides (`s3commit.spark.session`, `scope_in`). ``conflict`` is the mode's.
+    where the session decides (`s3commit.spark.session_settings`, `scope_in`). ``conflict`` is the
+    mode's.
     """
 
     destination: Destination

@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Any, Final, Protocol
 
 from s3commit.core.formats.layout import hides_files, is_data, partition_of
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
-from s3commit.core.model.job import Destination
 from s3commit.core.ports.objects import ObjectReader, listed_at
 
 LOOKED_AT: Final = 5_000  # names or objects: five pages of a listing

@@ -7,9 +7,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from s3commit.core.formats.documents import MAX_REQUEST_BYTES, decode_request, encode_request
+from s3commit.core.documents.request_json import (
+    MAX_REQUEST_BYTES,
+    AbortRequest,
+    CommitRequest,
+    decode_request,
+    encode_request,
+)
+from s3commit.core.documents.result_json import JobResult, read_result
 from s3commit.core.formats.layout import META_REQUESTED, JobDirectory
-from s3commit.core.job.documents import read_result
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -21,9 +27,9 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.model.job import AbortRequest, CommitRequest, JobResult, Outcome
+from s3commit.core.model.outcome import Outcome
 from s3commit.writer.conditional_put import WriterStore, put_first
-from s3commit.writer.environment import Environment, say
+from s3commit.writer.system import Environment, say
 
 # A pause is this share of the time waited: the result is seen that late at most.
 LATENESS: Final = 0.05

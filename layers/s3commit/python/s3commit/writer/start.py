@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+from s3commit.aws.clients import Encryption, make_client
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import Encryption, make_client
-from s3commit.core.formats.documents import MAX_JOB_BYTES, decode_job, encode_job
+from s3commit.core.documents.job_json import MAX_JOB_BYTES, JobSpec, Who, decode_job, encode_job
 from s3commit.core.formats.layout import JobDirectory, check_job_id
+from s3commit.core.model.destination import Scope
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
-from s3commit.core.model.job import JobSpec, Scope, Who
 from s3commit.core.model.locks import key_digest
 from s3commit.version import __version__
 from s3commit.writer.conditional_put import WriterStore, put_first
 from s3commit.writer.connect import check_pipeline, no_bucket
-from s3commit.writer.environment import Environment, timestamp
 from s3commit.writer.job import Job
 from s3commit.writer.options import Mode, Options, OverwriteMode, keywords_of, make_options
 from s3commit.writer.place import check_place, side_by_side
+from s3commit.writer.system import Environment, timestamp
 from s3commit.writer.transfer import UploadSettings
 from s3commit.writer.who import this_program
 

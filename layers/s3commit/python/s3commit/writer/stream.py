@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from enum import Enum, auto
 from typing import TYPE_CHECKING, ClassVar
 
+from s3commit.core.documents.pendingset import PendingFile
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import PendingFile
 from s3commit.core.ports.objects import UploadStarter
-from s3commit.writer.environment import Environment
+from s3commit.writer.system import Environment
 from s3commit.writer.target import StreamClosedError, Target
 from s3commit.writer.transfer import Transfer
 

@@ -13,24 +13,22 @@ from itertools import islice
 from typing import Any, Final
 
 from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.documents.job_json import Who
+from s3commit.core.documents.request_json import CountedAttempt
+from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory, is_data
-from s3commit.core.job.idempotency_key import hinted_job
+from s3commit.core.jobs.idempotency import hinted_job
 from s3commit.core.model.amounts import amount, many
-from s3commit.core.model.errors import (
-    AccessError,
-    InvalidInputError,
-    JobFailedError,
-    NotFoundError,
-)
-from s3commit.core.model.job import Conflict, CountedAttempt, Destination, JobResult, Scope, Who
+from s3commit.core.model.destination import Conflict, Destination, Scope
+from s3commit.core.model.errors import AccessError, InvalidInputError, JobFailedError, NotFoundError
 from s3commit.core.model.locks import key_digest
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline, shared_client, shared_store
-from s3commit.writer.environment import say
 from s3commit.writer.job import Job
 from s3commit.writer.options import Options
 from s3commit.writer.place import LOOKED_AT, check_place, side_by_side
 from s3commit.writer.start import start_job
+from s3commit.writer.system import say
 from s3commit.writer.target import DEFAULT_CONTENT_TYPE
 
 NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"

@@ -9,15 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
-from s3commit.aws.session import Encryption
+from s3commit.aws.clients import Encryption
+from s3commit.core.documents.pendingset import PendingSet, encode_pendingset
+from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.layout import JobDirectory, check_id
-from s3commit.core.formats.manifest import digest, encode_pendingset
+from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.core.model.job import CountedAttempt, PendingSet
 from s3commit.writer.conditional_put import WriterStore, put_own
 from s3commit.writer.connect import shared_store
-from s3commit.writer.environment import Environment
 from s3commit.writer.stream import PendingUpload
+from s3commit.writer.system import Environment
 from s3commit.writer.target import DEFAULT_CONTENT_TYPE, Target, file_key
 from s3commit.writer.transfer import Transfer, UploadSettings
 

@@ -12,11 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, cast
 
+from s3commit.aws.clients import Encryption, make_client
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import Encryption, make_client
-from s3commit.core.formats.documents import CommittedFile
+from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_header
+from s3commit.core.documents.job_json import JobSpec
+from s3commit.core.documents.pages import in_groups
+from s3commit.core.documents.pendingset import PendingFile, PendingSet
+from s3commit.core.documents.request_json import CountedAttempt
+from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import (
     MAX_KEY_BYTES,
     JobDirectory,
@@ -24,26 +29,18 @@ from s3commit.core.formats.layout import (
     parse_destination,
     partition_of,
 )
-from s3commit.core.job.documents import read_commit_header
-from s3commit.core.job.plan import in_groups
-from s3commit.core.job.undo import NOTHING_TO_UNDO, Undo, look_back
+from s3commit.core.jobs.undo import NOTHING_TO_UNDO, Undo, look_back
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import NOT_READABLE, JobFailedError, JobRefusedError
-from s3commit.core.model.job import (
-    Conflict,
-    CountedAttempt,
-    JobResult,
-    JobSpec,
-    PendingFile,
-    PendingSet,
-)
-from s3commit.core.ports.bundle import Ports, in_order
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import PartSource
+from s3commit.core.ports.parallel import in_order
 from s3commit.writer.connect import check_pipeline
-from s3commit.writer.environment import Environment, timestamp
 from s3commit.writer.job import Job
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
 from s3commit.writer.start import DEFAULT_CLIENT, put_job
+from s3commit.writer.system import Environment, timestamp
 from s3commit.writer.target import Target
 from s3commit.writer.task import put_manifest
 from s3commit.writer.transfer import MAX_PARTS, MIB

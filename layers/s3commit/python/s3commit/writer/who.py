@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from s3commit.core.model.job import MAX_WHO, Who
+from s3commit.core.documents.job_json import MAX_WHO, Who
 
 # Airflow exports them to the process of each task, but not the index of a mapped one:
 # https://airflow.apache.org/docs/apache-airflow/stable/howto/export-more-env-vars.html

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from s3commit.cli.job import jobs_at
+from s3commit.cli.job_facts import jobs_at
 from s3commit.cli.log import by_of
 from s3commit.cli.session import Session
 from s3commit.cli.status import jobs_document
+from s3commit.core.documents.job_json import read_spec
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.job.documents import read_spec
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.job import Destination
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import in_order
+from s3commit.core.ports.parallel import in_order
 
 PAGE = 200  # jobs on one page
 OLDEST = 50  # jobs of each state under way that are looked at as well: those may be in trouble

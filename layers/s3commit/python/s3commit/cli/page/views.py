@@ -11,7 +11,7 @@ from s3commit.aws import env
 from s3commit.aws.function_logs import read_logs
 from s3commit.cli.fsck import fsck_document
 from s3commit.cli.history import history_document
-from s3commit.cli.job import locate, read_job
+from s3commit.cli.job_facts import locate, read_job
 from s3commit.cli.log import log_document, visible_at
 from s3commit.cli.options import parse_job
 from s3commit.cli.page.jobs import list_jobs, whose
@@ -20,7 +20,7 @@ from s3commit.cli.render import epoch_of, rows
 from s3commit.cli.session import Session
 from s3commit.cli.show import UNCOUNTED, job_document
 from s3commit.core.formats.layout import JobDirectory, parse_destination, partition_of
-from s3commit.core.model.job import Destination
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject, listed_at
 

@@ -6,10 +6,11 @@ from functools import partial
 
 from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.commit.publish_success import publish, read
-from s3commit.core.formats.ticket import Ticket
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.parallel import together
 
 
 def begin_and_publish(ports: Ports, ticket: Ticket) -> Ticket:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.documents import conclude
-from s3commit.core.job.record import next_round, own_record
-from s3commit.core.job.uploads import abort_uploads
-from s3commit.core.model.job import Failure
+from s3commit.core.documents.ticket import Ticket
+from s3commit.core.jobs.conclusion import conclude
+from s3commit.core.jobs.guards import own_record
+from s3commit.core.jobs.ownership import abort_uploads
+from s3commit.core.jobs.rounds import next_round
+from s3commit.core.model.outcome import Failure
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import CallTime, Ports
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.clock import CallTime
 
 
 def abort_job(ports: Ports, ticket: Ticket) -> Ticket:

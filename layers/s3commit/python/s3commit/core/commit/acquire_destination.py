@@ -15,13 +15,13 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.idempotency_key import other_holder
-from s3commit.core.job.record import planned_record, unless_overtaken
-from s3commit.core.job.replaced import read_partitions
+from s3commit.core.jobs.guards import planned_record, unless_overtaken
+from s3commit.core.jobs.idempotency import other_holder
+from s3commit.core.jobs.replaced import read_partitions
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobRefusedError, NeedsOperatorError, TransientError
-from s3commit.core.model.job import Conflict, Failure, Scope
 from s3commit.core.model.limits import (
     HOLDER_SECONDS,
     LOCKED_SECONDS,
@@ -36,18 +36,19 @@ from s3commit.core.model.limits import (
     WHOLE_AFTER_SECONDS,
 )
 from s3commit.core.model.locks import (
-    HARMLESS,
+    CANNOT_COMMIT,
     Lock,
     covers,
     destination_node,
     meet,
     nodes_above,
     nodes_to_lock,
-    seconds,
 )
+from s3commit.core.model.moments import seconds, shifted
+from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord, Waits
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, shifted
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import HeldError, LostRaceError
 
 BUSY = "DESTINATION_BUSY"
@@ -180,7 +181,7 @@ def _holders(ports: Ports, record: JobRecord, locks: Iterable[Lock]) -> Iterator
         if lock.ref in seen:
             continue
         other = ports.ledger.job(lock.ref)
-        if other is None or other.state in HARMLESS or _abort_if_dead(ports, other):
+        if other is None or other.state in CANNOT_COMMIT or _abort_if_dead(ports, other):
             ports.ledger.unlock(lock)
             continue
         seen.add(lock.ref)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.record import next_round, own_record
+from s3commit.core.documents.ticket import Ticket
+from s3commit.core.jobs.guards import own_record
+from s3commit.core.jobs.rounds import next_round
 from s3commit.core.model.errors import AccessError, NeedsOperatorError
-from s3commit.core.model.job import Failure
 from s3commit.core.model.limits import DENIED_LOOKS, DENIED_PAUSE
+from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports

@@ -9,6 +9,10 @@ from functools import partial
 from itertools import chain, islice
 from typing import Final
 
+from s3commit.core.documents.job_json import JobSpec, read_spec, refuse_changed
+from s3commit.core.documents.pages import Unit, in_groups, read_index, whole_pages
+from s3commit.core.documents.plan import files_of_unit, planned_files
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import (
     JobDirectory,
     directories_above,
@@ -16,11 +20,9 @@ from s3commit.core.formats.layout import (
     is_inner_marker,
     owner_of,
 )
-from s3commit.core.formats.ticket import Ticket, Unit
-from s3commit.core.job.documents import read_spec, refuse_changed, refusing_unreadable
-from s3commit.core.job.plan import files_of_unit, in_groups, planned_files, read_index, whole_pages
-from s3commit.core.job.record import planned_record, unless_overtaken
-from s3commit.core.job.replaced import (
+from s3commit.core.jobs.guards import planned_record, refusing_unreadable, unless_overtaken
+from s3commit.core.jobs.listings import PAGE, list_objects
+from s3commit.core.jobs.replaced import (
     MOST_MARKERS,
     Appends,
     existing_files,
@@ -28,15 +30,15 @@ from s3commit.core.job.replaced import (
     read_partitions,
     write_replaced,
 )
-from s3commit.core.job.undo import judge_undo
-from s3commit.core.job.uploads import PAGE, list_objects
+from s3commit.core.jobs.undo import judge_undo
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.job import Conflict, JobSpec, Scope
 from s3commit.core.model.limits import FILES_LOOKED_AT
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, in_order, together
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, listed_at
+from s3commit.core.ports.parallel import in_order, together
 
 LISTED_AT_ONCE: Final = 10_000  # files, between two readings of the appends beside the job
 
@@ -110,7 +112,7 @@ def refuse_taken(ports: Ports, spec: JobSpec, record: JobRecord, few: list[list[
     failed = spec.conditions.failed(record.planned.files, record.planned.rows)
     if failed:
         raise JobRefusedError(failed, code="CONDITION_FAILED")
-    if record.planned.files > FILES_LOOKED_AT:
+    if record.planned.files > FILES_LOOKED_AT and not few:
         taken = _listed(ports, directory, record)
     else:
         pages: Iterable[list[str] | Unit] = few or whole_pages(

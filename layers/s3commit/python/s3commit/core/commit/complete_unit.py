@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from s3commit.core.documents.pages import Unit
+from s3commit.core.documents.pendingset import PendingFile
+from s3commit.core.documents.plan import files_of_unit
+from s3commit.core.documents.ticket import Ticket, UnitResult
 from s3commit.core.formats.strict_json import one_line
-from s3commit.core.formats.ticket import Ticket, Unit, UnitResult
-from s3commit.core.job.plan import files_of_unit
-from s3commit.core.job.record import own_record, unless_overtaken
+from s3commit.core.jobs.guards import own_record, unless_overtaken
 from s3commit.core.model.errors import (
     CONFLICT,
     AccessError,
@@ -17,12 +19,12 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.model.job import PendingFile
 from s3commit.core.model.limits import LONGEST_WORDS, SHORTEST_WORDS, WORDS_OF_A_JOB
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import listed_at
+from s3commit.core.ports.parallel import together
 
 
 def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:

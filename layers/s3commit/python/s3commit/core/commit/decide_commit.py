@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.decision_record import put_decision, refuse_unfit
-from s3commit.core.job.record import planned_record
-from s3commit.core.model.job import Conflict
-from s3commit.core.model.record import JobRecord
+from s3commit.core.documents.decision_json import put_decision, refuse_unfit
+from s3commit.core.documents.ticket import Ticket
+from s3commit.core.jobs.guards import planned_record
+from s3commit.core.model.destination import Conflict
+from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
+from s3commit.core.ports.parallel import together
 
 
 def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
@@ -40,8 +41,11 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     return ticket.after(decide(ports, record))
 
 
-def decide(ports: Ports, record: JobRecord) -> JobRecord:
-    """The decided record, in the ledger and in S3. Raises `LostRaceError`, `HeldError`."""
-    decided = ports.ledger.decide(record, now=ports.clock.now())
+def decide(ports: Ports, record: JobRecord, plan: PlanFacts | None = None) -> JobRecord:
+    """The decided record, in the ledger, with ``plan`` if given, and in S3.
+
+    Raises `LostRaceError`, `HeldError`.
+    """
+    decided = ports.ledger.decide(record, now=ports.clock.now(), plan=plan)
     put_decision(ports, decided)
     return decided

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from s3commit.core.documents.job_json import read_spec
+from s3commit.core.documents.pendingset import MAX_MANIFEST_BYTES, decode_pendingset
 from s3commit.core.formats.layout import JobDirectory, parse_directory, parse_manifest_key
-from s3commit.core.formats.manifest import MAX_MANIFEST_BYTES, decode_pendingset, digest
-from s3commit.core.formats.strict_json import TOO_LARGE
-from s3commit.core.job.decision_record import heal, record_from_s3
-from s3commit.core.job.documents import read_spec
-from s3commit.core.job.record import start_execution
+from s3commit.core.formats.strict_json import TOO_LARGE, digest
+from s3commit.core.jobs.healing import heal, record_from_s3
+from s3commit.core.jobs.rounds import start_execution
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, TransientError
 from s3commit.core.model.record import AttemptRecord, JobRecord
 from s3commit.core.model.states import ENDED
-from s3commit.core.ports.bundle import Executions, Ports
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.objects import listed_at
 
 

@@ -6,31 +6,28 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from s3commit.core.formats.documents import (
-    MAX_SUCCESS_BYTES,
-    SUCCESS_FILES,
-    encode_success,
-    success_job_id,
-)
+from s3commit.core.documents.commit_manifest import SUCCESS_FILES, publish_manifest
+from s3commit.core.documents.decision_json import note_end, note_publishing, stored_decision
+from s3commit.core.documents.pendingset import PendingFile
+from s3commit.core.documents.plan import files_of_few, planned_files
+from s3commit.core.documents.success_marker import MAX_SUCCESS_BYTES, encode_success, success_job_id
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.decision_record import note_end, note_publishing, stored_decision
-from s3commit.core.job.documents import conclude
-from s3commit.core.job.idempotency_key import free_key, note_key
-from s3commit.core.job.plan import files_of_few, planned_files, publish_manifest
-from s3commit.core.job.record import own_record, unless_overtaken
+from s3commit.core.jobs.conclusion import conclude
+from s3commit.core.jobs.guards import own_record, unless_overtaken
+from s3commit.core.jobs.idempotency import free_key, note_key
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     NotFoundError,
     PreconditionError,
 )
-from s3commit.core.model.job import PendingFile
 from s3commit.core.model.limits import LONGEST_MARKER_PAUSE, MARKER_PAUSE, MARKER_ROUNDS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import StoredObject, listed_at
+from s3commit.core.ports.parallel import together
 
 _Seen = tuple[str | None, str | None]  # a marker's etag, and its job
 

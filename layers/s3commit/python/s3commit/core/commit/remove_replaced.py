@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+from s3commit.core.documents.commit_manifest import publish_manifest
+from s3commit.core.documents.decision_json import note_publishing, stored_decision
+from s3commit.core.documents.pages import Unit, read_index, read_unit
+from s3commit.core.documents.pendingset import PendingFile
+from s3commit.core.documents.plan import files_of_few, planned_files
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.decision_record import note_publishing, stored_decision
-from s3commit.core.job.plan import planned_files, publish_manifest, read_index, read_unit
-from s3commit.core.job.record import own_record, unless_overtaken
-from s3commit.core.job.replaced import decode_replaced
+from s3commit.core.jobs.guards import own_record, unless_overtaken
+from s3commit.core.jobs.replaced import decode_replaced
 from s3commit.core.model.errors import NeedsOperatorError
-from s3commit.core.model.record import ReplacedFacts
+from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import CallTime, Ports
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.clock import CallTime
+from s3commit.core.ports.parallel import together
 
 
 def remove_replaced(ports: Ports, ticket: Ticket) -> Ticket:
@@ -24,33 +30,54 @@ def remove_replaced(ports: Ports, ticket: Ticket) -> Ticket:
     nothing to delete. A long list takes several calls: while ``page`` of the ticket is not 0 the
     caller comes again. Raises as `read_index`.
     """
-    record = own_record(ports, ticket, JobState.PUBLISHING)
+    directory = ticket.directory
+    record, decision, few = together(
+        ports.parallel,
+        partial(own_record, ports, ticket, JobState.PUBLISHING),
+        partial(stored_decision, ports, directory),
+        partial(files_of_few, ports, ticket),
+    )
     if record.replaced is None or not record.replaced.files:
         return replace(ticket, page=0)
     with unless_overtaken(ports, ticket, JobState.PUBLISHING):
         # After the first delete the job is never rolled back, even if the ledger is lost (I8):
         # else both old and new files could be gone. And the new files are listed for readers
         # before an old one is deleted.
-        note_publishing(ports, record, stored_decision(ports, ticket.directory))
-        if not ticket.page:
-            files = planned_files(ports, ticket.directory, record)
-            publish_manifest(ports, ticket.directory, record, files)
-        page = _remove(ports, ticket.directory, record.replaced, first=ticket.page)
+        (place, index), *_ = together(
+            ports.parallel,
+            partial(_read_index, ports, directory, record.replaced.sha256),
+            partial(note_publishing, ports, record, decision),
+            *([] if ticket.page else [partial(_list_files, ports, directory, record, few)]),
+        )
+        page = _remove(ports, directory, place, index, first=ticket.page)
     return replace(ticket, page=page)
 
 
-def _remove(ports: Ports, directory: JobDirectory, replaced: ReplacedFacts, *, first: int) -> int:
+def _list_files(
+    ports: Ports, directory: JobDirectory, record: JobRecord, few: list[PendingFile]
+) -> None:
+    publish_manifest(ports, directory, record, few or planned_files(ports, directory, record))
+
+
+def _read_index(
+    ports: Ports, directory: JobDirectory, sha256: str
+) -> tuple[JobDirectory, list[Unit]]:
+    """The index of the replace list, and where its pages are."""
+    place = directory.of_replaced
+    with suppress(NeedsOperatorError):
+        return place, read_index(ports.store, place, sha256)
+    # The release before has put it (docs/adr/0033).
+    return directory, read_index(ports.store, directory, sha256)
+
+
+def _remove(
+    ports: Ports, directory: JobDirectory, place: JobDirectory, index: list[Unit], *, first: int
+) -> int:
     """Delete from page ``first`` on; the page with which another call resumes, 0 when all is done.
 
     Repeatable: each file is deleted only with the etag that was seen.
     """
     time = CallTime(ports.clock)
-    place = directory.of_replaced
-    try:
-        index = read_index(ports.store, place, replaced.sha256)
-    except NeedsOperatorError:  # the release before has put it (docs/adr/0033)
-        place = directory
-        index = read_index(ports.store, place, replaced.sha256)
     pages = time.take(index[first:])
     decode = partial(decode_replaced, directory=directory)
     lists = (read_unit(ports.store, place, page, decode) for page in pages)

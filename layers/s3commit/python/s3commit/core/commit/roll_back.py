@@ -6,18 +6,20 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 
-from s3commit.core.formats.manifest import expected_etag
-from s3commit.core.formats.ticket import Ticket, Unit
-from s3commit.core.job.decision_record import note_end
-from s3commit.core.job.documents import conclude
-from s3commit.core.job.plan import files_of_unit, read_index, whole_pages
-from s3commit.core.job.record import next_round, own_record, unless_overtaken
-from s3commit.core.job.uploads import abort, abort_uploads
+from s3commit.core.documents.decision_json import note_end
+from s3commit.core.documents.pages import Unit, read_index, whole_pages
+from s3commit.core.documents.pendingset import PendingFile, expected_etag
+from s3commit.core.documents.plan import files_of_unit
+from s3commit.core.documents.ticket import Ticket
+from s3commit.core.jobs.conclusion import conclude
+from s3commit.core.jobs.guards import own_record, unless_overtaken
+from s3commit.core.jobs.ownership import abort, abort_uploads
+from s3commit.core.jobs.rounds import next_round
 from s3commit.core.model.errors import AccessError, InvalidInputError, PreconditionError
-from s3commit.core.model.job import PendingFile
 from s3commit.core.model.limits import ABORT_ROUNDS
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import CallTime, Ports
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.objects import ObjectFacts, ObjectStore, listed_at
 
 

@@ -5,30 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
+from s3commit.core.documents.decision_json import put_decision, read_decision
+from s3commit.core.documents.job_json import JobSpec, read_spec
+from s3commit.core.documents.request_json import AbortRequest, CommitRequest, read_request
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.decision_record import heal, put_decision, read_decision, record_from_s3
-from s3commit.core.job.documents import read_request, read_spec, refusing_unreadable
-from s3commit.core.job.record import committed_holder, new_record, record_of
-from s3commit.core.job.uploads import is_further_up
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError
-from s3commit.core.model.job import (
-    ALREADY_COMMITTED,
-    AbortRequest,
-    CommitRequest,
-    Failure,
-    JobSpec,
-)
+from s3commit.core.jobs.guards import refusing_unreadable
+from s3commit.core.jobs.healing import heal, record_from_s3
+from s3commit.core.jobs.ownership import has_owner_above
+from s3commit.core.jobs.record import committed_holder, new_record, record_of
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError, S3CommitError
+from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Ports, together
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import listed_at
+from s3commit.core.ports.parallel import together
 
 ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
 ABORTED_BY_OPERATOR = "ABORTED_BY_OPERATOR"
 ABANDONED = "ABANDONED"
 JOB_ID_TAKEN = "JOB_ID_TAKEN"
+
+# Request, `_job.json` or what is wrong with it, and if a directory above has a job of the id.
+_Documents = tuple[CommitRequest | AbortRequest, JobSpec | InvalidInputError, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,12 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     restored from a backup.
     """
     directory = ticket.directory
-    pause, found = together(
-        ports.parallel, partial(heal, ports, directory.bucket), partial(record_of, ports, directory)
+    pause, found, documents = together(
+        ports.parallel,
+        partial(heal, ports, directory.bucket),
+        partial(record_of, ports, directory),
+        # A request is put once, so it may be read before the job is this execution's.
+        partial(_read_documents, ports, directory),
     )
     if pause:
         return replace(ticket, pause=pause), None
@@ -62,62 +67,76 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     record = found or record_of(ports, directory) or _opened(ports, directory)
     if record.state in ENDED:
         return ticket.after(record), None
-    # A request is put once, so it may be read before the job is this execution's.
-    record, found = together(
-        ports.parallel,
-        partial(_taken_over, ports, record, ticket.execution),
-        partial(_judge_request, ports, record) if record.state is JobState.OPEN else str,
-    )
+    if record.state is JobState.OPEN and not ticket.gives_up:
+        return _seal(ports, ticket, record, documents)
+    if record.execution != ticket.execution or not ticket.execution:
+        now = ports.clock.now()
+        record = ports.ledger.take_over(record, execution=ticket.execution, now=now)
     if record.state is JobState.COMMITTING:
         put_decision(ports, record)  # its execution may have died right after the decision
     if ticket.gives_up and record.state in {JobState.OPEN, JobState.SEALED}:
         why, now = Failure(ABORTED_BY_OPERATOR, one_line(ticket.gives_up)), ports.clock.now()
         record = ports.ledger.advance(record, JobState.ABORTING, now=now, failure=why)
-    asked = None
-    if record.state is JobState.OPEN:
-        now = ports.clock.now()
-        if isinstance(found, Failure):
-            record = ports.ledger.advance(record, JobState.ABORTING, now=now, failure=found)
-        else:
-            spec, request = found
-            put_at = max(request.put_at, record.opened_at) if request.put_at else ""
-            record = ports.ledger.advance(record, JobState.SEALED, now=now, requested_at=put_at)
-            asked = Asked(record, spec, request)
-    return ticket.after(record), asked
+    return ticket.after(record), None
 
 
-def _taken_over(ports: Ports, record: JobRecord, execution: str) -> JobRecord:
-    """The record under this execution."""
-    if record.execution == execution != "":
-        return record
-    return ports.ledger.take_over(record, execution=execution, now=ports.clock.now())
+def _seal(
+    ports: Ports, ticket: Ticket, record: JobRecord, documents: _Documents | S3CommitError
+) -> tuple[Ticket, Asked | None]:
+    """Take an OPEN job over and fix what its request says, by one write."""
+    judged: Failure | tuple[JobSpec, CommitRequest]
+    if isinstance(documents, InvalidInputError | JobRefusedError):
+        judged = Failure(documents.code, one_line(documents.message))
+    elif isinstance(documents, S3CommitError):
+        raise documents
+    else:
+        judged = _judge_request(ports, record, documents)
+    now = ports.clock.now()
+    own = record.execution == ticket.execution != ""
+    advance = partial(
+        ports.ledger.advance, record, now=now, execution=None if own else ticket.execution
+    )
+    if isinstance(judged, Failure):
+        return ticket.after(advance(JobState.ABORTING, failure=judged)), None
+    spec, request = judged
+    put_at = max(request.put_at, record.opened_at) if request.put_at else ""
+    record = advance(JobState.SEALED, requested_at=put_at)
+    return ticket.after(record), Asked(record, spec, request)
 
 
-def _judge_request(ports: Ports, record: JobRecord) -> Failure | tuple[JobSpec, CommitRequest]:
-    """The reason for which the job is aborted immediately, or its request."""
-    directory = JobDirectory.of(record)
+def _read_documents(ports: Ports, directory: JobDirectory) -> _Documents | S3CommitError:
+    """The client's documents; or the error of reading, which matters to an OPEN job alone."""
     try:
         with refusing_unreadable(ports, directory):
-            request, spec, is_inner = together(
-                ports.parallel,
-                partial(read_request, ports, directory),
-                partial(_spec, ports, directory),
-                partial(is_further_up, ports, directory),
+            return tuple(
+                together(
+                    ports.parallel,
+                    partial(read_request, ports, directory),
+                    partial(_spec, ports, directory),
+                    partial(has_owner_above, ports, directory),
+                )
             )
-        if isinstance(request, AbortRequest):
-            code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
-            if request.abandoned and committed_holder(ports, record):
-                code = ALREADY_COMMITTED
-            return Failure(code, one_line(request.reason or "the client requested it"))
-        if isinstance(spec, InvalidInputError):
-            raise spec
-    except (InvalidInputError, JobRefusedError) as error:
-        return Failure(error.code, one_line(error.message))
+    except S3CommitError as error:
+        return error
+
+
+def _judge_request(
+    ports: Ports, record: JobRecord, documents: _Documents
+) -> Failure | tuple[JobSpec, CommitRequest]:
+    """The reason for which the job is aborted immediately, or its request."""
+    request, spec, is_inner = documents
+    if isinstance(request, AbortRequest):
+        code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
+        if request.abandoned and committed_holder(ports, record):
+            code = ALREADY_COMMITTED
+        return Failure(code, one_line(request.reason or "the client requested it"))
+    if isinstance(spec, InvalidInputError):
+        return Failure(spec.code, one_line(spec.message))
     if is_inner:
         return Failure(
             JOB_ID_TAKEN,
-            f"a directory above {directory.destination.uri} has a job with id"
-            f" {directory.job_id}; write the data again under a new id",
+            f"a directory above {record.destination.uri} has a job with id"
+            f" {record.job_id}; write the data again under a new id",
         )
     return spec, request
 
@@ -140,8 +159,8 @@ def _opened(ports: Ports, directory: JobDirectory) -> JobRecord:
         decided = read_decision(ports, directory.bucket, directory.decision)
         if decided is not None:
             return ports.ledger.open_job(decided)
-        # The record is needed to end the job by; _why_not says what is wrong with it. A job that
-        # does not belong here was never decided here, whatever results a copy has brought along.
+        # The record is needed to end the job; `_judge_request` says what is wrong with it. A job
+        # that does not belong here was never decided here, whatever results a copy has brought.
         listed = listed_at(ports.store, directory.bucket, directory.job)
         put_at = listed.modified if listed else ""  # without one no upload is its own
         spec = JobSpec(directory.job_id, directory.destination, put_at=put_at)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from s3commit.core.formats.ticket import Ticket
-from s3commit.core.job.plan import in_groups
-from s3commit.core.job.record import own_record
-from s3commit.core.job.uploads import abort_uploads
+from s3commit.core.documents.pages import in_groups
+from s3commit.core.documents.ticket import Ticket
+from s3commit.core.jobs.guards import own_record
+from s3commit.core.jobs.ownership import abort_uploads
 from s3commit.core.model.limits import DELETE_AT_ONCE
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import CallTime, Ports
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.clock import CallTime
 
 
 def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:

@@ -3,53 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import attrgetter
 from typing import Final
 
-from s3commit.core.formats.documents import MAX_COMMITS_BYTES, MAX_LINE_BYTES, listed_bytes
+from s3commit.core.documents.commit_manifest import MAX_COMMITS_BYTES, MAX_LINE_BYTES, listed_bytes
+from s3commit.core.documents.job_json import JOB_CHANGED, JobSpec, read_spec, refuse_changed
+from s3commit.core.documents.pages import Unit, whole_pages
+from s3commit.core.documents.pendingset import PendingFile, PendingSet
+from s3commit.core.documents.plan import files_of_unit, write_plan
+from s3commit.core.documents.request_json import CommitRequest, read_request
+from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory, is_copy, partition_of
-from s3commit.core.formats.manifest import (
-    MAX_MANIFEST_BYTES,
-    SMALL_MANIFEST_BYTES,
-    digest,
-)
 from s3commit.core.formats.strict_json import TOO_LARGE
-from s3commit.core.formats.ticket import Ticket, Unit
-from s3commit.core.job.documents import (
-    JOB_CHANGED,
-    decode_manifest,
-    read_request,
-    read_spec,
-    refuse_changed,
-    refusing_unreadable,
-)
-from s3commit.core.job.plan import files_of_unit, grouped, whole_pages, write_plan
-from s3commit.core.job.record import own_record, unless_overtaken
-from s3commit.core.job.replaced import MAX_NAMES, write_partitions
-from s3commit.core.job.uploads import PAGE, is_older, list_uploads
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
-from s3commit.core.model.job import (
-    CommitRequest,
-    Conflict,
-    CountedAttempt,
-    JobSpec,
-    PendingFile,
-    PendingSet,
-    Scope,
-)
+from s3commit.core.jobs.counted_manifests import counted_manifests
+from s3commit.core.jobs.guards import own_record, refusing_unreadable, unless_overtaken
+from s3commit.core.jobs.listings import PAGE, list_uploads
+from s3commit.core.jobs.ownership import is_older
+from s3commit.core.jobs.replaced import MAX_NAMES, write_partitions
+from s3commit.core.model.destination import Conflict, Scope
+from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import MAX_JOB_FILES, MAX_TOTAL_BYTES, UNITS_OF_A_JOB
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports, in_order, together
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.parallel import together
 
 REPLACE_NOT_ALLOWED = "REPLACE_NOT_ALLOWED"
 SAMPLED: Final = 256 // 16  # one key in sixteen, by the first byte of its digest
 FEW_FILES: Final = 10_000  # of so many all keys are kept, some 10 MB at the most
-MANIFESTS_AT_ONCE: Final = 128  # are read side by side, and held until their turn
-FILES_AT_ONCE: Final = 4_096
 
 
 @dataclass(slots=True)
@@ -69,6 +52,10 @@ class _Counted:
     listed: int = MAX_LINE_BYTES  # bytes of the commit manifest; its header's to begin with
     bytes: int = 0
     rows: int | None = 0
+
+    def counts(self) -> PlanFacts:
+        """The plan's facts as far as they are known before it is written."""
+        return PlanFacts("", 0, files=len(self.keys), bytes=self.bytes, rows=self.rows)
 
     def files(
         self, directory: JobDirectory, manifests: Iterable[PendingSet], *, is_undo: bool
@@ -129,20 +116,26 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The plan, as the ledger is to have it; its units if they are few.
-
-    ``keys`` are all keys of a job of at most `FEW_FILES`, in order; of a larger one none.
-    """
+    """The plan, as the ledger is to have it; its units if they are few."""
 
     plan: PlanFacts
     few: tuple[Unit, ...]
-    keys: list[str]
 
 
 def verify(
-    ports: Ports, ticket: Ticket, record: JobRecord, spec: JobSpec, request: CommitRequest
+    ports: Ports,
+    ticket: Ticket,
+    record: JobRecord,
+    spec: JobSpec,
+    request: CommitRequest,
+    *,
+    judge: Callable[[PlanFacts, list[str]], object] | None = None,
 ) -> Verified:
-    """Judge what the ``request`` counts and write the plan; the ledger does not change."""
+    """Judge what the ``request`` counts and write the plan; the ledger does not change.
+
+    ``judge`` is called beside the last puts, with the plan's counts and, for a job of at most
+    `FEW_FILES`, all keys in order.
+    """
     directory = ticket.directory
     if request.job_sha256 not in {"", spec.sha256}:
         raise JobRefusedError(
@@ -163,21 +156,19 @@ def verify(
         nonlocal partitions
         if by_partition:
             partitions = write_partitions(ports, directory, found.partitions)
-        _find_uploads(ports, directory, found, record.opened_at)
+        calls: list[Callable[[], object]] = [
+            partial(_find_uploads, ports, directory, found, record.opened_at)
+        ]
+        if judge is not None:
+            keys = sorted(found.sample) if total <= FEW_FILES else []
+            calls.append(partial(judge, found.counts(), keys))
+        together(ports.parallel, *calls)
 
     with unless_overtaken(ports, ticket, JobState.SEALED):
         sha256, units = write_plan(ports, directory, files, total=total, beside=beside)
         _refuse_missing_uploads(ports, directory, found.uploads, units)
-    plan = PlanFacts(
-        sha256=sha256,
-        units=len(units),
-        files=len(found.keys),
-        bytes=found.bytes,
-        rows=found.rows,
-        partitions=partitions,
-    )
-    few = tuple(units) if len(units) <= UNITS_OF_A_JOB else ()
-    return Verified(plan, few, sorted(found.sample) if total <= FEW_FILES else [])
+    plan = replace(found.counts(), sha256=sha256, units=len(units), partitions=partitions)
+    return Verified(plan, tuple(units) if len(units) <= UNITS_OF_A_JOB else ())
 
 
 def _refuse_more(files: int, size: int = 0, names: int = 0, listed: int = 0) -> None:
@@ -263,58 +254,3 @@ def cuts_between(sample: Iterable[str], *, files: int) -> list[str]:
 def short_digest(*texts: str) -> bytes:
     """A digest in place of a long key: a million of them fit into a worker's memory."""
     return hashlib.blake2b("\0".join(texts).encode(), digest_size=16).digest()
-
-
-def counted_manifests(
-    ports: Ports, directory: JobDirectory, attempts: Iterable[CountedAttempt]
-) -> Iterator[PendingSet]:
-    """The manifest of each counted attempt, in the order of their names.
-
-    Many are read side by side: a hundred thousand of them one after the other take longer than a
-    call has time for. A large one is read alone, when its turn has come. Memory: that of
-    `MANIFESTS_AT_ONCE` small manifests and a large one. Raises `JobRefusedError`:
-    ``MANIFEST_MISSING``, ``MANIFEST_CHANGED`` (other bytes than the task wrote),
-    ``COUNTS_DIFFER``, or the decoder's code.
-    """
-    small = partial(_read, ports, directory, max_bytes=SMALL_MANIFEST_BYTES)
-    in_turn = sorted(attempts, key=attrgetter("manifest"))
-    for some in grouped(in_turn, MANIFESTS_AT_ONCE, attrgetter("files"), FILES_AT_ONCE):
-        for attempt, body in zip(some, in_order(ports.parallel, small, some), strict=True):
-            yield _judged(
-                directory,
-                attempt,
-                body or _read(ports, directory, attempt, max_bytes=MAX_MANIFEST_BYTES),
-            )
-
-
-def _read(
-    ports: Ports, directory: JobDirectory, attempt: CountedAttempt, *, max_bytes: int
-) -> bytes:
-    """The manifest's bytes; none if it is not small, and only a small one was requested."""
-    name = attempt.manifest
-    try:
-        with refusing_unreadable(ports, directory):
-            key = directory.prefix + name
-            return ports.store.get(directory.bucket, key, max_bytes=max_bytes).body
-    except NotFoundError:
-        raise JobRefusedError(f"manifest {name} does not exist", code="MANIFEST_MISSING") from None
-    except InvalidInputError as error:
-        if error.code == TOO_LARGE and max_bytes < MAX_MANIFEST_BYTES:
-            return b""
-        raise
-
-
-def _judged(directory: JobDirectory, attempt: CountedAttempt, body: bytes) -> PendingSet:
-    name = attempt.manifest
-    if digest(body) != attempt.sha256:
-        raise JobRefusedError(
-            f"manifest {name} has changed since its task wrote it", code="MANIFEST_CHANGED"
-        )
-    pending = decode_manifest(directory, name, body)
-    if (attempt.files, attempt.bytes) != (len(pending.files), pending.bytes):
-        raise JobRefusedError(
-            f"manifest {name} has {len(pending.files)} files of {pending.bytes} bytes,"
-            f" the request says {attempt.files} of {attempt.bytes}",
-            code="COUNTS_DIFFER",
-        )
-    return pending

@@ -7,7 +7,7 @@ refusal names the path of the fault.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from functools import cached_property, partial
@@ -19,6 +19,8 @@ from typing import get_type_hints as hints_of
 from s3commit.core.formats.strict_json import MAX_VALUES, bounded, dump, member_name, parse
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import SPARSE, Name, Several, Text, Whole
+
+VERSION = 1  # of the client's documents, and of those for readers
 
 R = TypeVar("R")
 Read = Callable[[Any], Any]
@@ -44,6 +46,29 @@ class Form(NamedTuple):
 
     read: Read
     write: Write | None = None
+
+
+class _Member(NamedTuple):
+    """A field as a reader meets it; without ``read`` no document has it, and ``default`` counts."""
+
+    name: str
+    read: Read | None
+    default: Any
+
+
+class _Plan(NamedTuple):
+    """A kind of record, analysed.
+
+    ``members`` has all fields in their order, ``names`` those that are written, of which ``values``
+    gets the values; ``converted`` has a writer for those that need one, ``sparse`` the default of
+    those that are left out at it.
+    """
+
+    members: list[_Member]
+    names: list[str]
+    values: Callable[[Any], tuple[Any, ...]]
+    converted: list[tuple[str, Write]]
+    sparse: list[tuple[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,15 +122,15 @@ class Codec(Generic[R]):
                 shown = f", not {str(said)[:20]}" if is_number else ""
                 refused = RefusedError(f"must be {self.version}{shown}", "BAD_VERSION")
                 raise refused.below(".version")
-        reading, names, *_ = self._plan
-        unknown = value.keys() - {"version", *names} if self.closed else ()
+        plan = self._plan
+        unknown = value.keys() - {"version", *plan.names} if self.closed else ()
         if unknown:
             raise RefusedError(f"has {min(unknown)[:80]!r}, which is not known")
         found: list[Any] = []
         try:
-            for name, read, default in reading:
-                given = value.get(name)
-                if given is not None:
+            for name, read, default in plan.members:
+                given = value.get(name) if read else None
+                if read and given is not None:
                     found.append(read(given))
                 elif default is not MISSING:
                     found.append(default)
@@ -117,49 +142,49 @@ class Codec(Generic[R]):
 
     def write(self, record: R) -> dict[str, Any]:
         """The document, of what JSON has."""
-        _, names, values, converted, sparse = self._plan
+        plan = self._plan
         found: dict[str, Any] = {} if self.version is None else {"version": self.version}
         found |= self.constants
-        found |= zip(names, values(record), strict=False)
-        for name, write in converted:
+        found |= zip(plan.names, plan.values(record), strict=True)
+        for name, write in plan.converted:
             if found[name] is not None:
                 found[name] = write(found[name])
-        for name, default in sparse:
+        for name, default in plan.sparse:
             if found[name] == default:
                 del found[name]
         return found
 
     @cached_property
-    def _plan(self) -> Any:
-        """The kind, analysed once.
-
-        Name, reader and default of each field; the names of what is written, what gets their values
-        out of a record, the writers of those that need one, and the defaults of the sparse ones.
-        """
+    def _plan(self) -> _Plan:
+        """The kind, analysed once."""
         hints = hints_of(self.kind, include_extras=True)
-        reading: list[tuple[str | None, Read, Any]] = []
-        names, taken, converted, sparse = [], [], [], []
+        members: list[_Member] = []
+        names, written, converted, sparse = [], [], [], []
         for one in fields(self.kind):  # type: ignore[arg-type]
+            if one.name in self.unwritten:
+                members.append(_Member(one.name, None, self.unwritten[one.name]))
+                continue
             hint, limits = _unwrapped(hints[one.name])
             default = one.default if one.default_factory is MISSING else one.default_factory()
             if default is MISSING and NoneType in get_args(hint):
                 default = None
-            if one.name in self.unwritten:
-                given = self.unwritten[one.name]
-                reading.append((None, str, given))  # no member of a document has this name
-                continue
             name = limits[Name].name if Name in limits else self.spell(one.name)
             form = self.forms.get(one.name) or _form(hint, limits, self.spell)
-            reading.append((name, form.read, default))
+            members.append(_Member(name, form.read, default))
             names.append(name)
-            taken.append(one.name)
+            written.append(one.name)
             if form.write:
                 converted.append((name, form.write))
             if SPARSE in limits.values():
                 sparse.append((name, default))
-        # Of one name `attrgetter` gives the value alone and no tuple: hence that one twice.
-        values = attrgetter(*taken, *taken[: len(taken) == 1])
-        return reading, names, values, converted, sparse
+        return _Plan(members, names, _getter(written), converted, sparse)
+
+
+def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """A function that returns these attributes of a record, as a tuple."""
+    if len(names) == 1:  # of one name `attrgetter` gives the value alone
+        return lambda record: (getattr(record, names[0]),)
+    return attrgetter(*names)
 
 
 def each(form: Form, limit: Several) -> Form:

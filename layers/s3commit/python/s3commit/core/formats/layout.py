@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from s3commit.core.model.destination import ID, Destination, job_ref
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.model.job import ID, Destination, job_ref
 from s3commit.core.model.record import JobRecord
 
 MAGIC_PREFIX = "__magic_job-"  # this and the next two are Hadoop's

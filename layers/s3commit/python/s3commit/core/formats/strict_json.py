@@ -6,6 +6,7 @@ one manifest could then disagree on what it says. Here all of it is refused, wit
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any, NoReturn
 
@@ -103,3 +104,8 @@ def printable(text: str) -> str:
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
     """``text`` as one line for a message that quotes a stranger: `printable`, and not too long."""
     return printable(text[:longest])[:longest]
+
+
+def digest(body: bytes) -> str:
+    """The hex SHA-256 by which a request names a manifest."""
+    return hashlib.sha256(body).hexdigest()

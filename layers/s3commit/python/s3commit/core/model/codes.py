@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from s3commit.core.model.job import ALREADY_COMMITTED
+from s3commit.core.model.outcome import ALREADY_COMMITTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Final
 
+from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.fields import SPARSE
-from s3commit.core.model.job import Conflict, Destination, Scope
 from s3commit.core.model.limits import (
     APPEND_SECONDS,
     FUNCTION_CLOCKS,
@@ -33,17 +33,18 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 
 # In these states a job is not decided and never will be: its locks protect nothing.
-HARMLESS = ENDED | {JobState.ABORTING}
+CANNOT_COMMIT = ENDED | {JobState.ABORTING}
 
 # Ended appends are found by the ten minutes in which they ended, of the clock of who ended them.
 TEN_MINUTES: Final = 600
+
 # Who reads them goes so much further than its own clock says, to both sides: once for A7, and once
 # more, since another neighbour costs nothing, and an append that is not found is deleted.
 _FURTHER: Final = 2 * FUNCTION_CLOCKS
 ENDED_SECONDS: Final = APPEND_SECONDS + _FURTHER  # for which one is kept
 
 
-class Kind(StrEnum):
+class ItemKind(StrEnum):
     """The kinds of items that the ledger keeps for a job beside its record."""
 
     LOCK = "LOCK"  # of a node; one job at a time
@@ -58,7 +59,7 @@ class Kind(StrEnum):
 class Item:
     """One of them: ``name`` is a node, or the digest of a key."""
 
-    kind: Kind
+    kind: ItemKind
     name: str
 
 
@@ -107,15 +108,15 @@ class KeyHolder:
 def items(record: JobRecord) -> frozenset[Item]:
     """The items beside the record."""
     found = set()
-    if record.state not in HARMLESS:
-        found |= {Item(Kind.LOCK, node) for node in record.locks}
+    if record.state not in CANNOT_COMMIT:
+        found |= {Item(ItemKind.LOCK, node) for node in record.locks}
     if record.decided_at is not None:
         if record.idempotency_key is not None and record.state is not JobState.ROLLED_BACK:
-            found.add(Item(Kind.KEY, key_digest(record.idempotency_key)))
+            found.add(Item(ItemKind.KEY, key_digest(record.idempotency_key)))
         if record.conflict is Conflict.APPEND:
             node = destination_node(record.destination)
-            found.add(Item(Kind.ENDED if record.state in ENDED else Kind.APPEND, node))
-    turn = {JobState.SEALED: Kind.ASKED, JobState.COMMITTED: Kind.DONE}.get(record.state)
+            found.add(Item(ItemKind.ENDED if record.state in ENDED else ItemKind.APPEND, node))
+    turn = {JobState.SEALED: ItemKind.ASKED, JobState.COMMITTED: ItemKind.DONE}.get(record.state)
     if turn and record.requested_at and record.conflict is not Conflict.APPEND:
         found.add(Item(turn, destination_node(record.destination)))
     return frozenset(found)
@@ -176,11 +177,6 @@ def destination_node(destination: Destination) -> str:
 def key_digest(key: str) -> str:
     """The hex digest by which an idempotency key is named in S3 and in the ledger."""
     return hashlib.sha256(key.encode()).hexdigest()
-
-
-def seconds(earlier: str, later: str) -> float:
-    """The seconds between two moments, RFC 3339."""
-    return (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds()
 
 
 def ten_minutes(moment: str) -> str:

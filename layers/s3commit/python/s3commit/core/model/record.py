@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
+from s3commit.core.model.destination import Conflict, Destination, Scope, job_ref
 from s3commit.core.model.errors import InvalidInputError, NeedsOperatorError
 from s3commit.core.model.fields import SPARSE, Several, Text
-from s3commit.core.model.job import Conflict, Destination, Failure, Scope, job_ref
+from s3commit.core.model.outcome import Failure
 from s3commit.core.model.states import JobState
 
 Digest = Annotated[str, Text(64)]
@@ -152,3 +154,12 @@ class JobRecord:
         if self.plan is None:
             raise InvalidInputError(f"job {self.job_id} has no plan", code="NOT_PLANNED")
         return self.plan
+
+
+def first_generation(created_at: str) -> int:
+    """The generation of a record that is made at a moment: its seconds since 1970.
+
+    If each record began at 0, a number from the lost ledger could match the job's next record, and
+    a worker that still holds it would be let in. No job is taken over once a second.
+    """
+    return int(datetime.fromisoformat(created_at).timestamp())

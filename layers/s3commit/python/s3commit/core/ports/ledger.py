@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import UnchangedError
-from s3commit.core.model.job import Destination, Failure
 from s3commit.core.model.locks import Append, KeyHolder, Lock, Turn, nodes_above
+from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import (
     AttemptRecord,
     Healing,
@@ -77,14 +79,15 @@ class Expected:
         return found
 
 
-class Ledger(Protocol):
+class Ledger(ABC):
     """The state of each job, its locks and its attempts; every write is conditional.
 
-    A job is named by its ``ref`` (`s3commit.core.model.job.job_ref`). Here is what each write of a
-    job's record expects and changes; an implementation makes it, as one `update`. A write is given
-    the record as it was read.
+    A job is named by its ``ref`` (`s3commit.core.model.destination.job_ref`). Here is what each
+    write of a job's record expects and changes; an implementation makes it, as one `update`. A
+    write is given the record as it was read.
     """
 
+    @abstractmethod
     def update(
         self,
         ref: str,
@@ -100,38 +103,37 @@ class Ledger(Protocol):
         ``unlocked``. A record that gets a ``finished_at`` gets its time to live. Raises
         `LostRaceError`, `HeldError`.
         """
-        ...
 
+    @abstractmethod
     def job(self, ref: str) -> JobRecord | None:
         """The record, read consistently."""
-        ...
 
+    @abstractmethod
     def healing(self, bucket: str, *, now: str) -> Healing:
         """How far the table knows what was decided in the bucket; noted if this is the first look.
 
         Raises `NeedsOperatorError` (``LEDGER_RESTORED``) if that was noted in another table.
         """
-        ...
 
+    @abstractmethod
     def note_healing(self, bucket: str, healing: Healing) -> None:
         """Note how far it has got.
 
         Nothing is noted once it is whole, or in another table than that of ``healing``: what a call
         has walked for a lost table says nothing of this one.
         """
-        ...
 
+    @abstractmethod
     def jobs_with_id(self, job_id: str) -> list[JobRecord]:
         """The records of all jobs with the id, one for each destination; read consistently."""
-        ...
 
+    @abstractmethod
     def open_job(self, record: JobRecord) -> JobRecord:
         """Create the record if there is none; return the existing one.
 
         A record that is decided or has ended takes the place of one in OPEN, which was made without
         knowing of it, and brings along the items beside it.
         """
-        ...
 
     def take_over(self, record: JobRecord, *, execution: str, now: str) -> JobRecord:
         """Raise the generation by one, for an execution that takes the job over.
@@ -149,10 +151,12 @@ class Ledger(Protocol):
         now: str,
         failure: Failure | None = None,
         requested_at: str | None = None,
+        execution: str | None = None,
     ) -> JobRecord:
         """One transition of the table, conditional on state and generation.
 
-        ``failure`` and ``requested_at`` are stored if given. A transition into an ended state
+        ``failure`` and ``requested_at`` are stored if given. An ``execution`` takes the job over by
+        the same write, as by `take_over`. A transition into an ended state
         stores ``now`` as ``finished_at`` and sets the record's time to live. Raises
         `LostRaceError`, `IllegalTransitionError`. Entering COMMITTING is `decide`'s alone.
         """
@@ -161,19 +165,24 @@ class Ledger(Protocol):
             raise IllegalTransitionError("a job enters COMMITTING by decide() alone")
         ended = now if target in ENDED else None
         found = given(failure=failure, requested_at=requested_at, finished_at=ended)
+        if execution is not None:
+            found |= {"execution": execution, "generation": record.generation + 1}
         changes = {"state": target, **found, "updated_at": now}
         return self.update(record.ref, Expected(record.generation, record.state), changes)
 
-    def decide(self, record: JobRecord, *, now: str) -> JobRecord:
+    def decide(self, record: JobRecord, *, now: str, plan: PlanFacts | None = None) -> JobRecord:
         """SEALED→COMMITTING, the decision: one transaction, which takes the idempotency key too.
 
-        Conditional on state, generation, and the digests of plan and replace list. Locks need no
-        condition: a job that is SEALED still has those that it had. Raises `LostRaceError`, and
-        `HeldError` if another job has the key.
+        Conditional on state, generation, and the digests of plan and replace list. A ``plan`` is
+        noted by the same write, of a job that replaces nothing. Locks need no condition: a job that
+        is SEALED still has those that it had. Raises `LostRaceError`, and `HeldError` if another
+        job has the key.
         """
-        expected = Expected(record.generation, JobState.SEALED, record.planned, record.replaced)
+        expected = Expected(record.generation, JobState.SEALED)
+        if plan is None:
+            expected = replace(expected, plan=record.planned, replaced=record.replaced)
         changes = {"state": JobState.COMMITTING, "decided_at": now, "updated_at": now}
-        return self.update(record.ref, expected, {**changes, "waits": None})
+        return self.update(record.ref, expected, {**changes, **given(plan=plan), "waits": None})
 
     def note(
         self,
@@ -206,53 +215,54 @@ class Ledger(Protocol):
         expected = Expected(record.generation, JobState.ROLLING_BACK)
         return self.update(record.ref, expected, {"locks": ()})
 
+    @abstractmethod
     def locks(self, nodes: Collection[str]) -> list[Lock]:
         """The locks of these nodes, read consistently."""
-        ...
 
+    @abstractmethod
     def locks_below(self, node: str) -> Iterator[Lock]:
         """The locks of the nodes below; each that was there before the call is among them."""
-        ...
 
+    @abstractmethod
     def unlock(self, lock: Lock) -> None:
         """Remove a lock of a job that can't be decided any more, if the job still has it."""
-        ...
 
+    @abstractmethod
     def key_holder(self, destination: Destination, digest: str) -> KeyHolder | None:
         """The job that has the idempotency key at the destination, decided or committed."""
-        ...
 
+    @abstractmethod
     def free_key(self, destination: Destination, digest: str, job_id: str) -> None:
         """Free an idempotency key of a job that is undone, if the job still has it."""
-        ...
 
+    @abstractmethod
     def appends(self, node: str, *, below: bool) -> Iterator[Append]:
         """The jobs that append to the node or, with ``below``, to one below it too.
 
         Read consistently: first all that are under way, then those that have ended less than
         `APPEND_SECONDS` ago, or a little longer. One that ends in between is there twice.
         """
-        ...
 
+    @abstractmethod
     def turns_asked(self, node: str, *, before: str) -> Iterator[Turn]:
         """The turns that were requested before then, of jobs that are not decided, in their order.
 
         Of all jobs that may meet the node, and of others; read consistently.
         """
-        ...
 
+    @abstractmethod
     def turns_done(self, node: str, *, since: str) -> Iterator[Turn]:
         """The same, of the committed jobs that were requested since then, `FORGOTTEN_DAYS` ago."""
-        ...
 
+    @abstractmethod
     def record_attempt(self, attempt: AttemptRecord) -> None:
         """Note an arrived manifest; an attempt that was noted before keeps its first note."""
-        ...
 
+    @abstractmethod
     def attempts(self, ref: str) -> Iterator[AttemptRecord]:
         """Every noted attempt of the job, in no order."""
-        ...
 
+    @abstractmethod
     def jobs_in(
         self, state: JobState, *, before: str, since: str = "", latest_first: bool = False
     ) -> Iterator[JobRecord]:
@@ -261,18 +271,17 @@ class Ledger(Protocol):
         The oldest come first, or the latest. ``since`` leaves out those not updated since then:
         from there a listing continues.
         """
-        ...
 
+    @abstractmethod
     def count_in(self, state: JobState, *, since: str, most: int) -> int:
         """How many jobs are in ``state``, updated since then (eventually consistent).
 
         It stops to count at ``most``, and may return somewhat more.
         """
-        ...
 
+    @abstractmethod
     def unlist(self, ref: str) -> None:
         """Remove the record of a job from `jobs_in`; `job` still finds it."""
-        ...
 
 
 def given(**fields: Any) -> dict[str, Any]:

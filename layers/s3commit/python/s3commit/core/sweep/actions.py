@@ -11,14 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-from s3commit.core.formats.documents import encode_request
+from s3commit.core.documents.request_json import AbortRequest, encode_request
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import member_name, one_line
-from s3commit.core.job.record import start_execution
+from s3commit.core.jobs.rounds import start_execution
 from s3commit.core.model.errors import PreconditionError
-from s3commit.core.model.job import AbortRequest
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Executions, Ports
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.objects import ListedObject
 
 MOST_NOTES: Final = 50

@@ -19,9 +19,11 @@ from typing import Final, TypeVar
 
 from s3commit.core.model.errors import PreconditionError, S3CommitError
 from s3commit.core.model.limits import CALL_SECONDS
+from s3commit.core.model.moments import shifted
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Executions, Ports, shifted
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.sweep.actions import Action, SweepReport
 

@@ -5,12 +5,7 @@ Each has a test of the behaviour in ``tests/local/test_moto_*.py``, or, of S3 an
 suite of ``tests/contract``, whose server has these patches.
 """
 
-from s3commit.local.moto_patches import (  # noqa: F401 - each registers its patches
-    dynamodb,
-    functions,
-    s3,
-    stepfunctions,
-)
+from s3commit.local.moto_patches import dynamodb, functions, s3, stepfunctions  # noqa: F401 - each registers its patches
 from s3commit.local.moto_patches.registry import PATCHES, Patcher, apply_patches
 
 __all__ = ["PATCHES", "Patcher", "apply_patches"]

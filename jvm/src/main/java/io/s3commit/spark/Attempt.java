@@ -124,12 +124,12 @@ final class Attempt {
       done.add(file.await());
     }
     close();
-    List<Counted> counted = done.isEmpty() ? List.of() : List.of(put(done));
+    List<CountedAttempt> counted = done.isEmpty() ? List.of() : List.of(put(done));
     ended = true;
     return Documents.message(counted);
   }
 
-  private Counted put(List<PendingFile.Done> done) throws IOException {
+  private CountedAttempt put(List<PendingFile.Done> done) throws IOException {
     byte[] body = Documents.pendingset(job.directory(), taskId, attemptId, done);
     String excess = Limits.tooLarge(body, Limits.MANIFEST_BYTES, Limits.MANIFEST_VALUES);
     if (excess != null) {
@@ -138,7 +138,8 @@ final class Attempt {
     String name = "_tasks/" + taskId + "/_" + attemptId + ".pendingset";
     Store.putOwn(fs, job.directory().document(name), body);
     long bytes = done.stream().mapToLong(PendingFile.Done::length).sum();
-    return new Counted(taskId, attemptId, name, DigestUtils.sha256Hex(body), done.size(), bytes);
+    return new CountedAttempt(
+        taskId, attemptId, name, DigestUtils.sha256Hex(body), done.size(), bytes);
   }
 
   /**

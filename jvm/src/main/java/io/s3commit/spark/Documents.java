@@ -15,12 +15,13 @@ import org.apache.commons.codec.digest.DigestUtils;
 final class Documents {
   private static final ObjectMapper JSON =
       new ObjectMapper().enable(DeserializationFeature.FAIL_ON_MISSING_CREATOR_PROPERTIES);
-  private static final Comparator<Counted> BY_TASK = Comparator.comparing(Counted::taskId);
+  private static final Comparator<CountedAttempt> BY_TASK =
+      Comparator.comparing(CountedAttempt::taskId);
   private static final String CLIENT = "s3commit-native/" + version();
 
   private Documents() {}
 
-  static byte[] job(Job job, String createdAt, Who who) {
+  static byte[] job(Job job, String createdAt, Writer who) {
     ObjectNode node = versioned(1, job.id());
     node.put("destination", job.directory().destinationUri());
     node.put("conflict", job.target().replaces().conflict);
@@ -39,7 +40,7 @@ final class Documents {
     return bytes(node);
   }
 
-  static byte[] commit(String jobId, String jobDigest, List<Counted> counted) {
+  static byte[] commit(String jobId, String jobDigest, List<CountedAttempt> counted) {
     ObjectNode node = versioned(1, jobId);
     node.put("action", "commit");
     node.put("jobDigest", jobDigest);
@@ -48,13 +49,13 @@ final class Documents {
   }
 
   /** What a task sends to its driver: bytes, since Kryo can't serialize every class. */
-  static byte[] message(List<Counted> counted) {
+  static byte[] message(List<CountedAttempt> counted) {
     return bytes(counted);
   }
 
   /** The reverse of {@link #message}. */
-  static List<Counted> counted(byte[] message) throws IOException {
-    return List.of(JSON.readValue(message, Counted[].class));
+  static List<CountedAttempt> counted(byte[] message) throws IOException {
+    return List.of(JSON.readValue(message, CountedAttempt[].class));
   }
 
   static byte[] abort(String jobId, String reason) {

@@ -75,7 +75,7 @@ final class Job implements Serializable {
   }
 
   /** Put {@code _job.json}, before any file is written. */
-  void open(Configuration conf, Who who) throws IOException {
+  void open(Configuration conf, Writer who) throws IOException {
     FileSystem fs = Store.of(directory.destination(), conf);
     String now = Instant.now().truncatedTo(ChronoUnit.MILLIS).toString();
     byte[] body = Documents.job(this, now, who);
@@ -89,7 +89,7 @@ final class Job implements Serializable {
    *
    * <p>Returns if the data is committed. A {@link CommitException} says what is known otherwise.
    */
-  void commit(Configuration conf, List<Counted> counted) throws IOException {
+  void commit(Configuration conf, List<CountedAttempt> counted) throws IOException {
     FileSystem fs = Store.of(directory.destination(), conf);
     long seconds = target.options().timeoutSeconds();
     long deadline = inSeconds(seconds);

@@ -49,7 +49,7 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
     unchecked(
         () -> {
           Path table = new Path(output);
-          Insert insert = Insert.running(table, dynamic);
+          WriteCommand insert = WriteCommand.running(table, dynamic);
           Target target = Target.of(insert, deleted, Setting.all());
           Committers.check(context.getConfiguration());
           Job begun = new Job(jobId, target);
@@ -57,7 +57,7 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
           Store.check(fs, table); // before any request that its settings could fail
           Place.check(fs, insert, target);
           job = begun; // from here on it is aborted if it fails
-          job.open(context.getConfiguration(), Who.running());
+          job.open(context.getConfiguration(), Writer.running());
           return null;
         });
   }
@@ -144,7 +144,7 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
   public void commitJob(JobContext context, scala.collection.Seq<TaskCommitMessage> messages) {
     unchecked(
         () -> {
-          List<Counted> counted = new ArrayList<>();
+          List<CountedAttempt> counted = new ArrayList<>();
           for (TaskCommitMessage message : JavaConverters.seqAsJavaList(messages)) {
             counted.addAll(Documents.counted((byte[]) message.obj()));
           }

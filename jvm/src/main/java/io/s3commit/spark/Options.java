@@ -37,7 +37,7 @@ record Options(
   private static final int SHOWN = 80; // characters of a value
 
   /** Raises {@link CommitException} for what can't be obeyed. */
-  static Options of(Insert insert, Map<String, String> settings) throws CommitException {
+  static Options of(WriteCommand insert, Map<String, String> settings) throws CommitException {
     for (Map.Entry<String, String> one : settings.entrySet()) {
       if (!NAMES.contains(one.getKey()) && !OTHER_SETTINGS.contains(one.getKey())) {
         throw bad(Setting.OURS + one.getKey(), one.getValue(), "there is no such setting");
@@ -88,7 +88,7 @@ record Options(
     throw bad(name, value, "give " + form);
   }
 
-  private static void refuseTablesOwn(Insert.Table table, Map<String, String> options)
+  private static void refuseTablesOwn(WriteCommand.Table table, Map<String, String> options)
       throws CommitException {
     UnaryOperator<String> stored =
         statement ->

@@ -50,7 +50,7 @@ final class Place {
    * Refuse a bucket without a pipeline, and a place where readers would not find what the job writes,
    * or where it would keep them from reading what is there. The requests are side by side.
    */
-  static void check(FileSystem fs, Insert insert, Target target) throws IOException {
+  static void check(FileSystem fs, WriteCommand insert, Target target) throws IOException {
     Path table = insert.output();
     ExecutorService threads = ThreadUtils.newDaemonFixedThreadPool(LOOKS, "s3commit-look");
     try {
@@ -72,7 +72,7 @@ final class Place {
     return null;
   }
 
-  private void check(Insert insert, Target target) throws IOException {
+  private void check(WriteCommand insert, Target target) throws IOException {
     if (!target.destination().equals(table) && isObject(fs, target.destination())) {
       throw object(target.destination());
     }

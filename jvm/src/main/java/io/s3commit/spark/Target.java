@@ -23,7 +23,7 @@ record Target(Path destination, Job.Replaces replaces, Options options, String c
    *
    * <p>A static partition that is overwritten is the destination: all of it is replaced.
    */
-  static Target of(Insert insert, List<Path> deleted, Map<String, String> settings)
+  static Target of(WriteCommand insert, List<Path> deleted, Map<String, String> settings)
       throws CommitException {
     Options options = Options.of(insert, settings);
     refuseRepeated(insert, options);
@@ -57,7 +57,7 @@ record Target(Path destination, Job.Replaces replaces, Options options, String c
     return new Target(destination, insert.replaces(), options, catalog(insert, destination));
   }
 
-  private static void refuseRepeated(Insert insert, Options options) throws CommitException {
+  private static void refuseRepeated(WriteCommand insert, Options options) throws CommitException {
     if (insert.isRepeated() && options.idempotencyKey() != null) {
       throw new CommitException(
           "SEVERAL_INSERTS",
@@ -67,19 +67,19 @@ record Target(Path destination, Job.Replaces replaces, Options options, String c
     }
   }
 
-  private static Map<String, Path> placesOf(Insert insert) {
+  private static Map<String, Path> placesOf(WriteCommand insert) {
     return insert.table() == null ? Map.of() : insert.table().places();
   }
 
   /** Where the static partition is by the catalog, in the scheme of its table. */
-  private static Path placeOf(Insert insert, Path usual) {
+  private static Path placeOf(WriteCommand insert, Path usual) {
     Path place = placesOf(insert).get(insert.partition());
     return place == null
         ? usual
         : new Path(insert.output() + "/" + relative(insert.output(), place));
   }
 
-  private static void refuseOutside(Insert insert) throws CommitException {
+  private static void refuseOutside(WriteCommand insert) throws CommitException {
     for (Map.Entry<String, Path> place : placesOf(insert).entrySet()) {
       String below = relative(insert.output(), place.getValue());
       if (below == null || below.isEmpty() || Setting.isHidden(new Path("/" + below))) {
@@ -93,15 +93,15 @@ record Target(Path destination, Job.Replaces replaces, Options options, String c
   }
 
   private static CommitException elsewhere(
-      Insert insert, String partition, Path place, String advice) {
+      WriteCommand insert, String partition, Path place, String advice) {
     return new CommitException(
         "PARTITION_ELSEWHERE",
         "partition " + partition.replaceFirst("/$", "") + " of " + insert.table().name() + " is at "
             + place + ", outside of " + advice + ". Nothing was written.");
   }
 
-  private static String catalog(Insert insert, Path destination) {
-    Insert.Table table = insert.table();
+  private static String catalog(WriteCommand insert, Path destination) {
+    WriteCommand.Table table = insert.table();
     if (table == null) {
       return "";
     }

@@ -47,9 +47,10 @@ class GoldenTest {
   @Test
   void jobs() throws IOException {
     String now = "2026-11-21T08:15:00.250Z";
-    Who who = new Who("application_1_7", "sales, é", "ops", "node-7", "dag/run/task/-1/2");
-    Who tooLong = new Who("", "\ud83d\ude00".repeat(Limits.WHO_CHARACTERS + 1), "\ud83d", "", "");
-    Who nobody = new Who("", "", "", "", "");
+    Writer who = new Writer("application_1_7", "sales, é", "ops", "node-7", "dag/run/task/-1/2");
+    String wide = "\ud83d\ude00".repeat(Limits.WHO_CHARACTERS + 1);
+    Writer tooLong = new Writer("", wide, "\ud83d", "", "");
+    Writer nobody = new Writer("", "", "", "", "");
     is("append.json", Documents.job(job(Job.Replaces.NOTHING, new Options(null, 0, true, 60)), now, who));
     is(
         "partitions.json",
@@ -72,8 +73,8 @@ class GoldenTest {
                 5 << 20 | 1));
     byte[] manifest = Documents.pendingset(at, "00007", "12-a", files);
     is("manifest.pendingset", manifest);
-    Counted counted =
-        new Counted(
+    CountedAttempt counted =
+        new CountedAttempt(
             "00007", "12-a", "_tasks/00007/_12-a.pendingset", DigestUtils.sha256Hex(manifest), 2, 5 << 20 | 8);
     is("commit.json", Documents.commit(ID, "0d".repeat(32), List.of(counted)));
     is("abort.json", Documents.abort(ID, "Spark's job failed"));
@@ -85,8 +86,8 @@ class GoldenTest {
         new SparkConf(false).set("spark.app.id", "application_1_7").set("spark.app.name", "sales");
     Map<String, String> environment =
         Map.of("AIRFLOW_CTX_DAG_ID", "d", "AIRFLOW_CTX_DAG_RUN_ID", "r", "AIRFLOW_CTX_TRY_NUMBER", "2");
-    Who who = Who.of(conf, "ops", environment);
-    assertEquals(new Who("application_1_7", "sales", "ops", who.host(), "d/r/2"), who);
+    Writer who = Writer.of(conf, "ops", environment);
+    assertEquals(new Writer("application_1_7", "sales", "ops", who.host(), "d/r/2"), who);
   }
 
   @Test
@@ -113,11 +114,12 @@ class GoldenTest {
 
   @Test
   void aTasksMessageIsReadAsItWasWritten() throws IOException {
-    Counted first =
-        new Counted("00007", "12-a", "_tasks/00007/_12-a.pendingset", "ab".repeat(32), 3, 1L << 40);
-    Counted second =
-        new Counted("00007", "12-a", "_tasks/00007/_12-a.pendingset", "cd".repeat(32), 1, 0);
-    List<Counted> both = List.of(first, second);
+    CountedAttempt first =
+        new CountedAttempt(
+            "00007", "12-a", "_tasks/00007/_12-a.pendingset", "ab".repeat(32), 3, 1L << 40);
+    CountedAttempt second =
+        new CountedAttempt("00007", "12-a", "_tasks/00007/_12-a.pendingset", "cd".repeat(32), 1, 0);
+    List<CountedAttempt> both = List.of(first, second);
     assertEquals(both, Documents.counted(Documents.message(both)));
     assertEquals(List.of(), Documents.counted(Documents.message(List.of())));
   }

@@ -33,7 +33,7 @@ class JobTest {
     Target target =
         new Target(Statements.PATH, Job.Replaces.NOTHING, new Options(null, 0, true, 60), "");
     Job job = new Job(UUID.randomUUID().toString(), target);
-    job.open(conf, new Who("", "", "", "", ""));
+    job.open(conf, new Writer("", "", "", "", ""));
     FileSystem fs = Store.of(Statements.PATH, conf);
     Path request = job.directory().document("_request.json");
     byte[] other = "{\"jobId\":\"another\"}".getBytes(StandardCharsets.UTF_8);

@@ -15,23 +15,27 @@ class OptionsTest {
   private static final long DEFAULT_SECONDS = 75 * 60;
   private static final Map<String, String> NO_SETTINGS = Map.of();
 
-  private static final Insert.Table PLAIN = table(Map.of());
+  private static final WriteCommand.Table PLAIN = table(Map.of());
 
   /** A table with these options stored. */
-  private static Insert.Table table(Map<String, String> options) {
-    return new Insert.Table("db.t", false, false, "orc", false, options, Map.of(), Map.of());
+  private static WriteCommand.Table table(Map<String, String> options) {
+    return new WriteCommand.Table("db.t", false, false, "orc", false, options, Map.of(), Map.of());
   }
 
   private static Options ofPath(Map<String, String> options, Map<String, String> settings)
       throws CommitException {
     return Options.of(
-        new Insert(Statements.PATH, Job.Replaces.NOTHING, List.of(), "", options, false, null), settings);
+        new WriteCommand(
+            Statements.PATH, Job.Replaces.NOTHING, List.of(), "", options, false, null),
+        settings);
   }
 
-  private static Options ofTable(Insert.Table table, Map<String, String> settings)
+  private static Options ofTable(WriteCommand.Table table, Map<String, String> settings)
       throws CommitException {
     return Options.of(
-        new Insert(Statements.TABLE, Job.Replaces.NOTHING, List.of(), "", Map.of(), false, table), settings);
+        new WriteCommand(
+            Statements.TABLE, Job.Replaces.NOTHING, List.of(), "", Map.of(), false, table),
+        settings);
   }
 
   @Test

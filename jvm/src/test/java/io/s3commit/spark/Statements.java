@@ -95,8 +95,8 @@ final class Statements {
   }
 
   /** The first insert of the statement into {@link #TABLE}. */
-  static Insert insert(String statement) throws CommitException {
-    return Insert.in(analyzed(statement), TABLE, false);
+  static WriteCommand insert(String statement) throws CommitException {
+    return WriteCommand.in(analyzed(statement), TABLE, false);
   }
 
   /** The target of the statement. Raises the {@link CommitException} with which it is refused. */
@@ -157,7 +157,7 @@ final class Statements {
     @Override
     public void setupJob(JobContext context) {
       try {
-        target = Target.of(Insert.running(output, dynamic), deleted, Setting.all());
+        target = Target.of(WriteCommand.running(output, dynamic), deleted, Setting.all());
         Committers.check(context.getConfiguration());
       } catch (CommitException | RuntimeException refused) {
         failure = refused;

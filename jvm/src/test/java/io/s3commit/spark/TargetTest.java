@@ -145,7 +145,7 @@ class TargetTest {
         List.of(
             "INSERT OVERWRITE t PARTITION (dt = 'd1') SELECT 1",
             "INSERT INTO t SELECT * FROM s")) {
-      Insert one = Statements.insert(insert);
+      WriteCommand one = Statements.insert(insert);
       Path other = new Path(TABLE, "dt=d2");
       Asserts.refused(
           "UNKNOWN_WRITE", other.toString(),
@@ -230,9 +230,10 @@ class TargetTest {
   /** The session of these tests has no Hive, which makes such tables. */
   @Test
   void whatTheCatalogLacksOfHivesNewTable() throws CommitException {
-    Insert.Table table =
-        new Insert.Table("db.t", true, true, "hive", false, Map.of(), Map.of(), Map.of());
-    Insert insert = new Insert(TABLE, Job.Replaces.DIRECTORY, List.of(), "", Map.of(), false, table);
+    WriteCommand.Table table =
+        new WriteCommand.Table("db.t", true, true, "hive", false, Map.of(), Map.of(), Map.of());
+    WriteCommand insert =
+        new WriteCommand(TABLE, Job.Replaces.DIRECTORY, List.of(), "", Map.of(), false, table);
     assertEnds("run the statement again.", Target.of(insert, List.of(), Map.of()));
   }
 
@@ -274,13 +275,13 @@ class TargetTest {
     for (Path output : Set.of(TABLE, new Path("s3a://lake/db/plain"))) {
       Asserts.refused(
           "SEVERAL_INSERTS", "a statement of each INSERT",
-          () -> Insert.in(Statements.analyzed("FROM s " + inserts), output, false));
+          () -> WriteCommand.in(Statements.analyzed("FROM s " + inserts), output, false));
     }
   }
 
   @Test
   void i11_severalInsertsThatAreAlikeAreOneAfterTheOtherButForAKey() throws CommitException {
-    Insert insert = Statements.insert("FROM s INSERT INTO t SELECT * INSERT INTO t SELECT *");
+    WriteCommand insert = Statements.insert("FROM s INSERT INTO t SELECT * INSERT INTO t SELECT *");
     assertIs(TABLE, Job.Replaces.NOTHING, Target.of(insert, List.of(), Map.of()));
     Asserts.refused(
         "SEVERAL_INSERTS", "one alone would add its rows under the key k",

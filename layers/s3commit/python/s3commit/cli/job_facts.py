@@ -1,0 +1,282 @@
+"""One job as S3 and the ledger have it, for the verbs that look at it or end it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+import click
+
+from s3commit.cli.render import some
+from s3commit.cli.session import Session
+from s3commit.core.documents.commit_manifest import CommitHeader, read_commit_header
+from s3commit.core.documents.job_json import JobSpec, read_spec
+from s3commit.core.documents.pendingset import MAX_MANIFEST_BYTES, PendingSet, decode_manifest
+from s3commit.core.documents.request_json import AbortRequest, CommitRequest, read_request
+from s3commit.core.documents.result_json import JobResult, read_result, result_of
+from s3commit.core.formats.layout import PENDINGSET_SUFFIX, REQUEST_FILE, RESULT_FILE, JobDirectory
+from s3commit.core.formats.strict_json import digest
+from s3commit.core.jobs.ownership import uploads_of_job
+from s3commit.core.model.destination import Destination
+from s3commit.core.model.errors import NOT_READABLE, NotFoundError, PreconditionError, S3CommitError
+from s3commit.core.model.outcome import Failure
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.ledger import Ledger
+from s3commit.core.ports.objects import OpenUpload, listed_at
+
+REQUESTED = "REQUESTED"  # S3 alone knows no more between the request and the outcome
+UNDECIDED = {JobState.OPEN, REQUESTED, JobState.SEALED, JobState.ABORTING}
+LONG_AGO = "1970"
+LOOKED_AT = 10_000  # records of the ledger in one state: some 10 MB
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """One job. A member is None if it is not there, can't be read, or only the ledger has it.
+
+    ``name`` is what to type for the job in a next command, with ``where``, which holds for others
+    of its ledger's ``table``; without one ``ledger`` is None. ``header`` is that of its list of
+    committed files. ``problems`` say which documents can't be read, and why, by their names.
+    """
+
+    name: str
+    where: str
+    directory: JobDirectory
+    table: str | None
+    ledger: Ledger | None
+    record: JobRecord | None
+    spec: JobSpec | None
+    request: CommitRequest | AbortRequest | None
+    request_stands: bool  # also one that can't be read, or was not
+    result: JobResult | None
+    header: CommitHeader | None
+    problems: dict[str, str]
+
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self.directory.job_id
+
+    @property
+    def state(self) -> str:
+        """The ledger's state, or the one that S3 shows: OPEN, REQUESTED, PUBLISHING or the end."""
+        if self.result is not None:
+            return self.result.outcome.value
+        if self.record is not None:
+            return self.record.state.value
+        if self.header is not None:
+            return (JobState.PUBLISHING if self.request_stands else JobState.COMMITTED).value
+        return REQUESTED if self.request_stands else JobState.OPEN.value
+
+    @property
+    def execution(self) -> str:
+        """The execution that works on the job, or did; empty if there is none."""
+        if self.record is not None and self.record.execution:
+            return self.record.execution
+        return self.result.execution if self.result is not None else ""
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it is not committed."""
+        if self.result is not None:
+            return self.result.error
+        return self.record.failure if self.record is not None else None
+
+    @property
+    def requested(self) -> str:
+        """The action of the job's request.
+
+        One that can't be read aborts a job that is not decided, and changes nothing for another.
+        """
+        if self.request is None:
+            return "abort" if self.state in UNDECIDED else "commit"
+        return "abort" if isinstance(self.request, AbortRequest) else "commit"
+
+    @property
+    def asked(self) -> str:
+        """In words that it was; the pipeline may have read what can't be read here."""
+        if REQUEST_FILE in self.problems and self.state in UNDECIDED:
+            return "its request cannot be read here"
+        return f"its {self.requested} was already requested"
+
+
+def read_job(
+    session: Session,
+    directory: JobDirectory,
+    table: str | None,
+    typed: str = "",
+    *,
+    with_request: bool = True,
+) -> JobFacts:
+    """Read a job's record and its documents; a request may have 64 MiB.
+
+    ``typed`` is how the caller typed the job. Raises `NotFoundError` (``NO_JOB``) if nothing is
+    known of it.
+    """
+    ports, problems = session.ports(table), dict[str, str]()
+    ledger = ports.ledger if table else None
+
+    def stands(key: str) -> bool:
+        return listed_at(ports.store, directory.bucket, key) is not None
+
+    def read(key: str, decode: Callable[[], T]) -> T | None:
+        if not stands(key):
+            return None
+        try:
+            return decode()
+        except NOT_READABLE as error:
+            name = key.rpartition("/")[2]
+            problems[name] = unreadable(name, error)
+            return None
+
+    record = ledger.job(directory.ref) if ledger else None
+    spec = read(directory.job, lambda: read_spec(ports, directory))
+    reader = partial(read_request, ports, directory)
+    request = read(directory.request, reader) if with_request else None
+    requested = request is not None or stands(directory.request)
+    result = read(directory.result, lambda: read_result(ports.store, directory))
+    if result is not None and ledger is not None and record is not None:
+        # It is put after the end: asked again the ledger knows that, or a stranger has put it.
+        record = record if record.state in ENDED else ledger.job(directory.ref) or record
+        if record.state.value != result.outcome.value:
+            says = f"{RESULT_FILE} has {result.outcome}, the ledger {record.state}"
+            problems[RESULT_FILE], result = f"{says}: the pipeline did not write it", None
+    # Where a request stands, an ended job that has no result yet is not done.
+    is_done = not requested or RESULT_FILE in problems
+    if result is None and record is not None and record.state in ENDED and is_done:
+        # The sweep deletes the documents of ended jobs, the jar those of undone ones.
+        result = result_of(record, record.updated_at)
+    found = JobFacts(
+        name=(typed or directory.typed) + session.where,
+        where=session.where,
+        directory=directory,
+        table=table,
+        ledger=ledger,
+        record=record,
+        spec=spec,
+        request=request,
+        request_stands=requested,
+        result=result,
+        header=read(directory.commits, lambda: read_commit_header(ports.store, directory)),
+        problems=problems,
+    )
+    known = record or found.header or problems
+    if not known and next(iter(ports.store.list(directory.bucket, directory.prefix)), None) is None:
+        raise NotFoundError(
+            f"no job {directory.job_id} at {directory.destination.uri}: check the ID and the"
+            " destination",
+            code="NO_JOB",
+        )
+    return found
+
+
+def unreadable(name: str, error: S3CommitError) -> str:
+    """The line that says of a document why it can't be read."""
+    return f"{name} cannot be read: {error.message} [{error.code}]"
+
+
+def locate(
+    session: Session, job: JobDirectory | str, destination: Destination | None
+) -> tuple[JobDirectory, str | None, str]:
+    """The arguments of `read_job`, as they were typed. Raises `NotFoundError` for an unknown id."""
+    if isinstance(job, str) and destination is not None:
+        job = JobDirectory(destination, job)
+    if isinstance(job, JobDirectory):
+        return job, session.table_of(job), job.typed
+    table = session.table(", or the job's place with --destination")
+    if not table:
+        raise click.UsageError(f"without a table, job {job} can only be found with --destination")
+    records = session.ledger(table).jobs_with_id(job)
+    if len(records) > 1:
+        places = some(record.destination.uri for record in records)
+        raise click.UsageError(
+            f"there are jobs with id {job} at {places}: name one with --destination"
+        )
+    if not records:
+        raise NotFoundError(
+            f"no job {job} in table {table}: check the id, or look for it in S3 with"
+            " --destination (the ledger forgets ended jobs after a while)",
+            code="NO_JOB",
+        )
+    return JobDirectory.of(records[0]), table, job
+
+
+def jobs_at(
+    ledger: Ledger,
+    state: JobState,
+    now: str,
+    place: Destination | None,
+    most: int,
+    *,
+    latest_first: bool,
+) -> tuple[list[JobRecord], str]:
+    """The jobs in the state, at the place and below it, and when the last one seen changed.
+
+    That is empty if there are no more. ``most`` bounds them; `LOOKED_AT` bounds how many jobs of
+    all places are looked at.
+    """
+    listed = ledger.jobs_in(state, before=now, latest_first=latest_first)
+    found: list[JobRecord] = []
+    record: JobRecord
+    for record in islice(listed, LOOKED_AT):
+        if place is None or record.destination.uri.startswith(place.uri):
+            if len(found) == most:
+                return found, found[-1].updated_at
+            found.append(record)
+    return found, record.updated_at if next(listed, None) is not None else ""
+
+
+def read_manifests(session: Session, job: JobFacts) -> list[str]:
+    """The keys of the job's manifests."""
+    listed = session.store.list(job.directory.bucket, job.directory.tasks)
+    return [found.key for found in listed if found.key.endswith(PENDINGSET_SUFFIX)]
+
+
+def read_manifest(session: Session, job: JobFacts, key: str) -> tuple[PendingSet, str]:
+    """A manifest, and the digest of its bytes. Raises `JobRefusedError`."""
+    directory = job.directory
+    body = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
+    return decode_manifest(directory, key[len(directory.prefix) :], body), digest(body)
+
+
+def own_uploads(
+    session: Session, job: JobFacts, most: int | None = None
+) -> tuple[list[OpenUpload], bool]:
+    """The job's open uploads, by the rule of an abort, and whether all were looked at.
+
+    ``most`` bounds how many open uploads of the destination are looked at, its own or another's.
+    """
+    directory = job.directory
+    listed = session.store.list_uploads(directory.bucket, directory.destination.prefix)
+    looked_at = listed if most is None else iter(list(islice(listed, most)))
+    # S3 alone does not tell when it got _job.json: the document may have been put again, as it was.
+    opened_at = job.record.opened_at if job.record else ""
+    opened_at = opened_at or (LONG_AGO if job.spec else "")
+    own = list(uploads_of_job(session.ports(None), directory, opened_at, looked_at))
+    return own, most is None or next(listed, None) is None
+
+
+def refuse_second_request(job: JobFacts) -> None:
+    """Raise `PreconditionError` if the job has its request, or has ended."""
+    if job.result is not None or job.state in ENDED:
+        raise PreconditionError(f"job {job.job_id} is {job.state} already", code="JOB_ENDED")
+    if job.request_stands or (job.header is not None and job.state not in UNDECIDED):
+        raise PreconditionError(
+            f"job {job.job_id} is {job.state}: {job.asked}, and decides; see: s3commit show"
+            f" {job.name}",
+            code="OTHER_REQUEST",
+        )
+
+
+def blockers(ledger: Ledger | None, record: JobRecord | None) -> list[JobRecord]:
+    """The jobs that the job waits for, since ``record.waits.since``; none if it does not wait."""
+    if not (ledger and record and record.waits and record.state is JobState.SEALED):
+        return []
+    others = (ledger.job(ref) for ref in record.waits.behind)
+    return [other for other in others if other is not None and other.state not in ENDED]

@@ -1,0 +1,284 @@
+"""Compare a table with what was committed to it: facts, and how to repair them. Changes nothing.
+
+Compares every commit manifest with one listing of the destination. Of a job without a result it
+gives the ledger's state. To run a job's steps again is the repair of what they left undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from typing import Final
+
+from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_manifest
+from s3commit.core.documents.result_json import read_result
+from s3commit.core.formats.layout import (
+    COMMITS,
+    MAGIC_PREFIX,
+    PENDINGSET_SUFFIX,
+    JobDirectory,
+    directories_above,
+    is_data,
+    parse_commit_manifest_key,
+    parse_directory,
+)
+from s3commit.core.jobs.history import manifests_at, reaches_of, read_commits
+from s3commit.core.model.destination import Destination
+from s3commit.core.model.errors import NOT_READABLE, InvalidInputError
+from s3commit.core.model.outcome import Outcome
+from s3commit.core.ports.ledger import Ledger
+from s3commit.core.ports.objects import ObjectReader, listed_at
+from s3commit.core.ports.parallel import ParallelMap
+
+EXAMPLES: Final = 10  # of foreign files
+Moment = tuple[str, str]  # when S3 got a job's commit manifest, and when the job was decided
+Replaced = dict[str | None, Moment]  # when each element of a `Reach` was last replaced
+
+
+class FindingKind(StrEnum):
+    """A fault of a file, or of the list of a job's files."""
+
+    GONE = "gone"
+    CHANGED = "changed"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A committed file, or a commit manifest, that is not there as it was committed."""
+
+    what: FindingKind
+    key: str
+    job_id: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJob:
+    """A job directory without a result. ``state`` is the ledger's; None: not in the ledger."""
+
+    directory: JobDirectory
+    requested: bool
+    state: str | None
+
+
+@dataclass
+class Report:
+    """A destination as it was found.
+
+    ``jobs``, ``files`` and ``bytes`` are what commit manifests name and is there as committed.
+    ``replaced`` files were removed by later jobs. ``foreign`` files are in no commit manifest;
+    ``examples`` are some of them.
+    """
+
+    destination: Destination
+    jobs: int = 0
+    files: int = 0
+    bytes: int = 0
+    replaced: int = 0
+    foreign: int = 0
+    examples: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    open_jobs: list[OpenJob] = field(default_factory=list)
+
+    @property
+    def is_sound(self) -> bool:
+        """True if everything that was committed is there, or was replaced."""
+        return not self.findings
+
+
+def check(
+    store: ObjectReader, ledger: Ledger | None, parallel: ParallelMap, destination: Destination
+) -> Report:
+    """Look at everything below the destination.
+
+    Requests: one listing; a GET for each commit manifest, and for each result of a job that has
+    none; a query for each job without a result; a few for each file that is missing or changed.
+    Memory: about 400 bytes for each object.
+    """
+    report, seen = Report(destination), _list(store, destination)
+    missing = _compare(store, report, seen)
+    versioned = bool(missing) and store.is_versioned(destination.bucket)
+    above = sorted({at for one in missing for at in directories_above(one.file.key)})
+    last = dict(parallel(lambda at: (at, _last_replaced(store, destination.bucket, at)), above))
+    report.findings += filter(
+        None, parallel(partial(_judge, store, report, last, versioned), missing)
+    )
+    report.findings += filter(None, parallel(partial(_without_list, store, seen), seen.ended))
+    report.findings.sort(key=lambda one: one.key)
+    report.open_jobs += filter(None, parallel(partial(_open_job, store, ledger, seen), seen.open))
+    report.open_jobs.sort(key=lambda one: one.directory.job_id)
+    return report
+
+
+@dataclass
+class _Seen:
+    """A listing: data by key, when each commit manifest was put, and the jobs' directories."""
+
+    data: dict[str, tuple[int, str]] = field(default_factory=dict)
+    lists: dict[JobDirectory, str] = field(default_factory=dict)
+    open: set[JobDirectory] = field(default_factory=set)
+    requested: set[JobDirectory] = field(default_factory=set)
+    ended: set[JobDirectory] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """A committed file that the listing does not show as it was, with its job's commit manifest."""
+
+    directory: JobDirectory
+    moment: Moment
+    file: CommittedFile
+
+
+def _list(store: ObjectReader, destination: Destination) -> _Seen:
+    seen, bucket, prefix = _Seen(), destination.bucket, destination.prefix
+    for listed in store.list(bucket, prefix):
+        relative = listed.key[len(prefix) :]
+        if is_data(relative):
+            seen.data[listed.key] = listed.length, listed.etag
+        elif relative.startswith(COMMITS):
+            job = parse_commit_manifest_key(destination, listed.key)
+            if job is not None:
+                seen.lists[job] = listed.modified
+        elif relative.startswith(MAGIC_PREFIX):
+            _add_document(seen, bucket, listed.key)
+    seen.open -= seen.ended
+    seen.ended -= seen.lists.keys()
+    return seen
+
+
+def _add_document(seen: _Seen, bucket: str, key: str) -> None:
+    try:
+        directory = parse_directory(bucket, key)
+    except InvalidInputError:
+        return
+    if key == directory.result:
+        seen.ended.add(directory)
+    elif key == directory.request:
+        seen.requested.add(directory)
+        seen.open.add(directory)
+    elif key == directory.job or (
+        key.startswith(directory.tasks) and key.endswith(PENDINGSET_SUFFIX)
+    ):
+        seen.open.add(directory)
+
+
+def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]:
+    """Count what is there; the newest job comes first, and a key counts for it alone."""
+    missing: list[_Missing] = []
+    named: set[str] = set()
+    newest_first = sorted(seen.lists.items(), key=lambda one: one[1], reverse=True)
+    for directory, put in newest_first:
+        try:
+            header, files = read_commit_manifest(store, directory)
+        except NOT_READABLE as error:
+            if error.code == "WRONG_JOB":
+                continue  # it came with a copy of another table
+            fix = f"restore a version of it that can be read ({error.message})"
+            report.findings.append(
+                Finding(FindingKind.UNREADABLE, directory.commits, directory.job_id, fix)
+            )
+            continue
+        report.jobs += 1
+        for file in files:
+            found = seen.data.get(file.key)
+            if file.key in named:
+                report.replaced += 1
+            elif found is not None and found[0] == file.length and file.etag in {"", found[1]}:
+                report.files += 1
+                report.bytes += file.length
+            else:
+                missing.append(_Missing(directory, (put, header.decided_at), file))
+            named.add(file.key)
+    foreign = sorted(seen.data.keys() - named)
+    report.foreign, report.examples = len(foreign), foreign[:EXAMPLES]
+    return missing
+
+
+def _judge(
+    store: ObjectReader,
+    report: Report,
+    last_replaced: Mapping[str, Replaced],
+    versioned: bool,
+    one: _Missing,
+) -> Finding | None:
+    """The fault of a file that is not there as it was; counts it if it has none.
+
+    It was replaced if a later job has removed files at its place: all those of a destination there
+    or above, those of the partitions that it wrote, or those of the job that it has undone. The
+    list of removed files is not read. So a file that was deleted by hand before counts as replaced.
+    """
+    bucket, file = one.directory.bucket, one.file
+    try:
+        facts = store.head(bucket, file.key)
+    except NOT_READABLE as error:
+        fix = f"find out who wrote it ({error.message})"
+        return Finding(FindingKind.UNREADABLE, file.key, one.directory.job_id, fix)
+    if facts is not None and facts.matches(file.length, file.etag):
+        report.files += 1
+        report.bytes += file.length
+        return None
+    if facts is None and one.moment < max(_reaching(last_replaced, file), default=one.moment):
+        report.replaced += 1
+        return None
+    version = _version(store, bucket, file) if versioned else ""
+    fix = f"restore version {version}" if version else "no version of it is kept: write it again"
+    what = FindingKind.GONE if facts is None else FindingKind.CHANGED
+    return Finding(what, file.key, one.directory.job_id, fix)
+
+
+def _version(store: ObjectReader, bucket: str, file: CommittedFile) -> str:
+    """The newest version that has the file's bytes; empty if there is none."""
+    for version in store.list_versions(bucket, file.key):
+        if version.length == file.length and file.etag in {"", version.etag}:
+            return version.version_id
+    return ""
+
+
+def _reaching(last_replaced: Mapping[str, Replaced], file: CommittedFile) -> Iterable[Moment]:
+    """When jobs have removed files at its place: of each destination above, the last ones."""
+    for at in directories_above(file.key):
+        for reach in reaches_of(file, file.key[len(at) :]):
+            if reach in last_replaced[at]:
+                yield last_replaced[at][reach]
+
+
+def _last_replaced(store: ObjectReader, bucket: str, directory: str) -> Replaced:
+    """When the last jobs of that destination that replaced files were published: by S3's times."""
+    last: Replaced = {}
+    manifests = manifests_at(store, Destination(bucket, directory))
+    for commit in read_commits(store, map, manifests):
+        if commit.header.replaced is not None and commit.header.replaced.files:
+            with suppress(*NOT_READABLE):
+                for reach in commit.reach(store):
+                    last[reach] = max(commit.moment, last.get(reach, commit.moment))
+    return last
+
+
+def _without_list(store: ObjectReader, seen: _Seen, directory: JobDirectory) -> Finding | None:
+    """A committed job whose list of files is missing."""
+    try:
+        result = read_result(store, directory)
+    except NOT_READABLE as error:
+        key, fix = directory.result, f"restore a version that can be read ({error.message})"
+        return Finding(FindingKind.UNREADABLE, key, directory.job_id, fix)
+    if result.outcome is not Outcome.COMMITTED:
+        return None
+    if listed_at(store, directory.bucket, directory.commits) is not None:
+        return None  # it was put after the listing
+    fix = "restore a version of it: nothing else says which files the job has"
+    return Finding(FindingKind.GONE, directory.commits, directory.job_id, fix)
+
+
+def _open_job(
+    store: ObjectReader, ledger: Ledger | None, seen: _Seen, directory: JobDirectory
+) -> OpenJob | None:
+    record = ledger.job(directory.ref) if ledger is not None else None
+    if listed_at(store, directory.bucket, directory.result) is not None:
+        return None  # it has ended since the listing
+    state = record.state.value if record else None
+    return OpenJob(directory, directory in seen.requested, state)

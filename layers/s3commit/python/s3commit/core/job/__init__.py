@@ -1,1 +1,0 @@
-"""Shared by several steps, of one job: its documents, record, plan, key and lists."""

@@ -1,0 +1,127 @@
+"""An empty ledger heals itself by the decision records (I6, I8), should the table be lost, or new.
+
+SealJob, the first step of every execution, waits until each job with a decision record is in the
+ledger again, with its locks and its key: nothing is decided beside it.
+
+Functions that still run may go by the lost table, and may write to the new one what they have read
+before. None lives longer than `LONGEST_CALL`, so the walk begins that long after the table was
+first looked at. Where nothing is below ``_s3commit/`` there is nothing to wait for: a job has its
+plan there before it is decided. docs/adr/0032 has the reasons.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+
+from s3commit.core.documents.decision_json import read_decision
+from s3commit.core.documents.job_json import JobSpec
+from s3commit.core.documents.result_json import read_result
+from s3commit.core.formats.layout import DECISION_FILE, PIPELINE, JobDirectory
+from s3commit.core.jobs.idempotency import has_lost_key
+from s3commit.core.jobs.record import new_record
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    NeedsOperatorError,
+    NotFoundError,
+)
+from s3commit.core.model.limits import FUNCTION_CLOCKS, LONGEST_CALL, LONGEST_WAIT, SHORTEST_WAIT
+from s3commit.core.model.moments import seconds
+from s3commit.core.model.outcome import Failure
+from s3commit.core.model.record import JobRecord, PlanFacts
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.clock import CallTime
+from s3commit.core.ports.objects import listed_at
+
+JOB_ENDED = "JOB_ENDED"
+HEALED_AT_ONCE = 1_000  # objects of a listing, before the progress is noted
+
+
+def heal(ports: Ports, bucket: str) -> int:
+    """Heal the ledger: the seconds after which to ask again, 0 if it knows all decided jobs.
+
+    Any number of calls may do so at the same time, and one that dies leaves the rest to the next
+    one. Raises `NeedsOperatorError` (``LEDGER_RESTORED``) for a table that was restored from a
+    backup, and ``PAGE_CHANGED`` for a decision record that can't be read. Requests: one read, if
+    the ledger is whole; else a listing of ``_s3commit/``, a GET for each decision record there, and
+    two writes or more.
+    """
+    now = ports.clock.now()
+    healing = ports.ledger.healing(bucket, now=now)
+    if healing.whole:
+        return 0
+    listing = ports.store.list(bucket, PIPELINE, after=healing.until)
+    some = list(islice(listing, HEALED_AT_ONCE))
+    too_early = LONGEST_CALL + FUNCTION_CLOCKS - int(seconds(healing.since, now))
+    if some and too_early > 0:
+        return min(too_early, LONGEST_WAIT)
+    time = CallTime(ports.clock)
+    while some:
+        decisions = [one.key for one in some if one.key.endswith("/" + DECISION_FILE)]
+        for _done in ports.parallel(partial(_bring_back, ports, bucket), decisions):
+            pass
+        ports.ledger.note_healing(bucket, replace(healing, until=some[-1].key))
+        if time.is_over():
+            return SHORTEST_WAIT
+        some = list(islice(listing, HEALED_AT_ONCE))
+    ports.ledger.note_healing(bucket, replace(healing, whole=True))
+    return 0
+
+
+def _bring_back(ports: Ports, bucket: str, key: str) -> None:
+    decided = read_decision(ports, bucket, key)
+    if decided is None:
+        return  # its documents were deleted meanwhile, or it is another bucket's
+    standing = ports.ledger.job(decided.ref)
+    if standing is not None and standing.state is not JobState.OPEN:
+        return  # another call has brought it back
+    with suppress(NeedsOperatorError):  # a spoilt note stops the jobs with that key alone
+        if has_lost_key(ports.store, decided):
+            decided = replace(decided, idempotency_key=None)
+    # So the sweep continues it at once, and deletes its documents when their time is over.
+    found = replace(decided, updated_at=decided.finished_at or decided.decided_at or "")
+    ports.ledger.open_job(found)
+
+
+def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecord:
+    """The record of a job that the ledger does not know, as S3 remembers it.
+
+    A job with a result has ended so, and stays so: a ledger forgets ended jobs, and neither a late
+    manifest nor a repeated request may open them again (I3). One with a decision record resumes
+    there, or has ended.
+
+    Only the decision record proves that a job was decided: a client can write all else. A job that
+    has a list in ``_commits/`` and no decision record was forgotten long ago, and has ended.
+    """
+    decided = read_decision(ports, directory.bucket, directory.decision)
+    if decided is not None:
+        return decided
+    record = new_record(spec, directory, ports.clock.now())
+    result = None
+    with suppress(NotFoundError, InvalidInputError, AccessError):  # then it proves nothing
+        result = read_result(ports.store, directory)
+    if result is not None:
+        return replace(
+            record,
+            state=JobState(result.outcome.value),
+            failure=result.error,
+            plan=PlanFacts("", 0, result.files, result.bytes, result.rows),
+            finished_at=result.finished_at,
+        )
+    if listed_at(ports.store, directory.bucket, directory.commits) is None:
+        return record
+    # It may have been decided since the first look, and the ledger lost since.
+    return read_decision(ports, directory.bucket, directory.decision) or replace(
+        record,
+        state=JobState.ABORTED,
+        failure=Failure(
+            JOB_ENDED,
+            f"{directory.commits} is there: a job of this id has ended here; write the data again"
+            " under a new id",
+        ),
+        finished_at=record.created_at,
+    )

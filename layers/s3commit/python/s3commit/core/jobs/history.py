@@ -1,0 +1,176 @@
+"""The removals of a table's jobs, by their manifests in ``_commits/``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from s3commit.core.documents.commit_manifest import (
+    MAX_COMMITS_BYTES,
+    CommitHeader,
+    CommittedFile,
+    read_commit_header,
+    read_commit_manifest,
+)
+from s3commit.core.formats.layout import (
+    COMMITS,
+    JobDirectory,
+    directories_above,
+    owner_of,
+    parse_commit_manifest_key,
+    partition_of,
+)
+from s3commit.core.model.destination import Destination, Scope
+from s3commit.core.model.errors import NOT_READABLE
+from s3commit.core.model.limits import S3_CLOCKS
+from s3commit.core.model.moments import shifted
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import ListedObject, ObjectReader
+from s3commit.core.ports.parallel import ParallelMap
+
+# What a job has removed: None stands for all at its destination, a directory with its "/" for a
+# partition, and an id for the files of the job that it has undone.
+Reach = set[str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A committed job. ``put_at`` is when S3 got its manifest (RFC 3339, UTC)."""
+
+    directory: JobDirectory
+    put_at: str
+    header: CommitHeader
+
+    @property
+    def moment(self) -> tuple[str, str]:
+        """Its place among the commits at and above one file."""
+        return self.put_at, self.header.decided_at
+
+    @property
+    def undoes(self) -> JobDirectory | None:
+        """The job that it undoes."""
+        undone = self.header.undoes
+        return JobDirectory(self.directory.destination, undone) if undone else None
+
+    def reach(self, store: ObjectReader, *, max_bytes: int = MAX_COMMITS_BYTES) -> Reach:
+        """The files it has removed, or would have. Requests: a GET where that is partitions.
+
+        Raises as `read_commit_manifest`.
+        """
+        if self.header.undoes:
+            return {self.header.undoes}
+        if self.header.scope is Scope.DIRECTORY:
+            return {None}
+        root = len(self.directory.destination.prefix)
+        _, files = read_commit_manifest(store, self.directory, max_bytes=max_bytes)
+        return {partition_of(file.key[root:]) for file in files}
+
+
+def manifests_at(
+    store: ObjectReader, destination: Destination
+) -> Iterator[tuple[JobDirectory, ListedObject]]:
+    """Each manifest of a committed job of the destination. One request for 1,000 jobs."""
+    for listed in store.list(destination.bucket, destination.prefix + COMMITS):
+        job = parse_commit_manifest_key(destination, listed.key)
+        if job is not None:
+            yield job, listed
+
+
+def read_commits(
+    store: ObjectReader,
+    parallel: ParallelMap,
+    manifests: Iterable[tuple[JobDirectory, ListedObject]],
+) -> Iterator[Commit]:
+    """Those that can be read, and are where they belong. Requests: a GET each."""
+
+    def read(one: tuple[JobDirectory, ListedObject]) -> Commit | None:
+        job, listed = one
+        try:
+            return Commit(job, listed.modified, read_commit_header(store, job))
+        except NOT_READABLE:
+            return None
+
+    return filter(None, parallel(read, manifests))
+
+
+def reaches_of(file: CommittedFile, relative: str) -> Iterator[str | None]:
+    """The elements of a `Reach` that a file is in; ``relative`` is its key below a destination."""
+    yield None
+    yield owner_of(file.key)  # of a copy: the undo that has brought it back
+    yield owner_of(file.first_key)
+    yield partition_of(relative)
+    yield from directories_above(relative)
+
+
+def jobs_reaching(reaches: Iterable[tuple[Commit, Reach]], file: CommittedFile) -> Iterator[Commit]:
+    """The jobs that have removed what was at the file's place, or the files of its job."""
+    for one, reach in reaches:
+        root = one.directory.destination.prefix
+        relative = file.key[len(root) :]
+        if file.key.startswith(root) and not reach.isdisjoint(reaches_of(file, relative)):
+            yield one
+
+
+def commits_around(
+    ports: Ports, directory: JobDirectory, root: str
+) -> tuple[Commit | None, list[Commit]]:
+    """The job's own commit, if it is there; and those since, above, at and below ``root``.
+
+    In their order. By S3's clocks: some that are a little earlier are among them.
+    """
+    store, bucket = ports.store, directory.bucket
+    found = {
+        job: listed
+        for at in directories_above(root)
+        for job, listed in manifests_at(store, Destination(bucket, at))
+    }
+    for listed in store.list(bucket, root):
+        place, inside, _ = listed.key.rpartition(COMMITS)
+        job = parse_commit_manifest_key(Destination(bucket, place), listed.key) if inside else None
+        if job is not None:
+            found[job] = listed
+    since = shifted(found[directory].modified, -2 * S3_CLOCKS) if directory in found else ""
+    some = ((job, listed) for job, listed in found.items() if listed.modified >= since)
+    commits = sorted(read_commits(store, ports.parallel, some), key=lambda one: one.moment)
+    own = next((one for one in commits if one.directory == directory), None)
+    return own, [one for one in commits if one is not own]
+
+
+def undone_jobs(commits: list[Commit]) -> dict[JobDirectory, JobDirectory]:
+    """The jobs that are undone, each with the one that has undone it.
+
+    No clock is asked: an undo comes after what it undoes, whatever the times say.
+    """
+    undos: dict[JobDirectory, list[JobDirectory]] = {}
+    for one in commits:
+        if one.undoes is not None:
+            undos.setdefault(one.undoes, []).append(one.directory)
+
+    def by(job: JobDirectory, seen: frozenset[JobDirectory]) -> JobDirectory | None:
+        """The undo of the job that is in effect; honest jobs make no circle."""
+        left = (one for one in undos.get(job, ()) if one not in seen)
+        return next((one for one in left if by(one, seen | {one}) is None), None)
+
+    found = {job: by(job, frozenset([job])) for job in undos}
+    return {job: undo for job, undo in found.items() if undo is not None}
+
+
+def is_later(
+    own: Commit,
+    other: Commit,
+    reach: Reach,
+    still: list[CommittedFile],
+    listed: list[ListedObject],
+) -> bool:
+    """True if the other job may have replaced after this one.
+
+    S3's clocks have no more than seconds (A7). Within them a job is earlier of which this one has
+    replaced files, or which would otherwise have removed what this one has there ``still``.
+    """
+    if other.put_at > shifted(own.put_at, S3_CLOCKS):
+        return True
+    if other.put_at < shifted(own.put_at, -S3_CLOCKS):
+        return False
+    has_replaced_it = any(owner_of(one.key) == other.directory.job_id for one in listed)
+    reached = (next(jobs_reaching([(other, reach)], file), None) for file in still)
+    return not has_replaced_it and all(one is None for one in reached)

@@ -1,0 +1,217 @@
+"""Once: of the jobs with one idempotency key at one destination, at most one is committed (I11).
+
+The decision acquires the key, in one transaction; a roll back frees it in another. When a job is
+about to be committed, its key and counts are noted in S3 twice: below ``_s3commit/``, where no
+client can write, for the pipeline when the ledger was lost; and below the destination, as a hint
+for clients that are about to write the same data again.
+
+An undo of the job frees its key: the notes say that the job is undone, and stay, so that no late
+call of that job can put them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from s3commit.core.documents.commit_manifest import read_commit_header
+from s3commit.core.formats.codec import VERSION, Codec
+from s3commit.core.formats.layout import JobDirectory, check_job_id
+from s3commit.core.model.destination import Destination
+from s3commit.core.model.errors import (
+    NOT_READABLE,
+    PAGE_CHANGED,
+    InvalidInputError,
+    JobRefusedError,
+    NeedsOperatorError,
+    NotFoundError,
+    PreconditionError,
+)
+from s3commit.core.model.locks import KeyHolder, key_digest
+from s3commit.core.model.outcome import ALREADY_COMMITTED
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.ledger import HeldError
+from s3commit.core.ports.objects import ObjectReader
+from s3commit.core.ports.parallel import together
+
+KEY_TAKEN: Final = "KEY_TAKEN"
+MAX_NOTE_BYTES: Final = 16 * 1024
+
+_NOTE: Final = Codec(KeyHolder, "note of a key", VERSION, max_bytes=MAX_NOTE_BYTES)
+
+
+def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
+    """The other job that has the job's key and has not ended; None if this job may continue.
+
+    Raises `JobRefusedError` if the key's data is committed: ``ALREADY_COMMITTED``, or
+    ``KEY_TAKEN`` if the counts show that it was other data.
+    """
+    directory, digest = JobDirectory.of(record), key_digest(key)
+    holder = ports.ledger.key_holder(record.destination, digest)
+    if holder is None:
+        holder = _remembered(ports.store, directory, digest)
+    elif holder.job_id != record.job_id:
+        other = ports.ledger.job(JobDirectory(record.destination, holder.job_id).ref)
+        if other is not None and other.state is not JobState.COMMITTED:
+            return other
+    if holder is not None and holder.job_id != record.job_id:
+        raise _refusal(record, holder)
+    return None
+
+
+def refuse_held(ports: Ports, record: JobRecord) -> None:
+    """Raise `HeldError` if another job has the job's key, and as `other_holder`."""
+    key = record.idempotency_key
+    holder = other_holder(ports, record, key) if key is not None else None
+    if holder is not None:
+        raise HeldError(f"job {holder.job_id} has the idempotency key of job {record.job_id}")
+
+
+def _refusal(record: JobRecord, holder: KeyHolder) -> JobRefusedError:
+    """A key says what the data is: where the counts differ it was used for other data."""
+    ours = _holder(record)
+    name = f"idempotencyKey {record.idempotency_key!r}"[:200]
+    if _is_same(ours, holder):
+        return JobRefusedError(
+            f"job {holder.job_id} already committed the data of {name}; this job added nothing",
+            code=ALREADY_COMMITTED,
+        )
+    return JobRefusedError(
+        f"{name} was used by job {holder.job_id} for other data: that has {_counts(holder)}, this"
+        f" job {_counts(ours)}; nothing was added, write the data again under another key",
+        code=KEY_TAKEN,
+    )
+
+
+def _is_same(ours: KeyHolder, other: KeyHolder) -> bool:
+    if ours.rows is not None and other.rows is not None:
+        return ours.rows == other.rows
+    return (ours.files > 0) == (other.files > 0)
+
+
+def _counts(one: KeyHolder) -> str:
+    return f"{one.files} files" if one.rows is None else f"{one.rows} rows"
+
+
+def note_key(ports: Ports, record: JobRecord, key: str) -> None:
+    """Note the key of a job that is about to be committed; repeatable.
+
+    Another object there is written over, a stranger's too (I12), as long as the job has the key:
+    otherwise this call is late, and the job undone.
+    """
+    digest = key_digest(key)
+
+    def has_it(_found: KeyHolder | None) -> bool:
+        holder = ports.ledger.key_holder(record.destination, digest)
+        return holder is not None and holder.job_id == record.job_id
+
+    put = partial(_put, ports, record.destination.bucket, note=_holder(record), may_replace=has_it)
+    together(ports.parallel, *(partial(put, name) for name in _names(record, digest)))
+
+
+def free_key(ports: Ports, record: JobRecord) -> None:
+    """Free the key of the job that the record's job undoes; repeatable.
+
+    A key that another job has acquired since stays that one's. The pipeline's note says what has
+    become of the job. The hint names the undo, which has no such key: so it is not valid.
+    """
+    facts = record.replaced
+    if facts is None or not facts.frees:
+        return
+
+    def is_its(found: KeyHolder | None) -> bool:
+        return found is None or found.job_id == record.undoes
+
+    digest, bucket = key_digest(facts.frees), record.destination.bucket
+    undone = KeyHolder(record.undoes, 0, undone_by=record.job_id)
+    notes = (undone, KeyHolder(record.job_id, 0))
+    for name, note in zip(_names(record, digest), notes, strict=True):
+        _put(ports, bucket, name, note, is_its)
+    ports.ledger.free_key(record.destination, digest, record.undoes)
+
+
+def _names(record: JobRecord, digest: str) -> tuple[str, str]:
+    """The keys of the pipeline's note and of the hint for clients."""
+    directory = JobDirectory.of(record)
+    return directory.key_note(digest), directory.once(digest)
+
+
+def has_lost_key(store: ObjectReader, record: JobRecord) -> bool:
+    """True if the committed job had a key that an undo has freed. Raises as `other_holder`."""
+    if record.idempotency_key is None or record.state is not JobState.COMMITTED:
+        return False
+    directory = JobDirectory.of(record)
+    note = _own_note(store, directory, key_digest(record.idempotency_key))
+    return note is not None and (note.job_id != record.job_id or note.undone_by != "")
+
+
+def _put(
+    ports: Ports,
+    bucket: str,
+    name: str,
+    note: KeyHolder,
+    may_replace: Callable[[KeyHolder | None], bool],
+) -> None:
+    """Put the note where none is, or in place of one that it may replace; None: can't be read."""
+    body = _NOTE.encode(note)
+    with suppress(PreconditionError):
+        ports.store.put(bucket, name, body, if_absent=True)
+        return
+    condition, found = None, None
+    with suppress(*NOT_READABLE):
+        stored = ports.store.get(bucket, name, max_bytes=MAX_NOTE_BYTES)
+        condition = stored.facts.etag
+        found = _NOTE.decode(stored.body)
+    if found != note and may_replace(found):
+        with suppress(PreconditionError):  # another call was faster
+            ports.store.put(bucket, name, body, if_match=condition)
+
+
+def _holder(record: JobRecord) -> KeyHolder:
+    return KeyHolder(record.job_id, record.planned.files, record.planned.rows)
+
+
+def _remembered(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyHolder | None:
+    """The job that the pipeline's own note names, unless it is undone. Raises as `_own_note`."""
+    note = _own_note(store, directory, digest)
+    return None if note is None or note.undone_by else note
+
+
+def _own_note(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyHolder | None:
+    """The pipeline's own note. Raises `NeedsOperatorError` if it is spoilt."""
+    key = directory.key_note(digest)
+    try:
+        return _read(store, directory.bucket, key)
+    except InvalidInputError as error:
+        raise NeedsOperatorError(
+            f"s3://{directory.bucket}/{key} is not what the pipeline wrote: {error.message};"
+            " nothing was changed: restore it, or delete it if no job has the key",
+            code=PAGE_CHANGED,
+        ) from error
+
+
+def hinted_job(store: ObjectReader, destination: Destination, key: str) -> JobDirectory | None:
+    """The job that has committed the key's data here, if the hint for clients names one.
+
+    The hint says only where to look: the header of that job's list has to have the key. An object
+    that is a stranger's, was copied, or can't be read is ignored; the pipeline decides.
+    """
+    name = JobDirectory(destination, "").once(key_digest(key))
+    with suppress(*NOT_READABLE):
+        note = _read(store, destination.bucket, name)
+        job = JobDirectory(destination, note.job_id) if note else None
+        return job if job and read_commit_header(store, job).idempotency_key == key else None
+    return None
+
+
+def _read(store: ObjectReader, bucket: str, key: str) -> KeyHolder | None:
+    try:
+        note = _NOTE.decode(store.get(bucket, key, max_bytes=MAX_NOTE_BYTES).body)
+    except NotFoundError:
+        return None
+    check_job_id(note.job_id)
+    return note

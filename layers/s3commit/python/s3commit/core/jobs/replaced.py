@@ -1,0 +1,251 @@
+"""The files that a job replaces: its reach, and the jobs that append beside it (I6).
+
+Its reach is the destination, or the partitions that it writes. A job that replaces chooses one
+moment. The files of an append that had ended before it are replaced. Those of every other append
+stay, whether it is under way or decided later, as if it had come after. The moment is the same for
+all partitions and for all files of an append, so the jobs have one order. docs/proof.md has the
+reasons, `tests/sim/test_serial_order.py` a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from typing import Final
+
+from s3commit.core.documents.pages import LINE, in_groups, read_list, write_list
+from s3commit.core.documents.success_marker import MAX_SUCCESS_BYTES, success_job_id
+from s3commit.core.formats.codec import Codec
+from s3commit.core.formats.layout import (
+    SUCCESS,
+    JobDirectory,
+    is_data,
+    is_inner_marker,
+    owner_of,
+    partition_of,
+)
+from s3commit.core.jobs.listings import list_objects
+from s3commit.core.model.destination import Scope
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    JobRefusedError,
+    NotFoundError,
+)
+from s3commit.core.model.limits import APPEND_READINGS, DELETE_AT_ONCE, MAX_APPENDS
+from s3commit.core.model.locks import Append, destination_node, nodes_above
+from s3commit.core.model.record import JobRecord, ReplacedFacts
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import ListedObject
+
+MAX_NAMES: Final = 90 * 1024 * 1024  # characters of all names together, which are held at once
+NAMES_AT_ONCE: Final = 1_000
+MOST_MARKERS: Final = 1_000  # of tables inside: each is read before the decision
+_REPLACED: Final = Codec(ListedObject, "replaced file", unwritten={"modified": ""}, **LINE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    partition: str
+
+
+_PARTITION: Final = Codec(_Partition, "partition", **LINE)
+
+
+def write_partitions(ports: Ports, directory: JobDirectory, partitions: Iterable[str]) -> str:
+    """Put the list; return the digest of its index.
+
+    A partition is a directory relative to the destination, with its ``/``; the root is empty.
+    Raises as `write_list`.
+    """
+    pages = ([unit] for unit in in_groups(map(_Partition, sorted(partitions)), NAMES_AT_ONCE))
+    sha256, _ = write_list(ports, directory, pages, _PARTITION.encode)
+    return sha256
+
+
+def read_partitions(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[str]:
+    """The list that the plan in the ledger names. Raises as `read_index`."""
+    lines = read_list(ports, directory, record.planned.partitions, _PARTITION.decode)
+    return [line.partition for line in lines]
+
+
+def existing_files(
+    ports: Ports,
+    directory: JobDirectory,
+    record: JobRecord,
+    *,
+    wanted: Callable[[str], bool] = is_data,
+) -> Iterator[ListedObject]:
+    """The visible files in the reach of the job's policy that are not the job's own.
+
+    ``wanted`` judges their keys, relative to the destination: hidden names are not data. In scope
+    partition a partition reaches down to every depth; the root as a partition means the files
+    directly in it. The order is the same for the same files.
+    """
+    root = directory.destination.prefix
+    if record.scope is Scope.DIRECTORY:
+        yield from _files_below(ports, directory, [root], wanted)
+        return
+    names = read_partitions(ports, directory, record)
+    yield from _files_below(ports, directory, (root + name for name in _outermost(names)), wanted)
+    if "" in names:
+        for listed in _files_below(ports, directory, [root], wanted):
+            if not partition_of(listed.key[len(root) :]):
+                yield listed
+
+
+def _files_below(
+    ports: Ports, directory: JobDirectory, prefixes: Iterable[str], wanted: Callable[[str], bool]
+) -> Iterator[ListedObject]:
+    for listed in list_objects(ports, directory.bucket, prefixes):
+        relative = listed.key[len(directory.destination.prefix) :]
+        if wanted(relative) and owner_of(listed.key) != directory.job_id:
+            yield listed
+
+
+def _outermost(partitions: Iterable[str]) -> Iterator[str]:
+    """Those that are in no other; without the root."""
+    covered = ""
+    for name in sorted(partitions):
+        if name and not (covered and name.startswith(covered)):
+            covered = name
+            yield name
+
+
+def write_replaced(
+    ports: Ports, directory: JobDirectory, files: Iterable[ListedObject]
+) -> ReplacedFacts:
+    """Put the replace list, of which a page is one DeleteObjects call. Raises as `write_list`.
+
+    The markers in it are not files, and are not counted.
+    """
+    count = size = 0
+
+    def counted() -> Iterator[ListedObject]:
+        nonlocal count, size
+        for one in files:
+            _refuse_no_data(one, directory)  # what could not be carried out after the decision
+            if not one.key.endswith(f"/{SUCCESS}"):
+                count += 1
+                size += one.length
+            yield one
+
+    pages = ([unit] for unit in in_groups(counted(), DELETE_AT_ONCE))
+    sha256, _ = write_list(ports, directory.of_replaced, pages, _REPLACED.encode)
+    return ReplacedFacts(sha256, count, size)
+
+
+def replaced_files(
+    ports: Ports, directory: JobDirectory, facts: ReplacedFacts
+) -> Iterator[ListedObject]:
+    """The files and markers of the list. Raises as `read_index`, and as `decode_replaced`."""
+    decode = partial(decode_replaced, directory=directory)
+    return read_list(ports, directory.of_replaced, facts.sha256, decode)
+
+
+def decode_replaced(line: bytes, directory: JobDirectory) -> ListedObject:
+    """Read a line of the replace list. Raises `InvalidInputError` for a key without data (I7)."""
+    listed = _REPLACED.decode(line)
+    _refuse_no_data(listed, directory)
+    return listed
+
+
+def _refuse_no_data(listed: ListedObject, directory: JobDirectory) -> None:
+    relative = listed.key[len(directory.destination.prefix) :]
+    is_inside = listed.key.startswith(directory.destination.prefix)
+    if not is_inside or not (is_data(relative) or is_inner_marker(relative)):
+        raise InvalidInputError(
+            f"the replace list names {listed.key[:200]!r}, which is not a data file of"
+            f" {directory.destination.uri}",
+            code="NOT_CONTAINED",
+        )
+
+
+def markers_to_remove(
+    ports: Ports, bucket: str, markers: list[ListedObject], staying: Iterable[str]
+) -> Iterator[ListedObject]:
+    """Those that say of a job that its files are visible, when these are replaced (I9).
+
+    ``staying`` are the nodes of the appends whose files stay. One of them at a marker's directory,
+    above it or below it may have files there, or put its own marker: then the marker stays. So does
+    one that can't be read, or names no job: its owner is not known.
+    """
+    nodes = tuple(staying)
+
+    def is_past(marker: ListedObject) -> tuple[ListedObject, bool]:
+        node = f"{bucket}/{marker.key.removesuffix(SUCCESS)}"
+        if any(node.startswith(one) or one.startswith(node) for one in nodes):
+            return marker, False
+        with suppress(NotFoundError, InvalidInputError, AccessError):
+            stored = ports.store.get(bucket, marker.key, max_bytes=MAX_SUCCESS_BYTES)
+            return marker, stored.facts.etag == marker.etag and success_job_id(stored.body) != ""
+        return marker, False
+
+    return (one for one, past in ports.parallel(is_past, markers) if past)
+
+
+class Appends:
+    """The appends at, above and below the destination of a job that replaces.
+
+    Made before the listing of what is to be replaced: that is the moment. Raises
+    `JobRefusedError` (``DESTINATION_BUSY``) if there are more than `MAX_APPENDS`, or if they end
+    faster than they can be read.
+    """
+
+    def __init__(self, ports: Ports, record: JobRecord) -> None:
+        self._ports = ports
+        node = destination_node(record.destination)
+        self._nodes = [node, *nodes_above([node])]
+        self._ended = self._ended_at_one_moment()
+
+    def to_leave(self) -> dict[str, tuple[str, ...]]:
+        """The ids of the jobs whose files stay, each with the nodes below which they do.
+
+        Asked after the files were listed. Elsewhere a file with such an id is of another job, since
+        a job is an id at a destination (I12).
+
+        An append that was decided since the moment is listed still: it is under way, or has ended
+        less than `APPEND_SECONDS` ago, and no call of a step takes so long.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        for one in self._read():
+            if one.ref not in self._ended:
+                job_id = one.ref.rpartition("-")[0]
+                found[job_id] = (*found.get(job_id, ()), one.node)
+        return found
+
+    def _ended_at_one_moment(self) -> set[str]:
+        """Those that have ended a while ago, by two readings.
+
+        A reading takes time. If the second finds none that has ended since the first, all was as
+        the first says at the moment between the two.
+        """
+        ended = {one.ref for one in self._read() if one.ended}
+        for _ in range(APPEND_READINGS):
+            before, ended = ended, {one.ref for one in self._read() if one.ended}
+            if ended <= before:
+                return before
+        raise JobRefusedError(
+            "too many jobs append here at the same time to find a moment between their ends;"
+            " write again later",
+            code="DESTINATION_BUSY",
+        )
+
+    def _read(self) -> list[Append]:
+        read = self._ports.parallel(self._of_node, self._nodes)
+        found = list(islice(chain.from_iterable(read), MAX_APPENDS + 1))
+        if len(found) > MAX_APPENDS:
+            raise JobRefusedError(
+                f"more than {MAX_APPENDS} jobs append at the destination, above it and below it;"
+                " write again later",
+                code="DESTINATION_BUSY",
+            )
+        return found
+
+    def _of_node(self, node: str) -> list[Append]:
+        """Those at the node and, of the destination's own, below it."""
+        appends = self._ports.ledger.appends(node, below=node == self._nodes[0])
+        return list(islice(appends, MAX_APPENDS + 1))

@@ -1,0 +1,147 @@
+"""The verdicts of a sweep on one job: start an execution, abort it, or delete its documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.amounts import many
+from s3commit.core.model.moments import seconds, shifted
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.objects import ListedObject
+from s3commit.core.sweep.actions import Action, aborting, retiring, starting
+from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
+
+LISTED: Final = 100_000  # objects of one directory: a hundred requests
+LONGEST_PAUSE: Final = DAY  # between two executions of a job that fails again and again
+LEFT_OBJECTS: Final = "it has left working objects"
+LEFT_UPLOADS: Final = "it has left open uploads"
+
+
+@dataclass(slots=True)
+class Contents:
+    """The contents of a job directory; constant in size, however much that is.
+
+    ``is_all`` is False where there is more: then ``newest`` may be wrong.
+    """
+
+    job: ListedObject | None = None
+    request: ListedObject | None = None
+    result: ListedObject | None = None
+    scratch: int = 0
+    newest: str = ""
+    is_all: bool = True
+
+
+def start(sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str) -> Iterator[Action]:
+    """Start an execution for a job on which none has worked since ``since``, if a try is due.
+
+    The pause before the first try is `Limits.stuck`; it doubles with each, up to a day.
+    """
+    record = job if isinstance(job, JobRecord) else None
+    directory = JobDirectory.of(job) if isinstance(job, JobRecord) else job
+    due = try_due(since, sweep.now, sweep.limits.stuck)
+    execution = (record and record.execution) or directory.ref
+    if due and not sweep.executions.describe(execution).is_running:
+        silent = spelled(int(seconds(since, sweep.now)))
+        tidies = why in {LEFT_OBJECTS, LEFT_UPLOADS}
+        yield starting(directory, due, f"{why}, silent for {silent}", tidies=tidies)
+
+
+def try_due(since: str, now: str, pause: int) -> str:
+    """The moment at which the last try fell due; empty: none has."""
+    due, pause = 0, max(1, pause)
+    longest = max(pause, LONGEST_PAUSE)
+    while due + pause <= seconds(since, now):
+        due, pause = due + pause, min(2 * pause, longest)
+    return shifted(since, due) if due else ""
+
+
+def abort_if_silent(
+    sweep: Sweep, directory: JobDirectory, found: Contents, last_known: str, holder: str = ""
+) -> Iterator[Action]:
+    """Give a job up if nothing was put into its directory for `Limits.abandoned`.
+
+    For `Limits.stuck`, if ``holder`` is committed with its key: it can add nothing.
+
+    ``last_known`` is when the ledger last noted something of it. A directory of more than `LISTED`
+    objects may have got one that was not seen.
+    """
+    last = max(found.newest, last_known)
+    limit = sweep.limits.stuck if holder else sweep.limits.abandoned
+    if not found.is_all or last >= sweep.ago(limit):
+        return
+    if holder:
+        why = f"its idempotencyKey was committed by job {holder}, so this job can add nothing"
+        yield aborting(directory, last, f"{why}, and the sweep gave it up")
+        return
+    silent = spelled(int(seconds(last, sweep.now)))
+    reason = (
+        f"abandoned: no task has ended since {last}, for {silent}, and the sweep gave the job up;"
+        " run it again. If its tasks take so long, raise abandonedHours first: it is"
+        f" {spelled(sweep.limits.abandoned)} now"
+    )
+    yield aborting(directory, last, reason)
+
+
+def retirement(
+    sweep: Sweep, directory: JobDirectory, found: Contents, record: JobRecord | None
+) -> Action:
+    """The documents of a job and all that the pipeline keeps of it; ``_commits/`` stays.
+
+    ``_job.json`` goes behind the others, so that who stops in between leaves a job that can be
+    read; and the decision last: while it is there, a late manifest does not open the job again.
+    """
+    kept = islice(sweep.ports.store.list(directory.bucket, directory.pipeline_prefix), LISTED)
+    own = sorted(kept, key=lambda one: one.key == directory.decision)
+    documents = filter(None, (found.request, found.result, found.job))
+    return retiring(directory, [*documents, *own], record)
+
+
+def contents(directory: JobDirectory, listing: Iterable[ListedObject]) -> Contents:
+    """The contents of a job's directory, as far as `LISTED`."""
+    found = Contents()
+    for number, listed in enumerate(listing):
+        if number == LISTED:
+            found.is_all = False
+            break
+        if listed.key == directory.job:
+            found.job = listed
+        elif listed.key == directory.request:
+            found.request = listed
+        elif listed.key == directory.result:
+            found.result = listed
+        elif listed.key.startswith(directory.tasks):
+            found.scratch += 1
+        found.newest = max(found.newest, listed.modified)
+    return found
+
+
+def spelled(duration: int) -> str:
+    """A duration in seconds for people, in its largest whole unit up to hours."""
+    for unit, name in ((HOUR, "hour"), (60, "minute")):
+        if duration >= unit:
+            return many(duration // unit, name)
+    return many(duration, "second")
+
+
+def is_past(sweep: Sweep, result: ListedObject) -> bool:
+    """True if the documents of a job with this result are past their time."""
+    return result.modified < sweep.ago(sweep.limits.retention)
+
+
+def judge_ended(
+    sweep: Sweep, directory: JobDirectory, record: JobRecord, found: Contents
+) -> Iterator[Action]:
+    """Finish an ended job that has left something, or delete its documents after their time."""
+    since = max(record.updated_at, found.newest)
+    if found.scratch:
+        yield from start(sweep, since, record, LEFT_OBJECTS)
+    elif found.result is None and record.updated_at >= sweep.ago(sweep.limits.retention):
+        if found.job or found.request:
+            yield from start(sweep, since, record, "it has no result")
+    elif found.result is None or is_past(sweep, found.result):
+        yield retirement(sweep, directory, found, record)

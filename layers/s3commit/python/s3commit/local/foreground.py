@@ -1,0 +1,142 @@
+"""The runtime as a program in the foreground; a file in the project says how it is reached.
+
+The file is locked for as long as the runtime runs, so what a runtime that was killed has left
+behind is known for what it is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    redirect_stdout,
+)
+from pathlib import Path
+from typing import Final
+
+from s3commit.local import LocalRuntimeError
+
+FILE: Final = Path(".s3commit", "running.json")
+# Variables of a shell that was used with AWS, which would lead past the runtime.
+UNSET: Final = (
+    "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_SESSION_TOKEN",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT_URL_DYNAMODB",
+    "AWS_ENDPOINT_URL_SFN",
+)
+
+
+_NOT_FOUND: Final = (
+    "s3commit: `s3commit local env` does not find this runtime: another one is running here, or"
+    " the directory is not writable\n"
+)
+
+
+@contextmanager
+def announced(project: Path, environment: Mapping[str, str]) -> Iterator[bool]:
+    """Announce for the length of the block that a runtime with this environment is up.
+
+    Yields False if it cannot: another runtime of the project is announced already, or the file is
+    not writable.
+    """
+    path = project / FILE
+    with ExitStack() as stack:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(path.open("a+"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        file.truncate(0)
+        file.write(json.dumps(dict(environment)))
+        file.flush()
+        yield True
+
+
+def read_running(project: Path) -> dict[str, str]:
+    """The environment of the project's runtime. Raises `LocalRuntimeError` if none is up."""
+    try:
+        with (project / FILE).open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return {str(name): str(value) for name, value in json.load(file).items()}
+    except (OSError, ValueError):
+        pass
+    raise LocalRuntimeError(
+        f"no runtime of {project.absolute()} is running: start one with `s3commit local up` in"
+        " another terminal, and wait for its line of JSON (if it was started in another"
+        " directory, name that with --project)"
+    )
+
+
+def exports(environment: Mapping[str, str]) -> str:
+    """Lines for a POSIX shell's ``eval``; whatever the values are, they stay values."""
+    lines = [f"unset {' '.join(UNSET)}"]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
+    return "\n".join(lines)
+
+
+def greeting(endpoint: str, bucket: str, project: Path) -> str:
+    """The line for people; its command works in any directory, on the PATH or not."""
+    on_path = shutil.which("s3commit") is not None
+    command = "s3commit" if on_path else f"{shlex.quote(sys.executable)} -m s3commit"
+    env = f"{command} local env --project {shlex.quote(str(project.absolute()))}"
+    return (
+        f"s3commit: running at {endpoint}, bucket s3://{bucket}/. In another terminal:"
+        f' eval "$({env})". Ctrl-C stops it and deletes its data.\n'
+    )
+
+
+def run_foreground(
+    assembly: Path,
+    port: int = 0,
+    bucket: str | None = None,
+    *,
+    project: Path,
+    verbose: bool = False,
+    beside: Callable[[], AbstractContextManager[str]] = lambda: nullcontext(""),
+) -> None:
+    """Run until SIGINT or SIGTERM; stdout gets the ready line and nothing else.
+
+    `announced` says below ``project`` that it is up, and so does stderr, for people. ``beside``
+    opens what runs with it in this process, whose environment leads to the runtime, and yields its
+    address.
+
+    Raises `LocalRuntimeError` if it cannot start. To be called in the main thread of a program that
+    ends then: the signals stay blocked, in this thread and in those that it starts.
+    """
+    from s3commit.local.runtime import LocalRuntime  # noqa: PLC0415 - `env` needs none
+
+    signals = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    out = sys.stdout
+    sys.stderr.write("s3commit: starting the pipeline on this machine, about 10 s ...\n")
+    with (
+        redirect_stdout(sys.stderr),  # whatever a library prints
+        LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
+        announced(project, runtime.names()) as found,
+    ):
+        for name in UNSET:
+            os.environ.pop(name, None)
+        os.environ.update(runtime.names())
+        with beside() as address:
+            line = greeting(runtime.endpoint, runtime.bucket, project)
+            page = f"s3commit: in a browser: {address}\n" if address else ""
+            sys.stderr.write((line if found else _NOT_FOUND) + page)
+            print(runtime.ready_line(), file=out, flush=True)
+            signal.sigwait(signals)

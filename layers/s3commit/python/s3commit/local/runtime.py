@@ -1,0 +1,214 @@
+"""The embedded runtime as one object."""
+
+# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
+from __future__ import annotations
+
+import functools
+import json
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from s3commit.aws import env
+from s3commit.local import ACCOUNT, REGION, LocalRuntimeError, moto_patches
+from s3commit.local.assembly import load_assembly
+from s3commit.local.endpoint import Endpoint, Middleware, forget_everything
+from s3commit.local.function_spec import spec_of
+from s3commit.local.lambda_executor import Executor, Observer
+from s3commit.local.loader import check, load, rename_data_bucket
+from s3commit.local.resources import Context
+from s3commit.local.triggers import Now, Poller, Ticker
+from s3commit.local.worker import CallOutcome, Worker
+
+ACCESS_KEY = "local"
+SECRET_KEY = "local"
+BUCKET = "BUCKET"  # the data bucket, for the person: nothing of ours reads it
+KEPT_CALLS = 2_000  # of each function; their logs are kept in memory
+_RUNNING = threading.Lock()
+
+
+class LocalRuntime:
+    """Runs the template of ``assembly`` on ``127.0.0.1``; all state is in memory.
+
+    A context manager. ``port`` 0 takes a free one; ``bucket`` renames the data bucket. One runtime
+    a process at a time: moto's state is the process's. ``observe`` sees the outcome of every call
+    of a function, in the thread that made it; ``middleware`` each request before AWS's APIs do.
+    To enter it raises `LocalRuntimeError`, to make it also `UnsupportedTemplateError`. ``outputs``
+    are those of all stacks by name.
+    """
+
+    def __init__(
+        self,
+        assembly: Path,
+        *,
+        port: int = 0,
+        bucket: str | None = None,
+        verbose: bool = False,
+        now: Now = partial(datetime.now, UTC),  # noqa: B008 - a function, called later
+        observe: Observer = lambda *_: None,
+        middleware: Middleware | None = None,
+    ) -> None:
+        self._assembly = load_assembly(assembly)
+        check(self._assembly)
+        if bucket:
+            rename_data_bucket(self._assembly, bucket)
+        self._serve = partial(Endpoint, port, verbose=verbose, middleware=middleware)
+        self._now = now
+        self._observe = observe
+        self._pollers: list[Poller] = []
+        self.outputs: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        """Serve, create every resource, and begin to poll and to tick."""
+        if not _RUNNING.acquire(blocking=False):
+            raise LocalRuntimeError("an embedded runtime is running in this process already")
+        with ExitStack() as started:
+            started.callback(_RUNNING.release)
+            self._start(started)
+            self._running = started.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop everything, last first; no thread of ours and no process is left."""
+        self._running.close()
+
+    def _start(self, started: ExitStack) -> None:
+        forget_everything()
+        started.callback(forget_everything)
+        temporary = tempfile.TemporaryDirectory(prefix="s3commit-local-")
+        directory = Path(started.enter_context(temporary))
+        self._endpoint = self._serve()
+        started.callback(self._endpoint.close)
+        self._executor = Executor(directory, self.environment(), self._observe)
+        started.callback(moto_patches.apply_patches(self).undo)
+        # The workers end before the threads that wait for them: a long call must not delay the end.
+        started.callback(self._each_poller, Poller.join)
+        started.callback(self._executor.close)
+        started.callback(_stop_executions)
+        started.callback(self._each_poller, Poller.stop)
+        self.outputs = load(self._assembly, Context(functools.cache(self.client), directory))
+        ticker = Ticker(self._now)
+        ticker.start()
+        started.callback(ticker.stop)
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of every AWS API."""
+        return self._endpoint.url
+
+    @property
+    def bucket(self) -> str:
+        """The name of the data bucket."""
+        return self.outputs["BucketName"]
+
+    @property
+    def table(self) -> str:
+        """The name of the ledger's table."""
+        return self.outputs["TableName"]
+
+    @property
+    def state_machine_arn(self) -> str:
+        """The ARN of the state machine."""
+        return self.outputs["StateMachineArn"]
+
+    def environment(self) -> dict[str, str]:
+        """The standard AWS variables that lead any SDK here."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def names(self) -> dict[str, str]:
+        """The `environment`, and what the command and a program name: table, machine, bucket."""
+        return {
+            **self.environment(),
+            env.TABLE: self.table,
+            env.STATE_MACHINE: self.state_machine_arn,
+            BUCKET: self.bucket,
+        }
+
+    def client(self, service: str, **config: Any) -> Any:
+        """A boto3 client of this runtime; the process's AWS configuration is not looked at.
+
+        ``config`` are settings of botocore's besides.
+        """
+        import boto3
+        from botocore.config import Config
+
+        session: Any = boto3.session.Session()
+        return session.client(
+            service,
+            region_name=REGION,
+            endpoint_url=self.endpoint,
+            aws_access_key_id=ACCESS_KEY,
+            aws_secret_access_key=SECRET_KEY,
+            config=Config(retries={"total_max_attempts": 1}, max_pool_connections=128, **config),
+        )
+
+    def ready_line(self) -> str:
+        """The one line of JSON that says where everything is."""
+        return json.dumps(
+            {
+                "endpoint": self.endpoint,
+                "bucket": self.bucket,
+                "region": REGION,
+                "table": self.table,
+                "stateMachine": self.state_machine_arn,
+                "accessKey": ACCESS_KEY,
+                "secretKey": SECRET_KEY,
+            }
+        )
+
+    def workers(self) -> list[Worker]:
+        """The functions' processes that live now."""
+        return self._executor.workers()
+
+    def invoke(self, function: Any, payload: bytes) -> CallOutcome:
+        """Call moto's function (for the patches)."""
+        outcome = self._executor.invoke(spec_of(function), payload)
+        if outcome.logs.strip():
+            _keep_logs(function, outcome.logs)
+        return outcome
+
+    def add_mapping(self, mapping: Any) -> None:
+        """Poll for moto's event source mapping (for the patches)."""
+        from moto.awslambda.models import lambda_backends
+        from moto.sqs.models import sqs_backends
+
+        def call(payload: bytes) -> CallOutcome:
+            function = lambda_backends[ACCOUNT][REGION].get_function(mapping.function_arn)
+            return self.invoke(function, payload)
+
+        self._pollers.append(Poller(mapping, sqs_backends[ACCOUNT][REGION], call))
+
+    def _each_poller(self, act: Callable[[Poller], None]) -> None:
+        for poller in self._pollers:
+            act(poller)
+
+
+def _keep_logs(function: Any, logs: str) -> None:
+    """Have CloudWatch Logs keep them, in a group with the function's name."""
+    group = function.logs_group_name = function.function_name
+    function.logs_backend.ensure_log_group(group)
+    function.save_logs(logs)
+    streams = function.logs_backend.groups[group].streams  # one for each call
+    while len(streams) > KEPT_CALLS:
+        streams.pop(next(iter(streams)), None)
+
+
+def _stop_executions() -> None:
+    from moto.stepfunctions.parser.models import stepfunctions_parser_backends
+
+    for machine in stepfunctions_parser_backends[ACCOUNT][REGION].state_machines:
+        for execution in machine.executions:
+            if execution.status == "RUNNING":
+                execution.stop(stop_date=None, error=None, cause="the runtime stops")
