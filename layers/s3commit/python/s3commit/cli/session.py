@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache, cached_property
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from s3commit.aws import env
 from s3commit.aws.clock import SystemClock
@@ -17,7 +16,7 @@ from s3commit.aws.failures import answered, translated
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.session import make_client, own_encryption
+from s3commit.aws.session import is_aws, make_client, own_encryption
 from s3commit.cli.render import Output, epoch_of
 from s3commit.cli.surroundings import Surroundings, surroundings
 from s3commit.core.formats.layout import JobDirectory
@@ -29,7 +28,6 @@ from s3commit.writer.connect import has_pipeline
 from s3commit.writer.environment import Environment
 
 WORKERS = 16
-AWS_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
 class Session:
@@ -160,10 +158,9 @@ class Session:
     def has_console(self) -> bool:
         """True if executions are on AWS itself, whose console shows them: no emulator has one."""
         try:
-            url = self.deployment.connect("stepfunctions").meta.endpoint_url
+            return is_aws(self.deployment.connect("stepfunctions"))
         except S3CommitError:
             return False
-        return (urlsplit(url).hostname or "").endswith(AWS_HOSTS)
 
     def executions(self, machine: str) -> Executions:
         """The executions of the state machine with that ARN."""
