@@ -17,7 +17,6 @@ from acceptance.judged import ROLE_SECONDS, own
 from acceptance.places import STACKS, BrokenError
 from acceptance.run import Run
 from bench import limits
-from tests.contract import deployed_map
 
 SAMPLES: Final = 20
 CHILDREN: Final = 21
@@ -132,6 +131,8 @@ def _map(run: Run, role: str) -> tuple[list[float], list[float], list[float]]:
 
     By two runs of the deployed Map over children that pass their item on, one at a time.
     """
+    from tests.contract import deployed_map  # noqa: PLC0415 - the CDK takes seconds to import
+
     service = run.clients("stepfunctions")
     kind = "EXPRESS" if run.express else "STANDARD"
     definition = deployed_map.machine_of(role.split(":")[1], kind=kind)

@@ -39,6 +39,7 @@ def plan(name: str, checks: list[str], files: int, *, is_aws: bool, region: str)
     """The lines that a person reads before the run begins."""
     where = f"AWS, region {region}" if is_aws else "the embedded runtime: no cost, a few minutes"
     again = f"--region {region}" if is_aws else "--endpoint URL"
+    command = f'make aws-acceptance ARGS="{again} --clean {name}"'
     stacks = " and ".join(f"{stack}-{name}" for stack in reversed(STACKS))
     lines = [
         f"Acceptance run {name} on {where}.",
@@ -47,7 +48,8 @@ def plan(name: str, checks: list[str], files: int, *, is_aws: bool, region: str)
         "    functions, a state machine, roles, alarms and a dashboard",
         f"  - the buckets s3commit-{name}-plain and -versions, the table s3commit-{name}-ledger,",
         f"    the role s3commit-{name}-machine and the state machine s3commit-{name}-map",
-        f"Nothing else is changed. If it is killed, this removes the rest: {again} --clean {name}",
+        "Nothing else is changed. If it is killed, this removes the rest:",
+        f"  {command}",
     ]
     if is_aws:
         most = minutes(checks)

@@ -106,7 +106,8 @@ def test_a_run_reports_what_it_has_seen_and_leaves_nothing(account: Account) -> 
 def test_a_run_of_all_checks_asks_for_the_rights_of_its_policy(account: Account) -> None:
     calls = tried_here(account, list(CHECKS))
     used = {right for line in calls for right in rights(line)}
-    assert ALLOWED - used == NOT_HERE_CALLED
+    in_time = {"states:StopExecution"}  # of what still runs at the end, if something does
+    assert ALLOWED - used - in_time == NOT_HERE_CALLED
 
 
 def tried_here(account: Account, names: list[str]) -> set[str]:
@@ -168,6 +169,7 @@ ACTIONS = {
         f"dynamodb:{part}Item" for part in ("Put", "Update", "Delete", "ConditionCheck")
     ],
     "lambda:Invoke": ["lambda:InvokeFunction"],
+    "states:CreateStateMachine": ["states:CreateStateMachine", "iam:PassRole"],
 }
 
 
