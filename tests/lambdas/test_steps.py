@@ -1,6 +1,8 @@
 """The functions of the state machine: the ticket goes round, and what the outcome event says."""
 
+import importlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import jsonschema
 import pytest
 
 from s3commit.aws import env
+from s3commit.aws.s3_requests import check_deletes
 from s3commit.core.documents.job_json import MAX_KEY_CHARACTERS
 from s3commit.core.documents.ticket import execution_input
 from s3commit.core.model.destination import Conflict
@@ -236,3 +239,13 @@ def test_a_commit_below_a_listed_prefix_is_counted_for_it(
     assert [line[env.DIMENSION_TABLE] for line in counted] == ["sales/"]
     (metric,) = counted[0]["_aws"]["CloudWatchMetrics"]
     assert sorted(metric["Dimensions"][0]) == ["service", env.DIMENSION_TABLE]
+
+
+def test_i5_the_deciding_function_asks_of_its_store_whether_it_judges_etags(
+    module: Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once in a process: by what its module makes of the environment."""
+    module("decide")
+    monkeypatch.delitem(sys.modules, "lambdas.decide")
+    check = importlib.import_module("lambdas.decide").ports.check_deletes
+    assert check.__wrapped__.func is check_deletes

@@ -114,6 +114,28 @@ def test_no_message_is_lost_when_others_are_deleted(local: Local) -> None:
     assert len(seen) == total
 
 
+def test_a_mapping_polls_while_it_is_enabled_and_until_it_is_deleted(local: Local) -> None:
+    mark = uuid.uuid4().hex
+    url = local.sqs.create_queue(QueueName=mark)["QueueUrl"]
+    arn = f"{local.output('QueueArn').rpartition(':')[0]}:{mark}"
+    mapping = local.functions.create_event_source_mapping(
+        EventSourceArn=arn, FunctionName=local.output("Batch"), Enabled=False
+    )["UUID"]
+
+    def send(to: str) -> str:
+        body = uuid.uuid4().hex
+        local.sqs.send_message(QueueUrl=to, MessageBody=json.dumps({"m": body}))
+        return body
+
+    first, other = send(url), send(local.output("QueueUrl"))
+    local.calls.wait(other)
+    assert local.calls.of(first) == []
+    local.functions.update_event_source_mapping(UUID=mapping, Enabled=True)
+    local.calls.wait(first)
+    local.functions.delete_event_source_mapping(UUID=mapping)
+    assert f"poll-{mark}" not in [thread.name for thread in threading.enumerate()]
+
+
 # EventBridge
 
 

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache, cached_property
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from s3commit.aws import env
-from s3commit.aws.clients import make_client, own_encryption
+from s3commit.aws.clients import is_aws, make_client, own_encryption
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.executions import StateMachine, machine_of
 from s3commit.aws.failures import answered, translated
@@ -32,7 +31,6 @@ from s3commit.writer.connect import has_pipeline
 from s3commit.writer.system import Environment
 
 WORKERS = 16
-AWS_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
 class Session:
@@ -163,10 +161,9 @@ class Session:
     def has_console(self) -> bool:
         """True if executions are on AWS itself, whose console shows them: no emulator has one."""
         try:
-            url = self.deployment.connect("stepfunctions").meta.endpoint_url
+            return is_aws(self.deployment.connect("stepfunctions"))
         except S3CommitError:
             return False
-        return (urlsplit(url).hostname or "").endswith(AWS_HOSTS)
 
     def executions(self, machine: str) -> Executions:
         """The executions of the state machine with that ARN."""

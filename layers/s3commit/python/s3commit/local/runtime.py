@@ -190,6 +190,17 @@ class LocalRuntime:
 
         self._pollers.append(Poller(mapping, sqs_backends[ACCOUNT][REGION], call))
 
+    def remove_mapping(self, mapping: Any) -> None:
+        """Poll for a mapping no longer, which was deleted (for the patches)."""
+        for poller in [one for one in self._pollers if one.mapping is mapping]:
+            self._pollers.remove(poller)
+            poller.stop()
+            poller.join()
+
+    def forget(self, function: str) -> None:
+        """End the processes of a function that was deleted (for the patches)."""
+        self._executor.forget(function)
+
     def _each_poller(self, act: Callable[[Poller], None]) -> None:
         for poller in self._pollers:
             act(poller)

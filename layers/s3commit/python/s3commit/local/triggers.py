@@ -27,7 +27,7 @@ Now = Callable[[], datetime]  # the present, in UTC
 
 
 class Poller:
-    """Polls one queue for one function until `stop`.
+    """Polls one queue for one function until `stop`, while its mapping is enabled.
 
     ``mapping`` is moto's EventSourceMapping, ``backend`` moto's SQSBackend, ``call`` invokes the
     function. A batch whose call failed stays invisible until its visibility timeout is over, and
@@ -35,7 +35,7 @@ class Poller:
     """
 
     def __init__(self, mapping: Any, backend: Any, call: Call) -> None:
-        self._mapping = mapping
+        self.mapping = mapping
         self._backend = backend
         self._call = call
         self._queue = backend.queues[mapping.event_source_arn.split(":")[-1]]
@@ -60,10 +60,13 @@ class Poller:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
+            if not self.mapping.enabled:
+                self._stopping.wait(_WAIT)
+                continue
             # Without moto's long poll, which keeps the visibility timeout that it began with.
             messages = self._backend.receive_message(
                 self._queue.name,
-                self._mapping.batch_size,
+                self.mapping.batch_size,
                 0,
                 int(self._queue.visibility_timeout),
             )
@@ -85,7 +88,7 @@ class Poller:
         """The ids that stay in the queue: none, those reported, or all of them."""
         if outcome.failed:
             return ids
-        if "ReportBatchItemFailures" not in (self._mapping.function_response_types or []):
+        if "ReportBatchItemFailures" not in (self.mapping.function_response_types or []):
             return set()
         answer = json.loads(outcome.payload) or {}
         return {item["itemIdentifier"] for item in answer.get("batchItemFailures", ())}

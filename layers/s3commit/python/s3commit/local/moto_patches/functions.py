@@ -16,7 +16,7 @@ def lambda_runs_here(patcher: Patcher) -> None:
     AWS: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html. moto: needs Docker, and
     starts a container for each call. Every caller inside moto ends here.
     """
-    from moto.awslambda.models import LambdaFunction
+    from moto.awslambda.models import LambdaBackend, LambdaFunction
 
     def invoke(self: Any, body: Any, _headers: Any, response_headers: Any) -> Any:
         payload = body if isinstance(body, bytes) else (body or "{}").encode()
@@ -25,12 +25,19 @@ def lambda_runs_here(patcher: Patcher) -> None:
             response_headers["x-amz-function-error"] = "Unhandled"
         return outcome.payload
 
+    def delete_function(original: Any, self: Any, name: str, *more: Any) -> None:
+        original(self, name, *more)
+        patcher.host.forget(name)
+
     patcher.replace(LambdaFunction, "invoke", invoke)
+    patcher.wrap(LambdaBackend, "delete_function", delete_function)
 
 
 @patch
 def sqs_mapping_polls(patcher: Patcher) -> None:
-    """An event source mapping polls its queue, in batches, with partial failures and redelivery.
+    """An event source mapping polls its queue until it is deleted, or while it is enabled.
+
+    In batches, with partial failures and redelivery.
 
     AWS: https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html. moto: runs the function inside
     SendMessage, a record at a time, and deletes the records that the function reported as failed.
@@ -46,7 +53,14 @@ def sqs_mapping_polls(patcher: Patcher) -> None:
         patcher.host.add_mapping(mapping)
         return mapping
 
+    def delete_event_source_mapping(original: Any, self: Any, uuid: str) -> Any:
+        mapping = original(self, uuid)
+        if mapping is not None:
+            patcher.host.remove_mapping(mapping)
+        return mapping
+
     patcher.wrap(LambdaBackend, "create_event_source_mapping", create_event_source_mapping)
+    patcher.wrap(LambdaBackend, "delete_event_source_mapping", delete_event_source_mapping)
 
 
 @patch
