@@ -140,7 +140,7 @@ import os, signal, sys
 import s3commit
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.request_json import encode_request
-from s3commit.core.model.job import CommitRequest
+from s3commit.core.documents.request_json import CommitRequest
 job = s3commit.open_job(sys.argv[1])
 with job.task("0") as task, task.open("a.txt") as file:
     file.write(b"rows")

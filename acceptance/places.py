@@ -28,6 +28,7 @@ from botocore.exceptions import ClientError, WaiterError
 
 from acceptance import things
 from s3commit.aws import env
+from s3commit.cli.deployment import read_deployment
 from s3commit.local.assembly import load_assembly
 from s3commit.local.loader import load
 from s3commit.local.resources import Context

@@ -189,7 +189,10 @@ def test_a_note_is_shown_on_one_line_without_control_characters(desk: Desk) -> N
     note = b"not told: \x1b[31m\n\xff"
     desk.world.store.put(BUCKET, desk.committed_job(JOB).catalog, note)
     shown = desk.run("show", JOB, "--table", TABLE).stdout
-    assert "not told: \\x1b[31m\\n\ufffd. It is tried again; after five tries redrive" in shown
+    assert (
+        "not told: \\x1b[31m\\n\ufffd. It is tried again; after five tries: s3commit redrive"
+        in shown
+    )
 
 
 @pytest.mark.parametrize("ignored", IGNORED_ETAGS)

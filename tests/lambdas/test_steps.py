@@ -74,6 +74,21 @@ def test_i2_a_swallowed_failure_of_a_worker_can_not_pass_for_success(
     assert world.record(DIRECTORY).state == "COMMITTING"
 
 
+def test_the_line_of_a_job_that_waits_is_what_the_dashboard_looks_for(
+    world: World, call: Call, caplog: pytest.LogCaptureFixture
+) -> None:
+    other, ticket = job_directory("11111111-7425-40de-944b-e07fc1f90ae7"), {}
+    for directory in (other, DIRECTORY):
+        world.open(directory, conflict=Conflict.REPLACE)
+        world.request(directory, world.attempt(directory, "t0"))
+        ticket = execution_input(directory)
+        for name in ("SealJob", "VerifyManifests", "AcquireDestination"):
+            ticket = step(call, "decide", name, ticket)
+    line = vars([one for one in caplog.records if one.getMessage() == env.DONE_MESSAGE][-1])
+    assert (line["state"], line[env.PAUSE]) == ("SEALED", ticket["pause"])
+    assert ticket["pause"] > 0
+
+
 def test_a_refusal_travels_through_the_machine_into_the_result(world: World, call: Call) -> None:
     counted = world.attempt(DIRECTORY, "t0")
     world.request(DIRECTORY, counted)

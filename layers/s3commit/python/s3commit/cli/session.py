@@ -53,6 +53,7 @@ class Session:
         self.machines: dict[str, Executions] = {}
         self.deployments: Callable[[str | None], Deployment] = cache(read_deployment)  # by name
         self.begun = False  # to change something: an error after that does not say that nothing was
+        self.unread = False  # a stack, once: a network that lets no request through costs seconds
         self.typed: dict[str, str | None] = {}  # the options "table" and "name"
 
     @cached_property
@@ -123,20 +124,27 @@ class Session:
     def machine(self, table: str | None) -> str | None:
         """The state machine beside the table; one of another ledger would decide a job again."""
         with suppress(S3CommitError, KeyError):
-            if self._is_deployed(table):
-                return self.deployment.pipeline[env.STATE_MACHINE_OUTPUT]
+            if around := self.deployment_of(table):
+                return around.pipeline[env.STATE_MACHINE_OUTPUT]
         beside = table is not None and table == os.environ.get(env.TABLE)
         return os.environ.get(env.STATE_MACHINE) if beside else None
 
     def parameters(self, table: str) -> dict[str, Any] | None:
         """The deployment's parameters, if that table is its own and its stack says so."""
         with suppress(S3CommitError):
-            return self.deployment.parameters if self._is_deployed(table) else None
+            return around.parameters if (around := self.deployment_of(table)) else None
         return None
 
-    def _is_deployed(self, table: str | None) -> bool:
-        """True if the deployment's stack says that the table is its own."""
-        return table is not None and table == self.deployment.storage.get(env.TABLE_OUTPUT)
+    def deployment_of(self, table: str | None) -> Deployment | None:
+        """The deployment, if its stack can be read and says that the table is its own."""
+        if table is None or self.unread:
+            return None
+        try:
+            own = self.deployment.storage.get(env.TABLE_OUTPUT)
+        except S3CommitError:
+            self.unread = True
+            return None
+        return self.deployment if own == table else None
 
     def _stacks_table(self, otherwise: str = "") -> str:
         around = self.deployment

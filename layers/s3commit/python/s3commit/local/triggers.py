@@ -12,12 +12,12 @@ import json
 import re
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from s3commit.local import ACCOUNT, REGION, UnsupportedTemplateError
-from s3commit.local.worker import CallOutcome
+from s3commit.local.worker import THROTTLED, CallOutcome
 
 MAX_THREADS = 4  # a mapping; Lambda starts with five pollers
 _WAIT = 0.25  # seconds until it looks again; a message that is sent ends the wait
@@ -31,7 +31,8 @@ class Poller:
 
     ``mapping`` is moto's EventSourceMapping, ``backend`` moto's SQSBackend, ``call`` invokes the
     function. A batch whose call failed stays invisible until its visibility timeout is over, and
-    goes to the dead-letter queue by the queue's redrive policy.
+    goes to the dead-letter queue by the queue's redrive policy. A call that is throttled is
+    repeated until then.
     """
 
     def __init__(self, mapping: Any, backend: Any, call: Call) -> None:
@@ -78,7 +79,10 @@ class Poller:
 
     def _handle(self, messages: list[Any]) -> None:
         event = {"Records": [self._record(message) for message in messages]}
-        outcome = self._call(json.dumps(event).encode())
+        payload, waiting = json.dumps(event).encode(), float(self._queue.visibility_timeout)
+        outcome = self._call(payload)
+        while outcome is THROTTLED and waiting > 0 and not self._stopping.wait(_WAIT):
+            outcome, waiting = self._call(payload), waiting - _WAIT
         failed = self._failed(outcome, {message.id for message in messages})
         for message in messages:
             if message.id not in failed:
@@ -162,11 +166,15 @@ class Ticker:
     def _fire(self, targets: list[dict[str, Any]]) -> None:
         """Call each function in a thread of its own: the ticker does not wait."""
         from moto.awslambda.models import lambda_backends
+        from moto.core.exceptions import JsonRESTError
+
+        def call(target: dict[str, Any]) -> None:
+            function = lambda_backends[ACCOUNT][REGION].get_function(target["Arn"])
+            with suppress(JsonRESTError):  # it is throttled
+                function.invoke(target["Input"], {}, {})
 
         for target in targets:
-            function = lambda_backends[ACCOUNT][REGION].get_function(target["Arn"])
-            call = partial(function.invoke, target["Input"], {}, {})
-            threading.Thread(target=call, daemon=True).start()
+            threading.Thread(target=call, args=(target,), daemon=True).start()
 
     def _run(self) -> None:
         while not self._stopping.wait(_TICK):
