@@ -163,10 +163,8 @@ class S3CommitPipeline(cdk.Stack):
             mapping.node.add_dependency(consumer.role)
             if name == "Request":  # else a first job could reach a Map that may not start
                 mapping.node.add_dependency(workflow.map_runs)
-            # For `s3commit pause`, as is the rule's name, and for `status`, `doctor` and `redrive`.
+            # For `s3commit pause`, as is the rule's name, and for `redrive`.
             cdk.CfnOutput(self, env.MAPPING_OUTPUTS[name], value=mapping.event_source_mapping_id)
-            dead_letters = inbox.dead_letters.queue_url
-            cdk.CfnOutput(self, env.DEAD_LETTERS_OUTPUTS[name], value=dead_letters)
 
     def _tell(self, function: PipelineFunction, bucket_arn: str, config: DeployConfig) -> Inbox:
         """The queue of committed jobs, of which the function notifies the tables of the catalog.

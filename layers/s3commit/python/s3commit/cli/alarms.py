@@ -29,7 +29,7 @@ def ringing(around: Deployment) -> dict[str, str]:
 def read_queue(around: Deployment, inbox: str) -> tuple[int, str]:
     """How many messages the dead-letter queue of an inbox has, and its ARN."""
     asked = {
-        "QueueUrl": around.pipeline[env.DEAD_LETTERS_OUTPUTS[inbox]],
+        "QueueUrl": _outputs(around)[env.DEAD_LETTERS_OUTPUTS[inbox]],
         "AttributeNames": ["ApproximateNumberOfMessages", "QueueArn"],
     }
     doing = f"counting the dead letters of {inbox}"
@@ -39,7 +39,13 @@ def read_queue(around: Deployment, inbox: str) -> tuple[int, str]:
 
 def inboxes(around: Deployment) -> list[str]:
     """The queues whose dead letters the deployment names; an older one names none."""
-    return [name for name, output in env.DEAD_LETTERS_OUTPUTS.items() if output in around.pipeline]
+    outputs = _outputs(around)
+    return [name for name, output in env.DEAD_LETTERS_OUTPUTS.items() if output in outputs]
+
+
+def _outputs(around: Deployment) -> dict[str, str]:
+    """Those of both stacks: each names the queues that it has."""
+    return {**around.storage, **around.pipeline}
 
 
 def dead_letters(around: Deployment) -> dict[str, int]:
