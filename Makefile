@@ -78,6 +78,10 @@ browser: setup
 contract: setup ## The store and ledger suite on AWS: make contract ARGS="--bucket … --versioned-bucket … --table … --machine-role …"
 	$(BIN)/python -m pytest tests/contract $(ARGS)
 
+.PHONY: aws-acceptance
+aws-acceptance: setup java ## Try all promises in an AWS account: make aws-acceptance ARGS="--region …", or ARGS=--local
+	$(BIN)/python -m acceptance $(ARGS)
+
 .PHONY: jar
 jar: jdk ## Build and unit-test the jar for Spark's own file writers, for Scala 2.12 and 2.13
 	@for scala in 2.12 2.13; do mvn --batch-mode --quiet --file jvm/pom.xml -P scala-$$scala package; done
@@ -148,7 +152,7 @@ coverage: setup ## Print which lines of the package the tests of core, writer an
 lint: setup ## Style, types and the arrows between the packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy app.py stacks lambdas layers/s3commit/python/s3commit tests bench docs examples
+	$(BIN)/mypy app.py stacks lambdas layers/s3commit/python/s3commit tests bench acceptance docs examples
 	$(BIN)/lint-imports
 
 .PHONY: format

@@ -20,10 +20,11 @@ tables = catalogs()
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: object) -> None:
     """Take the event of a committed job, one a call; it comes again if the call fails."""
-    detail = json.loads(event["Records"][0]["body"])["detail"]
-    directory = parse_directory(detail["bucket"], detail["directory"])
-    logger.append_keys(job_id=directory.job_id)
-    for table in tables:
-        if directory.prefix.startswith(table.prefix):
-            count = tell(store, glue, table, directory)
-            logger.info("catalog notified", table=table.table, partitions=count)
+    for record in event["Records"]:  # none where `s3commit redrive` tries the function
+        detail = json.loads(record["body"])["detail"]
+        directory = parse_directory(detail["bucket"], detail["directory"])
+        logger.append_keys(job_id=directory.job_id)
+        for table in tables:
+            if directory.prefix.startswith(table.prefix):
+                count = tell(store, glue, table, directory)
+                logger.info("catalog notified", table=table.table, partitions=count)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
+from s3commit.aws.clients import make_client
+from s3commit.aws.s3_requests import check_deletes
 from s3commit.aws.settings import replace_below, workers
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import logger
@@ -16,7 +18,13 @@ from s3commit.core.commit.check_conditions import check_conditions
 from s3commit.core.commit.decide_commit import decide_commit
 from s3commit.core.commit.verify_manifests import verify_manifests
 
-ports = replace(make_ports(), replace_below=replace_below(), workers=workers())
+client = make_client()
+ports = replace(
+    make_ports(client),
+    replace_below=replace_below(),
+    workers=workers(),
+    check_deletes=cache(partial(check_deletes, client)),
+)
 
 STEPS = {
     "SealJob": seal_and_decide,

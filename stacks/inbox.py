@@ -18,6 +18,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
+from s3commit.aws import env
 from stacks.functions import FUNCTIONS
 
 # The queues, each with the function that takes its messages.
@@ -50,6 +51,9 @@ class Inbox(Construct):
         )
         days = cdk.Duration.days
         self.dead_letters = make("DeadLetters", retention_period=days(DEAD_LETTER_DAYS))
+        # For `s3commit status`, `doctor` and `redrive`.
+        output = env.DEAD_LETTERS_OUTPUTS[name]
+        cdk.CfnOutput(cdk.Stack.of(self), output, value=self.dead_letters.queue_url)
         self.queue = make(
             "Queue",
             # AWS asks for six times the function's timeout, and the batching window on top:

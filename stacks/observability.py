@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import aws_cdk as cdk
@@ -38,6 +38,7 @@ _COUNTED = {
     "Documents": (env.MANIFESTS_RECORDED, env.DOCUMENTS_REFUSED),
     "Swept": (env.JOBS_ABANDONED, env.JOBS_RESUMED, env.SWEEP_FAILURES),
 }
+_REFUSING = ("ingest", "dispatch", "end")
 _OF_FUNCTIONS = {
     "Errors": "metric_errors",
     "Duration": "metric_duration",
@@ -56,7 +57,7 @@ class Observability(Construct):
         functions: Mapping[str, lambda_.IFunction],
         machine: sfn.StateMachine,
         inboxes: Mapping[str, Inbox],
-        refusing: Sequence[str],
+        logs: Mapping[str, str],
         schedule: events.Rule,
         config: DeployConfig,
     ) -> None:
@@ -69,7 +70,7 @@ class Observability(Construct):
         alarms = [*self._alarms(), *self._alarms_of_silence(schedule, config)]
         for alarm in alarms:
             alarm.add_alarm_action(actions.SnsAction(topic))
-        self._dashboard(alarms, refusing)
+        self._dashboard(alarms, logs)
 
     def _topic(self) -> sns.Topic:
         """The topic of all alarms. Any policy of its own replaces the default one of SNS.
@@ -100,6 +101,7 @@ class Observability(Construct):
         return cloudwatch.Alarm(
             self,
             name,
+            alarm_name=env.ALARM.format(cdk.Stack.of(self).stack_name, name),
             metric=metric,
             threshold=1 if silent else above,
             comparison_operator=(
@@ -209,7 +211,8 @@ class Observability(Construct):
                 silent_periods=hours,
             )
 
-    def _dashboard(self, alarms: list[cloudwatch.Alarm], refusing: Sequence[str]) -> None:
+    def _dashboard(self, alarms: list[cloudwatch.Alarm], logs: Mapping[str, str]) -> None:
+        """``logs`` are the names of the functions' log groups."""
         board = cloudwatch.Dashboard(self, "Dashboard")
         board.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=24))
         board.add_widgets(
@@ -249,13 +252,35 @@ class Observability(Construct):
                 for what, metric in _OF_FUNCTIONS.items()
             )
         )
-        # Costs nothing until someone looks, and then by what is read, 0.005 USD a GB. A Contributor
-        # Insights rule costs 0.50 USD a month, and more by the line, whether anyone looks or not:
-        # https://aws.amazon.com/cloudwatch/pricing/
+        # They cost nothing until someone looks, and then by what is read, 0.005 USD a GB. A
+        # Contributor Insights rule costs 0.50 USD a month, and more by the line, whether anyone
+        # looks or not: https://aws.amazon.com/cloudwatch/pricing/
+        waiting = f"filter message = '{env.DONE_MESSAGE}' and state = 'SEALED' and {env.PAUSE} > 0"
+        board.add_widgets(
+            cloudwatch.LogQueryWidget(
+                title="How many jobs wait for another one",
+                log_group_names=[logs["decide"]],
+                # Each says so once a minute at least.
+                query_lines=[waiting, "stats count_distinct(job_id) as jobs by bin(5m)"],
+                view=cloudwatch.LogQueryVisualizationType.LINE,
+                width=12,
+            ),
+            cloudwatch.LogQueryWidget(
+                title="The jobs that wait",
+                log_group_names=[logs["decide"]],
+                query_lines=[
+                    waiting,
+                    "stats min(@timestamp) as since, max(@timestamp) as last by job_id",
+                    "sort last desc",
+                    "limit 20",
+                ],
+                width=12,
+            ),
+        )
         board.add_widgets(
             cloudwatch.LogQueryWidget(
                 title="Whose documents were refused",
-                log_group_names=list(refusing),
+                log_group_names=[logs[name] for name in _REFUSING],
                 query_lines=[
                     f"filter message = '{env.REFUSED_MESSAGE}'",
                     f"stats count(*) as refused by {env.REFUSED_PREFIX}, code",

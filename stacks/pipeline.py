@@ -40,7 +40,6 @@ LIMITS = ("stuck_minutes", "abandoned_hours", "retention_days")
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 BATCHES = {"Ingest": 1, "Request": 10, "Catalogs": 1}
 _WHY_MANIFESTS = "The commit manifests of a table's jobs, some of them in its partitions."
-_REFUSING = ("ingest", "dispatch", "end")
 
 
 class S3CommitPipeline(cdk.Stack):
@@ -109,7 +108,7 @@ class S3CommitPipeline(cdk.Stack):
             functions={name: each.function for name, each in functions.items()},
             machine=machine,
             inboxes=inboxes,
-            refusing=[functions[name].log_group.log_group_name for name in _REFUSING],
+            logs={name: each.log_group.log_group_name for name, each in functions.items()},
             schedule=self._schedule(sweep.function, config),
             config=config,
         )
@@ -164,9 +163,8 @@ class S3CommitPipeline(cdk.Stack):
             mapping.node.add_dependency(consumer.role)
             if name == "Request":  # else a first job could reach a Map that may not start
                 mapping.node.add_dependency(workflow.map_runs)
-            # For `s3commit pause`, as is the rule's name.
-            if output := env.MAPPING_OUTPUTS.get(name):
-                cdk.CfnOutput(self, output, value=mapping.event_source_mapping_id)
+            # For `s3commit pause`, as is the rule's name, and for `redrive`.
+            cdk.CfnOutput(self, env.MAPPING_OUTPUTS[name], value=mapping.event_source_mapping_id)
 
     def _tell(self, function: PipelineFunction, bucket_arn: str, config: DeployConfig) -> Inbox:
         """The queue of committed jobs, of which the function notifies the tables of the catalog.

@@ -1,14 +1,25 @@
 """What the S3 adapter sends to delete what it has seen, and what it makes of the answers."""
 
+import uuid
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from s3commit.aws.clients import make_client
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.model.errors import AccessError, PreconditionError, S3CommitError, TransientError
+from s3commit.aws.s3_requests import check_deletes, keeps_changed
+from s3commit.core.model.errors import (
+    AccessError,
+    JobRefusedError,
+    PreconditionError,
+    S3CommitError,
+    TransientError,
+)
 from s3commit.core.ports.objects import ListedObject
 from tests.aws.conftest import Answers
+from tests.contract.given import make_bucket
+from tests.lake import IGNORED_ETAGS, ignoring_etags
 
 
 def seen(*names: str) -> list[ListedObject]:
@@ -123,3 +134,31 @@ def test_only_enabled_versioning_keeps_what_was_before(
     answers.add(200, f"<VersioningConfiguration>{status}</VersioningConfiguration>")
 
     assert store.is_versioned("lake") is expected
+
+
+@pytest.mark.parametrize("ignored", IGNORED_ETAGS)
+def test_i5_a_store_that_ignores_the_etag_of_a_delete_is_found(
+    moto_endpoint: str, monkeypatch: pytest.MonkeyPatch, ignored: str
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+    client: Any = make_client()
+    bucket = make_bucket(client, f"probed-{uuid.uuid4().hex}")
+    if ignored:
+        ignoring_etags(client, ignored)
+    assert keeps_changed(client, bucket) is not bool(ignored)
+    assert client.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+    if ignored:
+        with pytest.raises(JobRefusedError, match=r"ignores the etag .* Nothing was changed"):
+            check_deletes(client, bucket)
+    else:
+        check_deletes(client, bucket)
+
+
+def test_i5_aws_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It documents what it does, and no job takes a request more."""
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    client: Any = make_client()
+    asked: list[str] = []
+    client.meta.events.register("before-call", lambda model, **_: asked.append(model.name))
+    check_deletes(client, "lake")
+    assert asked == []

@@ -110,7 +110,10 @@ class FakeStacks:
         self.events: list[dict[str, Any]] = []
         self.logged: list[str] = []  # of each function
         self.pages_of_logs = 1
+        self.alarms: list[str] = []  # those that ring, by the names that the runbook has
+        self.dead_letters = 0  # of each queue
         self.refusal: Exception | None = None
+        self.unwatched: Exception | None = None
 
     def describe_stacks(self, **asked: str) -> Any:
         if self.refusal is not None:
@@ -120,6 +123,22 @@ class FakeStacks:
         named = self.outputs[asked["StackName"]]
         outputs = [{"OutputKey": key, "OutputValue": value} for key, value in named.items()]
         return {"Stacks": [{"Outputs": outputs} if outputs else {}]}
+
+    def describe_alarms(self, **asked: Any) -> Any:
+        if self.unwatched is not None:
+            raise self.unwatched
+        named = {"StateValue": asked["StateValue"], "AlarmDescription": "x"}
+        return {
+            "MetricAlarms": [
+                {"AlarmName": asked["AlarmNamePrefix"] + one, **named} for one in self.alarms
+            ]
+        }
+
+    def get_queue_attributes(self, **_asked: Any) -> Any:
+        if self.unwatched is not None:
+            raise self.unwatched
+        count = str(self.dead_letters)
+        return {"Attributes": {"ApproximateNumberOfMessages": count, "QueueArn": "arn:q"}}
 
     def history(self, *events: tuple[str, str]) -> None:
         """Step Functions has these events of each execution: type, and state or error."""
@@ -159,7 +178,8 @@ class FakeStacks:
         """A deployment with that parameter name, for the world's bucket."""
         stack, outputs = self.deployment(name).stack, self.outputs
         outputs[stack(env.STORAGE_STACK)] = {env.TABLE_OUTPUT: table, env.BUCKET_OUTPUT: BUCKET}
-        outputs[stack(env.PIPELINE_STACK)] = {env.STATE_MACHINE_OUTPUT: MACHINE}
+        dead = {env.DEAD_LETTERS_OUTPUTS[inbox]: "https://q" for inbox in env.PAUSED}
+        outputs[stack(env.PIPELINE_STACK)] = {env.STATE_MACHINE_OUTPUT: MACHINE, **dead}
 
 
 class AnyMachine(dict[str, Executions]):

@@ -11,6 +11,7 @@ from tests.cli.account import Account, aborting
 from tests.cli.support import JOB, TABLE, Desk
 from tests.conftest import REGION
 from tests.core.world import BUCKET
+from tests.lake import IGNORED_ETAGS
 
 
 @pytest.mark.parametrize("lacking", SUFFIXES)
@@ -188,4 +189,18 @@ def test_a_note_is_shown_on_one_line_without_control_characters(desk: Desk) -> N
     note = b"not told: \x1b[31m\n\xff"
     desk.world.store.put(BUCKET, desk.committed_job(JOB).catalog, note)
     shown = desk.run("show", JOB, "--table", TABLE).stdout
-    assert "not told: \\x1b[31m\\n\ufffd. It is tried again; after five tries redrive" in shown
+    assert (
+        "not told: \\x1b[31m\\n\ufffd. It is tried again; after five tries: s3commit redrive"
+        in shown
+    )
+
+
+@pytest.mark.parametrize("ignored", IGNORED_ETAGS)
+def test_i5_a_store_that_ignores_the_etag_of_a_delete_is_said(
+    deployed: Account, ignored: str
+) -> None:
+    deployed.ignored = ignored
+    verdict, text = deployed.ask(prefix="sales/")["deletes"]
+    assert verdict == ("fix" if ignored else "ok")
+    assert (("ignores the etag" in text) and ("REPLACE_NOT_ALLOWED" in text)) == bool(ignored)
+    assert deployed.left() == (0, 0)

@@ -16,6 +16,7 @@ from tests.cli.support import deploy_stack, run
 from tests.conftest import REGION
 from tests.stacks.synthesized import synthesize
 
+MAPPINGS = [env.MAPPING_OUTPUTS[inbox] for inbox in env.PAUSED]
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
 
 
@@ -62,7 +63,7 @@ def deployed(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, 
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
     monkeypatch.setenv("AWS_REGION", REGION)
     name = f"p{uuid.uuid4().hex[:12]}"
-    outputs = {output: make_mapping(f"{name}-{output}") for output in env.MAPPING_OUTPUTS.values()}
+    outputs = {output: make_mapping(f"{name}-{output}") for output in MAPPINGS}
     outputs[env.SWEEP_RULE_OUTPUT] = name
     client("events").put_rule(Name=name, ScheduleExpression="rate(1 hour)")
     deploy_stack(client("cloudformation"), f"{env.PIPELINE_STACK}-{name}", outputs)
@@ -72,7 +73,7 @@ def deployed(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, 
 def states(outputs: dict[str, str]) -> set[str]:
     mappings = (
         client("lambda").get_event_source_mapping(UUID=outputs[output])["State"]
-        for output in env.MAPPING_OUTPUTS.values()
+        for output in MAPPINGS
     )
     return {*mappings, client("events").describe_rule(Name=outputs[env.SWEEP_RULE_OUTPUT])["State"]}
 
@@ -117,10 +118,52 @@ def test_a_change_that_is_under_way_is_to_be_repeated(
     assert "it is safe to run the command again" in told
 
 
-def test_where_nothing_is_deployed_it_says_so(deployed: object) -> None:
-    told = run("pause", "--name", "nobody", exit_code=1).output
+@pytest.mark.parametrize("verb", ["pause", "redrive"])
+def test_where_nothing_is_deployed_it_says_so(deployed: object, verb: str) -> None:
+    told = run(verb, "--name", "nobody", exit_code=1).output
     assert "no stack S3CommitPipeline-nobody" in told
-    assert "the embedded runtime is not a deployment" in told
+    assert "deploy again" in told
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "why"),
+    [
+        ("", "", "its function fails"),
+        ("Invoke", "ThrottlingException", "no (ThrottlingException)"),
+        ("Invoke", "AccessDeniedException", None),
+    ],
+)
+def test_dead_letters_stay_until_their_function_works_as_far_as_the_caller_may_try(
+    deployed: tuple[str, dict[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    operation: str,
+    code: str,
+    why: str | None,
+) -> None:
+    name, _ = deployed
+    url = client("sqs").create_queue(QueueName=f"{name}-dead")["QueueUrl"]
+    client("sqs").send_message(QueueUrl=url, MessageBody="x")
+    stack, moved = f"{env.PIPELINE_STACK}-{name}", []
+    template = client("cloudformation").get_template(StackName=stack)["TemplateBody"]
+    template["Outputs"][env.DEAD_LETTERS_OUTPUTS["Request"]] = {"Value": url}
+    client("cloudformation").update_stack(StackName=stack, TemplateBody=json.dumps(template))
+    send = BaseClient._make_api_call  # type: ignore[attr-defined]
+
+    def answer(asked: Any, called: str, parameters: Any) -> Any:
+        if called == "StartMessageMoveTask":
+            return moved.append(parameters["SourceArn"])
+        if called == "Invoke":
+            return {"FunctionError": "Unhandled", "Payload": io.BytesIO(b"{}")}
+        return send(asked, called, parameters)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", answer)
+    if operation:
+        refuse(monkeypatch, operation, code)
+    asked = ("redrive", "--name", name, "--output", "json")
+    result = run(*asked, exit_code=3 if why else 0)
+    (row,) = json.loads(result.stdout)["queues"]
+    assert (row["deadLetters"], row["moved"], len(moved)) == (1, why is None, int(why is None))
+    assert (why or "") in (row["why"] or "")
 
 
 def test_the_outputs_name_all_that_calls_the_functions() -> None:
@@ -128,7 +171,7 @@ def test_the_outputs_name_all_that_calls_the_functions() -> None:
     resources = template["Resources"]
     named = {
         output: resources[template["Outputs"][output]["Value"]["Ref"]]["Type"]
-        for output in (*env.MAPPING_OUTPUTS.values(), env.SWEEP_RULE_OUTPUT)
+        for output in (*MAPPINGS, env.SWEEP_RULE_OUTPUT)
     }
     calling = ("AWS::Lambda::EventSourceMapping", "AWS::Events::Rule")
     assert sorted(named.values()) == sorted(

@@ -75,6 +75,23 @@ def test_of_the_open_jobs_the_oldest_are_looked_at_and_only_so_many(
     assert {one["jobId"]: one["requestedSeconds"] for one in jobs} == {JOB: 2, OTHER: None}
 
 
+def test_alarms_that_ring_and_dead_letters_are_said_if_the_caller_may_read_them(desk: Desk) -> None:
+    desk.stacks.deploy()
+    assert desk.run("status").stderr == "no jobs\n"
+    desk.stacks.alarms, desk.stacks.dead_letters = ["JobsFailed", "EventsLost"], 2
+    assert desk.run("status").stderr.splitlines()[1:] == [
+        "alarms: EventsLost, JobsFailed; see docs/operations.md#runbook",
+        "dead letters: 2 in Ingest, 2 in Request; fix the cause, then s3commit redrive",
+    ]
+    desk.stacks.unwatched = AccessError("not allowed")
+    assert desk.run("status").stderr == "no jobs\n"
+    assert desk.json("status")["alarms"] is None
+    desk.stacks.unwatched = None
+    assert desk.json("status", "--table", TABLE)["deadLetters"] == {"Ingest": 2, "Request": 2}
+    desk.session.ledgers["another"] = desk.world.ledger
+    assert desk.json("status", "--table", "another")["alarms"] is None, "of another deployment"
+
+
 @pytest.mark.parametrize("what", ["requests", "executions"])
 def test_who_may_not_look_at_all_is_told_so_beside_the_jobs(desk: Desk, what: str) -> None:
     desk.requested_job(THIRD)

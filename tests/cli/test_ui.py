@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from itertools import islice
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import quote
 
 import pytest
@@ -89,6 +90,25 @@ def browser(desk: Desk) -> Browser:
 
 
 # Who may look
+
+
+def test_the_port_of_web_pages_is_in_no_address(desk: Desk) -> None:
+    application, address = make_page(desk.session, 80)
+    desk.session.typed["table"] = TABLE
+    assert address.startswith("http://127.0.0.1/?token=")
+    browser = application.test_client()
+    assert browser.get(address, follow_redirects=True).status_code == 200
+    assert browser.get("http://127.0.0.1:80/", headers={"Host": "evil.example"}).status_code == 403
+
+
+def test_a_port_that_is_the_systems_is_refused_in_one_line(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = PermissionError(13, "Permission denied")
+    monkeypatch.setattr("socket.create_server", Mock(side_effect=refused))
+    assert desk.fails("ui", "--port", "80", exit_code=1).startswith(
+        "Error: port 80 can't be used: Permission denied; choose another one, of 1024 or above"
+    )
 
 
 @pytest.mark.parametrize("path", ROUTES)

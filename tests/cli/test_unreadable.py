@@ -120,7 +120,7 @@ VERBS = {
     "sweep": Checked(((*_MACHINE, *_LIMITS),)),
 }
 CHANGE = {"abort", "commit", "undo", "sweep"}
-READ_NO_DOCUMENT = {"doctor", "pause", "resume", "local"}
+READ_NO_DOCUMENT = {"doctor", "pause", "resume", "redrive", "local"}
 
 
 def test_every_verb_is_judged() -> None:

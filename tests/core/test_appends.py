@@ -10,6 +10,7 @@ import pytest
 from s3commit.core.commit import check_conditions
 from s3commit.core.formats.layout import JobDirectory, is_inner_marker
 from s3commit.core.model.destination import Conflict, Scope
+from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import APPEND_SECONDS
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
@@ -285,3 +286,20 @@ def test_i2_a_job_that_was_decided_before_the_list_got_shorter_is_finished() -> 
     world.run(directory, "execution-2")
     assert world.result(directory).outcome is Outcome.COMMITTED
     assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}
+
+
+@pytest.mark.parametrize("conflict", Conflict)
+def test_i5_a_job_replaces_only_where_the_store_judges_the_etag(conflict: Conflict) -> None:
+    def refuse(bucket: str) -> None:
+        raise JobRefusedError(f"{bucket} ignores it", code="REPLACE_NOT_ALLOWED")
+
+    world = deployed("")
+    world.ports = replace(world.ports, check_deletes=refuse)
+    before = data(world)
+    directory = asked(world, job_directory(prefix="new/"), "t0", conflict=conflict)
+    world.run(directory)
+    if conflict is Conflict.REPLACE:
+        assert world.failure(directory).code == "REPLACE_NOT_ALLOWED"
+        assert data(world) == before
+    else:
+        assert world.result(directory).outcome is Outcome.COMMITTED

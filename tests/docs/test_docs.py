@@ -59,7 +59,7 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_path_that_is_named_exists(page: Path) -> None:
-    pattern = r"`((?:tests|docs|bench|stacks|lambdas|core|aws|local)/[\w./-]*[\w/])`"
+    pattern = r"`((?:tests|docs|bench|acceptance|stacks|lambdas|core|aws|local)/[\w./-]*[\w/])`"
     for path in re.findall(pattern, page.read_text()):
         package = ROOT / "layers" / "s3commit" / "python" / "s3commit"
         assert (ROOT / path).exists() or (package / path).exists(), f"{page.name} names {path}"
@@ -79,7 +79,7 @@ def test_every_module_in_the_table_of_the_directories_is_there() -> None:
 def test_every_decision_that_is_referred_to_has_its_page() -> None:
     """In documents and in comments: an absorbed page's number is nowhere any more."""
     there = {int(page.name[:4]) for page in (ROOT / "docs" / "adr").glob("0*.md")}
-    folders = ("layers", "lambdas", "stacks", "tests", "bench")
+    folders = ("layers", "lambdas", "stacks", "tests", "bench", "acceptance")
     files = [*PAGES, *(file for folder in folders for file in (ROOT / folder).rglob("*.py"))]
     for file in files:
         for number in re.findall(r"\b(?:ADR |adr/)0*([1-9]\d*)", file.read_text()):

@@ -69,12 +69,14 @@ def test_every_workload_of_the_benchmark_is_drawn() -> None:
 
 def test_the_readme_says_where_the_directory_committer_is_faster() -> None:
     figures = [pictures.seconds(PAGE, job) for job in pictures.JOBS]
-    faster = [
-        one["S3A directory, tuned"] < one["s3commit, the jar"]
+    by = [
+        one["s3commit, the jar"] - min(one["S3A directory"], one["S3A directory, tuned"])
         for one in figures
-        if "S3A directory, tuned" in one
+        if "S3A directory" in one
     ]
-    count = {3: "three"}[sum(faster)]
+    faster = [seconds for seconds in by if seconds > 0]
+    count = {2: "two"}[len(faster)]
+    assert max(faster) < 0.25
     assert f"**S3A's directory committer is faster in {count} of the five**" in README
     assert len(figures) == 5
 

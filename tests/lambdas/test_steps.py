@@ -1,6 +1,8 @@
 """The functions of the state machine: the ticket goes round, and what the outcome event says."""
 
+import importlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import jsonschema
 import pytest
 
 from s3commit.aws import env
+from s3commit.aws.s3_requests import check_deletes
 from s3commit.core.documents.job_json import MAX_KEY_CHARACTERS
 from s3commit.core.documents.ticket import execution_input
 from s3commit.core.model.destination import Conflict
@@ -69,6 +72,21 @@ def test_i2_a_swallowed_failure_of_a_worker_can_not_pass_for_success(
     with pytest.raises(InvalidInputError):
         step(call, "end", "BeginPublish", ticket)
     assert world.record(DIRECTORY).state == "COMMITTING"
+
+
+def test_the_line_of_a_job_that_waits_is_what_the_dashboard_looks_for(
+    world: World, call: Call, caplog: pytest.LogCaptureFixture
+) -> None:
+    other, ticket = job_directory("11111111-7425-40de-944b-e07fc1f90ae7"), {}
+    for directory in (other, DIRECTORY):
+        world.open(directory, conflict=Conflict.REPLACE)
+        world.request(directory, world.attempt(directory, "t0"))
+        ticket = execution_input(directory)
+        for name in ("SealJob", "VerifyManifests", "AcquireDestination"):
+            ticket = step(call, "decide", name, ticket)
+    line = vars([one for one in caplog.records if one.getMessage() == env.DONE_MESSAGE][-1])
+    assert (line["state"], line[env.PAUSE]) == ("SEALED", ticket["pause"])
+    assert ticket["pause"] > 0
 
 
 def test_a_refusal_travels_through_the_machine_into_the_result(world: World, call: Call) -> None:
@@ -236,3 +254,13 @@ def test_a_commit_below_a_listed_prefix_is_counted_for_it(
     assert [line[env.DIMENSION_TABLE] for line in counted] == ["sales/"]
     (metric,) = counted[0]["_aws"]["CloudWatchMetrics"]
     assert sorted(metric["Dimensions"][0]) == ["service", env.DIMENSION_TABLE]
+
+
+def test_i5_the_deciding_function_asks_of_its_store_whether_it_judges_etags(
+    module: Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once in a process: by what its module makes of the environment."""
+    module("decide")
+    monkeypatch.delitem(sys.modules, "lambdas.decide")
+    check = importlib.import_module("lambdas.decide").ports.check_deletes
+    assert check.__wrapped__.func is check_deletes

@@ -183,9 +183,23 @@ def pipeline() -> Json:
                 DefinitionString=joined(json.dumps(MACHINE)),
                 TracingConfiguration={"Enabled": True},
             ),
+            "Failing": resource(
+                "CloudWatch::Alarm",
+                AlarmName="Pipeline/Failing",
+                Namespace="AWS/Lambda",
+                MetricName="Errors",
+                Dimensions=[{"Name": "FunctionName", "Value": {"Ref": "Broken"}}],
+                Period=60,
+                Statistic="Sum",
+                EvaluationPeriods=1,
+                Threshold=0,
+                ComparisonOperator="GreaterThanThreshold",
+                TreatMissingData="notBreaching",
+            ),
             "Hourly": resource("Events::Rule", ScheduleExpression="rate(1 hour)", Targets=[target]),
         },
         "Outputs": {"StateMachineArn": {"Value": {"Ref": "Machine"}}}
+        | {"MappingId": {"Value": {"Ref": "Mapping"}}}
         | {name: {"Value": {"Ref": name}} for name in functions},
     }
 

@@ -32,6 +32,10 @@ Change = Callable[[dict[str, Any]], object]
             r"Pipeline/Probe \(AWS::Lambda::Function\): the property VpcConfig",
         ),
         (
+            lambda r: r["Failing"]["Properties"].update(Metrics=[{"Expression": "RATE(m)"}]),
+            r"Pipeline/Failing \(AWS::CloudWatch::Alarm\): RATE\(m\) is not known here",
+        ),
+        (
             lambda r: r["Probe"].update(CreationPolicy={}),
             r"Pipeline/Probe \(AWS::Lambda::Function\): the attribute CreationPolicy",
         ),

@@ -114,6 +114,73 @@ def test_no_message_is_lost_when_others_are_deleted(local: Local) -> None:
     assert len(seen) == total
 
 
+def test_a_mapping_polls_while_it_is_enabled_and_until_it_is_deleted(local: Local) -> None:
+    mark = uuid.uuid4().hex
+    url = local.sqs.create_queue(QueueName=mark)["QueueUrl"]
+    arn = f"{local.output('QueueArn').rpartition(':')[0]}:{mark}"
+    mapping = local.functions.create_event_source_mapping(
+        EventSourceArn=arn, FunctionName=local.output("Batch"), Enabled=False
+    )["UUID"]
+
+    def send(to: str) -> str:
+        body = uuid.uuid4().hex
+        local.sqs.send_message(QueueUrl=to, MessageBody=json.dumps({"m": body}))
+        return body
+
+    first, other = send(url), send(local.output("QueueUrl"))
+    local.calls.wait(other)
+    assert local.calls.of(first) == []
+    local.functions.update_event_source_mapping(UUID=mapping, Enabled=True)
+    local.calls.wait(first)
+    local.functions.delete_event_source_mapping(UUID=mapping)
+    assert f"poll-{mark}" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_dead_letters_are_given_back_as_new_messages(local: Local) -> None:
+    mark = uuid.uuid4().hex
+    made = local.sqs.create_queue(QueueName=f"dead-{mark}")["QueueUrl"]
+    names = ["QueueArn", "ApproximateNumberOfMessages"]
+    arn = local.sqs.get_queue_attributes(QueueUrl=made, AttributeNames=names)["Attributes"][
+        "QueueArn"
+    ]
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+    source = local.sqs.create_queue(QueueName=mark, Attributes={"RedrivePolicy": policy})[
+        "QueueUrl"
+    ]
+    local.sqs.send_message(QueueUrl=made, MessageBody=mark)
+    local.sqs.start_message_move_task(SourceArn=arn)
+    assert "Messages" not in local.sqs.receive_message(QueueUrl=made)
+    (message,) = local.sqs.receive_message(
+        QueueUrl=source, AttributeNames=["ApproximateReceiveCount"]
+    )["Messages"]
+    assert (message["Body"], message["Attributes"]["ApproximateReceiveCount"]) == (mark, "1")
+
+
+def test_a_function_without_concurrency_is_throttled_and_its_messages_wait(local: Local) -> None:
+    mark, name = uuid.uuid4().hex, local.output("Batch")
+    local.functions.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)
+    local.sqs.send_message(QueueUrl=local.output("QueueUrl"), MessageBody=json.dumps({"m": mark}))
+    with pytest.raises(local.functions.exceptions.TooManyRequestsException):
+        local.invoke("Batch", {"Records": []})
+    local.functions.delete_function_concurrency(FunctionName=name)
+    (outcome,) = local.calls.wait(mark)
+    ((record,),) = [batch for batch in records([outcome]) if mark in str(batch)]
+    assert record["attributes"]["ApproximateReceiveCount"] == "1"
+
+
+def test_an_alarm_has_the_state_of_its_metric_when_it_is_described(local: Local) -> None:
+    def state() -> str:
+        described = local.runtime.client("cloudwatch").describe_alarms(AlarmNamePrefix="Pipeline/")
+        return str(described["MetricAlarms"][0]["StateValue"])
+
+    local.clock.moment += timedelta(minutes=10)
+    assert state() == "OK"
+    local.invoke("Broken", {})
+    assert state() == "ALARM"
+    local.clock.moment += timedelta(minutes=1)
+    assert state() == "OK"
+
+
 # EventBridge
 
 

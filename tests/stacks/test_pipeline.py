@@ -102,6 +102,8 @@ def test_each_alarm_rings_somewhere_and_says_what_it_means(assembly: Assembly) -
     alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
     for name, alarm in alarms.items():
         assert alarm["Properties"]["AlarmActions"]
+        stack, _, named = alarm["Properties"]["AlarmName"].partition("/")
+        assert (stack, f"Observability{named}") == ("S3CommitPipeline", name[:-8])
         page, _, section = alarm["Properties"]["AlarmDescription"].rpartition(" ")[2].partition("#")
         assert f"## {section.capitalize()}\n" in (ROOT / page).read_text()
         silence = "breaching" if "SweepsMissing" in name else "notBreaching"
@@ -179,7 +181,14 @@ def test_i12_refused_documents_ring_and_the_dashboard_says_whose_they_are(
     board = json.dumps(only(assembly.pipeline, "AWS::CloudWatch::Dashboard")["Properties"])
     assert "by prefix, code" in board
     groups = set(re.findall(r"\b(\w+)Logs[0-9A-F]{8}\b", board))
-    assert groups == {"Ingest", "Dispatch", "End"}
+    assert groups == {"Ingest", "Dispatch", "End", "Decide"}
+
+
+def test_the_dashboard_shows_who_waits(assembly: Assembly) -> None:
+    """By the line of a step: tests/lambdas/test_steps.py."""
+    board = json.dumps(only(assembly.pipeline, "AWS::CloudWatch::Dashboard")["Properties"])
+    waiting = f"filter message = '{env.DONE_MESSAGE}' and state = 'SEALED' and {env.PAUSE} > 0"
+    assert board.count(waiting) == 2
 
 
 def test_a_deployment_counts_and_rings_by_its_own_metrics_alone(

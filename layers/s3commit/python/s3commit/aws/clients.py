@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlsplit
 
 from s3commit.aws import settings
 from s3commit.version import __version__
@@ -44,6 +45,8 @@ CONNECT_TIMEOUT = 5  # seconds
 READ_TIMEOUT = 60  # seconds; completing an upload of 10,000 parts takes S3 a while
 TOTAL_MAX_ATTEMPTS = 6  # of one request, the first one included
 MAX_POOL_CONNECTIONS = 32  # as many as a step has threads, and more than a writer's
+
+AWS_HOSTS: Final = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 _ATTEMPTS_NAME: Final = "metadata_service_num_attempts"
 _DEFAULTS: Final = {_ATTEMPTS_NAME: ATTEMPTS, "metadata_service_timeout": TIMEOUT}
@@ -129,6 +132,11 @@ def own_encryption() -> Encryption | None:
     """That of the puts of the pipeline and of the command, as the environment says."""
     given = settings.own_encryption()
     return Encryption(*given) if given else None
+
+
+def is_aws(client: Any) -> bool:
+    """True if the client leads to AWS itself, by its address: a store of others has another."""
+    return (urlsplit(client.meta.endpoint_url).hostname or "").endswith(AWS_HOSTS)
 
 
 def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = False) -> S3Client:

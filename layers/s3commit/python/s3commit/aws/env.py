@@ -36,10 +36,15 @@ STATE_MACHINE_OUTPUT: Final = "StateMachineArn"
 VERSION_OUTPUT: Final = "Version"
 CONCURRENCY_OUTPUT: Final = "LambdaConcurrency"
 SWEEP_RULE_OUTPUT: Final = "SweepRule"
-# By what the queue takes.
-MAPPING_OUTPUTS: Final = {"Ingest": "IngestMapping", "Request": "RequestMapping"}
+# The queues by what they take; that of committed jobs is there where catalogs are notified.
+INBOXES: Final = ("Ingest", "Request", "Catalogs")
+PAUSED: Final = ("Ingest", "Request")
+MAPPING_OUTPUTS: Final = {name: f"{name}Mapping" for name in INBOXES}
+DEAD_LETTERS_OUTPUTS: Final = {name: f"{name}DeadLetters" for name in INBOXES}
 CATALOG_ROLE_OUTPUT: Final = "CatalogRole"  # of that function, where it is deployed
 PARAMETERS_OUTPUT: Final = "Parameters"  # those that were given, as JSON
+
+ALARM: Final = "{}/{}"  # the stack's name, and the alarm's in docs/operations.md
 
 SERVICE: Final = "s3commit"
 METRICS_NAMESPACE: Final = "s3commit"  # and, behind a slash, the deployment's name
@@ -65,6 +70,9 @@ SWEEP_FAILURES: Final = "SweepFailures"
 # The line that goes with a refused document, and the field that says below which prefix it lies.
 REFUSED_MESSAGE: Final = "document refused"
 REFUSED_PREFIX: Final = "prefix"
+# The line of a step, and for how many seconds the machine now waits: of a SEALED job, for others.
+DONE_MESSAGE: Final = "step done"
+PAUSE: Final = "pause"
 
 EVENT_SOURCE: Final = "s3commit"
 EVENT_DETAIL_TYPE: Final = "s3commit job ended"

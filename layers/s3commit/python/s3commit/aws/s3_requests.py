@@ -1,21 +1,26 @@
 """Requests to S3 that take more than one call of the client.
 
-A listing of open uploads, page by page, and a delete of many objects, each only if it is the one
-that was seen.
+A listing of open uploads, page by page, a delete of many objects, each only if it is the one that
+was seen, and the look whether a store keeps that promise.
 """
 
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 from urllib.parse import unquote_plus
 
 from botocore.exceptions import ClientError
 
-from s3commit.aws.clients import S3Client
+from s3commit.aws.clients import S3Client, is_aws
 from s3commit.aws.failures import translate, translated
+from s3commit.core.formats.layout import PIPELINE
 from s3commit.core.model.errors import (
+    JobRefusedError,
     NeedsOperatorError,
     NotFoundError,
     PreconditionError,
@@ -95,3 +100,49 @@ def _error_of_key(bucket: str, refused: Any) -> S3CommitError:
     answer: Any = {"Error": {"Code": refused["Code"], "Message": refused.get("Message", "")}}
     what = f"deleting s3://{bucket}/{refused.get('Key', '')}"
     return translate(ClientError(answer, "DeleteObjects"), what)
+
+
+def keeps_changed(client: S3Client, bucket: str, prefix: str = PIPELINE) -> bool:
+    """True if the bucket's store deletes an object only if it has the etag that is named (I5).
+
+    AWS documents that it does, so it is not asked, and no job there takes a request more. Another
+    store may ignore the etag, and report success: MinIO and LocalStack do. So it is tried there,
+    with an object below ``prefix`` that is removed again, by both requests that the pipeline makes:
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html
+
+    Raises S3's errors as `s3commit.core.model.errors`.
+    """
+    if is_aws(client):
+        return True
+    key, other = f"{prefix}_s3commit-probe-{uuid.uuid4()}", f'"{"0" * 32}"'
+    named: Any = {"Bucket": bucket, "Key": key}
+    together: Any = {"Objects": [{"Key": key, "ETag": other}], "Quiet": True}
+    what = f"trying a conditional delete of s3://{bucket}/{key}"
+    with suppress(PreconditionError, NotFoundError), translated(what):
+        client.delete_object(**named, IfMatch=other)  # who has no right to delete puts nothing
+    with translated(what):
+        try:
+            for attempt in (
+                partial(client.delete_objects, Bucket=bucket, Delete=together),
+                partial(client.delete_object, **named, IfMatch=other),
+            ):
+                client.put_object(**named, Body=b"probe")
+                with suppress(ClientError):  # it refuses: whether the object is there is looked at
+                    attempt()
+                listed = client.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
+                if not listed.get("Contents"):
+                    return False
+        finally:
+            client.delete_object(**named)
+    return True
+
+
+def check_deletes(client: S3Client, bucket: str) -> None:
+    """Raise `JobRefusedError` for a job that replaces where the store ignores the etag."""
+    if not keeps_changed(client, bucket):
+        raise JobRefusedError(
+            f"conflict 'replace' is not allowed in bucket {bucket}: its store ignores the etag of a"
+            " conditional delete, so the job would delete what was changed after its list was made."
+            " Nothing was changed: append, or use a store that `s3commit doctor` accepts",
+            code="REPLACE_NOT_ALLOWED",
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from s3commit.aws import env
 from s3commit.aws.telemetry import logger
 from s3commit.core.documents.ticket import Ticket, decode_ticket, encode_ticket
 from s3commit.core.formats.refusal import refusal_text
@@ -33,5 +34,6 @@ def run_step(ports: Ports, steps: Mapping[str, Step], event: dict[str, Any]) -> 
         raise JobRefusedError(refusal_text(error.code, error.message), code=error.code) from error
     except NeedsOperatorError as error:  # what to do depends on the code, not on the class
         raise type(error)(refusal_text(error.code, error.message), code=error.code) from error
-    logger.info("step done", state=after.state, generation=after.generation)
+    said: dict[str, Any] = {env.PAUSE: after.pause}
+    logger.info(env.DONE_MESSAGE, state=after.state, generation=after.generation, **said)
     return encode_ticket(after)

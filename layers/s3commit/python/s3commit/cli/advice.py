@@ -105,8 +105,8 @@ def next_step(
         return ["the ledger knows how far it is: name its table with --table, or --name"]
     if job.record is None or job.state == JobState.OPEN:
         return [
-            "wait a few seconds, then check RequestQueue (s3commit doctor says if the bucket has"
-            " a pipeline)",
+            "wait a few seconds; s3commit doctor says if its request was put aside, or if the"
+            " bucket has no pipeline",
             f"to start it: {again}",
             *give_up,
         ]

@@ -19,6 +19,7 @@ from s3commit.cli.local import local
 from s3commit.cli.log import log
 from s3commit.cli.ls import ls
 from s3commit.cli.pause import pause, resume
+from s3commit.cli.redrive import redrive
 from s3commit.cli.render import CommandError
 from s3commit.cli.rescue import rescue
 from s3commit.cli.session import Session
@@ -44,11 +45,11 @@ FAILED, REFUSED, UNKNOWN = 1, 3, 4  # click's own for usage is 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 _VERBS = [
     *(status, log, show, ls, abort, commit, undo, rescue, sweep, fsck, doctor, pause, resume),
-    *(local, ui),
+    *(redrive, local, ui),
 ]
 _REFUSALS = (JobFailedError, JobRefusedError, PreconditionError, LostRaceError)
 # What these did, or did not, their errors say.
-_CHANGES = {"abort", "commit", "undo", "rescue", "sweep", "pause", "resume"}
+_CHANGES = {"abort", "commit", "undo", "rescue", "sweep", "pause", "resume", "redrive"}
 
 
 class App(click.Group):

@@ -9,6 +9,7 @@ from typing import Any
 from s3commit.aws import env
 from s3commit.aws.failures import NO_BUCKET
 from s3commit.aws.notifications import EVENT_BRIDGE, SUFFIXES, suffix_of, without_queue
+from s3commit.aws.s3_requests import keeps_changed
 from s3commit.cli.deployment import Deployment, Finding, ok, to_do
 from s3commit.core.model.errors import AccessError, NotFoundError
 
@@ -88,6 +89,18 @@ def _set(around: Deployment, what: str, unset: dict[str, Any]) -> Any:
         if error.code == NO_BUCKET:
             raise
         return unset
+
+
+def deletes(around: Deployment) -> Finding:
+    """A store that is not AWS's deletes an object only if it has the etag that is named."""
+    bucket = around.data_bucket
+    if keeps_changed(around.connect("s3"), bucket, around.prefix):
+        return ok(f"bucket {bucket} deletes an object only if it has the etag that is named")
+    return to_do(
+        f"the store of bucket {bucket} ignores the etag of a conditional delete, so a job that"
+        " replaces would delete what changed after it was listed. Such jobs are refused"
+        " (REPLACE_NOT_ALLOWED): append, or use another store"
+    )
 
 
 def lifecycle(around: Deployment) -> Finding:

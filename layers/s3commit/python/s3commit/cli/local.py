@@ -12,8 +12,12 @@ import click
 from s3commit.cli.extras import install
 from s3commit.cli.render import CommandError
 from s3commit.cli.ui import page_beside
+from s3commit.local.rehearsal import FAULTS, Rehearsal
 
 NEEDED = ("moto", "flask", "awslambdaric")  # of the extra `local`
+_FAULTS = "\b\nFaults, and the alarms that ring:\n" + "".join(
+    f"  {name}: {fault.does} ({', '.join(fault.rings)})\n" for name, fault in FAULTS.items()
+)
 _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 
 project_option = click.option(
@@ -81,3 +85,32 @@ def env(project: Path) -> None:
     from s3commit.local.foreground import exports, read_running
 
     click.echo(exports(read_running(project)))
+
+
+@local.command("break", epilog=_FAULTS)
+@click.argument("fault", type=click.Choice([*FAULTS]))
+@project_option
+def break_(fault: str, project: Path) -> None:
+    """Break the runtime that is up, to rehearse what the runbook says.
+
+    Writes small jobs below s3://$BUCKET/rehearsal/. Then `s3commit status` says which alarms ring,
+    and docs/operations.md what to do; where that is to deploy again, to raise a quota or to fix a
+    function, `s3commit local repair` does it.
+    """
+    from s3commit.local.foreground import enter, read_running
+
+    enter(read_running(project))
+    FAULTS[fault].happen(Rehearsal())
+    click.echo(f"{FAULTS[fault].does}: {', '.join(FAULTS[fault].rings)}")
+    click.echo("look: s3commit status; undo it: s3commit local repair", err=True)
+
+
+@local.command("repair")
+@project_option
+def repair(project: Path) -> None:
+    """Undo all that `s3commit local break` has broken; jobs and messages stay as they are."""
+    from s3commit.local.foreground import enter, read_running
+
+    enter(read_running(project))
+    Rehearsal().repair()
+    click.echo("repaired; next: s3commit status")

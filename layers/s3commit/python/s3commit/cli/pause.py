@@ -50,13 +50,12 @@ def switch(around: Deployment, *, on: bool) -> dict[str, Any]:
     if env.SWEEP_RULE_OUTPUT not in outputs:
         raise NotFoundError(
             f"no stack {stack} in {around.region} names the event sources of its functions: name"
-            " another one with --name, or deploy again; the embedded runtime is not a deployment"
-            " and cannot be paused"
+            " another one with --name, or deploy again"
         )
     doing = f"{'resuming' if on else 'pausing'} {stack}"
     calls: list[tuple[str, str, str, dict[str, Any]]] = [
         (output, "lambda", "update_event_source_mapping", {"UUID": outputs[output], "Enabled": on})
-        for output in env.MAPPING_OUTPUTS.values()
+        for output in (env.MAPPING_OUTPUTS[inbox] for inbox in env.PAUSED)
     ]
     name = {"Name": outputs[env.SWEEP_RULE_OUTPUT]}
     switching = "enable_rule" if on else "disable_rule"

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache, cached_property
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from s3commit.aws import env
-from s3commit.aws.clients import make_client, own_encryption
+from s3commit.aws.clients import is_aws, make_client, own_encryption
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.executions import StateMachine, machine_of
 from s3commit.aws.failures import answered, translated
@@ -32,7 +31,6 @@ from s3commit.writer.connect import has_pipeline
 from s3commit.writer.system import Environment
 
 WORKERS = 16
-AWS_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
 class Session:
@@ -55,6 +53,7 @@ class Session:
         self.machines: dict[str, Executions] = {}
         self.deployments: Callable[[str | None], Deployment] = cache(read_deployment)  # by name
         self.begun = False  # to change something: an error after that does not say that nothing was
+        self.unread = False  # a stack, once: a network that lets no request through costs seconds
         self.typed: dict[str, str | None] = {}  # the options "table" and "name"
 
     @cached_property
@@ -125,20 +124,27 @@ class Session:
     def machine(self, table: str | None) -> str | None:
         """The state machine beside the table; one of another ledger would decide a job again."""
         with suppress(S3CommitError, KeyError):
-            if self._is_deployed(table):
-                return self.deployment.pipeline[env.STATE_MACHINE_OUTPUT]
+            if around := self.deployment_of(table):
+                return around.pipeline[env.STATE_MACHINE_OUTPUT]
         beside = table is not None and table == os.environ.get(env.TABLE)
         return os.environ.get(env.STATE_MACHINE) if beside else None
 
     def parameters(self, table: str) -> dict[str, Any] | None:
         """The deployment's parameters, if that table is its own and its stack says so."""
         with suppress(S3CommitError):
-            return self.deployment.parameters if self._is_deployed(table) else None
+            return around.parameters if (around := self.deployment_of(table)) else None
         return None
 
-    def _is_deployed(self, table: str | None) -> bool:
-        """True if the deployment's stack says that the table is its own."""
-        return table is not None and table == self.deployment.storage.get(env.TABLE_OUTPUT)
+    def deployment_of(self, table: str | None) -> Deployment | None:
+        """The deployment, if its stack can be read and says that the table is its own."""
+        if table is None or self.unread:
+            return None
+        try:
+            own = self.deployment.storage.get(env.TABLE_OUTPUT)
+        except S3CommitError:
+            self.unread = True
+            return None
+        return self.deployment if own == table else None
 
     def _stacks_table(self, otherwise: str = "") -> str:
         around = self.deployment
@@ -163,10 +169,9 @@ class Session:
     def has_console(self) -> bool:
         """True if executions are on AWS itself, whose console shows them: no emulator has one."""
         try:
-            url = self.deployment.connect("stepfunctions").meta.endpoint_url
+            return is_aws(self.deployment.connect("stepfunctions"))
         except S3CommitError:
             return False
-        return (urlsplit(url).hostname or "").endswith(AWS_HOSTS)
 
     def executions(self, machine: str) -> Executions:
         """The executions of the state machine with that ARN."""

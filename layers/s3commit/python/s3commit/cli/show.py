@@ -177,7 +177,7 @@ def _catalog(session: Session, job: JobFacts) -> list[str]:
         note = session.store.get(job.directory.bucket, job.directory.catalog, max_bytes=2**16).body
     except (NotFoundError, AccessError):
         return []
-    again = ". It is tried again; after five tries redrive the queue CatalogsDeadLetters"
+    again = ". It is tried again; after five tries: s3commit redrive Catalogs"
     return [note.decode(errors="replace") + again]
 
 

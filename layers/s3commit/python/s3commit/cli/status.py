@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from s3commit.cli.advice import REQUEST_PATIENCE, needs_attention
+from s3commit.cli.alarms import sentences, watched
 from s3commit.cli.job_facts import blockers, jobs_at
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields
@@ -78,7 +79,8 @@ def status(
     SEALED, an hour in later states, a day while its tasks write; and one that can add nothing,
     since another job was committed with its key. WHY NOT is the code of a job that was not
     committed, or can't be. Run `s3commit show JOB` for the next step, `s3commit log DESTINATION`
-    for what has ended at a table.
+    for what has ended at a table. Last come the deployment's alarms that ring and its dead letters,
+    if the caller has the rights to read them (cloudwatch:DescribeAlarms, sqs:GetQueueAttributes).
     """
     table, now = session.table(), session.clock.now()
     ledger = session.ledger(table)
@@ -94,6 +96,8 @@ def status(
     )
     session.out.table(document, "jobs", _COLUMNS)
     session.out.note(_summary(document["jobs"], document["counts"]))
+    for line in sentences(document):
+        session.out.note(line)
     if not document["complete"]:
         session.out.note("there are more: raise --limit, or name a --state")
     for problem in document["problems"]:
@@ -103,7 +107,7 @@ def status(
 def jobs_document(
     session: Session, table: str, records: list[JobRecord], *, complete: bool
 ) -> dict[str, Any]:
-    """The rows of the jobs, those that need attention first, then the latest.
+    """The rows of the jobs, those that need attention first, then the latest; and what rings.
 
     ``complete`` says whether the records are all that were requested.
     """
@@ -124,6 +128,7 @@ def jobs_document(
         "complete": complete,
         "problems": problems + unseen,
         "jobs": jobs,
+        **watched(session, table),
     }
 
 

@@ -8,6 +8,7 @@ from s3commit.core.model.errors import S3CommitError
 
 ACCOUNT: Final = "123456789012"
 REGION: Final = "us-east-1"
+BUCKET: Final = "BUCKET"  # the variable with the data bucket's name, for people and rehearsals
 
 
 class LocalRuntimeError(S3CommitError):

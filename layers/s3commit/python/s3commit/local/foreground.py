@@ -84,6 +84,13 @@ def read_running(project: Path) -> dict[str, str]:
     )
 
 
+def enter(environment: Mapping[str, str]) -> None:
+    """Lead this process to the runtime of the environment."""
+    for name in UNSET:
+        os.environ.pop(name, None)
+    os.environ.update(environment)
+
+
 def exports(environment: Mapping[str, str]) -> str:
     """Lines for a POSIX shell's ``eval``; whatever the values are, they stay values."""
     lines = [f"unset {' '.join(UNSET)}"]
@@ -131,9 +138,7 @@ def run_foreground(
         LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
         announced(project, runtime.names()) as found,
     ):
-        for name in UNSET:
-            os.environ.pop(name, None)
-        os.environ.update(runtime.names())
+        enter(runtime.names())
         with beside() as address:
             line = greeting(runtime.endpoint, runtime.bucket, project)
             page = f"s3commit: in a browser: {address}\n" if address else ""

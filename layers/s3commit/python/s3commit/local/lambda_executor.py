@@ -61,7 +61,7 @@ class Executor:
             outcome = worker.invoke(payload)
             with self._lock:
                 pool.busy.remove(worker)
-                if worker.alive and not self._is_closing:
+                if worker.alive and self._pools.get(spec) is pool and not self._is_closing:
                     pool.idle.append(worker)
                 else:
                     worker.close()
@@ -76,15 +76,24 @@ class Executor:
             pools = self._pools.values()
             return [worker for pool in pools for worker in (*pool.busy, *pool.idle) if worker.alive]
 
+    def forget(self, name: str) -> None:
+        """Kill the workers of a function that was deleted; running calls end as failed."""
+        with self._lock:
+            for spec in [spec for spec in self._pools if spec.name == name]:
+                self._end(self._pools.pop(spec))
+
     def close(self) -> None:
         """Kill every worker and wait until the last has ended; running calls end as failed."""
         with self._lock:
             self._is_closing = True
             for pool in self._pools.values():
-                for worker in pool.busy:
-                    worker.kill()  # its call ends, and `invoke` closes it
-                for worker in pool.idle:
-                    worker.close()
+                self._end(pool)
+
+    def _end(self, pool: _Pool) -> None:
+        for worker in pool.busy:
+            worker.kill()  # its call ends, and `invoke` closes it
+        for worker in pool.idle:
+            worker.close()
 
 
 def report_failures(spec: FunctionSpec, outcome: CallOutcome) -> None:

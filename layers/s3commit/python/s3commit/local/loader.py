@@ -8,6 +8,7 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -31,9 +32,8 @@ LEFT_TO_AWS = frozenset(
         "AWS::S3::BucketPolicy",
         "AWS::SQS::QueuePolicy",
     }
-    # The functions' logs have groups of their own names; no metric is kept, which alarms and their
-    # topics are for.
-    | {"AWS::Logs::LogGroup", "AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard"}
+    # The functions' logs have groups of their own names. Alarms ring where they are described.
+    | {"AWS::Logs::LogGroup", "AWS::CloudWatch::Dashboard"}
     | {"AWS::SNS::Topic", "AWS::SNS::TopicPolicy", "AWS::SNS::Subscription"}
 )
 _SECTIONS = frozenset(
@@ -90,7 +90,7 @@ def rename_data_bucket(assembly: tuple[Stack, ...], name: str) -> None:
 
 
 def load(assembly: tuple[Stack, ...], context: Context) -> dict[str, str]:
-    """Create every resource, and return all stacks' outputs by name.
+    """Create every resource, and return all stacks' outputs by name, which CloudFormation says too.
 
     Raises `LocalRuntimeError` that names the resource which could not be made.
     """
@@ -100,10 +100,17 @@ def load(assembly: tuple[Stack, ...], context: Context) -> dict[str, str]:
         loading = Loading(stack, context, exports)
         for logical_id in stack.resources:
             loading.made(logical_id)
-        for name, output in stack.outputs.items():
-            outputs[name] = str(loading.resolve(output["Value"]))
-            if "Export" in output:
-                exports[output["Export"]["Name"]] = outputs[name]
+        values = {name: str(loading.resolve(one["Value"])) for name, one in stack.outputs.items()}
+        exports |= {
+            output["Export"]["Name"]: values[name]
+            for name, output in stack.outputs.items()
+            if "Export" in output
+        }
+        said = {"Resources": {}, "Outputs": {name: {"Value": one} for name, one in values.items()}}
+        context.client("cloudformation").create_stack(
+            StackName=stack.name, TemplateBody=json.dumps(said)
+        )
+        outputs |= values
     return outputs
 
 

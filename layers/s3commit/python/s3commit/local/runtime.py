@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import Any, Self
 
 from s3commit.aws import env
-from s3commit.local import ACCOUNT, REGION, LocalRuntimeError, moto_patches
+from s3commit.local import ACCOUNT, BUCKET, REGION, LocalRuntimeError, moto_patches
 from s3commit.local.assembly import load_assembly
 from s3commit.local.endpoint import Endpoint, Middleware, forget_everything
 from s3commit.local.function_spec import spec_of
 from s3commit.local.lambda_executor import Executor, Observer
 from s3commit.local.loader import check, load, rename_data_bucket
+from s3commit.local.metrics import LAMBDA, Metrics
 from s3commit.local.resources import Context
 from s3commit.local.triggers import Now, Poller, Ticker
-from s3commit.local.worker import CallOutcome, Worker
+from s3commit.local.worker import THROTTLED, CallOutcome, Worker
 
 ACCESS_KEY = "local"
 SECRET_KEY = "local"
-BUCKET = "BUCKET"  # the data bucket, for the person: nothing of ours reads it
 KEPT_CALLS = 2_000  # of each function; their logs are kept in memory
 _RUNNING = threading.Lock()
 
@@ -61,6 +61,7 @@ class LocalRuntime:
         self._now = now
         self._observe = observe
         self._pollers: list[Poller] = []
+        self.metrics = Metrics(now)
         self.outputs: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -173,8 +174,13 @@ class LocalRuntime:
         return self._executor.workers()
 
     def invoke(self, function: Any, payload: bytes) -> CallOutcome:
-        """Call moto's function (for the patches)."""
+        """Call moto's function (for the patches); one whose concurrency is 0 is throttled."""
+        name = function.function_name
+        if function.reserved_concurrency == 0:
+            self.metrics.count(LAMBDA, "Throttles", FunctionName=name)
+            return THROTTLED
         outcome = self._executor.invoke(spec_of(function), payload)
+        self.metrics.called(name, outcome)
         if outcome.logs.strip():
             _keep_logs(function, outcome.logs)
         return outcome
@@ -189,6 +195,17 @@ class LocalRuntime:
             return self.invoke(function, payload)
 
         self._pollers.append(Poller(mapping, sqs_backends[ACCOUNT][REGION], call))
+
+    def remove_mapping(self, mapping: Any) -> None:
+        """Poll for a mapping no longer, which was deleted (for the patches)."""
+        for poller in [one for one in self._pollers if one.mapping is mapping]:
+            self._pollers.remove(poller)
+            poller.stop()
+            poller.join()
+
+    def forget(self, function: str) -> None:
+        """End the processes of a function that was deleted (for the patches)."""
+        self._executor.forget(function)
 
     def _each_poller(self, act: Callable[[Poller], None]) -> None:
         for poller in self._pollers:

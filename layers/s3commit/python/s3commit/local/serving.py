@@ -31,7 +31,9 @@ class Serving:
             self._socket = socket.create_server((HOST, port), backlog=256)
         except OSError as error:
             why = os.strerror(error.errno or 0)
-            raise LocalRuntimeError(f"port {port} can't be used: {why}") from error
+            raise LocalRuntimeError(
+                f"port {port} can't be used: {why}; choose another one, of 1024 or above"
+            ) from error
         self.port: int = self._socket.getsockname()[1]
         server: Any = make_server(
             HOST,

@@ -12,12 +12,12 @@ import json
 import re
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from s3commit.local import ACCOUNT, REGION, UnsupportedTemplateError
-from s3commit.local.worker import CallOutcome
+from s3commit.local.worker import THROTTLED, CallOutcome
 
 MAX_THREADS = 4  # a mapping; Lambda starts with five pollers
 _WAIT = 0.25  # seconds until it looks again; a message that is sent ends the wait
@@ -27,15 +27,16 @@ Now = Callable[[], datetime]  # the present, in UTC
 
 
 class Poller:
-    """Polls one queue for one function until `stop`.
+    """Polls one queue for one function until `stop`, while its mapping is enabled.
 
     ``mapping`` is moto's EventSourceMapping, ``backend`` moto's SQSBackend, ``call`` invokes the
     function. A batch whose call failed stays invisible until its visibility timeout is over, and
-    goes to the dead-letter queue by the queue's redrive policy.
+    goes to the dead-letter queue by the queue's redrive policy. A call that is throttled is
+    repeated until then.
     """
 
     def __init__(self, mapping: Any, backend: Any, call: Call) -> None:
-        self._mapping = mapping
+        self.mapping = mapping
         self._backend = backend
         self._call = call
         self._queue = backend.queues[mapping.event_source_arn.split(":")[-1]]
@@ -60,10 +61,13 @@ class Poller:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
+            if not self.mapping.enabled:
+                self._stopping.wait(_WAIT)
+                continue
             # Without moto's long poll, which keeps the visibility timeout that it began with.
             messages = self._backend.receive_message(
                 self._queue.name,
-                self._mapping.batch_size,
+                self.mapping.batch_size,
                 0,
                 int(self._queue.visibility_timeout),
             )
@@ -75,7 +79,10 @@ class Poller:
 
     def _handle(self, messages: list[Any]) -> None:
         event = {"Records": [self._record(message) for message in messages]}
-        outcome = self._call(json.dumps(event).encode())
+        payload, waiting = json.dumps(event).encode(), float(self._queue.visibility_timeout)
+        outcome = self._call(payload)
+        while outcome is THROTTLED and waiting > 0 and not self._stopping.wait(_WAIT):
+            outcome, waiting = self._call(payload), waiting - _WAIT
         failed = self._failed(outcome, {message.id for message in messages})
         for message in messages:
             if message.id not in failed:
@@ -85,7 +92,7 @@ class Poller:
         """The ids that stay in the queue: none, those reported, or all of them."""
         if outcome.failed:
             return ids
-        if "ReportBatchItemFailures" not in (self._mapping.function_response_types or []):
+        if "ReportBatchItemFailures" not in (self.mapping.function_response_types or []):
             return set()
         answer = json.loads(outcome.payload) or {}
         return {item["itemIdentifier"] for item in answer.get("batchItemFailures", ())}
@@ -159,11 +166,15 @@ class Ticker:
     def _fire(self, targets: list[dict[str, Any]]) -> None:
         """Call each function in a thread of its own: the ticker does not wait."""
         from moto.awslambda.models import lambda_backends
+        from moto.core.exceptions import JsonRESTError
+
+        def call(target: dict[str, Any]) -> None:
+            function = lambda_backends[ACCOUNT][REGION].get_function(target["Arn"])
+            with suppress(JsonRESTError):  # it is throttled
+                function.invoke(target["Input"], {}, {})
 
         for target in targets:
-            function = lambda_backends[ACCOUNT][REGION].get_function(target["Arn"])
-            call = partial(function.invoke, target["Input"], {}, {})
-            threading.Thread(target=call, daemon=True).start()
+            threading.Thread(target=call, args=(target,), daemon=True).start()
 
     def _run(self) -> None:
         while not self._stopping.wait(_TICK):

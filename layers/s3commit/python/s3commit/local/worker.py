@@ -44,6 +44,10 @@ class CallOutcome:
     logs: str
 
 
+# Of a call for which there is no environment: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
+THROTTLED = CallOutcome(b'{"errorType": "TooManyRequestsException"}', True, "")
+
+
 class Worker:
     """Starts immediately; `invoke` waits until it is ready. Not for two calls at a time.
 

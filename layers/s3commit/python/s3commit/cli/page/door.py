@@ -15,6 +15,7 @@ from flask import Flask, Response, abort, request
 from s3commit.local.serving import HOST
 
 TOKEN = "token"  # noqa: S105 - the parameter's name
+HTTP = 80  # the port of an address without one
 ADDRESS = "open the address that the command printed"
 # Nothing is fetched from elsewhere, nothing within a page is run, and no page shows this one.
 HEADERS = {
@@ -37,9 +38,10 @@ class Door:
 
     def __init__(self, application: Flask, port: int) -> None:
         self._token = secrets.token_urlsafe(32)
-        self._hosts = {f"{name}:{port}" for name in (HOST, "localhost")}
+        at = "" if port == HTTP else f":{port}"  # which no browser says
+        self._hosts = {f"{name}{at}" for name in (HOST, "localhost")}
         self._cookie = f"s3commit-{port}"  # browsers send cookies to all ports of a host
-        self.address = f"http://{HOST}:{port}/?{TOKEN}={self._token}"
+        self.address = f"http://{HOST}{at}/?{TOKEN}={self._token}"
         application.before_request(self._judge)
         application.after_request(_harden)
 

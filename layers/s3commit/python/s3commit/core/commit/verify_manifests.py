@@ -30,7 +30,6 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.parallel import together
 
-REPLACE_NOT_ALLOWED = "REPLACE_NOT_ALLOWED"
 SAMPLED: Final = 256 // 16  # one key in sixteen, by the first byte of its digest
 FEW_FILES: Final = 10_000  # of so many all keys are kept, some 10 MB at the most
 
@@ -192,8 +191,9 @@ def _refuse_to_replace(ports: Ports, directory: JobDirectory) -> None:
         raise JobRefusedError(
             f"conflict 'replace' is not allowed at {directory.destination.uri}: use another"
             " policy, or add the prefix to the deployment's parameter replacePrefixes",
-            code=REPLACE_NOT_ALLOWED,
+            code="REPLACE_NOT_ALLOWED",
         )
+    ports.check_deletes(directory.bucket)
 
 
 def _find_uploads(ports: Ports, directory: JobDirectory, found: _Counted, opened_at: str) -> None:

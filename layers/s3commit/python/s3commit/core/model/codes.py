@@ -169,7 +169,8 @@ _ENDS: Final = {
         _WRITE_AGAIN,
     ),
     "REPLACE_NOT_ALLOWED": Advice(
-        "Conflict `replace` is not allowed at this destination (`replacePrefixes`)",
+        "Conflict `replace` is not allowed at this destination (`replacePrefixes`), or the store"
+        " ignores the etag of a conditional delete. Nothing changed",
         "Append, write elsewhere, or add the prefix to the parameter. Then run the job again",
     ),
     "REPLACED_SINCE": Advice(

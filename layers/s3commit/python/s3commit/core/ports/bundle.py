@@ -26,7 +26,7 @@ class Ports:
     ``runs`` says of an execution, by its ARN or its name, whether it is at work.
     ``replace_below`` are the prefixes below which jobs may replace what is there, each with its
     ``/`` at the end; the empty one allows it everywhere, none at all nowhere. ``workers`` are the
-    deployment's.
+    deployment's. ``check_deletes`` raises `JobRefusedError` for a bucket whose store ignores etags.
     """
 
     store: ObjectStore
@@ -35,4 +35,5 @@ class Ports:
     parallel: ParallelMap = field(default=map)
     runs: Callable[[str], bool] = field(default=lambda _execution: False)
     replace_below: tuple[str, ...] = ("",)
+    check_deletes: Callable[[str], None] = field(default=lambda _bucket: None)
     workers: Workers = Workers()

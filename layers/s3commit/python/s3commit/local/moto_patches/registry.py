@@ -31,8 +31,11 @@ class Patcher:
         self.replace(owner, name, staticmethod(wrapped) if is_static else wrapped)
 
     def replace(self, owner: Any, name: str, value: Any) -> None:
-        """Set ``owner.name``, which moto has."""
-        self._undo.callback(setattr, owner, name, vars(owner)[name])
+        """Set ``owner.name``, which moto may lack."""
+        if name in vars(owner):
+            self._undo.callback(setattr, owner, name, vars(owner)[name])
+        else:
+            self._undo.callback(delattr, owner, name)
         setattr(owner, name, value)
 
     def undo(self) -> None:

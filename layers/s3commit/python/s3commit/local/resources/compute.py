@@ -1,4 +1,4 @@
-"""Lambda, Step Functions and their roles."""
+"""Lambda, Step Functions, their roles, and the alarms that watch them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import partial
 
 from s3commit.local import UnsupportedTemplateError
 from s3commit.local.assembly import Stack
+from s3commit.local.metrics import COMPARED, SUM
 from s3commit.local.resources import Context, Created, Place, Properties, ResourceType, without
 
 # What the moto patches were measured with; another one may work otherwise than in AWS.
@@ -89,7 +90,31 @@ def create_role(context: Context, place: Place, properties: Properties) -> Creat
     return Created(name, {"Arn": made["Arn"]})
 
 
+def _check_alarm(_stack: Stack, properties: Properties) -> None:
+    """Refuse what `Metrics` does not evaluate."""
+    said = [one["Expression"] for one in properties.get("Metrics", ()) if "Expression" in one]
+    unknown = {*said, properties["ComparisonOperator"]} - {SUM, *COMPARED}
+    if unknown:
+        raise UnsupportedTemplateError(f"{min(unknown)} is not known here")
+
+
+def create_alarm(context: Context, place: Place, properties: Properties) -> Created:
+    """The alarm, which rings and sends nothing."""
+    name = properties.get("AlarmName") or place.name(255)
+    context.client("cloudwatch").put_metric_alarm(**{**properties, "AlarmName": name})
+    return Created(name)
+
+
 TYPES = {
+    "AWS::CloudWatch::Alarm": ResourceType(
+        create_alarm,
+        frozenset(
+            {"AlarmName", "AlarmDescription", "AlarmActions", "ComparisonOperator", "Metrics"}
+            | {"EvaluationPeriods", "Threshold", "TreatMissingData", "Namespace", "MetricName"}
+            | {"Dimensions", "Period", "Statistic"}
+        ),
+        check=_check_alarm,
+    ),
     "AWS::Lambda::Function": ResourceType(
         create_function,
         frozenset(

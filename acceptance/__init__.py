@@ -1,0 +1,1 @@
+"""The acceptance run: what s3commit promises, tried in an account, and reported."""

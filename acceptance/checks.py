@@ -1,0 +1,247 @@
+"""The checks of commits: by each client, and when something of the pipeline fails."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pyarrow as pa
+
+import s3commit
+from acceptance.places import ROOT, BrokenError, NotSeenError, running
+from acceptance.run import Run, check, equal
+from s3commit.aws import env
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.destination import Destination
+from s3commit.core.model.outcome import Outcome
+from s3commit.spark.native import NoJarError, find_jar
+from s3commit.writer.requests import Patience, wait_for_result
+from s3commit.writer.system import Environment
+from tests.native import s3a
+
+ROWS = 1_000
+PAGE_BYTES = 1 << 25
+
+
+@check("The files of a job of `open_job` appear all together, and none before its commit")
+def a_job_by_open_job(run: Run) -> str:
+    job, counted = run.write("open-job")
+    equal(run.data("open-job"), [], "files before the commit")
+    began = time.monotonic()
+    equal(job.commit(counted).files, 3, "files")
+    equal(len(run.data("open-job")), 3, "visible files")
+    return f"3 files, {time.monotonic() - began:.1f} s from request to result"
+
+
+@check("A table of pyarrow that `write_table` writes is committed, once for one idempotency key")
+def a_table_by_write_table(run: Run) -> str:
+    table = pa.table({"id": range(ROWS), "day": [f"d{n % 3}" for n in range(ROWS)]})
+    how: Any = {"partition_by": ["day"], "idempotency_key": "first", "mode": "append"}
+    results = [s3commit.write_table(table, run.uri("write-table"), **how) for _ in range(2)]
+    first, again = results
+    equal((first.rows, again.already_committed), (ROWS, True), "rows, and that they are there")
+    equal(len(run.data("write-table")), 3, "visible files")
+    return f"{ROWS} rows in 3 partitions; the second write added nothing"
+
+
+def _by_spark(run: Run, client: str) -> str:
+    """Rows that a Spark program of its own process has written, and read again."""
+    if not s3a.jars():
+        raise NotSeenError(
+            "S3A's jars are not here: `python tests/native/s3a.py` brings them by Maven"
+        )
+    command = [sys.executable, "-m", "acceptance.spark_program", client]
+    with running([*command, run.uri(f"spark-{client}"), str(ROWS)], cwd=ROOT) as process:
+        equal(process.wait(), 0, "exit code of Spark's driver (its output is above)")
+    files = run.data(f"spark-{client}")
+    if not files:
+        raise BrokenError("no file is visible")
+    return f"{ROWS} rows in {len(files)} files, written and read by Spark"
+
+
+@check("A DataFrame that `s3commit.spark.write` writes is committed", minutes=2)
+def a_frame_by_spark_write(run: Run) -> str:
+    return _by_spark(run, "write")
+
+
+@check("A DataFrame that Spark's own writer writes is committed by the jar", minutes=2)
+def a_frame_by_the_jar(run: Run) -> str:
+    try:
+        find_jar()
+    except NoJarError as error:
+        raise NotSeenError(error.message) from error
+    return _by_spark(run, "jar")
+
+
+@check("A large job is committed by a distributed Map with express executions", minutes=4)
+def a_large_job_by_the_map(run: Run) -> str:
+    names = [f"part-{number:05d}.txt" for number in range(run.files)]
+    job, counted = run.write("large", names)
+    began = time.monotonic()
+    result = job.commit(counted)
+    seconds = time.monotonic() - began
+    equal(len(run.data("large")), run.files, "visible files")
+    if "MapRunSucceeded" not in [event["type"] for event in run.history(result.execution)]:
+        raise NotSeenError(f"{run.files} files need no Map Run: give --files 3000")
+    return run.by_express(f"{run.files} files, {seconds:.0f} s from request to result")
+
+
+def _decided(run: Run, table: str) -> s3commit.Job:
+    """A job that is decided, and whose files are still invisible; in `Run.events_off`."""
+    job, counted = run.write(table)
+    run.decide(job, counted)
+    equal(run.data(table), [], "visible files before an execution")
+    return job
+
+
+@check("A Map whose child fails is tried again: the job waits for what is missing", minutes=5)
+def a_child_of_the_map_fails(run: Run) -> str:
+    with run.events_off():
+        job = _decided(run, "child-fails")
+        page = run.pipelines(job, "/_pages/")
+        body = run.ports.store.get(run.bucket, page, max_bytes=PAGE_BYTES).body
+        run.ports.store.delete(run.bucket, page)
+        execution = run.start(job)
+        run.until(lambda: _has(run, execution, "MapRunFailed"), "a Map Run that fails")
+        equal(run.data("child-fails"), [], "visible files without the page")
+        run.ports.store.put(run.bucket, page, body)
+        run.committed(job, 3)
+    return run.by_express("the Map Run failed without a page of the plan, then completed all files")
+
+
+def _has(run: Run, execution: str, kind: str) -> bool:
+    return any(event["type"] == kind for event in run.history(execution))
+
+
+@check("Without its dataset the Map fails, nothing is undone, and the job continues", minutes=5)
+def the_dataset_of_the_map_is_missing(run: Run) -> str:
+    with run.events_off():
+        job = _decided(run, "no-dataset")
+        plan = run.pipelines(job, "/_index-")
+        body = run.ports.store.get(run.bucket, plan, max_bytes=PAGE_BYTES).body
+        run.ports.store.delete(run.bucket, plan)
+        execution = run.start(job)
+        run.until(lambda: _has(run, execution, "ExecutionFailed"), "the execution's failure")
+        service = run.clients("stepfunctions")
+        error = service.describe_execution(executionArn=execution).get("error")
+        equal(error, "NeedsOperatorError", "the error of the execution")
+        run.ports.store.put(run.bucket, plan, body)
+        run.start(job, "-again")
+        run.committed(job, 3)
+    return run.by_express("the execution failed without the dataset, and committed with it")
+
+
+DRIVER = """
+import os, signal, sys
+import s3commit
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.documents.request_json import encode_request
+from s3commit.core.documents.request_json import CommitRequest
+job = s3commit.open_job(sys.argv[1])
+with job.task("0") as task, task.open("a.txt") as file:
+    file.write(b"rows")
+print(job.job_id, flush=True)
+if sys.argv[2] == "after":
+    request = encode_request(CommitRequest(job.job_id, (task.counted,)))
+    S3ObjectStore().put(job.directory.bucket, job.directory.request, request, if_absent=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@check("A driver that is killed before its request shows nothing; after it, its job is committed")
+def a_killed_driver(run: Run) -> str:
+    for when, files in (("before", 0), ("after", 1)):
+        uri = run.uri(f"killed-{when}")
+        command = [sys.executable, "-c", DRIVER, uri, when]
+        with running(command, stdout=subprocess.PIPE) as driver:
+            job_id = driver.communicate(timeout=run.patience)[0].strip()
+        equal(driver.returncode, -signal.SIGKILL, "exit code of the driver")
+        directory = JobDirectory(Destination(run.bucket, f"killed-{when}/"), job_id)
+        if when == "after":
+            patience = Patience(Environment(), run.patience)
+            result = wait_for_result(run.ports.store, directory, patience)
+            equal(result.outcome, Outcome.COMMITTED, "outcome")
+        equal(len(run.data(f"killed-{when}")), files, f"visible files, killed {when} the request")
+    return "killed by SIGKILL before and after its request"
+
+
+@check("A request whose event is lost is found by the sweep", minutes=4)
+def the_sweep_finds_a_job(run: Run) -> str:
+    with run.events_off():
+        job, counted = run.write("swept")
+        run.until(lambda: run.ports.ledger.job(job.directory.ref), "the job in the ledger")
+        run.request(job, counted)
+        began, store, result = time.monotonic(), run.ports.store, job.directory.result
+
+        def swept() -> bool:
+            _sweep(run)
+            return store.head(run.bucket, result) is not None
+
+        run.until(swept, "the result of a job that a sweep has started")
+        run.committed(job, 3)
+    return f"committed {time.monotonic() - began:.1f} s after the first sweep, its event source off"
+
+
+def _sweep(run: Run) -> None:
+    """Call the deployed sweep with limits that take any silence for a lost event."""
+    rule = run.outputs[env.SWEEP_RULE_OUTPUT].rpartition("|")[2]
+    (target,) = run.clients("events").list_targets_by_rule(Rule=rule)["Targets"]
+    limits = {"stuckMinutes": 0, "abandonedHours": 24, "retentionDays": 30}
+    answer = run.clients("lambda").invoke(FunctionName=target["Arn"], Payload=json.dumps(limits))
+    if "FunctionError" in answer:
+        raise BrokenError(f"the sweep failed: {answer['Payload'].read()}")
+
+
+@check("A job that replaces removes the files before it, after its own are visible")
+def a_job_that_replaces(run: Run) -> str:
+    run.commit("replaced", "old.txt")
+    result = run.commit("replaced", "new.txt", mode="overwrite")
+    (visible,) = run.data("replaced")
+    equal(visible.startswith("new-"), True, f"{visible} is the new file")
+    return f"{result.replaced} file removed"
+
+
+@check("An undo removes the job's files and brings back what the job had replaced", minutes=2)
+def an_undo(run: Run) -> str:
+    run.commit("undone", "old.txt")
+    wrong = run.commit("undone", "wrong.txt", mode="overwrite")
+    s3commit.undo(run.uri("undone"), wrong.job_id)
+    (visible,) = run.data("undone")
+    body = run.ports.store.get(run.bucket, f"undone/{visible}", max_bytes=100).body
+    equal(body, b"old.txt", "the content of the file that is visible")
+    return "the file of the overwrite was removed, the one before it is back"
+
+
+@check("A job of which a file is lost after the decision is rolled back as a whole", minutes=3)
+def a_rollback(run: Run) -> str:
+    with run.events_off():
+        job = _decided(run, "rolled-back")
+        lost = next(iter(run.ports.store.list_uploads(run.bucket, "rolled-back/")))
+        run.ports.store.abort_upload(run.bucket, lost.key, lost.upload_id)
+        run.start(job)
+        patience = Patience(Environment(), run.patience)
+        result = wait_for_result(run.ports.store, job.directory, patience)
+    equal(result.outcome, Outcome.ROLLED_BACK, "outcome")
+    equal(run.data("rolled-back"), [], "visible files")
+    return "an upload was aborted after the decision: no file is visible"
+
+
+NAMES = ("a b", "a+b", "a%b", "a%20b", "ä€😀", "day=1")
+
+
+def keys(run: Run, how: str) -> str:
+    """Commit jobs below directories with such names."""
+    for number, name in enumerate(NAMES):
+        table = f"keys-{how}/{name}"
+        equal(run.commit(table, f"x={name}/part.txt").files, 1, f"files below {table}")
+        equal(len(run.data(table)), 1, f"visible files below {table} ({number})")
+    return f"destinations and partitions named {', '.join(NAMES)}"
+
+
+@check("Keys with spaces, `+`, `%` and unicode are found by the bucket's notifications", minutes=2)
+def keys_by_notifications(run: Run) -> str:
+    return keys(run, "notified")

@@ -1,0 +1,216 @@
+"""Where a run deploys s3commit, and removes it: an account of AWS, or the embedded runtime.
+
+Both take the same synthesized assembly, whose parameters are the run's alone: those that a person
+keeps in `cdk.json` name buckets and keys that a run must not touch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError, WaiterError
+
+from acceptance import things
+from s3commit.aws import env
+from s3commit.cli.deployment import read_deployment
+from s3commit.local.assembly import load_assembly
+from s3commit.local.loader import load
+from s3commit.local.resources import Context
+from s3commit.local.synth import synthesize
+
+ROOT: Final = Path(__file__).parents[1]
+STACKS: Final = (env.PIPELINE_STACK, env.STORAGE_STACK)  # in the order in which they are removed
+PARAMETERS: Final[dict[str, Any]] = {"versioned": True, "sweepMinutes": 720, "logRetentionDays": 1}
+MINUTES_TO_DELETE: Final = 30
+UPDATING: Final = re.compile(r"UPDATE_.*IN_PROGRESS")
+
+
+class NotSeenError(Exception):
+    """The place cannot run it; the message says why."""
+
+
+class BrokenError(Exception):
+    """A promise is broken, or the run itself failed; the message says what was seen."""
+
+
+STANDS_IN: Final = "stands-in-for-cloudformation"  # in the user agent of its calls
+
+
+@cache
+def _client(service: str, agent: str = "") -> Any:
+    config = Config(user_agent_extra=agent, retries={"mode": "standard", "total_max_attempts": 8})
+    return boto3.client(service, config=config)  # type: ignore[call-overload]
+
+
+def _assembly(name: str, parameters: dict[str, Any]) -> Path:
+    given = {"name": name, "bucketName": f"s3commit-{name}-data", **PARAMETERS, **parameters}
+    context = {f"s3commit:{key}": value for key, value in given.items()}
+    os.environ["CDK_CONTEXT_JSON"] = json.dumps(context)  # as the CDK hands them over
+    return synthesize(ROOT, ROOT / ".s3commit" / "acceptance")
+
+
+@dataclass
+class Embedded:
+    """The embedded runtime: what `s3commit local up` serves is the account.
+
+    Its loader stands in for CloudFormation, on the same machine: functions are directories there.
+    """
+
+    name: str
+    clients: things.Clients = field(default=_client)
+    is_aws: bool = False
+
+    def _stands_in(self, service: str) -> Any:
+        return _client(service, STANDS_IN)
+
+    @property
+    def _directory(self) -> Path:
+        return Path(tempfile.gettempdir()) / f"s3commit-{self.name}"
+
+    def create(self) -> dict[str, str]:
+        """Deploy; the outputs of both stacks by name."""
+        self._directory.mkdir()
+        stacks = load_assembly(_assembly(self.name, {}))
+        named = tuple(replace(stack, name=f"{stack.name}-{self.name}") for stack in stacks)
+        return load(named, Context(self._stands_in, self._directory))
+
+    def update(self, **_parameters: Any) -> None:
+        """Raise `NotSeenError`."""
+        raise NotSeenError("the embedded runtime creates a deployment and does not update it")
+
+    def remove(self) -> list[str]:
+        """Remove all that has the name; the errors, each in a line."""
+        errors: list[str] = []
+        for kind in things.KINDS:
+            clients = self.clients if kind in things.OWN else self._stands_in
+            errors += things.remove(clients, self.name, kind)
+        shutil.rmtree(self._directory, ignore_errors=True)
+        return errors
+
+    def left(self) -> list[str]:
+        """What has the name, each in a line."""
+        files = [str(self._directory)] if self._directory.exists() else []
+        found = things.found(self._stands_in, self.name)
+        return [f"{kind} {thing}" for kind, thing, _ in found] + files
+
+
+@dataclass
+class Aws:
+    """An account and region of AWS that are bootstrapped for the CDK."""
+
+    name: str
+    clients: things.Clients = field(default=_client)
+    is_aws: bool = True
+
+    @property
+    def _stacks(self) -> list[str]:
+        return [f"{stack}-{self.name}" for stack in STACKS]
+
+    def create(self) -> dict[str, str]:
+        """Deploy; the outputs of both stacks by name."""
+        self._deploy({})
+        around = read_deployment(self.name)
+        return {**around.storage, **around.pipeline}
+
+    def update(self, **parameters: Any) -> None:
+        """Deploy again with other parameters."""
+        self._deploy(parameters)
+
+    def _deploy(self, parameters: dict[str, Any]) -> None:
+        assembly = _assembly(self.name, parameters)
+        arguments = f"ARGS=--app {assembly} --require-approval never --progress events"
+        plain = {key: each for key, each in os.environ.items() if "MAKE" not in key}
+        command = ["make", "--silent", "deploy", arguments]
+        with running(command, cwd=ROOT, env=plain) as process:
+            if process.wait() != 0:
+                raise BrokenError(f"cdk deploy failed (exit {process.returncode}): see above")
+
+    def remove(self) -> list[str]:
+        """Remove all of it; the errors. A stack's own role deletes what is in it.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-iam-servicerole.html
+        """
+        errors: list[str] = []
+        for stack in self._stacks:
+            try:
+                self._delete(stack)
+            except (ClientError, WaiterError) as error:
+                errors.append(f"stack {stack}: {error}")
+        return errors + things.remove(self.clients, self.name, *things.OWN)
+
+    def _delete(self, stack: str) -> None:
+        if not self._described(stack):
+            return
+        service, named = self.clients("cloudformation"), {"StackName": stack}
+        for _ in range(6 * MINUTES_TO_DELETE):
+            if not UPDATING.fullmatch(self._described(stack)):  # it can be deleted
+                break
+            time.sleep(10)
+        service.update_termination_protection(**named, EnableTerminationProtection=False)
+        service.delete_stack(**named)
+        patience = {"Delay": 10, "MaxAttempts": 6 * MINUTES_TO_DELETE}
+        service.get_waiter("stack_delete_complete").wait(**named, WaiterConfig=patience)
+
+    def _described(self, stack: str) -> str:
+        """The stack's status; empty if it is not there."""
+        try:
+            (found,) = self.clients("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+        except ClientError as error:
+            if "does not exist" not in str(error):
+                raise
+            return ""
+        return "" if found["StackStatus"] == "DELETE_COMPLETE" else str(found["StackStatus"])
+
+    def left(self) -> list[str]:
+        """What has the name, each in a line."""
+        stacks = [f"stack {one}: {at}" for one in self._stacks if (at := self._described(one))]
+        own = things.found(self.clients, self.name, *things.OWN)
+        return stacks + [f"{kind} {thing}" for kind, thing, _ in own]
+
+
+Place = Embedded | Aws
+_PROGRAMS: Final[set[int]] = set()  # the process groups that `running` has started
+
+
+@contextmanager
+def running(
+    command: list[str], *, stays: bool = False, **how: Any
+) -> Iterator[subprocess.Popen[str]]:
+    """A program in a session of its own, that ends with the block: Ctrl-C is the run's alone.
+
+    What it prints goes to stderr, unless the caller takes it. One that ``stays`` outlives
+    `end_programs`.
+    """
+    told = {"stdout": sys.stderr, **how}
+    with subprocess.Popen(command, start_new_session=True, text=True, **told) as process:
+        if not stays:
+            _PROGRAMS.add(process.pid)
+        try:
+            yield process
+        finally:
+            _PROGRAMS.discard(process.pid)
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def end_programs() -> None:
+    """Kill those that other threads have started and still wait for."""
+    for group in tuple(_PROGRAMS):
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)

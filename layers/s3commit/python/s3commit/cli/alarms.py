@@ -1,0 +1,92 @@
+"""A deployment's alarms that ring, and its dead letters: for `status`, `doctor` and the page."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from s3commit.aws import env
+from s3commit.cli.deployment import Deployment, Finding, ok, skipped, to_do
+from s3commit.cli.session import Session
+from s3commit.core.model.errors import S3CommitError
+
+RUNBOOK = "docs/operations.md#runbook"
+_MOST = 100  # alarms that ring, which is one request
+
+
+def ringing(around: Deployment) -> dict[str, str]:
+    """The alarms that ring, by the names that the runbook has, and their descriptions."""
+    prefix = env.ALARM.format(around.stack(env.PIPELINE_STACK), "")
+    asked: dict[str, Any] = {"AlarmNamePrefix": prefix, "StateValue": "ALARM", "MaxRecords": _MOST}
+    found = around.ask("reading the alarms", "cloudwatch", "describe_alarms", **asked)
+    return {
+        one["AlarmName"].removeprefix(prefix): one.get("AlarmDescription", "")
+        for one in found["MetricAlarms"]
+        if one["StateValue"] == "ALARM"
+    }
+
+
+def read_queue(around: Deployment, inbox: str) -> tuple[int, str]:
+    """How many messages the dead-letter queue of an inbox has, and its ARN."""
+    asked = {
+        "QueueUrl": _outputs(around)[env.DEAD_LETTERS_OUTPUTS[inbox]],
+        "AttributeNames": ["ApproximateNumberOfMessages", "QueueArn"],
+    }
+    doing = f"counting the dead letters of {inbox}"
+    found = around.ask(doing, "sqs", "get_queue_attributes", **asked)["Attributes"]
+    return int(found["ApproximateNumberOfMessages"]), found["QueueArn"]
+
+
+def inboxes(around: Deployment) -> list[str]:
+    """The queues whose dead letters the deployment names; an older one names none."""
+    outputs = _outputs(around)
+    return [name for name, output in env.DEAD_LETTERS_OUTPUTS.items() if output in outputs]
+
+
+def _outputs(around: Deployment) -> dict[str, str]:
+    """Those of both stacks: each names the queues that it has."""
+    return {**around.storage, **around.pipeline}
+
+
+def dead_letters(around: Deployment) -> dict[str, int]:
+    """How many messages were put aside, by the queues that have such."""
+    counts = {name: read_queue(around, name)[0] for name in inboxes(around)}
+    return {name: count for name, count in counts.items() if count}
+
+
+def watched(session: Session, table: str) -> dict[str, dict[str, Any] | None]:
+    """``alarms`` and ``deadLetters`` of the deployment with that table; null: not to be seen."""
+    found: dict[str, dict[str, Any] | None] = {"alarms": None, "deadLetters": None}
+    if around := session.deployment_of(table):
+        for name, read in (("alarms", ringing), ("deadLetters", dead_letters)):
+            with suppress(S3CommitError):  # a caller without these rights still sees the jobs
+                found[name] = read(around)
+    return found
+
+
+def sentences(found: dict[str, Any]) -> list[str]:
+    """A line for the alarms of `watched`, and one for the dead letters, if there are some."""
+    lines = []
+    if found["alarms"]:
+        lines.append(f"alarms: {', '.join(sorted(found['alarms']))}; see {RUNBOOK}")
+    if found["deadLetters"]:
+        each = ", ".join(f"{count} in {name}" for name, count in found["deadLetters"].items())
+        lines.append(f"dead letters: {each}; fix the cause, then s3commit redrive")
+    return lines
+
+
+def alarms(around: Deployment) -> Finding:
+    """No alarm of the deployment rings."""
+    return _finding(around, {"alarms": ringing, "deadLetters": lambda _: {}}, "no alarm rings")
+
+
+def letters(around: Deployment) -> Finding:
+    """No message was put aside."""
+    return _finding(around, {"alarms": lambda _: {}, "deadLetters": dead_letters}, "there are none")
+
+
+def _finding(around: Deployment, reads: dict[str, Any], well: str) -> Finding:
+    if not around.pipeline:
+        return skipped(f"no stack {around.stack(env.PIPELINE_STACK)}: not deployed")
+    (line,) = sentences({name: read(around) for name, read in reads.items()}) or [""]
+    return to_do(line.partition(": ")[2]) if line else ok(well)

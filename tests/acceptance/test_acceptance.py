@@ -1,0 +1,350 @@
+"""The acceptance run, in small: an embedded runtime with another deployment is the account."""
+
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import boto3
+import pytest
+
+from acceptance import judged, things
+from acceptance.__main__ import main
+from acceptance.places import PARAMETERS, STANDS_IN, Aws, BrokenError, NotSeenError
+from acceptance.plan import dollars, minutes, plan
+from acceptance.report import Report
+from acceptance.run import BROKEN, CHECKS, NOT_SEEN, SEEN, Check, Result, Run, tried
+from bench import limits
+from stacks.access import ACCESS
+from stacks.config import DeployConfig
+from tests.conftest import REGION
+from tests.e2e.conftest import Deployed, runtime
+
+ROOT = Path(__file__).parents[2]
+NAME = "accept-00001a"
+RECORDING = Path(__file__).with_name("recording")
+# One of each kind; the others every night.
+DAILY = {
+    "a-table-by-write-table",
+    "a-child-of-the-map-fails",
+    "a-killed-driver",
+    "the-sweep-finds-a-job",
+    "an-undo",
+    "rights-of-the-functions",
+    "an-alarm-that-rings",
+    "keys-by-eventbridge",
+}
+NOT_HERE = {
+    "a-large-job-by-the-map",
+    "a-child-of-the-map-fails",
+    "the-dataset-of-the-map-is-missing",
+    "rights-of-the-functions",
+    "an-alarm-that-rings",
+    "a-redeployment-beside-jobs",
+    "keys-by-eventbridge",
+}
+
+
+@dataclass(frozen=True)
+class Account:
+    """The embedded runtime, and where a run leaves its report and the notes of its calls."""
+
+    deployed: Deployed
+    directory: Path
+
+    def things(self) -> list[tuple[str, str, str]]:
+        return sorted(things.found(self.deployed.client, ""))
+
+    def run(self, *arguments: str, dies: str = "") -> int:
+        """The command as a person types it; its exit code."""
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(RECORDING), *sys.path]),
+            "ACCEPTANCE_CALLS": str(self.directory / "calls"),
+            "ACCEPTANCE_DIES": dies,
+        }
+        where = ["--endpoint", self.deployed.endpoint, "--report", str(self.directory)]
+        command = [sys.executable, "-m", "acceptance", *where, "--name", NAME, *arguments]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, check=False, stdin=subprocess.DEVNULL
+        )
+        return done.returncode
+
+    def report(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.directory / "acceptance_report.json").read_text())
+        return found
+
+
+@pytest.fixture(scope="module")
+def deployed() -> Iterator[Deployed]:
+    with runtime() as deployed:
+        yield deployed
+
+
+@pytest.fixture
+def account(deployed: Deployed, tmp_path: Path) -> Account:
+    return Account(deployed, tmp_path)
+
+
+def only(*names: str) -> list[str]:
+    return [word for name in names for word in ("--only", name)]
+
+
+def test_a_run_reports_what_it_has_seen_and_leaves_nothing(account: Account) -> None:
+    tried_here(account, [name for name in CHECKS if name in DAILY])
+
+
+@pytest.mark.long
+def test_a_run_of_all_checks_asks_for_the_rights_of_its_policy(account: Account) -> None:
+    calls = tried_here(account, list(CHECKS))
+    used = {right for line in calls for right in rights(line)}
+    in_time = {"states:StopExecution"}  # of what still runs at the end, if something does
+    assert ALLOWED - used - in_time == NOT_HERE_CALLED
+
+
+def tried_here(account: Account, names: list[str]) -> set[str]:
+    """Run these checks; the calls that were made."""
+    before = account.things()
+    assert account.run("--yes", "--files", "30", *only(*names)) == 0
+    assert account.things() == before
+    report = account.report()
+    assert [one["check"] for one in report["results"]] == names
+    verdicts = {one["check"]: one["verdict"] for one in report["results"]}
+    assert {name for name, verdict in verdicts.items() if verdict != SEEN} == NOT_HERE & {*names}
+    assert set(verdicts.values()) == {SEEN, NOT_SEEN}
+    assert all(one["detail"] for one in report["results"])
+    assert (report["ok"], report["problem"], report["left"]) == (True, "", [])
+    figures = {one["name"]: one["seconds"] for one in report["measures"]}
+    assert {name for name, seconds in figures.items() if seconds is None} == {"COLD"}
+    calls = {*(account.directory / "calls").read_text().splitlines()}
+    assert {line for line in calls if not {*rights(line)} <= ALLOWED} == set()
+    return calls
+
+
+# The policy that docs/acceptance.md asks for
+
+
+POLICY = json.loads((ROOT / "acceptance" / "policy.json").read_text())
+
+
+def many(value: Any) -> list[Any]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+ALLOWED = {action for one in POLICY["Statement"] for action in many(one["Action"])}
+# What is asked of AWS alone: by the CDK, of stacks, and of roles.
+NOT_HERE_CALLED = {
+    "iam:SimulatePrincipalPolicy",
+    "lambda:ListFunctions",
+    "sts:AssumeRole",
+    "cloudformation:DeleteStack",
+    "cloudformation:DescribeStacks",
+    "cloudformation:UpdateTerminationProtection",
+}
+SERVICES = {"stepfunctions": "states"}
+# https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
+ACTIONS = {
+    "s3:CompleteMultipartUpload": ["s3:PutObject"],
+    "s3:CreateMultipartUpload": ["s3:PutObject"],
+    "s3:DeleteObjects": ["s3:DeleteObject", "s3:DeleteObjectVersion"],
+    "s3:GetBucketNotificationConfiguration": ["s3:GetBucketNotification"],
+    "s3:HeadBucket": ["s3:ListBucket"],
+    "s3:HeadObject": ["s3:GetObject"],
+    "s3:ListBuckets": ["s3:ListAllMyBuckets"],
+    "s3:ListMultipartUploads": ["s3:ListBucketMultipartUploads"],
+    "s3:ListObjectVersions": ["s3:ListBucketVersions"],
+    "s3:ListObjectsV2": ["s3:ListBucket"],
+    "s3:ListParts": ["s3:ListMultipartUploadParts"],
+    "s3:UploadPart": ["s3:PutObject"],
+    "s3:UploadPartCopy": ["s3:PutObject", "s3:GetObjectVersion"],
+    "dynamodb:TransactWriteItems": [
+        f"dynamodb:{part}Item" for part in ("Put", "Update", "Delete", "ConditionCheck")
+    ],
+    "lambda:Invoke": ["lambda:InvokeFunction"],
+    "states:CreateStateMachine": ["states:CreateStateMachine", "iam:PassRole"],
+}
+
+
+def rights(line: str) -> list[str]:
+    """What a call needs; nothing, if CloudFormation makes it on AWS."""
+    service, operation, agent = line.split()
+    action = f"{SERVICES.get(service, service)}:{operation}"
+    return [] if agent == STANDS_IN else ACTIONS.get(action, [action])
+
+
+def test_the_policy_is_for_things_of_runs_alone() -> None:
+    """Save for reading lists, the executions of state machines, and the roles of the CDK."""
+    for statement in POLICY["Statement"]:
+        actions, resources = (many(statement[name]) for name in ("Action", "Resource"))
+        reads = all(action.split(":")[1].startswith(("List", "Describe")) for action in actions)
+        commits = statement["Sid"] in {"CommitByTheStateMachine", "DeployByTheRolesOfTheCdk"}
+        where = [*resources, *map(str, statement.get("Condition", {}).values())]
+        narrow = [one for one in where if "accept" in one]
+        assert reads or commits or narrow, statement["Sid"]
+        assert reads or commits or {*where} - {*narrow} <= {"*"}, statement["Sid"]
+
+
+# Killed, interrupted, or not begun
+
+
+LAST_CALL = 160  # of such a run
+LONG = [pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 11)]
+
+
+@pytest.mark.parametrize("seed", [1, *LONG])
+def test_what_a_killed_run_leaves_a_later_one_removes(account: Account, seed: int) -> None:
+    before = account.things()
+    assert interrupted(account, f"{seed}", "SIGKILL") < 0
+    assert account.run("--clean", NAME) == 0
+    assert account.things() == before
+
+
+@pytest.mark.parametrize("how", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.long)])
+def test_an_interrupted_run_removes_all_and_reports(account: Account, how: str) -> None:
+    before = account.things()
+    assert interrupted(account, how, how) == 1
+    assert account.things() == before
+    assert account.report()["problem"] == "it was interrupted"
+    assert "did not come to its end" in (account.directory / "acceptance_report.md").read_text()
+
+
+def interrupted(account: Account, seed: str, how: str) -> int:
+    """A small run that gets the signal at one of its calls; its exit code."""
+    moment = random.Random(seed).randrange(2, LAST_CALL)
+    return account.run("--yes", *only("a-job-by-open-job"), dies=f"{moment}:{how}")
+
+
+def test_without_a_yes_nothing_is_made(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = account.things()
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{NAME} no\n"))
+    with mock.patch.dict(os.environ):
+        assert main(["--endpoint", account.deployed.endpoint, "--name", NAME]) == 2
+    assert account.things() == before
+
+
+# In an account of AWS
+
+
+@pytest.fixture
+def clients(moto_endpoint: str) -> things.Clients:
+    def client(service: str) -> Any:
+        made = boto3.client(service, endpoint_url=moto_endpoint, region_name=REGION)  # type: ignore[call-overload]
+        made.meta.events.register("before-call", answer)
+        return made
+
+    def answer(model: Any, **_: Any) -> Any:
+        """What moto lacks."""
+        if model.name == "UpdateTerminationProtection":
+            return type("Answer", (), {"status_code": 200}), {}
+        return None
+
+    return client
+
+
+STACK = {
+    "Resources": {"Queue": {"Type": "AWS::SQS::Queue"}},
+    "Outputs": {"Q": {"Value": {"Ref": "Queue"}}},
+}
+
+
+def test_on_aws_the_stacks_go_and_what_they_leave_and_nothing_else(
+    clients: things.Clients,
+) -> None:
+    place, other = Aws(NAME, clients), Aws("accept-00002b", clients)
+    for one in (place, other):
+        for stack in one._stacks:
+            clients("cloudformation").create_stack(
+                StackName=stack,
+                TemplateBody=json.dumps(STACK),
+                EnableTerminationProtection=stack.startswith("S3CommitStorage"),
+            )
+        bucket = f"s3commit-{one.name}-data"
+        where: Any = {"LocationConstraint": REGION}
+        clients("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration=where)
+        clients("s3").put_object(Bucket=bucket, Key="t/a", Body=b"a")
+        clients("s3").create_multipart_upload(Bucket=bucket, Key="t/b")
+        clients("dynamodb").create_table(
+            TableName=f"S3CommitStorage-{one.name}-Ledger-X",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+            DeletionProtectionEnabled=True,
+        )
+    assert len(place.left()) == 4
+    assert place.remove() == []
+    assert place.left() == []
+    assert len(other.left()) == 4
+    assert other.remove() == []
+
+
+def test_only_a_runs_name_is_removed(clients: things.Clients) -> None:
+    for name in ("", "accept-", "accept-00001", "lake"):
+        with pytest.raises(ValueError, match="is not the name of a run"):
+            things.remove(clients, name)
+
+
+def test_the_parameters_are_those_of_a_deployment() -> None:
+    context = {f"s3commit:{name}": value for name, value in PARAMETERS.items()}
+    assert DeployConfig.from_context({**context, "s3commit:name": NAME}).versioned
+
+
+def test_the_rights_that_are_expected_are_those_of_the_table() -> None:
+    assert judged.allowed(ACCESS["end"], "DeleteObject", "t/part-0-x.parquet")
+    assert not judged.allowed(ACCESS["end"], "DeleteObject", "t/_commits/_x.jsonl")
+    assert not judged.allowed(ACCESS["ingest"], "PutObject", "t/part-0-x.parquet")
+    for name, access in ACCESS.items():
+        patterns = [*access.objects, *(one for some in access.denied.values() for one in some)]
+        for pattern in {*patterns} - {"_s3commit/*/_catalog.txt"}:
+            assert any(fnmatchcase(key, pattern) for key in judged.SAMPLES), (name, pattern)
+
+
+# What is said
+
+
+def test_a_verdict_is_never_better_than_what_was_seen() -> None:
+    def raising(error: Exception) -> Check:
+        def run(_run: Run) -> str:
+            raise error
+
+        return Check("one", "It holds", 1, run)
+
+    nowhere: Any = None
+    verdicts = [
+        tried(nowhere, raising(error)).verdict
+        for error in (NotSeenError("no"), BrokenError("no"), KeyError("no"), AssertionError())
+    ]
+    assert verdicts == [NOT_SEEN, BROKEN, BROKEN, BROKEN]
+    held = Result("one", "It holds", SEEN, "yes", 1)
+    assert Report("n", "here", "now", results=[held]).is_well
+    for more in ({"left": ["bucket b"]}, {"problem": "it fell"}):
+        assert not Report("n", "here", "now", results=[held], **more).is_well
+    broken = Result("two", "It | holds", BROKEN, "a < b", 1)
+    page = Report("n", "here", "now", results=[held, broken], left=["bucket b"]).page()
+    assert "1 seen, 0 not seen here, 1 broken" in page
+    assert "| **broken** | a &lt; b |" in page
+    assert "- bucket b" in page
+
+
+def test_the_plan_says_what_is_made_how_long_it_takes_and_what_it_costs() -> None:
+    said = plan(NAME, list(CHECKS), 3_000, is_aws=True, region="eu-central-1")
+    likely, most = dollars(3_000, 1)
+    assert 0 < likely < 1 < most < 10
+    for part in (f"S3CommitStorage-{NAME}", "eu-central-1", f"{minutes(CHECKS)} minutes at most"):
+        assert part in said
+    assert minutes(CHECKS) <= 120
+
+
+def test_every_promise_and_figure_is_in_the_report_that_the_documentation_shows() -> None:
+    page = (ROOT / "docs" / "acceptance_report.md").read_text()
+    assert [one.promise for one in CHECKS.values() if f"| {one.promise} |" not in page] == []
+    for name in ("EVENT", "TRANSITION", "MAP_RUN", "CHILD", "LATENCY", "ITEM", "COLD", "START"):
+        assert f"| `{name}` | {getattr(limits, name).what} |" in page
+    assert " 0 broken. Nothing is left in the account.**" in page
