@@ -65,10 +65,11 @@ demo: setup java ## Run the main job against the embedded runtime; ARGS=--keep h
 
 .PHONY: test
 test: lint java browser ## Lint, then all tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) --ignore tests/local --ignore tests/spark --ignore tests/native
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) --ignore tests/local --ignore tests/night --ignore tests/spark --ignore tests/native
 	@# Apart, since these run a moto server within the tests' own process.
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/spark
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/local
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/night
 
 .PHONY: browser
 browser: setup

@@ -112,6 +112,11 @@ def _remove_role(iam: Any, name: str) -> None:
 # In the order in which they are removed. The run itself makes those of `OWN`, and so do its checks;
 # all others are made by CloudFormation, or by what stands in for it.
 KINDS: Final = {
+    "alarm": Kind(
+        "cloudwatch",
+        _pages("describe_alarms", "MetricAlarms", "AlarmName"),
+        lambda client, handle: client.delete_alarms(AlarmNames=[handle]),
+    ),
     "event source": Kind(
         "lambda",
         _pages("list_event_source_mappings", "EventSourceMappings", "FunctionArn", "UUID"),
@@ -138,6 +143,11 @@ KINDS: Final = {
         "logs",
         _pages("describe_log_groups", "logGroups", "logGroupName"),
         lambda client, handle: client.delete_log_group(logGroupName=handle),
+    ),
+    "stack": Kind(
+        "cloudformation",
+        _pages("describe_stacks", "Stacks", "StackName"),
+        lambda client, handle: client.delete_stack(StackName=handle),
     ),
     "table": Kind("dynamodb", _pages("list_tables", "TableNames", ""), _remove_table),
     "bucket": Kind("s3", _buckets, _remove_bucket),

@@ -17,12 +17,12 @@ MUTANTS = [
     ),
     Mutant(
         "the sweep gives up whoever has not spoken yet",
-        "core/sweep/questions.py",
+        "core/sweep/verdicts.py",
         "    if not found.is_all or last >= sweep.ago(limit):\n",
         "    if not found.is_all:\n",
         also=(
             (
-                "core/sweep/questions.py",
+                "core/sweep/known_jobs.py",
                 'record.job_sha256 != "" and record.updated_at < sweep.ago(silent)',
                 'record.job_sha256 != ""',
             ),
@@ -30,20 +30,20 @@ MUTANTS = [
     ),
     Mutant(
         "decided jobs whose execution is dead are left to people",
-        "core/sweep/questions.py",
+        "core/sweep/known_jobs.py",
         "    JobState.COMMITTING,\n",
         "",
         by=FINDINGS,
     ),
     Mutant(
         "documents go as soon as the job has ended",
-        "core/sweep/questions.py",
+        "core/sweep/known_jobs.py",
         "before=sweep.ago(sweep.limits.retention)):\n",
         "before=sweep.now):\n",
         also=(
             (
-                "core/sweep/questions.py",
-                "    elif found.result is None or _is_past(sweep, found.result):\n",
+                "core/sweep/verdicts.py",
+                "    elif found.result is None or is_past(sweep, found.result):\n",
                 "    else:\n",
             ),
         ),

@@ -22,9 +22,14 @@ MUTANTS = [
     Mutant(
         "no generation is raised, and no step looks at the state",
         "core/commit/seal_job.py",
-        '    if record.execution == execution != "":\n',
-        "    if True:\n",
+        "execution=None if own else ticket.execution",
+        "execution=None",
         also=(
+            (
+                "core/commit/seal_job.py",
+                "    if record.execution != ticket.execution or not ticket.execution:\n",
+                "    if False:\n",
+            ),
             (
                 "core/jobs/guards.py",
                 "ticket.generation or record.state not in expected:",
@@ -212,7 +217,7 @@ MUTANTS = [
     Mutant(
         "an abort is taken for a commit",
         "core/commit/seal_job.py",
-        "        if isinstance(request, AbortRequest):\n",
-        "        if False:\n",
+        "    if isinstance(request, AbortRequest):\n",
+        "    if False:\n",
     ),
 ]

@@ -103,7 +103,9 @@ class Metrics:
             namespace, name, dimensions = metric
             of = dict(dimensions)
             if namespace == "AWS/SQS":
-                yield self._of_queue(sqs_backends[ACCOUNT][REGION].queues[of["QueueName"]], name)
+                queue = sqs_backends[ACCOUNT][REGION].queues.get(of["QueueName"])
+                if queue is not None:  # it was deleted
+                    yield self._of_queue(queue, name)
             elif namespace == "AWS/States":
                 machines = stepfunctions_parser_backends[ACCOUNT][REGION].state_machines
                 yield sum(
