@@ -37,7 +37,7 @@ def begun() -> Ticket:
 @pytest.mark.parametrize(
     "error", [TransientError("503"), AccessError("403"), NotFoundError("404")], ids=repr
 )
-@pytest.mark.parametrize("verb", ["get", "put", "list", "list_uploads", "key_holder"])
+@pytest.mark.parametrize("verb", ["get", "put", "list", "list_uploads", "key_holder", "healing"])
 def test_i2_what_stops_a_call_before_the_decision_leaves_the_job_to_the_next_state(
     world: World, verb: str, error: Exception
 ) -> None:
