@@ -51,6 +51,22 @@ def test_the_result_says_what_was_committed(session: SparkSession, place: Place)
     assert place.tidy().state is JobState.COMMITTED
 
 
+def test_the_collection_after_each_task_leaves_out_what_a_worker_has_loaded(
+    session: SparkSession, place: Place
+) -> None:
+    """Spark's worker collects garbage after a task: of botocore's models that takes 75 ms."""
+
+    def frozen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import gc
+
+        for _ in batches:
+            yield pa.record_batch({"objects": [gc.get_freeze_count()]})
+
+    write(session.range(0, 8, 1, 8), place.uri)
+    rows = session.range(0, 8, 1, 8).mapInArrow(frozen, "objects long").collect()
+    assert max(row.objects for row in rows) > 50_000
+
+
 def test_modes_are_sparks_own(session: SparkSession, place: Place, tmp_path: Path) -> None:
     write(session.range(3), place.uri)
     jobs = set(place.jobs)

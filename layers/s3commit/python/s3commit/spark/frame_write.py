@@ -6,6 +6,8 @@ returns the row of exactly one attempt of each task: those are the attempts that
 
 from __future__ import annotations
 
+import functools
+import gc
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -307,5 +309,17 @@ def _task(job: SparkJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
         except S3CommitError as error:
             raise for_the_driver(error) from None
         yield pyarrow.record_batch({_MESSAGE: [pickle.dumps(message)]})
+        _freeze()
 
     return task
+
+
+@functools.cache
+def _freeze() -> None:
+    """Keep what this process has loaded out of later collections of garbage.
+
+    Spark's daemon collects after each task (pyspark/daemon.py), which takes some 75 ms, mostly for
+    botocore's models: longer than a small file.
+    """
+    gc.collect()
+    gc.freeze()
