@@ -24,7 +24,7 @@ from bench.processes import peak, reset_peak
 from s3commit.aws.clients import make_client
 from s3commit.aws.env import MOST_WORKERS
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.commit.ingest_pendingsets import note_manifest
+from s3commit.core.commit.note_arrivals import note_manifest
 from s3commit.core.documents.job_json import JobSpec, encode_job
 from s3commit.core.documents.pendingset import PendingFile, PendingSet, encode_pendingset
 from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, encode_request

@@ -30,7 +30,7 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.calls.begin_and_publish import begin_and_publish
-from s3commit.core.commit.ingest_pendingsets import note_manifest
+from s3commit.core.commit.note_arrivals import note_manifest
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.documents.pendingset import (
     PendingFile,

@@ -10,7 +10,7 @@ from s3commit.aws.executions import StateMachine
 from s3commit.aws.settings import data_bucket, state_machine
 from s3commit.aws.telemetry import count, document_refused, logger
 from s3commit.aws.wiring import make_ports
-from s3commit.core.commit.ingest_pendingsets import note_job, note_manifest
+from s3commit.core.commit.note_arrivals import note_job, note_manifest
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX
 from s3commit.core.model.errors import InvalidInputError
 

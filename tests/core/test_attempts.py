@@ -6,7 +6,7 @@ that nobody has stopped.
 
 import pytest
 
-from s3commit.core.commit.ingest_pendingsets import note_manifest
+from s3commit.core.commit.note_arrivals import note_manifest
 from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.outcome import Outcome

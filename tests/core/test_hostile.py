@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from s3commit.aws.parallel import ThreadMap
-from s3commit.core.commit.ingest_pendingsets import note_manifest
+from s3commit.core.commit.note_arrivals import note_manifest
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.documents.job_json import MAX_JOB_BYTES

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from s3commit.core.commit.ingest_pendingsets import note_job
+from s3commit.core.commit.note_arrivals import note_job
 from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.layout import JobDirectory
 from tests.core.world import World, job_directory

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.commit.ingest_pendingsets import note_job
+from s3commit.core.commit.note_arrivals import note_job
 from s3commit.core.documents.request_json import AbortRequest, decode_request
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.outcome import Outcome

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.commit.ingest_pendingsets import note_manifest
+from s3commit.core.commit.note_arrivals import note_manifest
 from s3commit.core.documents.job_json import JobSpec, encode_job
 from s3commit.core.documents.pendingset import PendingFile, PendingSet, encode_pendingset
 from s3commit.core.documents.request_json import (

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from s3commit.core.commit.ingest_pendingsets import note_job
+from s3commit.core.commit.note_arrivals import note_job
 from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.formats.layout import JobDirectory, owner_of
 from s3commit.core.jobs import healing

@@ -36,7 +36,7 @@ clients = [one.meta.service_model.service_name for one in gc.get_objects()
 print(json.dumps({"modules": sorted(sys.modules), "clients": sorted(clients)}))
 """
 STEP = "s3commit.core.commit."
-WITHOUT_A_STATE = {MAP_FUNCTION: "complete_unit", "ingest": "ingest_pendingsets"}
+WITHOUT_A_STATE = {MAP_FUNCTION: "complete_unit", "ingest": "note_arrivals"}
 # Each takes 5 to 50 ms, and nothing of it is used: of boto3 botocore is enough.
 NEEDLESS = {"boto3", "s3transfer", "multiprocessing", "unittest", "asyncio", "pydantic", "pyarrow"}
 

@@ -16,7 +16,7 @@ from moto.server import ThreadedMotoServer
 
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.commit.ingest_pendingsets import note_manifest
+from s3commit.core.commit.note_arrivals import note_manifest
 from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_manifest
 from s3commit.core.formats.layout import JobDirectory, parse_destination, parse_directory
 from s3commit.core.model.errors import InvalidInputError

@@ -62,7 +62,7 @@ MUTANTS = [
     ),
     _bug(
         "an undo has replaced its whole table",
-        "core/jobs/history.py",
+        "core/jobs/past_commits.py",
         "        if self.header.undoes:\n            return",
         "        if False:\n            return",
     ),

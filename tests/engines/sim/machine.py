@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from s3commit.core.commit.complete_unit import complete_unit
-from s3commit.core.commit.ingest_pendingsets import note_job, note_manifest
+from s3commit.core.commit.note_arrivals import note_job, note_manifest
 from s3commit.core.documents.pages import MAX_INDEX_BYTES, decode_unit
 from s3commit.core.documents.ticket import Ticket, UnitResult
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory

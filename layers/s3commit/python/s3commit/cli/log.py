@@ -28,7 +28,7 @@ from s3commit.core.formats.layout import (
     is_data,
     owner_of,
 )
-from s3commit.core.jobs.history import manifests_at
+from s3commit.core.jobs.past_commits import manifests_at
 from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import NotFoundError
 from s3commit.core.model.locks import key_digest

@@ -18,7 +18,7 @@ from s3commit.core.documents.commit_manifest import (
     read_commit_manifest,
 )
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.jobs.history import manifests_at
+from s3commit.core.jobs.past_commits import manifests_at
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NOT_READABLE, InvalidInputError, NotFoundError

@@ -25,7 +25,7 @@ from s3commit.core.formats.layout import (
     parse_commit_manifest_key,
     parse_directory,
 )
-from s3commit.core.jobs.history import manifests_at, reaches_of, read_commits
+from s3commit.core.jobs.past_commits import manifests_at, reaches_of, read_commits
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NOT_READABLE, InvalidInputError
 from s3commit.core.model.outcome import Outcome

@@ -36,7 +36,7 @@ from s3commit.core.formats.layout import (
     owner_of,
     partition_of,
 )
-from s3commit.core.jobs.history import (
+from s3commit.core.jobs.past_commits import (
     Commit,
     Reach,
     commits_around,
