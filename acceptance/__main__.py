@@ -171,7 +171,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     where.add_argument("--local", action="store_true", help="an embedded runtime, started for it")
     where.add_argument("--endpoint", metavar="URL", help="that of `s3commit local up`")
     parser.add_argument("--yes", action="store_true", help="begin without a question")
-    parser.add_argument("--files", type=int, default=3_000, help="of the large job; 3000")
+    parser.add_argument("--files", type=int, default=10_500, help="of the large job; 10500")
     parser.add_argument("--only", action="append", choices=CHECKS, help="repeatable; all")
     parser.add_argument("--report", type=Path, default=Path(), metavar="DIR", help="here")
     parser.add_argument("--name", default=f"accept-{secrets.token_hex(3)}", help="by chance")

@@ -86,7 +86,7 @@ def a_large_job_by_the_map(run: Run) -> str:
     seconds = time.monotonic() - began
     equal(len(run.data("large")), run.files, "visible files")
     if "MapRunSucceeded" not in [event["type"] for event in run.history(result.execution)]:
-        raise NotSeenError(f"{run.files} files need no Map Run: give --files 3000")
+        raise NotSeenError(f"{run.files} files need no Map Run: give --files 10500")
     return run.by_express(f"{run.files} files, {seconds:.0f} s from request to result")
 
 

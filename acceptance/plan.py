@@ -9,6 +9,7 @@ from typing import Final
 from acceptance.places import STACKS
 from acceptance.run import CHECKS
 from docs import costs
+from s3commit.core.documents.plan import unit_limits
 
 DEPLOY_MINUTES: Final = 10  # two stacks, assumed
 REMOVE_MINUTES: Final = 15  # assumed
@@ -28,7 +29,8 @@ def dollars(files: int, hours: float) -> tuple[float, float]:
     By the prices and counts of docs/costs.py, without free tiers.
     """
     month = sum(line.cost for line in costs.at_rest()) + costs.METRICS * costs.CUSTOM_METRIC
-    large = costs.job(files, units=-(-files // 64), unit=costs.UNIT_SECONDS, steps=10)
+    units = math.ceil(files / unit_limits(files)[0])
+    large = costs.job(files, units=units, unit=costs.UNIT_SECONDS, steps=10)
     small = costs.job(3, units=1, unit=1, steps=3)
     work = sum(line.cost for line in large) + SMALL_JOBS * sum(line.cost for line in small)
     work += REQUESTS * costs.S3_WRITE

@@ -52,7 +52,7 @@ POLL_SECONDS: Final = 20  # a long poll
 # What a job does.
 FILES: Final = 1_000_000
 FILES_PER_TASK: Final = 100
-UNITS: Final = 4_000
+UNITS: Final = 3_907
 JOB_TRANSITIONS: Final = 16
 FILE_WRITES: Final = 3  # create, one part, complete
 TASK_WRITES: Final = 1

@@ -336,8 +336,8 @@ def test_a_verdict_is_never_better_than_what_was_seen() -> None:
 
 
 def test_the_plan_says_what_is_made_how_long_it_takes_and_what_it_costs() -> None:
-    said = plan(NAME, list(CHECKS), 3_000, is_aws=True, region="eu-central-1")
-    likely, most = dollars(3_000, 1)
+    said = plan(NAME, list(CHECKS), 10_500, is_aws=True, region="eu-central-1")
+    likely, most = dollars(10_500, 1)
     assert 0 < likely < 1 < most < 10
     for part in (f"S3CommitStorage-{NAME}", "eu-central-1", f"{minutes(CHECKS)} minutes at most"):
         assert part in said

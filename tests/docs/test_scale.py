@@ -14,7 +14,7 @@ from bench.model import Deployment
 from docs import costs
 from s3commit.aws.env import DEFAULT, MOST_WORKERS
 from s3commit.core.documents.pages import grouped
-from s3commit.core.documents.pendingset import PendingFile
+from s3commit.core.documents.pendingset import MAX_PARTS, PendingFile
 from s3commit.core.documents.plan import parts_of, unit_limits
 from s3commit.core.documents.request_json import MAX_ATTEMPTS
 from s3commit.core.documents.ticket import UnitResult
@@ -25,6 +25,7 @@ from s3commit.core.model.limits import (
     MAX_JOB_FILES,
     MAX_UNITS,
     UNIT_FILES,
+    UNIT_PARTS,
     UNITS_OF_A_JOB,
 )
 from stacks.definition import MAP_STEP, definition
@@ -229,4 +230,5 @@ def test_the_largest_job_ends_within_the_time_of_its_functions() -> None:
 def test_a_unit_ends_in_time_though_all_functions_write_below_one_prefix() -> None:
     _, size = DEPLOYED.units(MAX_JOB_FILES)
     assert DEPLOYED.room * size / limits.S3_WRITES < FUNCTIONS["complete"].timeout
-    assert FUNCTIONS["complete"].timeout > UNIT_FILES / COMPLETE_WORKERS * SLOWEST
+    in_turn = UNIT_FILES / COMPLETE_WORKERS * limits.LATENCY + UNIT_PARTS / MAX_PARTS * SLOWEST
+    assert FUNCTIONS["complete"].timeout > in_turn

@@ -55,13 +55,9 @@ def write_plan(
 
 
 def unit_limits(total: int) -> tuple[int, int]:
-    """The files and the parts that a unit has at most, where a job has ``total`` files.
-
-    There are at most `MAX_UNITS`, so a larger job gets larger ones.
-    """
-    small = max(SMALLEST_UNIT, -(-total // UNITS_OF_A_JOB))
-    most = max(min(small, UNIT_FILES), -(-total // MAX_UNITS))
-    # Files of many parts end a unit early, where even one file a unit would not be too many units.
+    """The files and the parts that a unit has at most, where a job has ``total`` files."""
+    most = min(max(SMALLEST_UNIT, -(-total // UNITS_OF_A_JOB)), UNIT_FILES)
+    # Files of many parts end a unit early, where even one file a unit is not more than `MAX_UNITS`.
     return most, UNIT_PARTS if total <= MAX_UNITS else total * MAX_PARTS
 
 

@@ -10,20 +10,21 @@ from typing import Final
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html
 COMPLETE_WORKERS: Final = 8
 
-# A unit is one worker call: two rounds of COMPLETE_WORKERS at least, and as many units as a job may
-# have workers, so that a small job is done in half a second; eight rounds at most, about a second.
-# Each is billed as a state transition, besides its call, so larger units are cheaper. But a unit is
-# what waits for others where many jobs want more than there is.
+# A unit is one worker call: two rounds of COMPLETE_WORKERS at least, so that a small job is done in
+# half a second; 32 at most, about five seconds. Up to 10,240 files a job has no more units than it
+# may have workers, so that each works once and no Map Run is needed, which takes a second. A unit
+# is billed as a state transition, besides its call, so larger units are cheaper. But a unit is what
+# waits for others where many jobs want more than there is.
 SMALLEST_UNIT: Final = 16
-UNIT_FILES: Final = 64
+UNIT_FILES: Final = 256
 UNITS_OF_A_JOB: Final = 40  # as long as each may be small enough; `aws.env.MOST_WORKERS`
 
 # The results of all units travel through the state machine as one array of about 45 bytes each,
-# and Step Functions carries at most 256 KiB. Larger jobs get larger units instead of more.
+# and Step Functions carries at most 256 KiB: the units of MAX_JOB_FILES have room.
 MAX_UNITS: Final = 4_000
 
-# Files of a page of the plan, in several units or one larger unit. A page costs a PUT, a listing
-# and two GETs before the job ends, and each of its units reads all of it, in milliseconds.
+# Files of a page of the plan, in one unit or several. A page costs a PUT, a listing and two GETs
+# before the job ends, and each of its units reads all of it, in milliseconds.
 PAGE_FILES: Final = 256
 
 # Files whose keys are looked at one by one before the decision, at worst with a HEAD each, half a
