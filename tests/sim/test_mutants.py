@@ -16,3 +16,5 @@ def test_a_mutant_still_finds_its_place(mutant: Mutant) -> None:
         text = ((ROOT if file.split("/")[0] in OTHERS else PACKAGE) / file).read_text()
         assert text.count(old) == 1
         ast.parse(text.replace(old, new))
+    tested = [] if mutant.by in {"sim", "adversary"} else mutant.by.split()
+    assert all((ROOT / one).exists() for one in tested)
