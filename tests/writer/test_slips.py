@@ -16,8 +16,8 @@ from s3commit.writer.options import check_key, make_options
 from s3commit.writer.task import Task
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
+from tests.writer.ending import end, standing
 from tests.writer.support import BUCKET, JOB, ScriptedEnvironment, open_on, open_uploads
-from tests.writer.test_job_end import end, standing
 
 TEMPLATES = ("{{ ds }}", "${ds}", "%(ds)s", "{ds}", "{}")
 
