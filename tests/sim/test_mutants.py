@@ -1,7 +1,5 @@
 """The list of mutants keeps up with the code; ``make mutants`` runs them."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

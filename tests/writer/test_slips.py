@@ -1,7 +1,5 @@
 """Slips of a program: none loses rows, or a job, in silence."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 from typing import Any, cast
