@@ -14,6 +14,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.ports.bundle import Ports
 from s3commit.version import __version__
 from tests.cli.account import Account
+from tests.cli.browser import Browser
 from tests.cli.support import Desk
 from tests.conftest import REGION
 from tests.contract.conftest import create_table
@@ -31,6 +32,11 @@ def no_table(monkeypatch: pytest.MonkeyPatch) -> None:
 def desk() -> Desk:
     """The command over an empty world."""
     return Desk()
+
+
+@pytest.fixture
+def browser(desk: Desk) -> Browser:
+    return Browser(desk)
 
 
 @pytest.fixture

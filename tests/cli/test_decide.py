@@ -1,6 +1,7 @@
 """``s3commit abort`` and ``commit``: a driver's word in the driver's place."""
 
-from __future__ import annotations
+import re
+from collections.abc import Callable
 
 import pytest
 
@@ -82,14 +83,6 @@ def test_i2_the_job_of_a_dead_driver_is_committed_whole(desk: Desk) -> None:
     assert desk.world.open_uploads() == []
 
 
-def test_i3_two_attempts_of_a_task_are_refused(desk: Desk) -> None:
-    directory = desk.open_job()
-    desk.world.attempt(directory, "1", "a1", files={f"part-1b-{JOB}.parquet": b"x"})
-    line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
-    assert "1 task has two manifests, and only the driver knows which one counts: 1" in line
-    assert not desk.world.store.head(BUCKET, directory.request)
-
-
 def test_uploads_without_a_manifest_need_a_word(desk: Desk) -> None:
     directory = desk.open_job()
     desk.world.upload(directory, f"part-9-{JOB}.parquet", b"half", task="9", attempt="a9")
@@ -104,32 +97,45 @@ def test_uploads_without_a_manifest_need_a_word(desk: Desk) -> None:
     assert desk.world.open_uploads() == []
 
 
-def test_a_manifest_whose_upload_is_gone_is_refused(desk: Desk) -> None:
-    directory = desk.open_job()
-    (upload, _) = desk.world.store.list_uploads(BUCKET, "sales/")
-    desk.world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
-    line = desk.fails("commit", uri_of(directory), exit_code=3)
-    assert "1 upload is missing that the manifests name" in line
-    assert upload.key in line
+def two_attempts(desk: Desk, directory: JobDirectory) -> None:
+    desk.world.attempt(directory, "1", "a1", files={f"part-1b-{JOB}.parquet": b"x"})
 
 
-def test_i7_a_manifest_that_is_not_acceptable_is_refused(desk: Desk) -> None:
-    directory = desk.open_job()
+def a_gone_upload(desk: Desk, _: JobDirectory) -> None:
+    desk.world.lose_uploads("sales/", slice(1))
+
+
+def a_bad_manifest(desk: Desk, directory: JobDirectory) -> None:
     desk.world.store.put(BUCKET, directory.manifest("9", "a9"), b"{}")
-    line = desk.fails("commit", uri_of(directory), exit_code=3)
-    assert "manifest _tasks/9/_a9.pendingset: " in line
 
 
-def test_without_its_document_a_job_is_not_committed(desk: Desk) -> None:
-    directory = desk.open_job()
+def no_document(desk: Desk, directory: JobDirectory) -> None:
     desk.world.store.delete(BUCKET, directory.job)
     assert desk.json("show", uri_of(directory))["conflict"] is None
-    line = desk.fails("commit", uri_of(directory), "--partial", exit_code=3)
-    assert "_job.json was deleted or changed. A commit would end in an abort" in line
+
+
+def a_bad_document(desk: Desk, directory: JobDirectory) -> None:
     desk.world.store.put(BUCKET, directory.job, b"{")
-    line = desk.fails("commit", uri_of(directory), "--partial", exit_code=3)
-    assert "_job.json cannot be read: " in line
-    assert not desk.world.store.head(BUCKET, directory.request)
+
+
+@pytest.mark.parametrize(
+    ("happens", "told"),
+    [
+        (two_attempts, "1 task has two manifests, and only the driver knows which one counts: 1"),
+        (a_gone_upload, f"1 upload is missing that the manifests name.*part-0-{JOB}.parquet"),
+        (a_bad_manifest, "manifest _tasks/9/_a9.pendingset: "),
+        (no_document, "_job.json was deleted or changed. A commit would end in an abort"),
+        (a_bad_document, "_job.json cannot be read: "),
+    ],
+)
+def test_i3_i7_what_could_not_be_committed_whole_is_not_requested(
+    desk: Desk, happens: Callable[[Desk, JobDirectory], None], told: str
+) -> None:
+    directory = desk.open_job()
+    happens(desk, directory)
+    for partial in ([], ["--partial"]):
+        assert re.search(told, desk.fails("commit", uri_of(directory), *partial, exit_code=3))
+    assert not asked(desk, directory)
 
 
 def test_a_commit_whose_fate_is_unknown_exits_4(desk: Desk) -> None:

@@ -1,7 +1,5 @@
 """``s3commit commit`` and ``abort`` where an execution died: another one goes on with the job."""
 
-from __future__ import annotations
-
 import pytest
 
 from s3commit.aws import env

@@ -1,7 +1,5 @@
 """``s3commit log``: what happened at a table."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 

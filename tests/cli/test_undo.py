@@ -1,7 +1,5 @@
 """``s3commit undo``: what a person sees before and after, and what the other verbs say then."""
 
-from __future__ import annotations
-
 import pytest
 
 from s3commit.core.model.destination import Conflict

@@ -19,8 +19,8 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import ARCHIVED, AccessError, InvalidInputError
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import JobState
+from tests.cli.browser import Browser
 from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, THIRD, Desk
-from tests.cli.test_ui import Browser
 from tests.core.world import BUCKET, job_directory
 from tests.fakes.execution import run_execution
 

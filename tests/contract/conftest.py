@@ -101,6 +101,10 @@ class Backend:
     places: Iterator[int] = field(default_factory=itertools.count)
     client: Any = None  # what lays the obstacles on S3; None: the store in memory does
 
+    def place(self, store: ObjectStore, bucket: str) -> "Place":
+        prefix = f"{self.base}place-{next(self.places)}/"
+        return Place(store, bucket, prefix, self.known)
+
     def archive(self, key: str, body: bytes) -> None:
         """An object in the archive, as a lifecycle rule or its writer puts it there."""
         if isinstance(self.store, MemoryObjectStore):
@@ -249,15 +253,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Each implementation in turn, or the one that is given."""
     is_given = bool(given(metafunc.config))
+    names = ["given"] if is_given else ["memory", "moto"]
     if "backend" in metafunc.fixturenames:
-        names = ["given"] if is_given else ["memory", "moto", "weed"]
-        metafunc.parametrize("backend", names, indirect=True, scope="session")
-    if "ledger" in metafunc.fixturenames:
-        names = ["given"] if is_given else ["memory", "moto"]
-        metafunc.parametrize("ledger", names, indirect=True)
-    if "executions" in metafunc.fixturenames:
-        names = ["given"] if is_given else ["memory", "moto"]
-        metafunc.parametrize("executions", names, indirect=True)
+        stores = names if is_given else [*names, "weed"]
+        metafunc.parametrize("backend", stores, indirect=True, scope="session")
+    for fixture in ("ledger", "executions"):
+        if fixture in metafunc.fixturenames:
+            metafunc.parametrize(fixture, names, indirect=True)
 
 
 @pytest.fixture(scope="session")
@@ -291,15 +293,13 @@ def _backend(request: pytest.FixtureRequest) -> Backend:
 @pytest.fixture
 def place(backend: Backend) -> Place:
     """A prefix of its own in the bucket without versions."""
-    prefix = f"{backend.base}place-{next(backend.places)}/"
-    return Place(backend.store, backend.bucket, prefix, backend.known)
+    return backend.place(backend.store, backend.bucket)
 
 
 @pytest.fixture
 def versioned(backend: Backend) -> Place:
     """A prefix of its own in the bucket with versions."""
-    prefix = f"{backend.base}place-{next(backend.places)}/"
-    return Place(backend.versioned_store, backend.versioned, prefix, backend.known)
+    return backend.place(backend.versioned_store, backend.versioned)
 
 
 def create_table(name: str, endpoint: str, region: str = REGION) -> None:

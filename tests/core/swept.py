@@ -40,6 +40,15 @@ class Swept(World):
         self.settle()
         return report
 
+    def comes_to_its_turn(self, sweeps: int) -> None:
+        """Sweep, so many times at most, until something is started."""
+        for _ in range(sweeps):
+            self.later(self.limits.stuck + 1)
+            self.plan.forget_calls()
+            if self.sweep_and_settle().started:
+                return
+        raise AssertionError("its turn never came")
+
     def later(self, seconds: float) -> None:
         self.clock.advance(seconds)
 

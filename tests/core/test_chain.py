@@ -3,8 +3,6 @@
 The latency of a small job is their number times the latency of one (bench/README.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial

@@ -120,11 +120,15 @@ def test_running_an_ended_job_again_changes_nothing() -> None:
     assert {key: world.store.head(BUCKET, key) for key in world.all_keys()} == before
 
 
-def test_i8_a_forgotten_job_that_is_committed_stays_so() -> None:
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_i3_i8_a_forgotten_job_that_is_committed_stays_so(spoilt: bool) -> None:
+    """Whatever becomes of its ``_job.json``: who may write it opens the job no second time."""
     world, directory = World(), job_directory()
     world.commit(directory)
     visible = world.visible()
     world.ledger._jobs.clear()  # its time to live is over
+    if spoilt:
+        world.store.put(BUCKET, directory.job, b"{}")
     assert world.run(directory, "execution-2") == ["SealJob", "PublishSuccess", "TidyUp"]
     assert world.record(directory).state is JobState.COMMITTED
     world.store.delete(BUCKET, directory.result)

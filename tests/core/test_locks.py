@@ -1,7 +1,5 @@
 """Locks on directories: who meets whom, who waits for whom, and what appends need (I6)."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The sweep: jobs that no execution works on, dry runs, failures, and what it may cost."""
 
-from __future__ import annotations
-
 import uuid
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """A sweep's memory and time: bounded by size, and for each question by itself (I12)."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterator

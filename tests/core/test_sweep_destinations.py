@@ -1,7 +1,5 @@
 """The sweep at destinations: requests without a record, leftovers of ended jobs, retirement."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest
@@ -119,13 +117,7 @@ def test_i12_of_a_large_destination_each_sweep_lists_another_part(
         ended(world, job_directory(f"{number * 6:02x}6f6f0e-0000-4000-8000-000000000001"))
     directory = job_directory("776f6f0e-0000-4000-8000-000000000009")
     world.request(directory, world.attempt(directory, "t0"))
-    for _ in range(60):
-        world.later(LIMITS.stuck + 1)
-        world.plan.forget_calls()
-        if world.sweep().started:
-            break
-    else:
-        raise AssertionError("its turn never came")
+    world.comes_to_its_turn(60)
 
 
 # Retirement
@@ -194,11 +186,5 @@ def test_i4_i12_whoever_has_many_open_uploads_hides_no_others_for_long(
     directory = job_directory()
     ended(world, directory)
     world.upload(directory, f"{ours}part-late-{JOB}.parquet", b"1", task="t9", attempt="a0")
-    for _ in range(40):
-        world.later(LIMITS.stuck + 1)
-        world.plan.forget_calls()
-        if world.sweep_and_settle().started:
-            break
-    else:
-        raise AssertionError("its turn never came")
+    world.comes_to_its_turn(40)
     assert all(upload.startswith(theirs) for upload in world.open_uploads())

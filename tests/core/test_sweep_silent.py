@@ -1,7 +1,5 @@
 """Jobs in OPEN that are silent: whose request was not heard, which are given up, and which live."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

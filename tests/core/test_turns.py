@@ -1,7 +1,5 @@
 """Overwrites take effect in the order of their requests (I6); docs/adr/0037 has the reasons."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An undo of a committed job: what it removes and brings back (I2, I5, I6)."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """What an undo refuses: the changed since, jobs under way, forged lists (I2, I5, I6, I12)."""
 
-from __future__ import annotations
-
 import pytest
 
 from s3commit.core.documents.commit_manifest import CommittedFile

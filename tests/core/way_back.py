@@ -1,7 +1,5 @@
 """Jobs at a table, undos of them, and what a replay of those that stand gives."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Final
 

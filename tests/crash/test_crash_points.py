@@ -18,7 +18,6 @@ from s3commit.core.formats.layout import owner_of
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import S3CommitError, TransientError
 from s3commit.core.model.outcome import Outcome
-from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, JOB, World, job_directory
@@ -251,17 +250,6 @@ def test_i2_a_completion_that_takes_effect_late_is_found_by_the_last_look() -> N
     assert world.run(directory)[-2:] == ["RollBack", "TidyUp"]
     assert world.result(directory).outcome is Outcome.ROLLED_BACK
     assert world.visible() == {}
-
-
-def test_i3_i8_a_job_that_has_ended_stays_so_whatever_becomes_of_its_job_json() -> None:
-    """The ledger forgets ended jobs; who may write their documents opens none of them again."""
-    world, directory = World(), job_directory()
-    world.commit(directory)
-    world.ledger._jobs.clear()
-    world.store.put(BUCKET, directory.job, b"{}")
-    world.run(directory, "execution-2")
-    assert world.record(directory).state is JobState.COMMITTED
-    assert world.result(directory).outcome is Outcome.COMMITTED
 
 
 def test_i8_a_job_whose_marker_was_seen_is_never_undone_even_if_ledger_and_files_are_lost() -> None:

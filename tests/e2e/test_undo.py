@@ -1,7 +1,5 @@
 """Appends, overwrites and undos on the deployed pipeline, while workers of its functions die."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -7,6 +7,7 @@ state machine, so that the two can't drift apart.
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypedDict, Unpack
 
 from s3commit.core.calls.begin_and_publish import begin_and_publish
 from s3commit.core.calls.seal_and_decide import seal_and_decide
@@ -105,23 +106,26 @@ def one_by_one(ports: Ports, ticket: Ticket, units: Sequence[Unit]) -> Iterable[
     return (complete_unit(ports, ticket, unit) for unit in units)
 
 
-def run_execution(
-    ports: Ports,
-    directory: JobDirectory,
-    *,
-    execution: str = "execution-1",
-    pause: Callable[[], object] | None = None,
-    complete: CompleteUnits = one_by_one,
-    gives_up: str = "",
-) -> list[str]:
-    """Run the machine for the job until it ends; return the names of the states it entered.
+class How(TypedDict, total=False):
+    """How an execution is run.
 
     ``pause`` stands for the machine's wait before a step comes again; without it the clock sleeps.
-    ``complete`` is the machine's Map. `TransientError` is retried as the machine does; `Crash` and
-    what the machine would fail on come out of here.
+    ``complete`` is the machine's Map.
     """
-    how = {"execution": execution, "pause": pause, "complete": complete, "gives_up": gives_up}
-    return list(walk_execution(ports, directory, **how))  # type: ignore[arg-type]
+
+    execution: str
+    pause: Callable[[], object] | None
+    complete: CompleteUnits
+    gives_up: str
+
+
+def run_execution(ports: Ports, directory: JobDirectory, **how: Unpack[How]) -> list[str]:
+    """Run the machine for the job until it ends; return the names of the states it entered.
+
+    `TransientError` is retried as the machine does; `Crash` and what the machine would fail on come
+    out of here.
+    """
+    return list(walk_execution(ports, directory, **how))
 
 
 def walk_execution(

@@ -1,12 +1,10 @@
 """A ledger in memory with the conditions of the real one."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import InvalidInputError
@@ -75,7 +73,7 @@ class MemoryLedger(Ledger):
             appends = {ref for ref, (one, _) in self._appends.items() if not one.ended}
             return appends | {lock.ref for lock in self._locks.values()}
 
-    def restore(self, earlier: MemoryLedger) -> None:
+    def restore(self, earlier: Self) -> None:
         """What the table had earlier, in a new one, under everybody who uses it."""
         with self._lock:
             self.lose()

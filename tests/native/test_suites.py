@@ -1,7 +1,5 @@
 """How the suites of Spark's own are judged: ``make spark-suites`` runs them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

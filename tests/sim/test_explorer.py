@@ -1,7 +1,5 @@
 """The small worlds, each explored to its last state (docs/proof.md)."""
 
-from __future__ import annotations
-
 import pytest
 
 from s3commit.core.commit import acquire_destination, decide_commit

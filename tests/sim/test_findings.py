@@ -1,7 +1,5 @@
 """Interleavings that once broke a guarantee, one by one; the enumerations can't reach them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

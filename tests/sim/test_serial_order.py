@@ -9,8 +9,6 @@ Where jobs have an order of their requests, that is the order of those that repl
 may then lose its execution at any move before its decision, and be resumed at any later one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations

@@ -4,8 +4,6 @@
 harm; ``make soak ARGS="--seed N"`` replays one.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

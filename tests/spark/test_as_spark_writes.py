@@ -293,14 +293,8 @@ def compare(session: SparkSession, place: Place, target: Path, names: list[str],
     assert local_directories(ours) == local_directories(own)
 
 
-def test_names_that_mean_something_to_a_parser_are_names(
-    session: SparkSession, place: Place, tmp_path: Path
-) -> None:
-    compare(session, place, tmp_path, NAMES, "")
-
-
-@pytest.mark.parametrize("by", ["a.b", "a`b", "(id * 1.5)", "c1"])
-def test_a_partition_column_may_have_such_a_name(
+@pytest.mark.parametrize("by", ["", "a.b", "a`b", "(id * 1.5)", "c1"])
+def test_names_that_mean_something_to_a_parser_are_names_of_partition_columns_too(
     session: SparkSession, place: Place, tmp_path: Path, by: str
 ) -> None:
     compare(session, place, tmp_path, [*NAMES, "last"], by)

@@ -1,7 +1,5 @@
 """The keywords and options of `write`: what is taken, and how what is not is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

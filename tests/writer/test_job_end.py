@@ -1,22 +1,11 @@
-"""How a client ends its job: commit, abort, or without an answer."""
+"""How a client ends its job: its request, or an abort."""
 
-import io
-import itertools
 import pickle
-from collections import Counter
 
 import pytest
 
-from s3commit.core.documents.request_json import (
-    AbortRequest,
-    CommitRequest,
-    CountedAttempt,
-    decode_request,
-    encode_request,
-)
-from s3commit.core.documents.result_json import encode_result
-from s3commit.core.formats.layout import META_REQUESTED, parse_destination
-from s3commit.core.formats.strict_json import digest
+from s3commit.core.documents.request_json import AbortRequest, CommitRequest, encode_request
+from s3commit.core.formats.layout import parse_destination
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -24,7 +13,6 @@ from s3commit.core.model.errors import (
     JobRefusedError,
     OutcomeUnknownError,
     PreconditionError,
-    S3CommitError,
     TransientError,
 )
 from s3commit.core.model.outcome import Failure, Outcome
@@ -33,41 +21,17 @@ from s3commit.writer.job import Job
 from s3commit.writer.transfer import UploadSettings
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
+from tests.writer.ending import attempt, commit_of, end, standing, unknown
 from tests.writer.support import (
     BUCKET,
     DESTINATION,
     JOB,
     FakeS3,
     ScriptedEnvironment,
-    fake_id,
     notifying,
     open_on,
     result_of,
 )
-
-
-def attempt(task_id: str = "0", attempt_id: str = "a", sha256: str = "0" * 64) -> CountedAttempt:
-    manifest = f"_tasks/{task_id}/_{attempt_id}.pendingset"
-    return CountedAttempt(task_id, attempt_id, manifest, sha256, 1, 3)
-
-
-def end(store: MemoryObjectStore, job: Job, outcome: Outcome, error: Failure | None = None) -> None:
-    """What the pipeline does when the job has ended."""
-    body = encode_result(result_of(job, outcome, error=error))
-    store.put(BUCKET, job.directory.result, body)
-
-
-def standing(store: MemoryObjectStore, job: Job) -> CommitRequest | AbortRequest:
-    body = store.get(BUCKET, job.directory.request, max_bytes=1 << 20).body
-    return decode_request(body, job.directory)
-
-
-def commit_of(store: MemoryObjectStore, job: Job, *attempts: CountedAttempt) -> CommitRequest:
-    of_job = store.get(BUCKET, job.directory.job, max_bytes=1 << 20).body
-    return CommitRequest(JOB, attempts, job_sha256=digest(of_job))
-
-
-# --- commit
 
 
 def test_cost_a_job_is_job_json_request_json_and_the_looks(
@@ -113,117 +77,6 @@ def test_a_job_that_failed_raises_the_pipelines_code_and_message(
     with pytest.raises(JobFailedError, match=f"{outcome}; none of .*: _tasks/0/_a.pend") as caught:
         job.commit([attempt()])
     assert caught.value.code == "MANIFEST_CHANGED"
-
-
-def test_an_outcome_is_seen_within_50_ms_or_a_twentieth_of_the_wait(
-    job: Job, environment: ScriptedEnvironment
-) -> None:
-    with pytest.raises(OutcomeUnknownError) as caught:
-        job.commit_timeout = 600
-        job.commit([attempt()])
-    # A pause after each wait so far, whenever the answer comes.
-    waits = list(itertools.accumulate(environment.slept, initial=0))
-    assert waits[-1] == pytest.approx(600)
-    late = zip(environment.slept, waits, strict=False)
-    assert all(pause <= max(0.05, before / 20) + 1e-9 for pause, before in late)
-    # The most in a minute is in the first: 20 in its first second, then one for each 5 %.
-    minutes = Counter(int(before // 60) for before in waits)
-    assert minutes[0] <= 105
-    assert max(count for minute, count in minutes.items() if minute) <= 21
-    with pytest.raises(OutcomeUnknownError) as caught:
-        job.commit_timeout = 60
-        job.commit([attempt()])
-    message = caught.value.message
-    assert "no result after 60 s; it may still commit" in message
-    assert caught.value.__suppress_context__  # not that the object was not found
-    assert f"`s3commit show {job.directory.uri}`" in message
-    assert "Step Functions console" in message
-    assert "\n" not in message
-
-
-def test_who_waits_for_more_than_a_minute_is_told_so_once(
-    job: Job, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for seconds, count in ((59, 0), (300, 1)):
-        with pytest.raises(OutcomeUnknownError):
-            job.commit_timeout = seconds
-            job.commit([attempt()])
-        told = capsys.readouterr().err
-        assert told.count("\n") == count
-    assert "has no result after 60 s, still waiting" in told
-    assert job.directory.uri in told
-
-
-def test_a_program_without_a_standard_error_waits_as_any_other(
-    job: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    closed = io.StringIO()
-    closed.close()
-    for stream in (closed, None):
-        monkeypatch.setattr("sys.stderr", stream)
-        with pytest.raises(OutcomeUnknownError, match="no result after 300 s"):
-            job.commit_timeout = 300
-            job.commit([attempt()])
-
-
-def test_the_request_is_put_again_as_it_stands_while_no_result_comes(
-    job: Job, plan: FaultPlan, store: MemoryObjectStore
-) -> None:
-    """Each put is a new event; at intervals that double, so a sweep sees the job as silent."""
-    for seconds, count in ((299, 1), (301, 2), (599, 2), (1300, 4)):
-        plan.forget_calls()
-        with pytest.raises(OutcomeUnknownError):
-            job.commit_timeout = seconds
-            job.commit([attempt()])
-        puts = [call for call in plan.calls if call.verb == "put"]
-        assert len(puts) == count
-        assert all(call.arguments.get("if_match") for call in puts[1:])
-        assert len({bytes(call.arguments["body"]) for call in puts}) == 1
-        first = {call.arguments["metadata"][META_REQUESTED] for call in puts[1:]}
-        assert len(first) <= 1
-    assert standing(store, job) == commit_of(store, job, attempt())
-
-
-def test_a_request_that_another_one_has_replaced_is_not_put_over_it(
-    job: Job, plan: FaultPlan, store: MemoryObjectStore
-) -> None:
-    request = job.directory.request
-
-    def replaced() -> None:
-        store.put(BUCKET, request, b"another's")
-
-    plan.run_after("get", replaced, where=lambda call: call.key == request)
-    with pytest.raises(OutcomeUnknownError):
-        job.commit_timeout = 301
-        job.commit([attempt()])
-    assert store.get(BUCKET, request, max_bytes=100).body == b"another's"
-
-
-def test_a_result_that_came_while_the_process_stood_still_is_seen(
-    job: Job,
-    store: MemoryObjectStore,
-    environment: ScriptedEnvironment,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    moments = iter((0.0, 3600.0))  # stopped between the first look and the clock
-
-    def monotonic() -> float:
-        now = next(moments)
-        if now:
-            end(store, job, Outcome.COMMITTED)
-        return now
-
-    monkeypatch.setattr(environment, "monotonic", monotonic)
-    job.commit_timeout = 60
-    assert job.commit([attempt()]).outcome is Outcome.COMMITTED
-
-
-def test_commit_may_be_called_again_and_goes_on_waiting(job: Job, store: MemoryObjectStore) -> None:
-    with pytest.raises(OutcomeUnknownError):
-        job.commit_timeout = 1
-        job.commit([attempt("0"), attempt("1")])
-    end(store, job, Outcome.COMMITTED)
-    assert job.commit([attempt("1"), attempt("0")]).outcome is Outcome.COMMITTED
 
 
 def test_a_commit_after_an_abort_says_which_word_stands(job: Job, store: MemoryObjectStore) -> None:
@@ -274,15 +127,6 @@ def test_i2_a_lost_answer_to_the_request_finds_its_own_words(
     assert plan.count("put") <= times + 1
 
 
-def test_a_request_that_never_gets_through_leaves_the_outcome_unknown(
-    job: Job, plan: FaultPlan
-) -> None:
-    plan.fail("put", TransientError("unreachable"), times=None)
-    with pytest.raises(OutcomeUnknownError, match="unreachable"):
-        job.commit_timeout = 3
-        job.commit([attempt()])
-
-
 def test_a_refused_request_is_raised_as_it_is_unless_an_earlier_one_may_have_arrived(
     job: Job, plan: FaultPlan
 ) -> None:
@@ -291,28 +135,6 @@ def test_a_refused_request_is_raised_as_it_is_unless_an_earlier_one_may_have_arr
         job.commit([attempt()])
     plan.fail("put", TransientError("timed out")).fail("put", AccessError("denied"), nth=2)
     with pytest.raises(OutcomeUnknownError, match="denied"):
-        job.commit([attempt()])
-
-
-@pytest.mark.parametrize("error", [TransientError("slow down"), AccessError("no such key, or not")])
-def test_a_look_that_fails_is_no_outcome(
-    job: Job, store: MemoryObjectStore, plan: FaultPlan, error: S3CommitError
-) -> None:
-    plan.fail("get", error, times=3)
-    end(store, job, Outcome.COMMITTED)
-    assert job.commit([attempt()]).outcome is Outcome.COMMITTED
-
-
-@pytest.mark.parametrize(
-    ("job_id", "told"), [(None, r"\$ must be an object"), (fake_id(99), "another job")]
-)
-def test_i2_a_result_that_can_not_be_read_or_is_of_another_job_is_no_outcome(
-    job: Job, store: MemoryObjectStore, job_id: str | None, told: str
-) -> None:
-    """Somebody has put it, or copied it here: whether this job is committed it does not say."""
-    body = b"[]" if job_id is None else encode_result(result_of(job, job_id=job_id))
-    store.put(BUCKET, job.directory.result, body)
-    with pytest.raises(OutcomeUnknownError, match=told):
         job.commit([attempt()])
 
 
@@ -330,9 +152,7 @@ def test_abort_is_the_jobs_word_if_it_is_the_first(job: Job, store: MemoryObject
 def test_i2_abort_after_a_commit_request_changes_nothing_and_says_so(
     job: Job, store: MemoryObjectStore
 ) -> None:
-    with pytest.raises(OutcomeUnknownError):
-        job.commit_timeout = 0.1
-        job.commit([attempt()])
+    unknown(job, 0.1)
     answer = job.abort("the driver gave up")
     assert not answer.accepted
     assert "commit was requested first" in answer.message

@@ -1,7 +1,5 @@
 """What lies at a destination decides, before the first task, whether a write is sensible."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 

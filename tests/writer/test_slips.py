@@ -1,7 +1,5 @@
 """Slips of a program: none loses rows, or a job, in silence."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 from typing import Any, cast
@@ -16,8 +14,8 @@ from s3commit.writer.options import check_key, make_options
 from s3commit.writer.task import Task
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
+from tests.writer.ending import end, standing
 from tests.writer.support import BUCKET, JOB, ScriptedEnvironment, open_on, open_uploads
-from tests.writer.test_job_end import end, standing
 
 TEMPLATES = ("{{ ds }}", "${ds}", "%(ds)s", "{ds}", "{}")
 

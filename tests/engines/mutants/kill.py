@@ -16,16 +16,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.engines.mutants import escalation, keeping, policies, protocol, undoing
-from tests.engines.mutants.mutant import Mutant
+from tests.engines.mutants.mutant import Mutant, mutants
 
-MUTANTS = [
-    *protocol.MUTANTS,
-    *policies.MUTANTS,
-    *keeping.MUTANTS,
-    *escalation.MUTANTS,
-    *undoing.MUTANTS,
-]
+LISTS = ("protocol", "policies", "keeping", "escalation", "undoing")
+MUTANTS = [one for name in LISTS for one in mutants(Path(__file__).with_name(f"{name}.txt"))]
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "layers/s3commit/python/s3commit"
 OTHERS = ("tests", "stacks")

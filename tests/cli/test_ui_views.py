@@ -1,0 +1,279 @@
+"""What the page of ``s3commit ui`` says, as the commands say it."""
+
+import html
+import json
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from s3commit.cli import job_facts
+from s3commit.cli.app import app
+from s3commit.cli.page import jobs as jobs_page
+from s3commit.cli.page import views
+from s3commit.core.documents.job_json import Who
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.destination import Conflict, Destination
+from s3commit.core.model.errors import TransientError
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from tests.cli.browser import Browser, inside
+from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
+from tests.core.world import job_directory
+
+# Jobs
+
+
+def test_the_jobs_are_those_of_status_with_who_wrote_them(desk: Desk, browser: Browser) -> None:
+    desk.committed_job(JOB, who=Who(application="orders.py", user="etl"))
+    desk.world.clock.advance(60)
+    desk.open_job(OTHER)
+    page = browser.get("/")
+    assert page.index(OTHER) < page.index(JOB)  # the latest first
+    for told in ("COMMITTED", "OPEN", "orders.py, etl", "lake/sales/", "1m"):
+        assert told in page
+    assert JOB not in browser.get("/", state="OPEN")
+    assert OTHER not in browser.get("/", who="ETL")
+    assert JOB not in browser.get("/", table="s3://lake/other/")
+    assert "No jobs like that" in browser.get("/", table="s3://lake/other/")
+    assert browser.get("/", 400, table="nowhere").startswith("400 Bad Request: path 'nowhere'")
+
+
+def older(browser: Browser, page: str) -> list[str]:
+    """The jobs of all pages behind the first one, by the beginnings of their ids."""
+    found: list[str] = []
+    while link := re.search(r'href="([^"]+)">Older jobs', page):
+        page = browser.get(html.unescape(link[1]))
+        found += re.findall(r">(\d{8})-0000-4000[^<]*</", page)
+    return found
+
+
+def test_of_ten_thousand_jobs_a_page_shows_some_and_asks_for_no_more(
+    desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What needs a person comes first, however old it is; the others page after page."""
+    monkeypatch.setattr(jobs_page, "PAGE", 5)
+    monkeypatch.setattr(jobs_page, "OLDEST", 3)
+    read, jobs_in = Counter[str](), desk.world.ledger.jobs_in
+
+    def counted(state: JobState, **asked: Any) -> Iterator[JobRecord]:
+        for record in jobs_in(state, **asked):
+            read[state] += 1
+            yield record
+
+    monkeypatch.setattr(desk.world.ledger, "jobs_in", counted)
+    desk.open_job(OTHER)
+    desk.world.clock.advance(2 * 86400)
+    asked = []
+    for number in range(24):
+        desk.open_job(f"{number:08}-0000-4000-8000-000000000000", tasks=1)
+        desk.world.clock.advance(1)
+        if number in {11, 23}:
+            before = len(desk.world.plan.calls)
+            page = browser.get("/")
+            asked.append(Counter(call.verb for call in desk.world.plan.calls[before:]))
+            assert page.index(OTHER) < page.index(f"{number:08}-0000")
+            assert page.count('class="id short"') == 6
+    assert asked[1] <= asked[0]  # of each verb
+    assert asked[0].total() < 60
+    assert read["OPEN"] == 2 * (5 + 1 + 3 + 1)  # of each listing one more, to know that it is cut
+    assert older(browser, page) == [f"{number:08}" for number in range(18, -1, -1)]
+
+
+def test_a_page_leads_to_the_jobs_of_a_table_behind_those_of_others(
+    desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listing in one state stops earlier than one in another: nothing in between is passed."""
+    monkeypatch.setattr(job_facts, "LOOKED_AT", 3)
+    for number in range(9):
+        job_id = f"{number:08}-0000-4000-8000-000000000000"
+        if number > 3:
+            place = job_directory(job_id, "other/")
+            desk.world.open(place)
+            desk.world.announce(place, desk.world.attempt(place, "0"))
+        elif number == 2:
+            desk.aborted_job(job_id)
+        else:
+            desk.open_job(job_id)
+        desk.world.clock.advance(1)
+    page = browser.get("/", table=SALES)
+    assert older(browser, page) == ["00000003", "00000002", "00000001", "00000000"]
+
+
+# A job
+
+
+def seen_states(page: str) -> dict[str, str]:
+    """The boxes of the drawing that are marked, and how."""
+    return dict(re.findall(r'class="node \w+">\n<title>(\w+): (\w+)</title>', page))
+
+
+def test_a_job_shows_what_show_says_and_where_its_execution_is(
+    desk: Desk, browser: Browser
+) -> None:
+    directory = desk.job_at("DecideCommit")
+    desk.stacks.history(
+        ("TaskStateEntered", "SealJob"),
+        ("TaskScheduled", ""),
+        ("TaskFailed", "States.Timeout"),
+        ("TaskScheduled", ""),
+        ("TaskStateExited", "SealJob"),
+        ("ChoiceStateEntered", "WhereToResume"),
+        ("ChoiceStateExited", "WhereToResume"),
+        ("MapStateEntered", "CompleteUploads"),
+    )
+    page = browser.get("/job", job=JOB)
+    marked = {"SealJob": "tried", "WhereToResume": "done", "CompleteUploads": "now"}
+    assert seen_states(page) == marked
+    assert browser.get("/job", job=uri_of(directory)).count("0 of 2 files visible") == 1
+    assert ("2<td><td>manifests of tasks" in page, ".pendingset" in page) == (True, False)
+    shown = desk.run("show", JOB, "--table", TABLE).stdout
+    for label in ("means", "plan", "locks nodes", "execution"):
+        assert (f"<dt>{label}</dt>" in page) is (f"\n{label} " in shown and label != "means")
+    printed = desk.json("show", JOB, "--table", TABLE, "--history")["states"]
+    assert {one["state"]: one["did"] for one in printed} == marked
+    assert (printed[0]["tries"], printed[0]["error"]) == (2, "States.Timeout")
+    desk.stacks.history(("TaskStateEntered", "SealJob"), ("ExecutionFailed", ""))
+    assert seen_states(browser.get("/job", job=JOB)) == {"SealJob": "failed"}
+
+
+def test_each_command_of_a_next_step_is_one_that_can_be_typed(desk: Desk, browser: Browser) -> None:
+    """Whatever the job's state, and however its table is named."""
+    desk.open_job("a" * 8 + JOB[8:])
+    desk.requested_job("b" * 8 + JOB[8:])
+    desk.committed_job("c" * 8 + JOB[8:])
+    desk.job_at("SealJob", "d" * 8 + JOB[8:])
+    desk.dies("d" * 8 + JOB[8:])
+    desk.job_at("DecideCommit", "e" * 8 + JOB[8:], conflict=Conflict.REPLACE)
+    desk.dies("e" * 8 + JOB[8:])
+    place = Destination("lake", "it's (ends it)/a b; starts /")
+    desk.world.open(JobDirectory(place, OTHER))
+    typed = []
+    for job in [*(letter * 8 + JOB[8:] for letter in "abcde"), JobDirectory(place, OTHER).uri]:
+        page = browser.get("/job", job=job)
+        copied = [
+            shlex.split(html.unescape(one)) for one in re.findall('data-copy="(s3.+?)"', page)
+        ]
+        assert len(copied) == len(re.findall("<li>[^<]*s3commit [a-z]+ ", page)) > 0
+        typed += copied
+    for _, verb, *arguments in typed:
+        assert app.commands[verb].make_context(verb, arguments, obj=desk.session)
+    assert {one[1] for one in typed} == {"abort", "commit", "doctor", "ls", "undo"}
+    assert any(JobDirectory(place, OTHER).uri in one for one in typed)
+
+
+def test_a_job_of_a_million_files_asks_for_no_more_than_one_of_two(
+    desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are counted by its documents, and never listed."""
+    monkeypatch.setattr("s3commit.cli.page.views.SCANNED_UPLOADS", 3)
+    monkeypatch.setattr("tests.fakes.store.PAGE", 3, raising=False)
+    asked = []
+    for job_id, count in ((JOB, 2), (OTHER, 500)):
+        files = {f"part-{number:03}-{job_id}.csv": b"x" for number in range(count)}
+        desk.job_at("DecideCommit", job_id, files=files)
+        before = len(desk.world.plan.calls)
+        page = browser.get("/job", job=job_id)
+        asked.append(Counter(call.verb for call in desk.world.plan.calls[before:]))
+        seen = "0" if count == 2 else "An unknown number"  # no number that was not counted
+        assert f"{seen} of {count} files visible" in page
+    assert asked[0] == asked[1]
+
+
+def test_what_is_not_counted_or_will_not_change_is_not_shown_as_if(
+    desk: Desk, browser: Browser
+) -> None:
+    rolling = {"state": JobState.ROLLING_BACK, "problems": [], "plan": {"files": 2}}
+    known = dict.fromkeys(("result", "request", "noted"))
+    assert views._progress({**known, **rolling})["visible"] is None  # some are still there
+    job = desk.committed_job(JOB)
+    once: list[tuple[str, dict[str, Any]]] = [
+        ("/log", {"job": JOB}),
+        ("/job", {"job": JOB}),
+        ("/table", {"table": SALES, "fsck": "1"}),
+    ]
+    assert all('data-changes=""' in browser.get(path, **asked) for path, asked in once), job
+    assert 'data-changes=""' not in browser.get("/table", table=SALES)
+
+
+def test_a_jobs_log_is_read_when_it_is_asked_for_and_says_whether_it_is_all(
+    desk: Desk, browser: Browser
+) -> None:
+    desk.committed_job(JOB)
+    line = {"level": "ERROR", "message": "step failed", "job_id": JOB, "step": "RollBack", "n": 7}
+    desk.stacks.logged = [json.dumps(line), f"[ERROR] {JOB} <b>", "of another job"]
+    assert "step failed" not in browser.get("/job", job=JOB)
+    [link] = re.findall(r'href="([^"]+)">The log of its', browser.get("/job", job=JOB))
+    page = browser.get(html.unescape(link))
+    for told in ("step failed n=7", "RollBack", f"[ERROR] {JOB} &lt;b&gt;", ">EndLogs<"):
+        assert told in page
+    assert "another job" not in page and "There is more" not in page
+    told_of = islice(browser.told("/changes/log", job=JOB), 3)
+    kinds = [chunk.partition("\n")[0] for chunk in told_of]
+    assert kinds == ["event: change", "event: end"]  # it is read once
+    desk.stacks.pages_of_logs = 6
+    assert "There is more" in browser.get(html.unescape(link))
+
+
+# A table
+
+
+def test_a_table_has_its_commits_and_its_partitions_and_fsck_on_demand(
+    desk: Desk, browser: Browser
+) -> None:
+    desk.committed_job(JOB, files={f"dt=1/part-{JOB}.csv": b"12345"})
+    desk.world.clock.advance(60)
+    desk.committed_job(OTHER, files={f"dt=2/part-{OTHER}.csv": b"123"}, conflict=Conflict.REPLACE)
+    page = browser.get("/table", table=SALES)
+    assert re.findall(r'<tr class="(\w+)">', page) == ["overwrite", "append"]
+    assert "dt=2/" in page and "dt=1/" not in page
+    assert "<dt>sound</dt>" not in page
+    checked = browser.get("/table", table=SALES, fsck="1")
+    assert "<dt>sound</dt><dd>yes</dd>" in checked
+
+
+# What changes
+
+
+def test_a_change_is_sent_when_it_happens_until_the_job_has_ended(
+    desk: Desk, browser: Browser
+) -> None:
+    directory = desk.requested_job(JOB)
+    desk.while_it_waits(list, lambda: desk.world.run(directory))
+    told = [chunk for chunk in browser.told("/changes/job", job=JOB) if not chunk.startswith(":")]
+    kinds = [re.findall("^event: (.+)$", chunk, re.M) for chunk in told]
+    assert kinds == [["change"], ["change"], ["change"], ["end"]]
+    before, later, after, _ = map(inside, told)
+    assert "0 of 2 files visible" in before
+    assert before != later and "0 of 2 files visible" in later  # the time has changed
+    assert "2 of 2 files visible" in after and "COMMITTED" in after
+
+
+def test_what_has_not_changed_is_not_sent_again(browser: Browser) -> None:
+    told = browser.told("/changes/jobs")
+    assert next(told).startswith("event: change")
+    assert [next(told) for _ in range(3)] == [": still here\n\n"] * 3
+
+
+def test_a_stream_rests_longer_than_it_asks_and_outlives_an_error(
+    desk: Desk, browser: Browser
+) -> None:
+    job, busy = desk.open_job().job, TransientError("S3 is busy")
+    slept: list[float] = []
+    desk.environment.sleep = slept.append  # type: ignore[method-assign, assignment]
+    desk.world.plan.run_before("list", lambda: desk.world.clock.advance(30), times=None)
+    desk.world.plan.fail("get", busy, nth=2, where=lambda call: call.key == job)
+    told = browser.told("/changes/job", job=JOB)
+    kinds = [next(told).partition("\n")[0] for _ in range(5)]
+    assert kinds == [
+        "event: change",
+        ": still here",
+        "event: trouble",
+        ": still here",
+        "event: change",
+    ]
+    assert (slept[0], 1 <= slept[1] <= 60) == (60, True)  # longer than it asks, within bounds
