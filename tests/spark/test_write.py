@@ -17,7 +17,7 @@ import pytest
 
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.states import JobState
-from s3commit.spark import CommitResult, WrongPythonError, batch_writer, frame_write, write
+from s3commit.spark import CommitResult, WrongPythonError, batch_writer, frame_write, tasks, write
 from tests.native.s3a import ROOT
 from tests.servers import ran
 from tests.spark.conftest import settings
@@ -194,7 +194,7 @@ def test_i2_i3_a_task_that_fails_once_is_counted_once(
 def test_i3_i4_of_two_attempts_that_finish_one_counts(
     session: SparkSession, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task_of = frame_write._task
+    task_of = tasks._task
 
     def late(job: Any) -> Any:
         """The first try fails when its manifest is in S3 and before Spark hears of it."""
@@ -211,7 +211,7 @@ def test_i3_i4_of_two_attempts_that_finish_one_counts(
 
         return run
 
-    monkeypatch.setattr(frame_write, "_task", late)
+    monkeypatch.setattr(tasks, "_task", late)
     write(session.range(0, 1000, 1, 2), place.uri, max_records_per_file=50)
     record = place.tidy()
     attempts = {(one.task_id, one.attempt_id) for one in place.tiny.ledger.attempts(record.ref)}
@@ -250,7 +250,7 @@ def test_i1_a_driver_that_is_interrupted_aborts_its_job(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(frame_write, "_run", interrupted)
+    monkeypatch.setattr(frame_write, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write(session.range(3), place.uri)
     assert place.tidy().state is JobState.ABORTED

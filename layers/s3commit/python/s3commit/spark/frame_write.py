@@ -1,24 +1,17 @@
-"""`write` a DataFrame on any Spark from 3.5 on, classic or Connect, and get the result.
-
-The rows go through ``mapInArrow``. Each task answers with one row, its `TaskMessage`, and Spark
-returns the row of exactly one attempt of each task: those are the attempts that the job counts.
-"""
+"""`write` a DataFrame on any Spark from 3.5 on, classic or Connect, and get the result."""
 
 from __future__ import annotations
 
-import functools
-import gc
-import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.aws.clients import Encryption
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.spark.frames import arranged, check_frame, refresh_cached
+from s3commit.spark.frames import check_frame, refresh_cached
 from s3commit.spark.progress import shown, tally_of
-from s3commit.spark.task_errors import for_the_driver, of_a_task
+from s3commit.spark.tasks import run
 from s3commit.writer.commit_result import CommitResult, check_versions
 from s3commit.writer.options import (
     Compression,
@@ -32,15 +25,13 @@ from s3commit.writer.options import (
 from s3commit.writer.transfer import UploadSettings
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from s3commit.core.documents.job_json import Who
     from s3commit.spark.schema import WriteSchema
-    from s3commit.spark.spark_job import SparkJob, TaskMessage
+    from s3commit.spark.spark_job import SparkJob
 
 _QUERY_ID: Final = "sql.streaming.queryId"  # a local property that StreamExecution sets
-_MESSAGE: Final = "message"
 
 
 def write(
@@ -227,7 +218,7 @@ def _write(
         job = replace(_open(df, options), tally=tally)
         with job.job as opened:  # aborts the job in an error
             with shown(tally):
-                messages = _run(df, job)
+                messages = run(df, job)
             spec, rows = opened.spec, any(message.rows for message in messages)
             if (
                 rows_needed
@@ -277,49 +268,3 @@ def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Wh
     )
     who = this_program(setting("spark.app.id") or "", setting("spark.app.name") or "")
     return options, schema, who
-
-
-def _run(df: DataFrame, job: SparkJob) -> list[TaskMessage]:
-    """Run the tasks; the messages of those attempts that Spark counts, one of each task."""
-    try:
-        rows = (
-            arranged(df, job.schema.partition_positions)
-            .mapInArrow(_task(job), f"{_MESSAGE} binary")
-            .collect()
-        )
-    except Exception as error:
-        ours = of_a_task(error)
-        if ours is None:
-            raise
-        raise ours from error
-    messages = [pickle.loads(row[_MESSAGE]) for row in rows]  # noqa: S301 - our own tasks' answers
-    # A plan without partitions runs no task: the file that keeps the schema is written here.
-    return messages or [job.write(iter(()), partition=0, attempt=0)]
-
-
-def _task(job: SparkJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow  # noqa: PLC0415
-        from pyspark import TaskContext  # noqa: PLC0415
-
-        context = TaskContext.get()
-        assert context is not None  # noqa: S101 - every task has one
-        try:
-            message = job.write(batches, context.partitionId(), context.taskAttemptId())
-        except S3CommitError as error:
-            raise for_the_driver(error) from None
-        yield pyarrow.record_batch({_MESSAGE: [pickle.dumps(message)]})
-        _freeze()
-
-    return task
-
-
-@functools.cache
-def _freeze() -> None:
-    """Keep what this process has loaded out of later collections of garbage.
-
-    Spark's daemon collects after each task (pyspark/daemon.py), which takes some 75 ms, mostly for
-    botocore's models: longer than a small file.
-    """
-    gc.collect()
-    gc.freeze()
