@@ -28,11 +28,15 @@ TEMPLATES = ("{{ ds }}", "${ds}", "%(ds)s", "{ds}", "{}")
         ({"idempotency_key": date(2026, 11, 26)}, r"=datetime\.date\(2026, 11, 26\): give a text"),
         *(({"idempotency_key": f"day-{one}"}, "not filled in") for one in TEMPLATES),
         ({"path": "s3://lake/{{ ds }}/"}, "path='s3://lake/{{ ds }}/'.* not filled in"),
+        ({"path": "s3://lake"}, "is a whole bucket"),
+        ({"mode": "upsert"}, "mode='upsert': give one of append"),
+        ({"min_rows": -1}, "conditions: "),
     ],
 )
 def test_what_no_program_means_is_refused_before_anything(given: dict[str, Any], line: str) -> None:
-    with pytest.raises(InvalidInputError, match=line):
+    with pytest.raises(InvalidInputError, match=line) as caught:
         make_options(**{"path": "s3://lake/t/", **given})
+    assert caught.value.message.endswith(". Nothing was written.")
 
 
 def test_the_name_of_a_query_is_a_key_of_its_own() -> None:

@@ -33,6 +33,7 @@ MODES: Final[Mapping[str, Conflict]] = {
 SCOPES: Final[Mapping[str, Scope]] = {"static": Scope.DIRECTORY, "dynamic": Scope.PARTITION}
 COMPRESSIONS: Final[Mapping[str, str]] = {name: name for name in get_args(Compression)}
 _T = TypeVar("_T")
+_NOTHING: Final = "Nothing was written."
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +104,16 @@ def make_options(
         raise bad("path", path, _FILLED_IN)
     columns = others.pop("partition_by", ())
     scope, codec = partition_overwrite_mode, compression
+    try:
+        destination, conditions = parse_destination(path), Conditions(min_rows, max_rows, min_files)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{error.message}. {_NOTHING}", code=error.code) from None
     return Options(
-        destination=parse_destination(path),
+        destination=destination,
         conflict=meaning("mode", mode, MODES),
         scope=None if scope is None else meaning("partition_overwrite_mode", scope, SCOPES),
         partition_by=(columns,) if isinstance(columns, str) else tuple(columns),
-        conditions=Conditions(min_rows, max_rows, min_files),
+        conditions=conditions,
         compression=None if codec is None else meaning("compression", codec, COMPRESSIONS),
         **others,
     )
@@ -139,12 +144,13 @@ def meaning(name: str, text: str, meanings: Mapping[str, _T]) -> _T:
 
 def refused(why: str) -> InvalidInputError:
     """The error of a write that can't be made as it was requested."""
-    return InvalidInputError(f"{why}. Nothing was written.", code="BAD_OPTIONS")
+    return InvalidInputError(f"{why}. {_NOTHING}", code="BAD_OPTIONS")
 
 
 def bad(name: str, value: object, wanted: str) -> InvalidInputError:
     """The error of a keyword or an option with a value that it can't have."""
-    return InvalidInputError(f"{name}={repr(value)[:80]}: give {wanted}", code="BAD_OPTION")
+    why = f"{name}={repr(value)[:80]}: give {wanted}. {_NOTHING}"
+    return InvalidInputError(why, code="BAD_OPTION")
 
 
 def _is_sound(encryption: object) -> bool:
@@ -198,7 +204,4 @@ def check_key(key: str, name: str = "idempotency_key") -> None:
     if key != key.encode(errors="replace").decode():
         raise bad(name, key, "characters that UTF-8 has")
     if not 1 <= len(key) <= MAX_KEY_CHARACTERS:
-        raise InvalidInputError(
-            f"{name} has {len(key)} characters, not 1 to {MAX_KEY_CHARACTERS}",
-            code="BAD_OPTION",
-        )
+        raise bad(name, key, f"1 to {MAX_KEY_CHARACTERS:,} characters, not {len(key):,}")
