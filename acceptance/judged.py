@@ -173,8 +173,6 @@ def an_alarm_that_rings(run: Run) -> str:
     service, prefix = run.clients("cloudwatch"), f"{STACKS[0]}-{run.place.name}"
     found = service.describe_alarms(AlarmNamePrefix=prefix)["MetricAlarms"]
     alarms = [one["AlarmName"] for one in found if env.DOCUMENTS_REFUSED in one["AlarmName"]]
-    if not alarms and not run.place.is_aws:
-        raise NotSeenError("the embedded runtime has no alarms; 20 bad manifests harmed no job")
     began = time.monotonic()
 
     def rings() -> bool:

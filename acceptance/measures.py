@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from typing import Any, Final
@@ -32,10 +32,6 @@ class Measure:
     assumed: float
     seconds: float | None
     how: str
-
-    def document(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
 
 
 def measured(run: Run, role: str) -> list[Measure]:
