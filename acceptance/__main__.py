@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import secrets
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -21,11 +19,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 import acceptance.checks  # noqa: F401 - it registers its checks
 from acceptance import judged, things
 from acceptance.measures import measured
-from acceptance.places import ROOT, Aws, Embedded, Place, end_programs, running
+from acceptance.places import ROOT, Aws, Embedded, Place, end_programs
 from acceptance.plan import plan
 from acceptance.report import Report
 from acceptance.run import CHECKS, Run, tried
 from s3commit.local import REGION
+from s3commit.local.runtime import LocalRuntime
+from s3commit.local.synth import assembly_for
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 REMOVALS: Final = 3  # AWS shows a thing for some seconds after it was deleted
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     """0 if all that could be tried was kept and nothing is left, else 1; 2 if nothing was begun."""
     chosen = _parse(arguments)
     with _account(chosen) as region:
-        place: Place = (Embedded if _is_embedded(chosen) else Aws)(chosen.clean or chosen.name)
+        place: Place = (Aws if chosen.region else Embedded)(chosen.clean or chosen.name)
         if chosen.clean:
             _, left = _removed(place)
             _say(f"of {place.name} is left: {', '.join(left) or 'nothing'}")
@@ -122,22 +122,13 @@ def _others(place: Place) -> set[str]:
     return {found[0] for name in names if (found := things.NAME.search(name))} - {place.name}
 
 
-def _is_embedded(chosen: argparse.Namespace) -> bool:
-    return bool(chosen.local or chosen.endpoint)
-
-
 @contextmanager
 def _account(chosen: argparse.Namespace) -> Iterator[str]:
     """The process's AWS configuration leads to the account, in the region that is given back."""
     if chosen.local:
-        command = [sys.executable, "-m", "s3commit", "local", "up", "--project", str(ROOT)]
-        with running(command, stdout=subprocess.PIPE, stays=True) as runtime:
-            assert runtime.stdout is not None
-            ready = json.loads(runtime.stdout.readline())
-            _lead_to(ready["endpoint"])
+        with LocalRuntime(assembly_for(ROOT)) as runtime:
+            _lead_to(runtime.endpoint)
             yield REGION
-            os.killpg(runtime.pid, signal.SIGINT)
-            runtime.wait()
     elif chosen.endpoint:
         _lead_to(chosen.endpoint)
         yield REGION

@@ -18,9 +18,8 @@ from s3commit.aws import env
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.outcome import Outcome
+from s3commit.core.sweep.sweep import DEFAULTS
 from s3commit.spark.native import NoJarError, find_jar
-from s3commit.writer.requests import Patience, wait_for_result
-from s3commit.writer.system import Environment
 from tests.native import s3a
 
 ROWS = 1_000
@@ -85,7 +84,7 @@ def a_large_job_by_the_map(run: Run) -> str:
     result = job.commit(counted)
     seconds = time.monotonic() - began
     equal(len(run.data("large")), run.files, "visible files")
-    if "MapRunSucceeded" not in [event["type"] for event in run.history(result.execution)]:
+    if not _has(run, result.execution, "MapRunSucceeded"):
         raise NotSeenError(f"{run.files} files need no Map Run: give --files 10500")
     return run.by_express(f"{run.files} files, {seconds:.0f} s from request to result")
 
@@ -98,40 +97,42 @@ def _decided(run: Run, table: str) -> s3commit.Job:
     return job
 
 
-@check("A Map whose child fails is tried again: the job waits for what is missing", minutes=5)
-def a_child_of_the_map_fails(run: Run) -> str:
-    with run.events_off():
-        job = _decided(run, "child-fails")
-        page = run.pipelines(job, "/_pages/")
-        body = run.ports.store.get(run.bucket, page, max_bytes=PAGE_BYTES).body
-        run.ports.store.delete(run.bucket, page)
-        execution = run.start(job)
-        run.until(lambda: _has(run, execution, "MapRunFailed"), "a Map Run that fails")
-        equal(run.data("child-fails"), [], "visible files without the page")
-        run.ports.store.put(run.bucket, page, body)
-        run.committed(job, 3)
-    return run.by_express("the Map Run failed without a page of the plan, then completed all files")
-
-
 def _has(run: Run, execution: str, kind: str) -> bool:
     return any(event["type"] == kind for event in run.history(execution))
 
 
+def _commit_without(run: Run, table: str, part: str, event: str, *, again: bool) -> str:
+    """Take one of the pipeline's own objects away, until the execution has the event; its ARN.
+
+    Then the object comes back, and the job is committed, by an execution that is started ``again``.
+    """
+    store = run.ports.store
+    with run.events_off():
+        job = _decided(run, table)
+        key = run.pipelines(job, part)
+        body = store.get(run.bucket, key, max_bytes=PAGE_BYTES).body
+        store.delete(run.bucket, key)
+        execution = run.start(job)
+        run.until(lambda: _has(run, execution, event), f"the event {event}")
+        equal(run.data(table), [], f"visible files without {part}")
+        store.put(run.bucket, key, body)
+        if again:
+            run.start(job, "-again")
+        equal(run.ended(job.directory, Outcome.COMMITTED).files, 3, "files")
+    return execution
+
+
+@check("A Map whose child fails is tried again: the job waits for what is missing", minutes=5)
+def a_child_of_the_map_fails(run: Run) -> str:
+    _commit_without(run, "child-fails", "/_pages/", "MapRunFailed", again=False)
+    return run.by_express("the Map Run failed without a page of the plan, then completed all files")
+
+
 @check("Without its dataset the Map fails, nothing is undone, and the job continues", minutes=5)
 def the_dataset_of_the_map_is_missing(run: Run) -> str:
-    with run.events_off():
-        job = _decided(run, "no-dataset")
-        plan = run.pipelines(job, "/_index-")
-        body = run.ports.store.get(run.bucket, plan, max_bytes=PAGE_BYTES).body
-        run.ports.store.delete(run.bucket, plan)
-        execution = run.start(job)
-        run.until(lambda: _has(run, execution, "ExecutionFailed"), "the execution's failure")
-        service = run.clients("stepfunctions")
-        error = service.describe_execution(executionArn=execution).get("error")
-        equal(error, "NeedsOperatorError", "the error of the execution")
-        run.ports.store.put(run.bucket, plan, body)
-        run.start(job, "-again")
-        run.committed(job, 3)
+    failed = _commit_without(run, "no-dataset", "/_index-", "ExecutionFailed", again=True)
+    error = run.clients("stepfunctions").describe_execution(executionArn=failed).get("error")
+    equal(error, "NeedsOperatorError", "the error of the execution")
     return run.by_express("the execution failed without the dataset, and committed with it")
 
 
@@ -162,9 +163,7 @@ def a_killed_driver(run: Run) -> str:
         equal(driver.returncode, -signal.SIGKILL, "exit code of the driver")
         directory = JobDirectory(Destination(run.bucket, f"killed-{when}/"), job_id)
         if when == "after":
-            patience = Patience(Environment(), run.patience)
-            result = wait_for_result(run.ports.store, directory, patience)
-            equal(result.outcome, Outcome.COMMITTED, "outcome")
+            run.ended(directory, Outcome.COMMITTED)
         equal(len(run.data(f"killed-{when}")), files, f"visible files, killed {when} the request")
     return "killed by SIGKILL before and after its request"
 
@@ -175,25 +174,21 @@ def the_sweep_finds_a_job(run: Run) -> str:
         job, counted = run.write("swept")
         run.until(lambda: run.ports.ledger.job(job.directory.ref), "the job in the ledger")
         run.request(job, counted)
-        began, store, result = time.monotonic(), run.ports.store, job.directory.result
-
-        def swept() -> bool:
-            _sweep(run)
-            return store.head(run.bucket, result) is not None
-
-        run.until(swept, "the result of a job that a sweep has started")
-        run.committed(job, 3)
+        began = time.monotonic()
+        run.until(lambda: _swept(run, job), "the result of a job that a sweep has started")
+        equal(run.ended(job.directory, Outcome.COMMITTED).files, 3, "files")
     return f"committed {time.monotonic() - began:.1f} s after the first sweep, its event source off"
 
 
-def _sweep(run: Run) -> None:
-    """Call the deployed sweep with limits that take any silence for a lost event."""
+def _swept(run: Run, job: s3commit.Job) -> bool:
+    """Call the sweep, which takes any silence for a lost event; whether the job has its result."""
     rule = run.outputs[env.SWEEP_RULE_OUTPUT].rpartition("|")[2]
     (target,) = run.clients("events").list_targets_by_rule(Rule=rule)["Targets"]
-    limits = {"stuckMinutes": 0, "abandonedHours": 24, "retentionDays": 30}
-    answer = run.clients("lambda").invoke(FunctionName=target["Arn"], Payload=json.dumps(limits))
+    limits = json.dumps({**DEFAULTS, "stuckMinutes": 0})
+    answer = run.clients("lambda").invoke(FunctionName=target["Arn"], Payload=limits)
     if "FunctionError" in answer:
         raise BrokenError(f"the sweep failed: {answer['Payload'].read()}")
+    return run.ports.store.head(run.bucket, job.directory.result) is not None
 
 
 @check("A job that replaces removes the files before it, after its own are visible")
@@ -223,9 +218,7 @@ def a_rollback(run: Run) -> str:
         lost = next(iter(run.ports.store.list_uploads(run.bucket, "rolled-back/")))
         run.ports.store.abort_upload(run.bucket, lost.key, lost.upload_id)
         run.start(job)
-        patience = Patience(Environment(), run.patience)
-        result = wait_for_result(run.ports.store, job.directory, patience)
-    equal(result.outcome, Outcome.ROLLED_BACK, "outcome")
+        run.ended(job.directory, Outcome.ROLLED_BACK)
     equal(run.data("rolled-back"), [], "visible files")
     return "an upload was aborted after the decision: no file is visible"
 

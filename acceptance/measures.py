@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from typing import Any, Final
@@ -32,10 +32,6 @@ class Measure:
     assumed: float
     seconds: float | None
     how: str
-
-    def document(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
 
 
 def measured(run: Run, role: str) -> list[Measure]:
@@ -82,13 +78,9 @@ def _puts(run: Run) -> list[float]:
 
 
 def _items(run: Run) -> list[float]:
-    client = run.clients("dynamodb")
-
-    def put(number: int) -> None:
-        item = {"pk": {"S": "measure"}, "sk": {"S": str(number)}}
-        client.put_item(TableName=own(run, "ledger"), Item=item)
-
-    return [_timed(partial(put, number)) for number in range(SAMPLES)]
+    put = partial(run.clients("dynamodb").put_item, TableName=own(run, "ledger"))
+    items = [{"pk": {"S": "measure"}, "sk": {"S": str(number)}} for number in range(SAMPLES)]
+    return [_timed(partial(put, Item=item)) for item in items]
 
 
 def _transitions(run: Run) -> list[float]:

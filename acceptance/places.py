@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,6 +58,9 @@ def _client(service: str, agent: str = "") -> Any:
     return boto3.client(service, config=config)  # type: ignore[call-overload]
 
 
+_stands_in: things.Clients = partial(_client, agent=STANDS_IN)
+
+
 def _assembly(name: str, parameters: dict[str, Any]) -> Path:
     given = {"name": name, "bucketName": f"s3commit-{name}-data", **PARAMETERS, **parameters}
     context = {f"s3commit:{key}": value for key, value in given.items()}
@@ -76,9 +79,6 @@ class Embedded:
     clients: things.Clients = field(default=_client)
     is_aws: bool = False
 
-    def _stands_in(self, service: str) -> Any:
-        return _client(service, STANDS_IN)
-
     @property
     def _directory(self) -> Path:
         return Path(tempfile.gettempdir()) / f"s3commit-{self.name}"
@@ -88,7 +88,7 @@ class Embedded:
         self._directory.mkdir()
         stacks = load_assembly(_assembly(self.name, {}))
         named = tuple(replace(stack, name=f"{stack.name}-{self.name}") for stack in stacks)
-        return load(named, Context(self._stands_in, self._directory))
+        return load(named, Context(_stands_in, self._directory))
 
     def update(self, **_parameters: Any) -> None:
         """Raise `NotSeenError`."""
@@ -98,7 +98,7 @@ class Embedded:
         """Remove all that has the name; the errors, each in a line."""
         errors: list[str] = []
         for kind in things.KINDS:
-            clients = self.clients if kind in things.OWN else self._stands_in
+            clients = self.clients if kind in things.OWN else _stands_in
             errors += things.remove(clients, self.name, kind)
         shutil.rmtree(self._directory, ignore_errors=True)
         return errors
@@ -106,7 +106,7 @@ class Embedded:
     def left(self) -> list[str]:
         """What has the name, each in a line."""
         files = [str(self._directory)] if self._directory.exists() else []
-        found = things.found(self._stands_in, self.name)
+        found = things.found(_stands_in, self.name)
         return [f"{kind} {thing}" for kind, thing, _ in found] + files
 
 
@@ -124,15 +124,12 @@ class Aws:
 
     def create(self) -> dict[str, str]:
         """Deploy; the outputs of both stacks by name."""
-        self._deploy({})
+        self.update()
         around = read_deployment(self.name)
         return {**around.storage, **around.pipeline}
 
     def update(self, **parameters: Any) -> None:
-        """Deploy again with other parameters."""
-        self._deploy(parameters)
-
-    def _deploy(self, parameters: dict[str, Any]) -> None:
+        """Deploy, with other parameters than before."""
         assembly = _assembly(self.name, parameters)
         arguments = f"ARGS=--app {assembly} --require-approval never --progress events"
         plain = {key: each for key, each in os.environ.items() if "MAKE" not in key}
@@ -189,18 +186,14 @@ _PROGRAMS: Final[set[int]] = set()  # the process groups that `running` has star
 
 
 @contextmanager
-def running(
-    command: list[str], *, stays: bool = False, **how: Any
-) -> Iterator[subprocess.Popen[str]]:
+def running(command: list[str], **how: Any) -> Iterator[subprocess.Popen[str]]:
     """A program in a session of its own, that ends with the block: Ctrl-C is the run's alone.
 
-    What it prints goes to stderr, unless the caller takes it. One that ``stays`` outlives
-    `end_programs`.
+    What it prints goes to stderr, unless the caller takes it.
     """
     told = {"stdout": sys.stderr, **how}
     with subprocess.Popen(command, start_new_session=True, text=True, **told) as process:
-        if not stays:
-            _PROGRAMS.add(process.pid)
+        _PROGRAMS.add(process.pid)
         try:
             yield process
         finally:

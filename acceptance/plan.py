@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Template
 
 from acceptance.places import STACKS
 from acceptance.run import CHECKS
@@ -16,6 +19,7 @@ REMOVE_MINUTES: Final = 15  # assumed
 SMALL_JOBS: Final = 60  # of the checks, with a few files each
 REQUESTS: Final = 5_000  # of the contract suite and the measures
 HOURS: Final = 720  # of a month
+_PLAN: Final = Template(Path(__file__).with_name("plan.txt.jinja").read_text(), trim_blocks=True)
 
 
 def minutes(checks: Iterable[str]) -> int:
@@ -39,27 +43,9 @@ def dollars(files: int, hours: float) -> tuple[float, float]:
 
 def plan(name: str, checks: list[str], files: int, *, is_aws: bool, region: str) -> str:
     """The lines that a person reads before the run begins."""
-    where = f"AWS, region {region}" if is_aws else "the embedded runtime: no cost, a few minutes"
-    again = f"--region {region}" if is_aws else "--endpoint URL"
-    command = f'make aws-acceptance ARGS="{again} --clean {name}"'
-    stacks = " and ".join(f"{stack}-{name}" for stack in reversed(STACKS))
-    lines = [
-        f"Acceptance run {name} on {where}.",
-        f"It tries {len(checks)} promises of s3commit, writes a report, and removes what it made:",
-        f"  - the stacks {stacks}: a bucket, a table, queues,",
-        "    functions, a state machine, roles, alarms and a dashboard",
-        f"  - the buckets s3commit-{name}-plain and -versions, the table s3commit-{name}-ledger,",
-        f"    the role s3commit-{name}-machine and the state machine s3commit-{name}-map",
-        "Nothing else is changed. If it is killed, this removes the rest:",
-        f"  {command}",
-    ]
-    if is_aws:
-        most = minutes(checks)
-        likely, whole = dollars(files, most / 60)
-        lines += [
-            f"It takes {most} minutes at most. It costs about {likely:.2f} USD, and at most"
-            f" {math.ceil(whole)} USD, if alarms, dashboard and metrics are billed by the month.",
-            "The account must be prepared for the CDK (make bootstrap). The functions' code, some"
-            " megabytes, stays in the CDK's own bucket, as after any deployment.",
-        ]
-    return "\n".join(lines)
+    most = minutes(checks)
+    likely, whole = dollars(files, most / 60)
+    facts: dict[str, Any] = {"most": most, "likely": likely, "whole": math.ceil(whole)}
+    facts |= {"stacks": " and ".join(f"{stack}-{name}" for stack in reversed(STACKS))}
+    said = _PLAN.render(name=name, checks=checks, is_aws=is_aws, region=region, **facts)
+    return str(said).rstrip()

@@ -23,7 +23,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, encode_request
 from s3commit.core.documents.result_json import JobResult
 from s3commit.core.documents.ticket import decode_ticket, execution_input
-from s3commit.core.formats.layout import is_data
+from s3commit.core.formats.layout import JobDirectory, is_data
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.requests import Patience, wait_for_result
@@ -33,6 +33,7 @@ from tests.fakes.execution import ROUTES, STEPS
 SEEN, NOT_SEEN, BROKEN = "seen", "not seen here", "broken"
 WORKERS: Final = 16
 FILES_PER_TASK: Final = 100
+SMALL_JOB: Final = ("a.txt", "b.txt", "c.txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class Run:
         return f"s3://{self.bucket}/{table}/"
 
     def write(
-        self, table: str, names: Sequence[str] = ("a.txt", "b.txt", "c.txt"), **how: Any
+        self, table: str, names: Sequence[str] = SMALL_JOB, **how: Any
     ) -> tuple[s3commit.Job, list[CountedAttempt | None]]:
         """Open a job and write its files, which stay invisible; the job and its attempts."""
         job = s3commit.open_job(self.uri(table), **how)
@@ -152,7 +153,7 @@ class Run:
 
     def commit(self, table: str, *names: str, **how: Any) -> JobResult:
         """A job from its start to its result, with the time from its request to its execution."""
-        job, counted = self.write(table, names or ("a.txt", "b.txt", "c.txt"), **how)
+        job, counted = self.write(table, names or SMALL_JOB, **how)
         began = time.time()
         result = job.commit(counted)
         service = self.clients("stepfunctions")
@@ -167,12 +168,11 @@ class Run:
         names = (one.key.removeprefix(f"{table}/") for one in listed)
         return sorted(name for name in names if is_data(name))
 
-    def committed(self, job: s3commit.Job, files: int) -> JobResult:
-        """Wait until the job is committed with so many files."""
-        directory = job.directory
+    def ended(self, directory: JobDirectory, outcome: Outcome) -> JobResult:
+        """Wait until the job has ended so."""
         patience = Patience(Environment(), self.patience)
         result = wait_for_result(self.ports.store, directory, patience)
-        equal((result.outcome, result.files), (Outcome.COMMITTED, files), "outcome and files")
+        equal(result.outcome, outcome, "outcome")
         return result
 
     def until(self, look: Callable[[], Any], what: str, seconds: float = 0) -> Any:

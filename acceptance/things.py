@@ -21,36 +21,32 @@ DELETED_AT_ONCE: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``listed`` gives the name and the handle of each thing; ``remove`` takes its handle."""
+    """Things that botocore's paginator of ``listing`` finds, as names or as objects.
+
+    An object has its name in ``name``, and what ``remove`` takes in ``handle``, if not the name.
+    """
 
     service: str
-    listed: Callable[[Any], Iterator[tuple[str, str]]]
+    listing: str
+    name: str
     remove: Callable[[Any, str], object]
+    handle: str = ""
+
+    def listed(self, client: Any) -> Iterator[tuple[str, str]]:
+        """The name and the handle of each thing."""
+        pages = client.get_paginator(self.listing).paginate()
+        for one in filter(None, pages.search(f"{pages.result_keys[0].expression}[]")):
+            is_name = isinstance(one, str)
+            yield (one, one) if is_name else (one[self.name], one[self.handle or self.name])
 
 
-def _pages(operation: str, member: str, name: str, handle: str = "") -> Any:
-    """A listing by botocore's paginator."""
-
-    def listed(client: Any) -> Iterator[tuple[str, str]]:
-        for page in client.get_paginator(operation).paginate():
-            for one in page.get(member, ()):
-                yield (one, one) if isinstance(one, str) else (one[name], one[handle or name])
-
-    return listed
+def _by(operation: str, parameter: str) -> Callable[[Any, str], object]:
+    """A removal by one call that takes the handle."""
+    return lambda client, handle: getattr(client, operation)(**{parameter: handle})
 
 
-def _rules(events: Any) -> Iterator[tuple[str, str]]:
-    yield from ((one["Name"], one["Name"]) for one in events.list_rules()["Rules"])
-
-
-def _buckets(s3: Any) -> Iterator[tuple[str, str]]:
-    yield from ((one["Name"], one["Name"]) for one in s3.list_buckets()["Buckets"])
-
-
-def _layers(functions: Any) -> Iterator[tuple[str, str]]:
-    for one in functions.list_layers()["Layers"]:
-        for version in functions.list_layer_versions(LayerName=one["LayerName"])["LayerVersions"]:
-            yield one["LayerName"], f"{one['LayerName']}:{version['Version']}"
+def _remove_alarm(alarms: Any, name: str) -> None:
+    alarms.delete_alarms(AlarmNames=[name])
 
 
 def _remove_rule(events: Any, name: str) -> None:
@@ -68,9 +64,9 @@ def _remove_machine(states: Any, arn: str) -> None:
     states.delete_state_machine(stateMachineArn=arn)
 
 
-def _remove_layer(functions: Any, handle: str) -> None:
-    name, _, version = handle.rpartition(":")
-    functions.delete_layer_version(LayerName=name, VersionNumber=int(version))
+def _remove_layer(functions: Any, name: str) -> None:
+    for one in functions.list_layer_versions(LayerName=name)["LayerVersions"]:
+        functions.delete_layer_version(LayerName=name, VersionNumber=one["Version"])
 
 
 def _remove_table(tables: Any, name: str) -> None:
@@ -112,46 +108,32 @@ def _remove_role(iam: Any, name: str) -> None:
 # In the order in which they are removed. The run itself makes those of `OWN`, and so do its checks;
 # all others are made by CloudFormation, or by what stands in for it.
 KINDS: Final = {
-    "alarm": Kind(
-        "cloudwatch",
-        _pages("describe_alarms", "MetricAlarms", "AlarmName"),
-        lambda client, handle: client.delete_alarms(AlarmNames=[handle]),
-    ),
+    "alarm": Kind("cloudwatch", "describe_alarms", "AlarmName", _remove_alarm),
     "event source": Kind(
         "lambda",
-        _pages("list_event_source_mappings", "EventSourceMappings", "FunctionArn", "UUID"),
-        lambda client, handle: client.delete_event_source_mapping(UUID=handle),
+        "list_event_source_mappings",
+        "FunctionArn",
+        _by("delete_event_source_mapping", "UUID"),
+        "UUID",
     ),
-    "rule": Kind("events", _rules, _remove_rule),
+    "rule": Kind("events", "list_rules", "Name", _remove_rule),
     "state machine": Kind(
-        "stepfunctions",
-        _pages("list_state_machines", "stateMachines", "name", "stateMachineArn"),
-        _remove_machine,
+        "stepfunctions", "list_state_machines", "name", _remove_machine, "stateMachineArn"
     ),
     "function": Kind(
-        "lambda",
-        _pages("list_functions", "Functions", "FunctionName"),
-        lambda client, handle: client.delete_function(FunctionName=handle),
+        "lambda", "list_functions", "FunctionName", _by("delete_function", "FunctionName")
     ),
-    "layer": Kind("lambda", _layers, _remove_layer),
-    "queue": Kind(
-        "sqs",
-        _pages("list_queues", "QueueUrls", ""),
-        lambda client, handle: client.delete_queue(QueueUrl=handle),
-    ),
+    "layer": Kind("lambda", "list_layers", "LayerName", _remove_layer),
+    "queue": Kind("sqs", "list_queues", "", _by("delete_queue", "QueueUrl")),
     "log group": Kind(
-        "logs",
-        _pages("describe_log_groups", "logGroups", "logGroupName"),
-        lambda client, handle: client.delete_log_group(logGroupName=handle),
+        "logs", "describe_log_groups", "logGroupName", _by("delete_log_group", "logGroupName")
     ),
     "stack": Kind(
-        "cloudformation",
-        _pages("describe_stacks", "Stacks", "StackName"),
-        lambda client, handle: client.delete_stack(StackName=handle),
+        "cloudformation", "describe_stacks", "StackName", _by("delete_stack", "StackName")
     ),
-    "table": Kind("dynamodb", _pages("list_tables", "TableNames", ""), _remove_table),
-    "bucket": Kind("s3", _buckets, _remove_bucket),
-    "role": Kind("iam", _pages("list_roles", "Roles", "RoleName"), _remove_role),
+    "table": Kind("dynamodb", "list_tables", "", _remove_table),
+    "bucket": Kind("s3", "list_buckets", "Name", _remove_bucket),
+    "role": Kind("iam", "list_roles", "RoleName", _remove_role),
 }
 OWN: Final = ("state machine", "table", "bucket", "role")
 

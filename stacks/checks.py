@@ -27,9 +27,9 @@ def acknowledge_wildcard(construct: IConstruct, resource: str, reason: str) -> N
 
 def _flatten(value: Any) -> str:
     """A CloudFormation expression as cdk-nag writes it in the id of a finding."""
-    if isinstance(value, str):
-        return value
     match value:
+        case str():
+            return value
         case {"Fn::Join": [str(delimiter), list(items)]}:
             return delimiter.join(_flatten(item) for item in items)
         case {"Fn::GetAtt": [resource, attribute]}:

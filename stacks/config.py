@@ -68,24 +68,16 @@ def _text(pattern: str, what: str) -> Any:
 
 
 def _choice(default: Any, *others: Any) -> Any:
-    """One of some values; the first is the default."""
-    known = {str(each): each for each in (default, *others)}
+    """One of some values, as text or as JSON; the first is the default."""
+    known = {json.dumps(each).strip('"'): each for each in (default, *others)}
 
     def parse(value: Any) -> Any:
-        if str(value) not in known:
+        said = str(value).lower() if isinstance(default, bool) else str(value)
+        if said not in known:
             raise ConfigError(f"must be one of {', '.join(known)}")
-        return known[str(value)]
+        return known[said]
 
     return _parameter(parse, default)
-
-
-def _flag() -> Any:
-    def parse(value: Any) -> bool:
-        if str(value).lower() not in {"true", "false"}:
-            raise ConfigError("must be true or false")
-        return str(value).lower() == "true"
-
-    return _parameter(parse, default=False)
 
 
 def _number(default: int, low: int, high: int) -> Any:
@@ -133,7 +125,7 @@ class DeployConfig:
     encryption: str = _choice("bucket", "AES256", "aws:kms")
     job_key_arns: tuple[str, ...] = _listed(_KEY, "ARNs of KMS keys")
     access_logs_bucket: str | None = _text(_BUCKET, "a bucket's name")
-    versioned: bool = _flag()
+    versioned: bool = _choice(False, True)
     noncurrent_days: int = _number(30, 1, 3650)
     abort_incomplete_days: int = _number(7, 2, 365)
     ledger_ttl_days: int = _number(90, 1, 3650)
@@ -145,7 +137,7 @@ class DeployConfig:
     architecture: str = _choice("arm64", "x86_64")
     max_concurrency: int = _number(MOST_WORKERS, 1, MOST_WORKERS)
     lambda_concurrency: int = _number(DEFAULT, LEAST, 100_000)
-    reserve_workers: bool = _flag()
+    reserve_workers: bool = _choice(False, True)
     sweep_minutes: int = _number(60, 5, 720)
     stuck_minutes: int = _number(15, 5, 1440)
     abandoned_hours: int = _number(24, 1, 8760)

@@ -18,25 +18,15 @@ from stacks.retries import ALL, CHILD_RETRIES, FEW_RETRIES, MAP_RETRIES, RETRIES
 State = dict[str, Any]
 
 # Which function carries out a step; `complete_unit` runs inside the Map.
-STEPS: dict[str, str] = {
-    "SealJob": "decide",
-    "VerifyManifests": "decide",
-    "AcquireDestination": "decide",
-    "CheckConditions": "decide",
-    "DecideCommit": "decide",
-    "BeginPublish": "end",
-    "RemoveReplaced": "end",
-    "PublishSuccess": "end",
-    "AbortJob": "end",
-    "RollBack": "end",
-    "TidyUp": "end",
-}
+_DECIDE = ("SealJob", "VerifyManifests", "AcquireDestination", "CheckConditions", "DecideCommit")
+_END = ("BeginPublish", "RemoveReplaced", "PublishSuccess", "AbortJob", "RollBack", "TidyUp")
+STEPS = {**dict.fromkeys(_DECIDE, "decide"), **dict.fromkeys(_END, "end")}
 MAP_STEP = "CompleteUnit"
 FEW_STEP = "CompleteUnitAtOnce"  # the same; no two states have one name
 MAP_FUNCTION = "complete"
 
 # Before the decision a job may be refused; each of these steps can say so.
-REFUSING = frozenset({"VerifyManifests", "AcquireDestination", "CheckConditions", "DecideCommit"})
+REFUSING = frozenset(_DECIDE[1:])
 
 EXECUTION_HOURS = 24
 

@@ -10,7 +10,6 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_stepfunctions as sfn
@@ -18,6 +17,7 @@ from constructs import Construct
 
 from s3commit.aws import env
 from stacks.config import DeployConfig
+from stacks.functions import PipelineFunction
 from stacks.inbox import Inbox
 
 _PERIOD = cdk.Duration.minutes(5)
@@ -39,6 +39,10 @@ _COUNTED = {
     "Swept": (env.JOBS_ABANDONED, env.JOBS_RESUMED, env.SWEEP_FAILURES),
 }
 _REFUSING = ("ingest", "dispatch", "end")
+_OF_QUEUES = {
+    "Messages that wait": "metric_approximate_number_of_messages_visible",
+    "Oldest message": "metric_approximate_age_of_oldest_message",
+}
 _OF_FUNCTIONS = {
     "Errors": "metric_errors",
     "Duration": "metric_duration",
@@ -54,23 +58,23 @@ class Observability(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        functions: Mapping[str, lambda_.IFunction],
+        functions: Mapping[str, PipelineFunction],
         machine: sfn.StateMachine,
         inboxes: Mapping[str, Inbox],
-        logs: Mapping[str, str],
         schedule: events.Rule,
         config: DeployConfig,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._functions, self._machine, self._inboxes = functions, machine, inboxes
-        self._namespace = config.namespace
+        self._functions = {name: each.function for name, each in functions.items()}
+        self._logs = {name: each.log_group.log_group_name for name, each in functions.items()}
+        self._machine, self._inboxes, self._namespace = machine, inboxes, config.namespace
         topic = self._topic()
         if config.alarm_email:
             topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
         alarms = [*self._alarms(), *self._alarms_of_silence(schedule, config)]
         for alarm in alarms:
             alarm.add_alarm_action(actions.SnsAction(topic))
-        self._dashboard(alarms, logs)
+        self._dashboard(alarms)
 
     def _topic(self) -> sns.Topic:
         """The topic of all alarms. Any policy of its own replaces the default one of SNS.
@@ -150,18 +154,16 @@ class Observability(Construct):
             ("FunctionErrors", "metric_errors", "The functions fail repeatedly."),
             ("FunctionThrottles", "metric_throttles", "Lambda's concurrency is used up."),
         ):
-            metrics = {
-                f"m{index}": getattr(function, metric_name)(period=_PERIOD)
-                for index, function in enumerate(self._functions.values())
-            }
-            yield self._sum_alarm(name, metrics, meaning, above=FAILED_CALLS)
+            of_all = [getattr(one, metric_name)(period=_PERIOD) for one in self._functions.values()]
+            yield self._sum_alarm(name, of_all, meaning, above=FAILED_CALLS)
 
     def _sum_alarm(
-        self, name: str, metrics: dict[str, cloudwatch.Metric], meaning: str, *, above: float = 0
+        self, name: str, metrics: list[cloudwatch.Metric], meaning: str, *, above: float = 0
     ) -> cloudwatch.Alarm:
         """Of ten metrics at most, as many as an alarm takes."""
+        named = {f"m{index}": metric for index, metric in enumerate(metrics)}
         total = cloudwatch.MathExpression(
-            expression="SUM(METRICS())", using_metrics=metrics, period=_PERIOD, label=name
+            expression="SUM(METRICS())", using_metrics=named, period=_PERIOD, label=name
         )
         return self._alarm(name, total, meaning, above=above)
 
@@ -180,16 +182,16 @@ class Observability(Construct):
         )
         names = [schedule.rule_name, *(one.rule for one in self._inboxes.values() if one.rule)]
         # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-monitoring.html
-        failed = {
-            f"m{index}": cloudwatch.Metric(
+        failed = [
+            cloudwatch.Metric(
                 namespace="AWS/Events",
                 metric_name="FailedInvocations",
                 dimensions_map={"RuleName": name},
                 statistic="Sum",
                 period=_PERIOD,
             )
-            for index, name in enumerate(names)
-        }
+            for name in names
+        ]
         yield self._sum_alarm(
             "SweepsNotCalled", failed, "A rule could not call the sweep, or send to a queue."
         )
@@ -211,84 +213,60 @@ class Observability(Construct):
                 silent_periods=hours,
             )
 
-    def _dashboard(self, alarms: list[cloudwatch.Alarm], logs: Mapping[str, str]) -> None:
-        """``logs`` are the names of the functions' log groups."""
-        board = cloudwatch.Dashboard(self, "Dashboard")
+    def _dashboard(self, alarms: list[cloudwatch.Alarm]) -> None:
+        board, machine = cloudwatch.Dashboard(self, "Dashboard"), self._machine
+        queues = {name: inbox.queue for name, inbox in self._inboxes.items()}
+        times = [machine.metric_time(statistic=one, label=one) for one in ("p50", "p95")]
+        began, succeeded = machine.metric_started(), machine.metric_succeeded()
         board.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=24))
         board.add_widgets(
             *(_graph(title, *map(self._own, names), width=6) for title, names in _COUNTED.items())
         )
         board.add_widgets(
-            _graph(
-                "Executions",
-                self._machine.metric_started(),
-                self._machine.metric_succeeded(),
-                self._machine.metric_failed(),
-            ),
-            _graph(
-                "Execution time",
-                *(self._machine.metric_time(statistic=one, label=one) for one in ("p50", "p95")),
-            ),
-            _graph(
-                "Messages that wait",
-                *(
-                    inbox.queue.metric_approximate_number_of_messages_visible(label=name)
-                    for name, inbox in self._inboxes.items()
-                ),
-            ),
-            _graph(
-                "Oldest message",
-                *(
-                    inbox.queue.metric_approximate_age_of_oldest_message(label=name)
-                    for name, inbox in self._inboxes.items()
-                ),
-            ),
+            _graph("Executions", began, succeeded, machine.metric_failed()),
+            _graph("Execution time", *times),
+            *_graphs(_OF_QUEUES, queues),
         )
-        board.add_widgets(
-            *(
-                _graph(
-                    what, *(getattr(f, metric)(label=name) for name, f in self._functions.items())
-                )
-                for what, metric in _OF_FUNCTIONS.items()
-            )
-        )
+        board.add_widgets(*_graphs(_OF_FUNCTIONS, self._functions))
         # They cost nothing until someone looks, and then by what is read, 0.005 USD a GB. A
         # Contributor Insights rule costs 0.50 USD a month, and more by the line, whether anyone
         # looks or not: https://aws.amazon.com/cloudwatch/pricing/
         waiting = f"filter message = '{env.DONE_MESSAGE}' and state = 'SEALED' and {env.PAUSE} > 0"
         board.add_widgets(
-            cloudwatch.LogQueryWidget(
-                title="How many jobs wait for another one",
-                log_group_names=[logs["decide"]],
+            self._query(
+                "How many jobs wait for another one",
+                ["decide"],
+                waiting,
                 # Each says so once a minute at least.
-                query_lines=[waiting, "stats count_distinct(job_id) as jobs by bin(5m)"],
+                "stats count_distinct(job_id) as jobs by bin(5m)",
                 view=cloudwatch.LogQueryVisualizationType.LINE,
-                width=12,
             ),
-            cloudwatch.LogQueryWidget(
-                title="The jobs that wait",
-                log_group_names=[logs["decide"]],
-                query_lines=[
-                    waiting,
-                    "stats min(@timestamp) as since, max(@timestamp) as last by job_id",
-                    "sort last desc",
-                    "limit 20",
-                ],
-                width=12,
+            self._query(
+                "The jobs that wait",
+                ["decide"],
+                waiting,
+                "stats min(@timestamp) as since, max(@timestamp) as last by job_id",
+                *("sort last desc", "limit 20"),
             ),
         )
         board.add_widgets(
-            cloudwatch.LogQueryWidget(
-                title="Whose documents were refused",
-                log_group_names=[logs[name] for name in _REFUSING],
-                query_lines=[
-                    f"filter message = '{env.REFUSED_MESSAGE}'",
-                    f"stats count(*) as refused by {env.REFUSED_PREFIX}, code",
-                    "sort refused desc",
-                    "limit 20",
-                ],
+            self._query(
+                "Whose documents were refused",
+                _REFUSING,
+                f"filter message = '{env.REFUSED_MESSAGE}'",
+                f"stats count(*) as refused by {env.REFUSED_PREFIX}, code",
+                *("sort refused desc", "limit 20"),
                 width=24,
             )
+        )
+
+    def _query(
+        self, title: str, functions: Iterable[str], *lines: str, width: int = 12, **how: Any
+    ) -> cloudwatch.LogQueryWidget:
+        """A query of the functions' logs."""
+        names = [self._logs[name] for name in functions]
+        return cloudwatch.LogQueryWidget(
+            title=title, log_group_names=names, query_lines=list(lines), width=width, **how
         )
 
     def _own(self, name: str, period: cdk.Duration | None = None, **more: str) -> cloudwatch.Metric:
@@ -304,3 +282,10 @@ class Observability(Construct):
 
 def _graph(title: str, *metrics: cloudwatch.IMetric, width: int = 8) -> cloudwatch.GraphWidget:
     return cloudwatch.GraphWidget(title=title, left=list(metrics), width=width)
+
+
+def _graphs(metrics: Mapping[str, str], things: Mapping[str, Any]) -> Iterable[cloudwatch.IWidget]:
+    """A graph of each metric by its title, with a line for each thing by its name."""
+    for title, metric in metrics.items():
+        lines = (getattr(thing, metric)(label=name) for name, thing in things.items())
+        yield _graph(title, *lines)

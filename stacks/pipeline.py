@@ -105,10 +105,9 @@ class S3CommitPipeline(cdk.Stack):
         Observability(
             self,
             "Observability",
-            functions={name: each.function for name, each in functions.items()},
+            functions=functions,
             machine=machine,
             inboxes=inboxes,
-            logs={name: each.log_group.log_group_name for name, each in functions.items()},
             schedule=self._schedule(sweep.function, config),
             config=config,
         )

@@ -13,7 +13,6 @@ import pytest
 
 from s3commit.cli import job_facts
 from s3commit.cli.app import app
-from s3commit.cli.page import jobs as jobs_page
 from s3commit.cli.page import views
 from s3commit.core.documents.job_json import Who
 from s3commit.core.formats.layout import JobDirectory
@@ -56,8 +55,8 @@ def test_of_ten_thousand_jobs_a_page_shows_some_and_asks_for_no_more(
     desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What needs a person comes first, however old it is; the others page after page."""
-    monkeypatch.setattr(jobs_page, "PAGE", 5)
-    monkeypatch.setattr(jobs_page, "OLDEST", 3)
+    monkeypatch.setattr(views, "PAGE", 5)
+    monkeypatch.setattr(views, "OLDEST", 3)
     read, jobs_in = Counter[str](), desk.world.ledger.jobs_in
 
     def counted(state: JobState, **asked: Any) -> Iterator[JobRecord]:

@@ -16,9 +16,9 @@ from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 import pytest
 
 from s3commit.local import REGION, LocalRuntimeError
-from s3commit.local.endpoint import Endpoint
 from s3commit.local.foreground import read_running
 from s3commit.local.runtime import LocalRuntime
+from s3commit.local.serving import Endpoint
 from tests.e2e.conftest import Deployed
 from tests.local.conftest import Local
 from tests.local.programs import environment

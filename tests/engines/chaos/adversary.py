@@ -82,7 +82,7 @@ class Adversary:
 
     def kill(self, call: Call) -> None:
         """End the worker that sent it."""
-        for worker in self._runtime.workers():
+        for worker in self._runtime.executor.workers():
             if worker.id == call.who:
                 worker.kill()
 

@@ -80,7 +80,7 @@ class Wire:
         self._application: Any = None
 
     def around(self, application: Any) -> Any:
-        """See `s3commit.local.endpoint.Middleware`."""
+        """See `s3commit.local.serving.Middleware`."""
         self._application = application
         return self
 

@@ -76,7 +76,7 @@ class World:
             middleware=wire.around,
         ) as runtime:
             self.runtime, self.wire = runtime, wire
-            wire.workers = runtime.workers
+            wire.workers = runtime.executor.workers
             patcher = Patcher(runtime)
             meddle_with_mail(patcher, self.adversary)
             try:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import click
 
 from s3commit.cli.job_facts import REQUESTED, locate, read_job, refuse_second_request
-from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
+from s3commit.cli.options import (
+    NamedJob,
+    dry_run_option,
+    job_options,
+    state_machine_option,
+    with_session,
+)
 from s3commit.cli.restart import report, start_another_execution
 from s3commit.cli.session import Session
-from s3commit.core.formats.layout import REQUEST_FILE, JobDirectory
-from s3commit.core.model.destination import Destination
+from s3commit.core.formats.layout import REQUEST_FILE
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.states import JobState
 from s3commit.writer.requests import request_abort
@@ -27,13 +32,7 @@ _GIVEN_UP = {JobState.OPEN, REQUESTED, JobState.SEALED}  # requested and not dec
 @dry_run_option
 @with_session
 def abort(
-    session: Session,
-    *,
-    job: JobDirectory | str,
-    destination: Destination | None,
-    machine: str | None,
-    reason: str,
-    dry_run: bool,
+    session: Session, *, job: NamedJob, machine: str | None, reason: str, dry_run: bool
 ) -> None:
     """Abort a job: none of its files becomes visible.
 
@@ -46,7 +45,7 @@ def abort(
     If the abort was requested before and its execution failed (the ledger has its name), starts
     another execution, which continues the abort.
     """
-    found = read_job(session, *locate(session, job, destination))
+    found = read_job(session, *locate(session, job))
     requested = found.result is None and found.request_stands and found.requested == "abort"
     why_not = ""
     if requested and found.ledger:

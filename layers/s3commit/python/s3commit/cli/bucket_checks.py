@@ -60,16 +60,12 @@ def _importable(around: Deployment) -> Finding:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-filtering.html
     """
     bucket = around.data_bucket
-    announced = (
-        (each[name], suffix_of(each))
+    overlapping = sorted(
+        each[name]
         for kind, name in KINDS.items()
         for each in around.notifications.get(kind, [])
         if any(event.startswith("s3:ObjectCreated:") for event in each["Events"])
-    )
-    overlapping = sorted(
-        arn
-        for arn, suffix in announced
-        if any(suffix.endswith(ours) or ours.endswith(suffix) for ours in SUFFIXES)
+        and any(suffix_of(each).endswith(one) or one.endswith(suffix_of(each)) for one in SUFFIXES)
     )
     if overlapping:
         return to_do(

@@ -18,16 +18,21 @@ from s3commit.cli.job_facts import (
     refuse_second_request,
     unreadable,
 )
-from s3commit.cli.options import dry_run_option, job_options, state_machine_option, with_session
+from s3commit.cli.options import (
+    NamedJob,
+    dry_run_option,
+    job_options,
+    state_machine_option,
+    with_session,
+)
 from s3commit.cli.render import fields, some
 from s3commit.cli.restart import report, start_another_execution
 from s3commit.cli.session import Session
 from s3commit.core.documents.job_json import JOB_CHANGED
 from s3commit.core.documents.pendingset import PendingSet
 from s3commit.core.documents.request_json import CommitRequest, CountedAttempt
-from s3commit.core.formats.layout import JOB_FILE, JobDirectory
+from s3commit.core.formats.layout import JOB_FILE
 from s3commit.core.model.amounts import amount, many
-from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NOT_READABLE, JobRefusedError, PreconditionError
 from s3commit.writer.requests import Patience, request_commit
 
@@ -53,8 +58,7 @@ TIMEOUT = 60.0  # seconds to get the request through
 def commit(
     session: Session,
     *,
-    job: JobDirectory | str,
-    destination: Destination | None,
+    job: NamedJob,
     machine: str | None,
     tasks: int | None,
     partial: bool,
@@ -76,7 +80,7 @@ def commit(
     another execution, which continues the commit and frees the job's destination. Refused (exit 3)
     while an execution is running.
     """
-    found = read_job(session, *locate(session, job, destination))
+    found = read_job(session, *locate(session, job))
     stands = found.request_stands and found.requested == "commit"
     if found.result is None and found.ledger and stands:
         why_not = start_another_execution(session, found, machine, dry_run=dry_run)

@@ -10,18 +10,25 @@ from typing import Any
 import click
 
 from s3commit.aws import env
-from s3commit.aws.env import DEFAULT, LEAST
+from s3commit.aws.catalog import GlueTable, full
+from s3commit.aws.env import DEFAULT, LEAST, Catalog
 from s3commit.aws.failures import NO_BUCKET, translated
+from s3commit.aws.s3 import S3ObjectStore
 from s3commit.cli.alarms import alarms, letters
 from s3commit.cli.bucket_checks import deletes, lifecycle, notifications, policy
-from s3commit.cli.catalog_checks import catalogs
 from s3commit.cli.deployment import NOT_NAMED, Deployment, Finding, ok, skipped, to_do
 from s3commit.cli.options import name_option, with_session
 from s3commit.cli.render import CommandError
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import MAGIC_PREFIX
 from s3commit.core.model.amounts import many
-from s3commit.core.model.errors import AccessError, NotFoundError, PreconditionError, S3CommitError
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    NotFoundError,
+    PreconditionError,
+    S3CommitError,
+)
 from s3commit.version import __version__
 
 CONSOLE = "https://console.aws.amazon.com/servicequotas/"
@@ -60,8 +67,8 @@ def doctor(session: Session, **options: Any) -> None:
     found = examine(replace(session.deployment, **options))
     checks = [{"check": check, **finding._asdict()} for check, finding in found]
     wrong = [one["check"] for one in checks if one["verdict"] == "fix"]
-    columns = {"VERDICT": "verdict", "CHECK": "check", "DETAIL": "text"}
-    session.out.table({"ok": not wrong, "checks": checks}, "checks", columns)
+    document = {"ok": not wrong, "checks": checks}
+    session.out.table(document, "checks", "verdict, check, text as DETAIL")
     if wrong:
         count = many(len(wrong), "check")
         raise CommandError(f"{count} of {len(checks)} failed: {', '.join(wrong)}", 1)
@@ -116,6 +123,34 @@ def pipeline(around: Deployment) -> Finding:
     return ok(f"{name} is {deployed}, as this package")
 
 
+def catalogs(around: Deployment) -> Finding:
+    """Each table is where the parameter says, has the paths' columns, and can be notified."""
+    told = [Catalog.of(one) for one in (around.parameters or {}).get("catalogs", ())]
+    if wrong := [each for one in told for each in _wrong_with(around, one)]:
+        return to_do("; ".join(wrong))
+    return ok(f"{many(len(told), 'table')} of the Glue Data Catalog can be notified of commits")
+
+
+def _wrong_with(around: Deployment, catalog: Catalog) -> Iterator[str]:
+    try:
+        table = GlueTable(around.connect("glue"), catalog, around.data_bucket)
+        there = full(S3ObjectStore(around.connect("s3")), around.data_bucket, catalog, "")
+        if path := next((one for one in there if "=" in one), ""):
+            table.values(path)
+    except NotFoundError as error:
+        yield f"{error.message}: create it, or correct the parameter catalogs"
+    except InvalidInputError as error:
+        yield error.message
+    role = around.pipeline.get(env.CATALOG_ROLE_OUTPUT)
+    if role is None:
+        yield f"no function notifies table {catalog.table}: deploy again"
+        return
+    _, partition, _, _, account, *_ = role.split(":")
+    rights = catalog.rights(f"arn:{partition}:glue:{around.region}:{account}")
+    if lacking := around.lacking(role, *rights):
+        yield f"{role} lacks {', '.join(lacking)}: deploy again, or find the policy that denies it"
+
+
 def rights(around: Deployment) -> Finding:
     """The rights of ``--role`` below ``--prefix``; without a role those of the caller."""
     who = around.role or "the caller"
@@ -139,15 +174,12 @@ def rights(around: Deployment) -> Finding:
 def _simulated(around: Deployment, role: str) -> list[str]:
     """The rights that the role lacks by its own policies; the bucket's policy is not checked."""
     arn = f"arn:{role.split(':')[1]}:s3:::{around.data_bucket}"
-    lacking: list[str] = []
     below = f"{arn}/{around.prefix}"
-    for actions, resource in (
-        (ON_OBJECTS, f"{below}x"),
-        (ON_JOBS, f"{below}{MAGIC_PREFIX}x/_job.json"),
-        (ON_BUCKET, arn),
-    ):
-        lacking += around.lacking(role, actions, [resource])
-    return lacking
+    return [
+        *around.lacking(role, ON_OBJECTS, [f"{below}x"]),
+        *around.lacking(role, ON_JOBS, [f"{below}{MAGIC_PREFIX}x/_job.json"]),
+        *around.lacking(role, ON_BUCKET, [arn]),
+    ]
 
 
 def _tried(around: Deployment) -> list[str]:

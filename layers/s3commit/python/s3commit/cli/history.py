@@ -11,15 +11,7 @@ from s3commit.cli.session import Session
 from s3commit.core.model.errors import S3CommitError
 
 _CUT = "only its latest events were read"
-COLUMNS = {
-    "STATE": "state",
-    "DID": "did",
-    "ENTERED": "enteredAt",
-    "TOOK": "tookSeconds",
-    "VISITS": "visits",
-    "TRIES": "tries",
-    "ERROR": "error",
-}
+COLUMNS = "state, did, enteredAt, tookSeconds, visits, tries, error"
 
 
 def history_document(session: Session, execution: str) -> dict[str, Any]:

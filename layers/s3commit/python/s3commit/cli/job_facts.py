@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import click
 
+from s3commit.cli.options import NamedJob
 from s3commit.cli.render import some
 from s3commit.cli.session import Session
 from s3commit.core.documents.commit_manifest import CommitHeader, read_commit_header
@@ -181,10 +182,9 @@ def unreadable(name: str, error: S3CommitError) -> str:
     return f"{name} cannot be read: {error.message} [{error.code}]"
 
 
-def locate(
-    session: Session, job: JobDirectory | str, destination: Destination | None
-) -> tuple[JobDirectory, str | None, str]:
+def locate(session: Session, named: NamedJob) -> tuple[JobDirectory, str | None, str]:
     """The arguments of `read_job`, as they were typed. Raises `NotFoundError` for an unknown id."""
+    job, destination = named
     if isinstance(job, str) and destination is not None:
         job = JobDirectory(destination, job)
     if isinstance(job, JobDirectory):

@@ -40,22 +40,10 @@ KEY_DIGITS = 8
 LONGEST_WHO, LONGEST_WHY = 160, 100  # characters
 MOST_LISTED = 20_000  # objects at the destination: twenty requests
 _UNDONE = (JobState.ABORTED, JobState.ROLLED_BACK)
-_COLUMNS = {
-    "ENDED": "endedAt",
-    "TOOK": "tookSeconds",
-    "STATE": "state",
-    "FILES": "files",
-    "SIZE": "bytes",
-    "ROWS": "rows",
-    "REPLACED": "replaced",
-    "GONE": "gone",
-    "UNDOES": "undoes",
-    "KEY": "key",
-    "JOB": "jobId",
-    "WHO": "by",
-    "WHY NOT": "why",
-    "PROBLEM": "problems",
-}
+_COLUMNS = (
+    "endedAt, tookSeconds, state, files, bytes as SIZE, rows, replaced, gone, undoes, key,"
+    " jobId as JOB, by as WHO, why as WHY NOT, problems as PROBLEM"
+)
 
 
 @click.command()

@@ -23,16 +23,8 @@ from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NOT_READABLE, InvalidInputError, NotFoundError
 
-_JOBS = {
-    "DECIDED": "decidedAt",
-    "FILES": "fileCount",
-    "SIZE": "bytes",
-    "ROWS": "rows",
-    "JOB": "jobId",
-    "UNDOES": "undoes",
-    "PROBLEM": "problem",
-}
-_FILES = {"SIZE": "bytes", "ROWS": "rows", "GONE": "gone", "FILE": "path"}
+_JOBS = "decidedAt, fileCount as FILES, bytes as SIZE, rows, jobId as JOB, undoes, problem"
+_FILES = "bytes as SIZE, rows, gone, path as FILE"
 
 
 @click.command()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from s3commit.aws import env
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import InvalidInputError
 
 T = TypeVar("T")
@@ -58,6 +60,13 @@ def parse_age(text: str) -> int:
     if not found:
         raise ValueError(f"invalid duration {text!r}: use a number and s, m, h, d or w, such as 2d")
     return int(found[1]) * _SECONDS[found[2]]
+
+
+class NamedJob(NamedTuple):
+    """A job as the caller names it: its id or directory, and its destination, if given."""
+
+    job: JobDirectory | str
+    destination: Destination | None = None
 
 
 JOB: Parsed[JobDirectory | str] = Parsed("job", parse_job)
@@ -109,15 +118,20 @@ dry_run_option = click.option(
 )
 
 
-def job_options(function: F) -> F:
-    """The arguments for `s3commit.cli.job_facts.read_job`: JOB, its table or its destination."""
-    destination = click.option(
+def job_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The `NamedJob` of JOB, and its table or its destination, as ``job``."""
+
+    @wraps(function)
+    def with_job(*args: Any, job: Any, destination: Destination | None, **more: Any) -> None:
+        function(*args, job=NamedJob(job, destination), **more)
+
+    option = click.option(
         "--destination",
         type=DESTINATION,
         metavar="URI",
         help="The job's destination, if JOB is an id and no table is known.",
     )
-    return click.argument("job", type=JOB)(table_option(destination(function)))
+    return click.argument("job", type=JOB)(table_option(option(with_job)))
 
 
 def with_session(function: Callable[..., None]) -> Callable[..., None]:

@@ -38,8 +38,8 @@ def redrive(session: Session, *, queues: tuple[str, ...], dry_run: bool) -> None
             " queues: name another one with --name, or deploy again"
         )
     rows = [_move(around, one, dry_run) for one in inboxes(around) if one in (queues or [one])]
-    columns = {"QUEUE": "queue", "DEAD LETTERS": "deadLetters", "MOVED": "moved", "WHY NOT": "why"}
-    session.out.table({"dryRun": dry_run, "queues": rows}, "queues", columns)
+    document = {"dryRun": dry_run, "queues": rows}
+    session.out.table(document, "queues", "queue, deadLetters, moved, why as WHY NOT")
     if failing := [row["queue"] for row in rows if row["why"]]:
         raise CommandError(
             f"not moved: {', '.join(failing)}. Fix the cause, then repeat the command", 3

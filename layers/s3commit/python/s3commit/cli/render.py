@@ -46,16 +46,19 @@ class Output:
             _print([click.style(shown.ljust(width), bold=True), _coloured(printable(text))])
             before = label
 
-    def table(self, document: Mapping[str, Any], name: str, columns: Mapping[str, str]) -> None:
+    def table(self, document: Mapping[str, Any], name: str, columns: str) -> None:
         """Print a document: for people the objects below ``name`` as a table.
 
-        ``columns`` are the members to show, by their headers. A column without a value is left out.
+        ``columns`` are the members to show, with commas: ``state, jobId as JOB``. A column without
+        a value is left out.
         """
         if self.json:
             click.echo(json.dumps(document, indent=2))
             return
         rows, shown = document[name], []
-        for header, member in columns.items():
+        for each in columns.split(", "):
+            member, _, named = each.partition(" as ")
+            header = named or _words(member).upper()
             cells = [printable(_cell(header, member, row[member])) for row in rows]
             if any(cells):
                 is_number = any(isinstance(row[member], int) for row in rows)
@@ -71,10 +74,10 @@ class Output:
         """Print a document on one line: for people ``text``, which says the same."""
         click.echo(json.dumps(document) if self.json else printable(text))
 
-    def note(self, text: str) -> None:
-        """Print a line beside the data, for people."""
-        if not self.json:
-            click.echo(printable(text), err=True)
+    def note(self, *lines: str) -> None:
+        """Print lines beside the data, for people."""
+        for line in () if self.json else lines:
+            click.echo(printable(line), err=True)
 
 
 class CommandError(click.ClickException):

@@ -103,20 +103,13 @@ def _document(job: s3a.S3AJob) -> dict[str, Any]:
     }
 
 
-_UPLOADS = {"FILE": "key", "SIZE": "bytes", "STATE": "state"}
-_JOBS = {
-    "JOB": "jobId",
-    "QUIET": "quietSeconds",
-    "TASKS": "tasks",
-    "SIZE": "bytes",
-    **{state.upper(): state for state in s3a.STATES},
-}
+_UPLOADS = "key as FILE, bytes as SIZE, state"
+_JOBS = f"jobId as JOB, quietSeconds, tasks, bytes as SIZE, {', '.join(s3a.STATES)}"
 
 
 def _sum_up(session: Session, destination: Destination, found: list[s3a.S3AJob], root: str) -> None:
     for job in found:
-        for text in (*job.problems, *job.doubts):
-            session.out.note(f"{job.job_id}: {text}")
+        session.out.note(*(f"{job.job_id}: {text}" for text in (*job.problems, *job.doubts)))
     if not found:
         session.out.note(f"no unfinished S3A job at {destination.uri}")
     elif not root:

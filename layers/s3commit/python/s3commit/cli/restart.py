@@ -74,7 +74,6 @@ def report(session: Session, job: JobFacts, line: str, **facts: Any) -> None:
         **facts,
     }
     session.out.line(document, line)
-    for problem in job.problems.values():
-        session.out.note(problem)
+    session.out.note(*job.problems.values())
     if document["written"] or document["started"]:
         session.out.note(f"follow it: s3commit show --follow {job.name}")

@@ -22,17 +22,15 @@ from s3commit.cli.job_facts import (
     read_manifests,
     unreadable,
 )
-from s3commit.cli.options import age_option, job_options, with_session
+from s3commit.cli.options import NamedJob, age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
 from s3commit.core.documents.job_json import Who, encode_conditions
 from s3commit.core.documents.request_json import AbortRequest
 from s3commit.core.documents.result_json import JobResult
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.record import committed_holder
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.codes import Advice, advice_on, advice_on_execution
-from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
     AccessError,
     NotFoundError,
@@ -57,15 +55,7 @@ _COUNTS = ("files", "bytes", "rows")
 @click.option("--history", is_flag=True, help="The states of its execution, one a line.")
 @age_option("--timeout", default="15m", about="With --follow: how long to wait: 90s, 15m, 2h.")
 @with_session
-def show(
-    session: Session,
-    *,
-    job: JobDirectory | str,
-    destination: Destination | None,
-    following: bool,
-    history: bool,
-    timeout: int,
-) -> None:
+def show(session: Session, *, job: NamedJob, following: bool, history: bool, timeout: int) -> None:
     """Show one job and what to do about it.
 
     Prints the job's state, its locks, the jobs that block it, its error, and the next step. JOB is
@@ -81,14 +71,13 @@ def show(
     its idempotency key was; with 3 if it is aborted or rolled back; with 4 after --timeout, and the
     job continues.
     """  # noqa: D301 - click wants the backspace
-    find = cache(partial(locate, session, job, destination))
+    find = cache(partial(locate, session, job))
     if following:
         require_committed(_follow(session, lambda: read_job(session, *find()), timeout))
     elif history:
         found = history_document(session, read_job(session, *find()).execution)
         session.out.table(found, "states", COLUMNS)
-        for problem in found["problems"]:
-            session.out.note(problem)
+        session.out.note(*found["problems"])
     else:
         session.out.facts(job_document(session, read_job(session, *find())))
 

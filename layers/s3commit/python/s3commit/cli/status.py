@@ -27,18 +27,10 @@ from s3commit.core.ports.objects import listed_at
 
 # Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.
 LOOKED_AT = 50
-_COLUMNS = {
-    "!": "attention",
-    "STATE": "state",
-    "AGE": "ageSeconds",
-    "JOB": "jobId",
-    "DESTINATION": "destination",
-    "REQUESTED": "requestedSeconds",
-    "EXECUTION FAILED": "executionFailed",
-    "WAITS": "waitsSeconds",
-    "FOR": "waitsFor",
-    "WHY NOT": "code",
-}
+_COLUMNS = (
+    "attention as !, state, ageSeconds, jobId as JOB, destination, requestedSeconds,"
+    " executionFailed, waitsSeconds, waitsFor as FOR, code as WHY NOT"
+)
 
 
 @click.command()
@@ -95,13 +87,10 @@ def status(
         session, table, records, complete=not any(stopped for _, stopped in found)
     )
     session.out.table(document, "jobs", _COLUMNS)
-    session.out.note(_summary(document["jobs"], document["counts"]))
-    for line in sentences(document):
-        session.out.note(line)
+    session.out.note(_summary(document["jobs"], document["counts"]), *sentences(document))
     if not document["complete"]:
         session.out.note("there are more: raise --limit, or name a --state")
-    for problem in document["problems"]:
-        session.out.note(problem)
+    session.out.note(*document["problems"])
 
 
 def jobs_document(

@@ -5,13 +5,11 @@ from __future__ import annotations
 import click
 
 from s3commit.cli.job_facts import locate
-from s3commit.cli.options import dry_run_option, job_options, with_session
+from s3commit.cli.options import NamedJob, dry_run_option, job_options, with_session
 from s3commit.cli.session import Session
 from s3commit.core.documents.result_json import JobResult
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.undo import NOT_COMMITTED
 from s3commit.core.model.amounts import amount, many
-from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.states import JobState
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
@@ -27,14 +25,7 @@ from s3commit.writer.undo import PlannedUndo, carry_out, plan_undo
 )
 @dry_run_option
 @with_session
-def undo(
-    session: Session,
-    *,
-    job: JobDirectory | str,
-    destination: Destination | None,
-    leave_removed: bool,
-    dry_run: bool,
-) -> None:
+def undo(session: Session, *, job: NamedJob, leave_removed: bool, dry_run: bool) -> None:
     """Undo a committed job: remove its files and restore the files that it replaced.
 
     JOB is a job id or the s3:// URI of a job directory. The undo is a job of its own, with the same
@@ -46,7 +37,7 @@ def undo(
     file is not what the job wrote and no job says why, if a version is missing, or if a later job
     has written over what would come back.
     """
-    directory, table, _ = locate(session, job, destination)
+    directory, table, _ = locate(session, job)
     record = session.ledger(table).job(directory.ref) if table else None
     if record is not None and record.state is not JobState.COMMITTED:
         raise JobRefusedError(

@@ -64,13 +64,9 @@ def load_assembly(directory: Path) -> tuple[Stack, ...]:
                 f"artifact {name} has the unknown type {artifact['type']}"
             )
     needs = {name: artifact.get("dependencies", ()) for name, artifact in artifacts.items()}
-    return tuple(
-        Stack(name, _template(directory, artifacts[name]), directory)
+    files = {
+        name: directory / artifacts[name]["properties"]["templateFile"]
         for name in TopologicalSorter(needs).static_order()
         if artifacts[name]["type"] == STACK_ARTIFACT
-    )
-
-
-def _template(directory: Path, artifact: Json) -> Json:
-    template: Json = json.loads((directory / artifact["properties"]["templateFile"]).read_text())
-    return template
+    }
+    return tuple(Stack(name, json.loads(at.read_text()), directory) for name, at in files.items())

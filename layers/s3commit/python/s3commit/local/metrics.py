@@ -11,9 +11,9 @@ import json
 import operator
 import threading
 from collections import defaultdict
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
+from itertools import chain
 from typing import Any, Final
 
 from s3commit.local import ACCOUNT, REGION
@@ -41,14 +41,16 @@ class Metrics:
     def __init__(self, now: Now) -> None:
         self._now = now
         self._began = self._minute(now())
-        self._counts: defaultdict[tuple[Metric, int], float] = defaultdict(float)
+        self._counts: defaultdict[Metric, defaultdict[int, float]] = defaultdict(
+            lambda: defaultdict(float)
+        )
         self._lock = threading.Lock()
 
     def count(self, namespace: str, name: str, value: float = 1, **dimensions: str) -> None:
         """Add to a metric, in the present minute."""
         metric = (namespace, name, frozenset(dimensions.items()))
         with self._lock:
-            self._counts[metric, self._minute(self._now())] += value
+            self._counts[metric][self._minute(self._now())] += value
 
     def called(self, function: str, outcome: CallOutcome) -> None:
         """Count a call of a function, and what it counts itself: lines of the embedded format.
@@ -78,56 +80,51 @@ class Metrics:
                 backend.set_alarm_state(alarm.name, why, "{}", state)
 
     def _rings(self, alarm: Any) -> tuple[bool, str]:
+        """True if it rings, and why: the values of its periods, the latest first."""
         stats = [query.metric_stat for query in alarm.metric_data_queries if query.metric_stat]
         watched = [_metric(one.metric) for one in stats] or [_metric(alarm)]
         length = int(stats[0].period if stats else alarm.period) // 60
-        end, latest = self._minute(self._now()) + 1, "no value"
-        for number in range(int(alarm.evaluation_periods)):
-            minutes = range(end - (number + 1) * length, end - number * length)
-            values = list(self._values(watched, minutes))
-            if not values and not (
-                alarm.treat_missing_data == "breaching" and minutes.start >= self._began
-            ):
-                return False, "no value, which this alarm ignores"
-            if values and not COMPARED[alarm.comparison_operator](sum(values), alarm.threshold):
-                return False, f"{sum(values):g} is within the threshold of {alarm.threshold:g}"
-            latest = f"{sum(values):g}" if values and number == 0 else latest
-        return True, f"{latest} in {length} minutes: {alarm.comparison_operator} is so"
+        end, count = self._minute(self._now()) + 1, int(alarm.evaluation_periods)
+        starts = range(end - length, end - (count + 1) * length, -length)
+        sums = [self._sum(watched, range(start, start + length)) for start in starts]
+        is_silence, compared = alarm.treat_missing_data == "breaching", alarm.comparison_operator
+        rings = all(
+            is_silence and start >= self._began
+            if value is None
+            else COMPARED[compared](value, alarm.threshold)
+            for start, value in zip(starts, sums, strict=True)
+        )
+        return rings, f"{sums} by {length} minutes, {compared} of {alarm.threshold:g}"
 
-    def _values(self, watched: list[Metric], minutes: range) -> Iterable[float]:
-        """The metrics' values in these minutes; of one that has none, none."""
+    def _sum(self, watched: list[Metric], minutes: range) -> float | None:
+        """Of the metrics' values in these minutes; None if there is none."""
+        values = [value for one in watched for value in self._values(one, minutes)]
+        return sum(values) if values else None
+
+    def _values(self, metric: Metric, minutes: range) -> list[float]:
         from moto.sqs.models import sqs_backends
         from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
-        for metric in watched:
-            namespace, name, dimensions = metric
-            of = dict(dimensions)
-            if namespace == "AWS/SQS":
-                queue = sqs_backends[ACCOUNT][REGION].queues.get(of["QueueName"])
-                if queue is not None:  # it was deleted
-                    yield self._of_queue(queue, name)
-            elif namespace == "AWS/States":
-                machines = stepfunctions_parser_backends[ACCOUNT][REGION].state_machines
-                yield sum(
-                    each.status == _ENDED[name]
-                    and each.stop_date is not None
-                    and self._minute(each.stop_date) in minutes
-                    for machine in machines
-                    if machine.arn == of["StateMachineArn"]
-                    for each in list(machine.executions)
-                )
-            else:
-                with self._lock:
-                    found = [(metric, at) for at in minutes if (metric, at) in self._counts]
-                    if found:
-                        yield sum(self._counts[one] for one in found)
-
-    def _of_queue(self, queue: Any, name: str) -> float:
-        """As it is now; the age in seconds, of what is not deleted."""
-        if name == "ApproximateNumberOfMessagesVisible":
-            return float(queue.approximate_number_of_messages)
-        sent = [message.sent_timestamp / 1000 for message in list(queue._messages)]
-        return self._now().timestamp() - min(sent) if sent else 0.0
+        namespace, name, dimensions = metric
+        of = dict(dimensions)
+        if namespace == "AWS/SQS":  # as it is now; the age in seconds, of what is not deleted
+            queue = sqs_backends[ACCOUNT][REGION].queues.get(of["QueueName"])
+            if queue is None:  # it was deleted
+                return []
+            if name == "ApproximateNumberOfMessagesVisible":
+                return [queue.approximate_number_of_messages]
+            now = self._now().timestamp()
+            messages: list[Any] = list(queue._messages)
+            sent = (message.sent_timestamp / 1000 for message in messages)
+            return [now - min(sent, default=now)]
+        if namespace == "AWS/States":
+            machines = stepfunctions_parser_backends[ACCOUNT][REGION].state_machines
+            found = [list(one.executions) for one in machines if one.arn == of["StateMachineArn"]]
+            ended = [one.stop_date for one in chain(*found) if one.status == _ENDED[name]]
+            return [sum(self._minute(moment) in minutes for moment in ended if moment)]
+        with self._lock:
+            counts = self._counts[metric]
+            return [value for minute, value in counts.items() if minute in minutes]
 
     @staticmethod
     def _minute(moment: datetime) -> int:

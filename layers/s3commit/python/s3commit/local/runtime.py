@@ -17,14 +17,13 @@ from typing import Any, Self
 from s3commit.aws import env
 from s3commit.local import ACCOUNT, BUCKET, REGION, LocalRuntimeError, moto_patches
 from s3commit.local.assembly import load_assembly
-from s3commit.local.endpoint import Endpoint, Middleware, forget_everything
-from s3commit.local.function_spec import spec_of
-from s3commit.local.lambda_executor import Executor, Observer
+from s3commit.local.lambda_executor import Executor, Observer, spec_of
 from s3commit.local.loader import check, load, rename_data_bucket
 from s3commit.local.metrics import LAMBDA, Metrics
 from s3commit.local.resources import Context
+from s3commit.local.serving import Endpoint, Middleware, forget_everything
 from s3commit.local.triggers import Now, Poller, Ticker
-from s3commit.local.worker import THROTTLED, CallOutcome, Worker
+from s3commit.local.worker import THROTTLED, CallOutcome
 
 ACCESS_KEY = "local"
 SECRET_KEY = "local"
@@ -38,8 +37,9 @@ class LocalRuntime:
     A context manager. ``port`` 0 takes a free one; ``bucket`` renames the data bucket. One runtime
     a process at a time: moto's state is the process's. ``observe`` sees the outcome of every call
     of a function, in the thread that made it; ``middleware`` each request before AWS's APIs do.
-    To enter it raises `LocalRuntimeError`, to make it also `UnsupportedTemplateError`. ``outputs``
-    are those of all stacks by name.
+    To enter it raises `LocalRuntimeError`, to make it also `UnsupportedTemplateError`. Then it has
+    ``endpoint``, the URL of every AWS API; ``outputs``, those of all stacks by name; and of these
+    ``bucket``, ``table`` and ``state_machine_arn``.
     """
 
     def __init__(
@@ -83,39 +83,23 @@ class LocalRuntime:
         started.callback(forget_everything)
         temporary = tempfile.TemporaryDirectory(prefix="s3commit-local-")
         directory = Path(started.enter_context(temporary))
-        self._endpoint = self._serve()
-        started.callback(self._endpoint.close)
-        self._executor = Executor(directory, self.environment(), self._observe)
+        served = self._serve()
+        started.callback(served.close)
+        self.endpoint = served.url
+        self.executor = Executor(directory, self.environment(), self._observe)
         started.callback(moto_patches.apply_patches(self).undo)
         # The workers end before the threads that wait for them: a long call must not delay the end.
         started.callback(self._each_poller, Poller.join)
-        started.callback(self._executor.close)
+        started.callback(self.executor.close)
         started.callback(_stop_executions)
         started.callback(self._each_poller, Poller.stop)
         self.outputs = load(self._assembly, Context(functools.cache(self.client), directory))
+        named = (env.BUCKET_OUTPUT, env.TABLE_OUTPUT, env.STATE_MACHINE_OUTPUT)
+        said = (self.outputs.get(name, "") for name in named)
+        self.bucket, self.table, self.state_machine_arn = said
         ticker = Ticker(self._now)
         ticker.start()
         started.callback(ticker.stop)
-
-    @property
-    def endpoint(self) -> str:
-        """The URL of every AWS API."""
-        return self._endpoint.url
-
-    @property
-    def bucket(self) -> str:
-        """The name of the data bucket."""
-        return self.outputs["BucketName"]
-
-    @property
-    def table(self) -> str:
-        """The name of the ledger's table."""
-        return self.outputs["TableName"]
-
-    @property
-    def state_machine_arn(self) -> str:
-        """The ARN of the state machine."""
-        return self.outputs["StateMachineArn"]
 
     def environment(self) -> dict[str, str]:
         """The standard AWS variables that lead any SDK here."""
@@ -169,17 +153,13 @@ class LocalRuntime:
             }
         )
 
-    def workers(self) -> list[Worker]:
-        """The functions' processes that live now."""
-        return self._executor.workers()
-
     def invoke(self, function: Any, payload: bytes) -> CallOutcome:
         """Call moto's function (for the patches); one whose concurrency is 0 is throttled."""
         name = function.function_name
         if function.reserved_concurrency == 0:
             self.metrics.count(LAMBDA, "Throttles", FunctionName=name)
             return THROTTLED
-        outcome = self._executor.invoke(spec_of(function), payload)
+        outcome = self.executor.invoke(spec_of(function), payload)
         self.metrics.called(name, outcome)
         if outcome.logs.strip():
             _keep_logs(function, outcome.logs)
@@ -202,10 +182,6 @@ class LocalRuntime:
             self._pollers.remove(poller)
             poller.stop()
             poller.join()
-
-    def forget(self, function: str) -> None:
-        """End the processes of a function that was deleted (for the patches)."""
-        self._executor.forget(function)
 
     def _each_poller(self, act: Callable[[Poller], None]) -> None:
         for poller in self._pollers:

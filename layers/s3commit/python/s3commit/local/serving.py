@@ -1,8 +1,10 @@
-"""A WSGI application on 127.0.0.1, in threads of this process."""
+"""WSGI applications on 127.0.0.1, in threads of this process; one of them is moto's."""
 
-# ruff: noqa: PLC0415 - werkzeug comes with extras, and takes its time to import
+# ruff: noqa: PLC0415 - werkzeug and moto come with extras, and take their time to import
 from __future__ import annotations
 
+import functools
+import logging
 import os
 import socket
 import threading
@@ -12,12 +14,15 @@ from typing import Any
 from s3commit.local import LocalRuntimeError
 
 HOST = "127.0.0.1"
+# Wraps the WSGI application of AWS's APIs, and so sees each request first.
+Middleware = Callable[[Any], Any]
 
 
 class Serving:
     """Serves from construction until `close` what ``make`` makes for the port; 0 picks a free one.
 
-    Raises `LocalRuntimeError` if the port is in use. ``handler`` is werkzeug's class for a request.
+    Raises `LocalRuntimeError` if the port is in use. ``handler`` is werkzeug's class for a request,
+    ``url`` what leads here.
     """
 
     def __init__(self, port: int, make: Callable[[int], Any], handler: Any, name: str) -> None:
@@ -35,6 +40,7 @@ class Serving:
                 f"port {port} can't be used: {why}; choose another one, of 1024 or above"
             ) from error
         self.port: int = self._socket.getsockname()[1]
+        self.url = f"http://{HOST}:{self.port}"
         server: Any = make_server(
             HOST,
             self.port,
@@ -54,3 +60,43 @@ class Serving:
         self._server.server_close()
         self._socket.close()
         self._thread.join()
+
+
+class Endpoint(Serving):
+    """Serves every AWS API at one URL, from construction until `close`, as `Serving`.
+
+    ``verbose`` logs each request to stderr.
+    ``middleware`` sees each request first.
+    """
+
+    def __init__(
+        self, port: int = 0, *, verbose: bool = False, middleware: Middleware | None = None
+    ) -> None:
+        from moto.moto_server.werkzeug_app import (
+            DomainDispatcherApplication,
+            MotoRequestHandler,
+            create_backend_app,
+        )
+
+        class Handler(MotoRequestHandler):
+            def log(self, type: str, message: str, *args: Any) -> None:
+                if verbose:
+                    super().log(type, message, *args)
+
+        # moto says at length how each task of a state machine failed; the function said it before.
+        for name, quiet in (("werkzeug", logging.ERROR), ("moto", logging.CRITICAL)):
+            logging.getLogger(name).setLevel(logging.INFO if verbose else quiet)
+        application: Any = DomainDispatcherApplication(create_backend_app)
+        # Else moto lists its own directory for each request, and lets no other in meanwhile.
+        application.get_backend_for_host = functools.cache(application.get_backend_for_host)
+        wrapped = middleware(application) if middleware else application
+        super().__init__(port, lambda _port: wrapped, Handler, "endpoint")
+
+
+def forget_everything() -> None:
+    """Empty all of moto's backends, which are the process's."""
+    from moto.core.base_backend import BackendDict
+    from moto.core.model_instances import reset_model_data
+
+    BackendDict.reset()
+    reset_model_data()

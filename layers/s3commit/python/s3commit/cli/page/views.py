@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
-from itertools import takewhile
+from functools import lru_cache
+from itertools import islice, takewhile
 from typing import Any
 
 from s3commit.aws import env
 from s3commit.aws.function_logs import read_logs
 from s3commit.cli.fsck import fsck_document
 from s3commit.cli.history import history_document
-from s3commit.cli.job_facts import locate, read_job
-from s3commit.cli.log import log_document, visible_at
-from s3commit.cli.options import parse_job
-from s3commit.cli.page.jobs import list_jobs, whose
+from s3commit.cli.job_facts import jobs_at, locate, read_job
+from s3commit.cli.log import by_of, log_document, visible_at
+from s3commit.cli.options import NamedJob, parse_job
 from s3commit.cli.page.machine import draw
 from s3commit.cli.render import epoch_of, rows
 from s3commit.cli.session import Session
 from s3commit.cli.show import UNCOUNTED, job_document
+from s3commit.cli.status import jobs_document
+from s3commit.core.documents.job_json import read_spec
 from s3commit.core.formats.layout import JobDirectory, parse_destination, partition_of
 from s3commit.core.model.destination import Destination
-from s3commit.core.model.states import JobState
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.objects import ListedObject, listed_at
+from s3commit.core.ports.parallel import in_order
 
+PAGE = 200  # jobs on one page
+OLDEST = 50  # jobs of each state under way that are looked at as well: those may be in trouble
+REMEMBERED = 10_000  # what writers said of themselves: their documents do not change
 LISTED = 5_000  # objects of a table: five requests
 COMMITS = 50  # jobs of a table
 CLOCKS = 60.0  # seconds by which S3's and CloudWatch's may differ
@@ -52,35 +61,84 @@ class Views:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._whose = whose(session)
+
+        @lru_cache(REMEMBERED)
+        def writer(directory: JobDirectory) -> str:
+            who = read_spec(session.ports(None), directory).who
+            return by_of(who) if who else ""
+
+        self._writer = writer  # by the job's ``_job.json``: a GET for each job, once
 
     def jobs(self, asked: Mapping[str, str]) -> dict[str, Any]:
-        """The jobs of all tables, or of one and below it."""
+        """The jobs of all tables, or of one and below it; ``older`` is where the next page begins.
+
+        The latest that have not changed since ``before``; empty: since now. On the first page also
+        those under way that need attention, whatever their age. Requests: for each state one or two
+        queries; for each job on the page a GET, and the requests of `status` for it.
+        """
         named, state, who = (asked.get(name, "").strip() for name in ("table", "state", "who"))
+        place = parse_destination(named) if named else None
         states = [one for one in JobState if state in {"", one.value}]
-        found = list_jobs(
-            self._session,
-            self._whose,
-            _place(named),
-            states,
-            before=asked.get("before", ""),
-            who=who,
-        )
-        alarming = sum(job["attention"] for job in found["jobs"])
-        filters = {"table": named, "state": state, "who": who}
-        found["trouble"] = found.pop("problems")
+        document, older = self._listed(place, states, asked.get("before", ""))
+        document["trouble"] = document.pop("problems")
+        known = in_order(self._session.parallel, self._with_writer, document["jobs"])
+        jobs = [job for job in known if who.lower() in job["by"].lower()]
         return {
-            **found,
-            "alarming": alarming,
-            "filters": filters,
+            **{**document, "jobs": jobs, "counts": Counter(job["state"] for job in jobs)},
+            "older": older,
+            "alarming": sum(job["attention"] for job in jobs),
+            "filters": {"table": named, "state": state, "who": who},
             "states": [*JobState],
             "ended": False,
         }
 
+    def _listed(
+        self, place: Destination | None, states: list[JobState], before: str
+    ) -> tuple[dict[str, Any], str]:
+        """The document of `status` for one page, and what the next one comes before."""
+        session, table = self._session, self._session.table()
+        ledger, now = session.ledger(table), session.clock.now()
+
+        def latest(state: JobState) -> tuple[list[JobRecord], str]:
+            return jobs_at(ledger, state, before or now, place, PAGE, latest_first=True)
+
+        def oldest(state: JobState) -> list[JobRecord]:
+            return jobs_at(ledger, state, now, place, OLDEST, latest_first=False)[0]
+
+        listed = in_order(session.parallel, latest, states)
+        found = [one for of_state, _ in listed for one in of_state]
+        found.sort(key=lambda one: one.updated_at, reverse=True)
+        # Nothing older than where a state's listing stopped: of that state more may come between.
+        older = max((stopped for _, stopped in listed), default="")
+        if len(found) > PAGE:
+            older = max(older, found[PAGE - 1].updated_at)
+        shown = {one.ref: one for one in found if one.updated_at >= older}
+        shown = dict(islice(shown.items(), PAGE))
+        under_way = [one for one in states if one not in ENDED and not before]
+        old = [one for some in in_order(session.parallel, oldest, under_way) for one in some]
+        records = {one.ref: one for one in old} | shown
+        document = jobs_document(session, table, [*records.values()], complete=not older)
+        known = {(one.job_id, one.destination.uri) for one in shown.values()}
+        document["jobs"] = [
+            job
+            for job in document["jobs"]
+            if job["attention"] or (job["jobId"], job["destination"]) in known
+        ]
+        return document, older
+
+    def _with_writer(self, job: dict[str, Any]) -> dict[str, Any]:
+        bucket, _, prefix = job["destination"].removeprefix("s3://").partition("/")
+        directory = JobDirectory(Destination(bucket, prefix), job["jobId"])
+        try:
+            by = self._writer(directory)
+        except S3CommitError:  # it is asked again
+            by = ""
+        return {**job, "directory": directory.uri, "by": by}
+
     def job(self, asked: Mapping[str, str]) -> dict[str, Any]:
         """One job, by its id or directory. Requests: as `show`, and some for its history."""
         session = self._session
-        directory, table, typed = locate(session, parse_job(asked.get("job", "").strip()), None)
+        directory, table, typed = locate(session, _job_in(asked))
         job = read_job(session, directory, table, typed)
         document = job_document(session, job, SCANNED_UPLOADS)
         history = history_document(session, job.execution)
@@ -101,7 +159,7 @@ class Views:
     def log(self, asked: Mapping[str, str]) -> dict[str, Any]:
         """The log lines of the functions about one job. Requests: as `read_logs`, once."""
         session = self._session
-        directory, table, _ = locate(session, parse_job(asked.get("job", "").strip()), None)
+        directory, table, _ = locate(session, _job_in(asked))
         record = session.ledger(table).job(directory.ref) if table else None
         since = epoch_of(record.opened_at) - CLOCKS if record and record.opened_at else 0
         around, job_id = session.deployment, directory.job_id
@@ -144,6 +202,10 @@ def _partitions(place: Destination, listed: list[ListedObject]) -> list[tuple[st
     return [(name, *counts) for name, counts in sorted(found.items())]
 
 
+def _job_in(asked: Mapping[str, str]) -> NamedJob:
+    return NamedJob(parse_job(asked.get("job", "").strip()))
+
+
 def command_in(line: str) -> str | None:
     """The command that a line of `show`'s next step has, to be copied."""
     found = _COMMAND.search(line)
@@ -177,7 +239,3 @@ def _documents(session: Session, directory: JobDirectory) -> list[dict[str, Any]
         {"key": one.key, "bytes": one.length, "putAt": one.modified}
         for one in filter(None, [*found, listed])
     ]
-
-
-def _place(text: str) -> Destination | None:
-    return parse_destination(text) if text else None

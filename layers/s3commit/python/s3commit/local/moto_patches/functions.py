@@ -35,7 +35,7 @@ def lambda_runs_here(patcher: Patcher) -> None:
 
     def delete_function(original: Any, self: Any, name: str, *more: Any) -> None:
         original(self, name, *more)
-        patcher.host.forget(name)
+        patcher.host.executor.forget(name)
 
     patcher.replace(LambdaFunction, "invoke", invoke)
     patcher.wrap(LambdaBackend, "delete_function", delete_function)

@@ -49,27 +49,28 @@ class Context:
 class ResourceType:
     """A CloudFormation type: what is applied, and what is left to AWS.
 
-    Both name properties, ``Outer.Inner`` if not all of ``Outer`` is known; one that is in neither
-    is refused, and ``create`` gets those that are applied. ``check`` looks at values before
-    anything is created, as they are in the template; it raises `UnsupportedTemplateError`.
+    Both name properties, with blanks, ``Outer.Inner`` if not all of ``Outer`` is known; one that is
+    in neither is refused, and ``create`` gets those that are applied. ``check`` looks at values
+    before anything is created, as they are in the template; it raises `UnsupportedTemplateError`.
     """
 
     create: Callable[[Context, Place, Properties], Created]
-    applies: frozenset[str]
-    leaves: frozenset[str] = frozenset()
+    applies: str
+    leaves: str = ""
     check: Callable[[Stack, Properties], None] = lambda *_: None
 
     def refused(self, properties: Properties) -> list[str]:
         """The names of the properties that are not known."""
-        return sorted(set(_unknown(properties, self.applies | self.leaves | {"Tags"})))
+        known = {*self.applies.split(), *self.leaves.split(), "Tags"}
+        return sorted(set(_unknown(properties, known)))
 
     def applied(self, properties: Properties) -> dict[str, Any]:
         """The properties that are applied."""
-        outer = {name.partition(".")[0] for name in self.applies}
+        outer = {name.partition(".")[0] for name in self.applies.split()}
         return {name: value for name, value in properties.items() if name in outer}
 
 
-def _unknown(properties: Properties, known: frozenset[str], within: str = "") -> Iterator[str]:
+def _unknown(properties: Properties, known: set[str], within: str = "") -> Iterator[str]:
     for name, value in properties.items():
         path = within + name
         if any(each.startswith(f"{path}.") for each in known):

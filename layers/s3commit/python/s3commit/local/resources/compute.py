@@ -108,44 +108,31 @@ def create_alarm(context: Context, place: Place, properties: Properties) -> Crea
 TYPES = {
     "AWS::CloudWatch::Alarm": ResourceType(
         create_alarm,
-        frozenset(
-            {"AlarmName", "AlarmDescription", "AlarmActions", "ComparisonOperator", "Metrics"}
-            | {"EvaluationPeriods", "Threshold", "TreatMissingData", "Namespace", "MetricName"}
-            | {"Dimensions", "Period", "Statistic"}
-        ),
+        "AlarmName AlarmDescription AlarmActions ComparisonOperator Metrics EvaluationPeriods"
+        " Threshold TreatMissingData Namespace MetricName Dimensions Period Statistic",
         check=_check_alarm,
     ),
     "AWS::Lambda::Function": ResourceType(
         create_function,
-        frozenset(
-            {"Code.S3Bucket", "Code.S3Key", "Runtime", "Handler", "Role", "Description", "Timeout"}
-            | {"MemorySize", "Environment", "Layers", "TracingConfig", "Architectures"}
-        ),
-        frozenset({"LoggingConfig"}),  # a log has the function's name here; errors go to stderr
+        "Code.S3Bucket Code.S3Key Runtime Handler Role Description Timeout MemorySize Environment"
+        " Layers TracingConfig Architectures",
+        "LoggingConfig",  # a log has the function's name here; errors go to stderr
         partial(_check_asset, "Code"),
     ),
     "AWS::Lambda::LayerVersion": ResourceType(
         create_layer,
-        frozenset(
-            {"Content.S3Bucket", "Content.S3Key", "CompatibleRuntimes", "CompatibleArchitectures"}
-        ),
+        "Content.S3Bucket Content.S3Key CompatibleRuntimes CompatibleArchitectures",
         check=partial(_check_asset, "Content"),
     ),
     "AWS::Lambda::EventSourceMapping": ResourceType(
-        create_mapping,
-        frozenset(
-            {"EventSourceArn", "FunctionName", "BatchSize", "FunctionResponseTypes"}
-            | {"ScalingConfig"}
-        ),
+        create_mapping, "EventSourceArn FunctionName BatchSize FunctionResponseTypes ScalingConfig"
     ),
     "AWS::StepFunctions::StateMachine": ResourceType(
         create_machine,
-        frozenset({"StateMachineType", "RoleArn", "DefinitionString"}),
+        "StateMachineType RoleArn DefinitionString",
         # The history of every execution is kept here instead.
-        frozenset({"LoggingConfiguration", "TracingConfiguration"}),
+        "LoggingConfiguration TracingConfiguration",
         _check_machine,
     ),
-    "AWS::IAM::Role": ResourceType(
-        create_role, frozenset({"AssumeRolePolicyDocument"}), frozenset({"Path"})
-    ),
+    "AWS::IAM::Role": ResourceType(create_role, "AssumeRolePolicyDocument", "Path"),
 }

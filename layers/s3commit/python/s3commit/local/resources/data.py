@@ -64,15 +64,13 @@ def create_table(context: Context, place: Place, properties: Properties) -> Crea
 def create_queue(context: Context, place: Place, properties: Properties) -> Created:
     """The queue with its attributes; ``Ref`` is its URL at this server."""
     name = place.name(80)
-    attributes = {key: _text(value) for key, value in properties.items()}
+    attributes = {  # texts: JSON of objects, lower-case booleans
+        key: json.dumps(value) if isinstance(value, dict | bool) else str(value)
+        for key, value in properties.items()
+    }
     made = context.client("sqs").create_queue(QueueName=name, Attributes=attributes)
     arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"
     return Created(made["QueueUrl"], {"Arn": arn, "QueueName": name})
-
-
-def _text(value: Any) -> str:
-    """A property as SQS requires its attributes: JSON for objects, lower-case booleans."""
-    return json.dumps(value) if isinstance(value, dict | bool) else str(value)
 
 
 def _check_rule(stack: Stack, properties: Properties) -> None:
@@ -104,38 +102,28 @@ def create_rule(context: Context, place: Place, properties: Properties) -> Creat
 TYPES = {
     "AWS::S3::Bucket": ResourceType(
         create_bucket,
-        frozenset(
-            {"BucketName", "VersioningConfiguration", "OwnershipControls"}
-            | {f"{_RULES}.{name}" for name in ("Id", "Status", "NoncurrentVersionExpiration")}
-            | {f"{_RULES}.AbortIncompleteMultipartUpload", f"{_RULES}.ExpiredObjectDeleteMarker"}
-            | {f"{_QUEUES}.{name}" for name in ("Event", "Queue", "Filter.S3Key.Rules")}
-            | {"NotificationConfiguration.EventBridgeConfiguration"}
-        ),
+        "BucketName VersioningConfiguration OwnershipControls"
+        f" {_RULES}.Id {_RULES}.Status {_RULES}.NoncurrentVersionExpiration"
+        f" {_RULES}.AbortIncompleteMultipartUpload {_RULES}.ExpiredObjectDeleteMarker"
+        f" {_QUEUES}.Event {_QUEUES}.Queue {_QUEUES}.Filter.S3Key.Rules"
+        " NotificationConfiguration.EventBridgeConfiguration",
         # Nothing is encrypted, public or logged here.
-        frozenset({"BucketEncryption", "PublicAccessBlockConfiguration", "LoggingConfiguration"}),
+        "BucketEncryption PublicAccessBlockConfiguration LoggingConfiguration",
     ),
     "AWS::DynamoDB::Table": ResourceType(
         create_table,
-        frozenset(
-            {"KeySchema", "AttributeDefinitions", "BillingMode", "GlobalSecondaryIndexes"}
-            | {"DeletionProtectionEnabled"}
-        ),
+        "KeySchema AttributeDefinitions BillingMode GlobalSecondaryIndexes"
+        " DeletionProtectionEnabled",
         # No item expires here, and nothing outlives the runtime.
-        frozenset({"TimeToLiveSpecification", "PointInTimeRecoverySpecification"}),
+        "TimeToLiveSpecification PointInTimeRecoverySpecification",
     ),
     "AWS::SQS::Queue": ResourceType(
-        create_queue,
-        frozenset(
-            {"MessageRetentionPeriod", "RedrivePolicy", "SqsManagedSseEnabled"}
-            | {"VisibilityTimeout"}
-        ),
+        create_queue, "MessageRetentionPeriod RedrivePolicy SqsManagedSseEnabled VisibilityTimeout"
     ),
     "AWS::Events::Rule": ResourceType(
         create_rule,
-        frozenset(
-            {"Name", "Description", "ScheduleExpression", "EventPattern", "State"}
-            | {"Targets.Id", "Targets.Arn", "Targets.Input"}
-        ),
+        "Name Description ScheduleExpression EventPattern State Targets.Id Targets.Arn"
+        " Targets.Input",
         check=_check_rule,
     ),
 }
