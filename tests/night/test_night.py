@@ -230,7 +230,8 @@ WALKS = [
     broken("throttled-account", raise_the_quota, after=11),
     broken("lost-events", notify_again),
     broken("refused-documents", delete_documents),
-    Walk(("SweepsMissing",), pause, lambda night: night.run("resume"), after=300),
+    # Later than any sweep that an earlier walk, with the clock put forward, has seen.
+    Walk(("SweepsMissing",), pause, lambda night: night.run("resume"), after=14 * 24 * 60),
     Walk(("TableStale-sales/",), lambda _: None, lambda night: night.commit("sales"), after=61),
     Walk(("CatalogsBacklog",), lose_the_catalogs_time, fail_at_the_catalog, after=11),
     Walk(("CatalogsDeadLetters",), lambda _: None, create_the_table),
