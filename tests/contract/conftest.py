@@ -81,6 +81,13 @@ KNOWN = {
         not_denied=frozenset({"delete_seen"}),
         archives=False,
     ),
+    "versity": Differences(  # the rest is in tests/engines/judges/differences.json
+        flat=False,
+        deletes_atomically=False,
+        bounds_keys=False,
+        bounds_deletes=False,
+        archives=False,
+    ),
 }
 
 
@@ -242,6 +249,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What AWS alone has is no test elsewhere."""
+    if config.getoption("s3", None):
+        items[:] = [item for item in items if "backend" in getattr(item, "fixturenames", ())]
     if not given(config) or config.getoption("differences") != "aws":
         items[:] = [item for item in items if not item.get_closest_marker("on_aws")]
 
@@ -251,6 +260,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     is_given = bool(given(metafunc.config))
     if "backend" in metafunc.fixturenames:
         names = ["given"] if is_given else ["memory", "moto", "weed"]
+        names = ["versity"] if metafunc.config.getoption("s3", None) else names
         metafunc.parametrize("backend", names, indirect=True, scope="session")
     if "ledger" in metafunc.fixturenames:
         names = ["given"] if is_given else ["memory", "moto"]
@@ -285,6 +295,8 @@ def _backend(request: pytest.FixtureRequest) -> Backend:
         plain = MemoryObjectStore("contract")
         versioned = MemoryObjectStore("contract-versioned", versioned=True)
         return Backend("memory", plain, versioned, KNOWN["memory"])
+    if request.param == "versity":
+        return _s3_backend("versity", request.config.getoption("s3"))
     return _s3_backend(request.param, request.getfixturevalue(f"{request.param}_endpoint"))
 
 
