@@ -162,7 +162,7 @@ def judge() -> tuple[str, list[str]]:
     if python is None:
         raise MissingError(f"the functions run on python{PYTHON_VERSION}: have it on the PATH")
     program = go(EMULATOR, VERSION)
-    variant = Variant("telling", bucketName=BUCKET, **TELLING)
+    variant = Variant({"bucketName": BUCKET, **TELLING})
     wrong: list[str] = []
     with (
         moto_server() as endpoint,

@@ -70,7 +70,7 @@ def judge() -> tuple[str, list[str]]:
     modules = npm(SIMULATOR, DATA)
     asked, simulations = [], []
     for name, parameters in VARIANTS.items():
-        rights = Rights(Variant(name, **parameters))
+        rights = Rights(name, parameters)
         those = list(questions(rights, calls))
         asked += those
         simulations += [simulation(rights, one) for one in those]
@@ -108,10 +108,10 @@ def questions(rights: Rights, calls: list[Call]) -> Iterator[Asked]:
 class Rights:
     """The roles, policies and names of a variant."""
 
-    def __init__(self, variant: Variant) -> None:
-        self.name = variant.name
-        self.key: str = variant.parameters.get("kmsKeyArn", "")
-        self.job_keys = [one for one in variant.parameters.get("jobKeyArns", "").split(",") if one]
+    def __init__(self, name: str, parameters: dict[str, Any]) -> None:
+        self.name, variant = name, Variant(parameters)
+        self.key: str = parameters.get("kmsKeyArn", "")
+        self.job_keys = [one for one in parameters.get("jobKeyArns", "").split(",") if one]
         (machine,) = variant.of_type("AWS::StepFunctions::StateMachine")
         self.machine: str = machine["Arn"]
         self.roles = {"machine": machine["Properties"]["RoleArn"]}
@@ -126,7 +126,7 @@ class Rights:
                 self.statements.setdefault(role, []).extend(document["Statement"])
         (self.table,) = (one["Arn"] for one in variant.of_type("AWS::DynamoDB::Table"))
         self.queues = [one["Arn"] for one in variant.of_type("AWS::SQS::Queue")]
-        theirs = f"arn:aws:s3:::{variant.parameters.get('importBucket')}"
+        theirs = f"arn:aws:s3:::{parameters.get('importBucket')}"
         self.bucket = next((one["Arn"] for one in variant.of_type("AWS::S3::Bucket")), theirs)
         policies = [one["Properties"] for one in variant.of_type("AWS::S3::BucketPolicy")]
         self.bucket_policy = policies[0]["PolicyDocument"] if policies else None

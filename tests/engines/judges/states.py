@@ -12,8 +12,7 @@ SERVICE = "amazon-states-language-service@1.16.1"
 
 def judge() -> tuple[str, list[str]]:
     """What was judged, and each diagnostic."""
-    variants = [Variant(name, **parameters) for name, parameters in VARIANTS.items()]
-    definitions = [json.dumps(one.definition(), indent=2) for one in variants]
+    definitions = [json.dumps(Variant(one).definition(), indent=2) for one in VARIANTS.values()]
     said = node("states.cjs", npm(SERVICE), definitions)
     states = len(json.loads(definitions[0])["States"])
     pairs = zip(VARIANTS, said, strict=True)

@@ -52,8 +52,7 @@ class Named(Loading):
 class Variant:
     """The resources of one variant, all names resolved."""
 
-    def __init__(self, name: str, **parameters: Any) -> None:
-        self.name, self.parameters = name, parameters
+    def __init__(self, parameters: dict[str, Any]) -> None:
         self.resources: dict[str, dict[str, Any]] = {}
         exports: dict[str, str] = {}
         self.assembly = synthesize(**parameters)
