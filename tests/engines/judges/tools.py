@@ -42,15 +42,9 @@ def npm(*packages: str) -> Path:
 
 def node(script: str, modules: Path, given: Any) -> Any:
     """What a script of this directory answers to ``given``, both as JSON."""
-    done = subprocess.run(
-        [NODE / "bin" / "node", HERE / script],
-        env={"NODE_PATH": str(modules)},
-        input=json.dumps(given),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout)
+    command, environment = [NODE / "bin" / "node", HERE / script], {"NODE_PATH": str(modules)}
+    text = json.dumps(given)
+    return json.loads(subprocess.check_output(command, env=environment, input=text, text=True))
 
 
 def go(package: str, version: str) -> Path:

@@ -30,7 +30,6 @@ ARNS = {
     "AWS::SQS::Queue": "sqs:{region}:{account}:{name}",
     "AWS::Logs::LogGroup": "logs:{region}:{account}:log-group:{name}:*",
 }
-BY_ARN = {"AWS::StepFunctions::StateMachine"}  # a `Ref` of them is their ARN
 
 
 class Named(Loading):
@@ -43,7 +42,7 @@ class Named(Loading):
         fields = {"region": REGION, "account": ACCOUNT, "path": properties.get("Path", "/")}
         arn = "arn:aws:" + ARNS.get(resource["Type"], "x:::{name}").format(name=name, **fields)
         names = dict.fromkeys(("Name", "QueueName", "TopicName"), name)
-        return Created(arn if resource["Type"] in BY_ARN else name, {"Arn": arn, **names})
+        return Created(arn if ":stateMachine:" in arn else name, {"Arn": arn, **names})
 
     def _pseudo(self, name: str) -> str:
         return ACCOUNT if name == "AWS::AccountId" else super()._pseudo(name)
