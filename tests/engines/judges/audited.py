@@ -1,4 +1,4 @@
-"""The first lines of a function's process; run by path, isolated (``python -I -S``).
+"""The first lines of a function's process; run by path, isolated (``python -I -S -B``).
 
 They make the search path as Lambda does, start AWS's runtime interface client, and note each file
 that is opened:

@@ -61,7 +61,7 @@ class Functions:
     ) -> None:
         self._program, self._python = program, python
         self.directory, self._stack = directory, stack
-        self.client = pip(python, *CLIENT)
+        self.client = pip(*CLIENT)
         (self.layer,) = map(variant.assembly.asset_of, variant.of_type("AWS::Lambda::LayerVersion"))
         self.deployed: dict[str, dict[str, str]] = {}
         for one in variant.of_type("AWS::Lambda::Function"):
@@ -99,7 +99,7 @@ class Functions:
         command += [f"--runtime-api-address=127.0.0.1:{api}", "--log-level=error", self._python]
         log = self._stack.enter_context((self.directory / f"{name}.log").open("ab"))
         process = subprocess.Popen(
-            [*command, "-I", "-S", str(HERE / "audited.py")],
+            [*command, "-I", "-S", "-B", str(HERE / "audited.py")],
             env=given,
             cwd=self.task,
             stdout=log,

