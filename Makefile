@@ -111,6 +111,23 @@ spark-%: setup java
 	PYTHONPATH=$(abspath .build/spark-$*) $(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/spark
 	PYTHONPATH=$(abspath .build/spark-$*) $(MAKE) test-jvm
 
+# Each installs what it runs below .build/judges. The third needs Go and python3.13, the fourth Go.
+.PHONY: judge-states
+judge-states: setup ## Have AWS's language service judge the state machine's definition
+	$(BIN)/python -m tests.engines.judges states
+
+.PHONY: judge-rights
+judge-rights: setup ## Have a simulator of IAM judge the calls of the functions
+	$(BIN)/python -m tests.engines.judges rights
+
+.PHONY: judge-functions
+judge-functions: setup ## Run jobs by the functions under AWS's runtime client and emulator
+	$(BIN)/python -m tests.engines.judges functions
+
+.PHONY: judge-stores
+judge-stores: setup ## Run the suite of assumptions on versitygw, a third S3 server
+	$(BIN)/python -m tests.engines.judges stores
+
 .PHONY: test-long
 test-long: setup jar ## What the tests search for longer than one waits every day
 	$(BIN)/python tests/native/s3a.py

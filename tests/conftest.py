@@ -2,15 +2,12 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.servers import Weed, free_ports, read_line
+from tests.servers import NO_NETWORK, REGION, Weed, free_ports, moto_server
 
 settings.register_profile("house", max_examples=50, deadline=None)
 settings.register_profile(
@@ -21,7 +18,7 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
-REGION = "eu-central-1"
+__all__ = ["REGION"]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,16 +33,7 @@ def aws_environment(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             patch.delenv(name)
-        for name, value in {
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
-            "AWS_REGION": REGION,
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_CONFIG_FILE": os.devnull,
-            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
-        }.items():
+        for name, value in NO_NETWORK.items():
             patch.setenv(name, value)
         yield
 
@@ -60,18 +48,9 @@ def interruptible() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def moto_endpoint() -> Iterator[str]:
-    """The URL of a moto server with the S3 and DynamoDB patches, in a process of its own.
-
-    Its own, so that the patches don't meet those of a test that runs the embedded runtime.
-    """
-    script = Path(__file__).with_name("servers.py")
-    with subprocess.Popen(
-        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield read_line(process)
-        finally:
-            process.kill()
+    """The URL of a moto server."""
+    with moto_server() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture(scope="session")

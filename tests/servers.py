@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import socket
@@ -22,6 +23,18 @@ if TYPE_CHECKING:
     from s3commit.local.moto_patches import Patcher
 
 START_SECONDS = 60
+REGION = "eu-central-1"
+# Test credentials, and an endpoint where nobody listens.
+NO_NETWORK = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_REGION": REGION,
+    "AWS_DEFAULT_REGION": REGION,
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+}
 
 Answer = Callable[[BaseHTTPRequestHandler, bytes], tuple[int, bytes]]
 
@@ -173,11 +186,27 @@ def patch_moto(*prefixes: str) -> Patcher:
     return patcher
 
 
+@contextmanager
+def moto_server() -> Iterator[str]:
+    """The URL of a moto server with the S3 and DynamoDB patches, in a process of its own.
+
+    Its own, so that the patches don't meet those of a test that runs the embedded runtime.
+    """
+    with subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield read_line(process)
+        finally:
+            process.kill()
+
+
 def _serve_moto() -> None:
     os.environ.update(AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing")
     from moto.server import ThreadedMotoServer
 
     patch_moto("s3_", "dynamodb_")
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # not each request
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -81,6 +81,13 @@ KNOWN = {
         not_denied=frozenset({"delete_seen"}),
         archives=False,
     ),
+    "versity": Differences(  # the rest is in tests/engines/judges/differences.json
+        flat=False,
+        deletes_atomically=False,
+        bounds_keys=False,
+        bounds_deletes=False,
+        archives=False,
+    ),
 }
 
 
@@ -246,6 +253,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What AWS alone has is no test elsewhere."""
+    if config.getoption("s3", None):
+        items[:] = [item for item in items if "backend" in getattr(item, "fixturenames", ())]
     if not given(config) or config.getoption("differences") != "aws":
         items[:] = [item for item in items if not item.get_closest_marker("on_aws")]
 
@@ -256,6 +265,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     names = ["given"] if is_given else ["memory", "moto"]
     if "backend" in metafunc.fixturenames:
         stores = names if is_given else [*names, "weed"]
+        stores = ["versity"] if metafunc.config.getoption("s3", None) else stores
         metafunc.parametrize("backend", stores, indirect=True, scope="session")
     for fixture in ("ledger", "executions"):
         if fixture in metafunc.fixturenames:
@@ -287,6 +297,8 @@ def _backend(request: pytest.FixtureRequest) -> Backend:
         plain = MemoryObjectStore("contract")
         versioned = MemoryObjectStore("contract-versioned", versioned=True)
         return Backend("memory", plain, versioned, KNOWN["memory"])
+    if request.param == "versity":
+        return _s3_backend("versity", request.config.getoption("s3"))
     return _s3_backend(request.param, request.getfixturevalue(f"{request.param}_endpoint"))
 
 

@@ -27,6 +27,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--differences", default="aws", help="whose known differences hold: aws (none), moto, weed"
     )
+    group.addoption("--s3", help="the URL of a versitygw server: make judge-stores")
 
 
 def given(config: pytest.Config) -> dict[str, str]:

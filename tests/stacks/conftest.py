@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.stacks.synthesized import IMPORTED, KEY_ARN, OPERATOR, REGULATED, Assembly, synthesize
+from tests.stacks.synthesized import ENCRYPTED, IMPORTED, REGULATED, TELLING, Assembly, synthesize
 
 
 @pytest.fixture(scope="session")
@@ -17,18 +17,7 @@ def imported() -> Assembly:
 
 @pytest.fixture(scope="session")
 def encrypted() -> Assembly:
-    return synthesize(
-        bucketName="named-lake",
-        kmsKeyArn=KEY_ARN,
-        versioned="true",
-        accessLogsBucket="logs",
-        alarmEmail="oncall@example.com",
-        architecture="x86_64",
-        protectNames="documents",
-        operators=OPERATOR,
-        executionLogs="data",
-        reserveWorkers="true",
-    )
+    return synthesize(**ENCRYPTED)
 
 
 @pytest.fixture(scope="session")
@@ -44,8 +33,7 @@ def bridged_import() -> Assembly:
 @pytest.fixture(scope="session")
 def telling() -> Assembly:
     """Two tables of a catalog are told of commits, and one of them of empty partitions."""
-    dropping = "analytics.sales dropEmpty"
-    return synthesize(catalogs={"sales/": dropping, "orders/eu/": "other.orders"})
+    return synthesize(**TELLING)
 
 
 @pytest.fixture(scope="session")

@@ -4,16 +4,19 @@ import importlib
 import json
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import boto3
 import pytest
 
-from s3commit.aws import ledger_notes
+from s3commit.aws import env, ledger_notes
 from s3commit.aws.clients import make_client
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.notifications import SUFFIXES
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.wiring import make_ports
 from s3commit.core.commit import acquire_destination
@@ -26,10 +29,13 @@ from s3commit.core.model.errors import TransientError
 from s3commit.core.model.limits import SMALLEST_UNIT
 from s3commit.core.ports.bundle import Workers
 from stacks.definition import STEPS
+from tests.contract.given import make_bucket
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.executions import MemoryExecutions
-from tests.lambdas.conftest import Context
-from tests.stacks.recorder import Recorder
+from tests.lake import QUEUE, notify
+from tests.lambdas.conftest import ENVIRONMENT, Context
+from tests.stacks.recorder import Recorder, recording
+from tests.stacks.synthesized import Assembly, only
 
 
 class Server(World):
@@ -246,3 +252,25 @@ FATES: tuple[Callable[[Server, JobDirectory], None], ...] = (
     rolled_back_by_version,
     swept,
 )
+
+
+@contextmanager
+def played(endpoint: str, assembly: Assembly) -> Iterator[Recorder]:
+    """What the functions call in jobs of every fate, on that server."""
+    table = f"ledger-{uuid.uuid4().hex}"
+    with pytest.MonkeyPatch.context() as patch, recording() as recorder:
+        given = {**ENVIRONMENT, "AWS_ENDPOINT_URL": endpoint, env.TABLE: table}
+        for name, value in given.items():
+            patch.setenv(name, value)
+        described = only(assembly.storage, "AWS::DynamoDB::Table")["Properties"]
+        shape = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
+        boto3.client("dynamodb").create_table(
+            TableName=table, **{name: described[name] for name in shape}
+        )
+        server = Server(recorder, table)
+        make_bucket(server.client, BUCKET)
+        notify(server.client, BUCKET, QUEUE, *SUFFIXES)
+        server.sweep()  # the first look at the empty ledger
+        for fate in FATES:
+            fate(server, job_directory(job_id=str(uuid.uuid4())))
+        yield recorder

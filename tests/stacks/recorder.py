@@ -41,6 +41,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self.needed: dict[str, set[Needed]] = defaultdict(set)
+        # The function, the action with its service, and the key or the index.
+        self.calls: set[tuple[str, str, str]] = set()
         self._function = ""
 
     @contextmanager
@@ -54,12 +56,18 @@ class Recorder:
     def note(self, service: str, operation: str, parameters: dict[str, Any]) -> None:
         if self._function:
             rights = _s3 if service == "s3" else _dynamodb
-            self.needed[self._function] |= set(rights(operation, parameters))
+            needed = set(rights(operation, parameters))
+            self.needed[self._function] |= needed
+            self.calls |= {
+                (self._function, f"{service}:{action}", key or parameters.get("IndexName", ""))
+                for action, key in needed
+            }
 
     def note_missing(self, operation: str) -> None:
         # S3 answers 403 instead of 404 to one who may not list the bucket.
         if self._function and operation in {"GetObject", "HeadObject"}:
             self.needed[self._function].add(("ListBucket", ""))
+            self.calls.add((self._function, "s3:ListBucket", ""))
 
 
 def _s3(operation: str, parameters: dict[str, Any]) -> Iterator[Needed]:

@@ -29,6 +29,19 @@ IMPORTED = {
     "lambdaConcurrency": "10",
 }
 
+ENCRYPTED = {
+    "bucketName": "named-lake",
+    "kmsKeyArn": KEY_ARN,
+    "versioned": "true",
+    "accessLogsBucket": "logs",
+    "alarmEmail": "oncall@example.com",
+    "architecture": "x86_64",
+    "protectNames": "documents",
+    "operators": OPERATOR,
+    "executionLogs": "data",
+    "reserveWorkers": "true",
+}
+TELLING = {"catalogs": {"sales/": "analytics.sales dropEmpty", "orders/eu/": "other.orders"}}
 REGULATED = {
     "kmsKeyArn": KEY_ARN,
     "encryption": "aws:kms",

@@ -8,21 +8,15 @@ import uuid
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-import boto3
 import pytest
 
-from s3commit.aws import env
-from s3commit.aws.notifications import SUFFIXES
 from s3commit.core.formats.layout import JobDirectory, bad_element
 from s3commit.core.model.destination import Destination
 from stacks.access import ACCESS
-from tests.contract.given import make_bucket
-from tests.core.world import BUCKET, job_directory
-from tests.lake import QUEUE, notify
-from tests.lambdas.conftest import ENVIRONMENT
-from tests.stacks.fates import FATES, Server
-from tests.stacks.recorder import Needed, recording
-from tests.stacks.synthesized import Assembly, only
+from tests.core.world import BUCKET
+from tests.stacks.fates import played
+from tests.stacks.recorder import Needed
+from tests.stacks.synthesized import Assembly
 
 
 def _may(name: str, action: str, key: str) -> bool:
@@ -38,22 +32,7 @@ def _may(name: str, action: str, key: str) -> bool:
 @pytest.fixture(scope="module")
 def needed(moto_endpoint: str, assembly: Assembly) -> Iterator[dict[str, set[Needed]]]:
     """Jobs of every fate, and what their functions called."""
-    table = f"ledger-{uuid.uuid4().hex}"
-    with pytest.MonkeyPatch.context() as patch, recording() as recorder:
-        given = {**ENVIRONMENT, "AWS_ENDPOINT_URL": moto_endpoint, env.TABLE: table}
-        for name, value in given.items():
-            patch.setenv(name, value)
-        described = only(assembly.storage, "AWS::DynamoDB::Table")["Properties"]
-        shape = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
-        boto3.client("dynamodb").create_table(
-            TableName=table, **{name: described[name] for name in shape}
-        )
-        server = Server(recorder, table)
-        make_bucket(server.client, BUCKET)
-        notify(server.client, BUCKET, QUEUE, *SUFFIXES)
-        server.sweep()  # the first look at the empty ledger
-        for fate in FATES:
-            fate(server, job_directory(job_id=str(uuid.uuid4())))
+    with played(moto_endpoint, assembly) as recorder:
         yield recorder.needed
 
 
