@@ -29,7 +29,7 @@ from s3commit.local.synth import assembly_for
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 REMOVALS: Final = 3  # AWS shows a thing for some seconds after it was deleted
-PATIENCE: Final = {True: 900.0, False: 180.0}  # seconds that a job is given, on AWS or here
+PATIENCE: Final = {True: 900.0, False: 600.0}  # seconds that a job is given, on AWS or here
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -76,7 +76,7 @@ def a_frame_by_the_jar(run: Run) -> str:
     return _by_spark(run, "jar")
 
 
-@check("A large job is committed by a distributed Map with express executions", minutes=4)
+@check("A large job is committed by a distributed Map with express executions", minutes=8)
 def a_large_job_by_the_map(run: Run) -> str:
     names = [f"part-{number:05d}.txt" for number in range(run.files)]
     job, counted = run.write("large", names)
@@ -181,7 +181,7 @@ def the_sweep_finds_a_job(run: Run) -> str:
 
 
 def _swept(run: Run, job: s3commit.Job) -> bool:
-    """Call the sweep, which takes any silence for a lost event; whether the job has its result."""
+    """Call the sweep, which takes any silence for a lost event; true if the job has its result."""
     rule = run.outputs[env.SWEEP_RULE_OUTPUT].rpartition("|")[2]
     (target,) = run.clients("events").list_targets_by_rule(Rule=rule)["Targets"]
     limits = json.dumps({**DEFAULTS, "stuckMinutes": 0})

@@ -1,9 +1,10 @@
 """Maps of many jobs at once, which may want more functions than Lambda gives: simulated.
 
 A job that begins its Map gets its share of the deployment's workers, by the jobs at work then.
-A child of a Map Run whose call is throttled pauses, and holds its place meanwhile. One that is
-throttled too often fails its Map Run, which stops the other children and begins again; units that
-are done are only asked for. A job whose Map has begun too often fails, until the sweep resumes it.
+A unit whose call is throttled pauses, and holds its place meanwhile. One that is throttled too
+often fails its Map, which stops the other units and begins again; of units that are done each file
+is looked at. A job whose Map has begun too often fails, until the sweep resumes it. A small job's
+first Map is none of a Map Run, but pauses alike.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from typing import Final
 from bench import limits
 
 # As in stacks/retries.py, with full jitter: the longest pause before each try.
-CHILD_PAUSES: Final = (1, 2, 4, 8, *(12,) * 13)
+UNIT_PAUSES: Final = (1, 2, 4, 8, *(12,) * 13)
 MAP_PAUSES: Final = (5, 10, 20, 40, 80, 120, 120, 120)
-DONE_CALL: Final = 0.05  # seconds of a call for a unit that is done; assumed
 SPREAD: Final = (0.8, 1.2)  # of the time of a call; assumed, so that calls do not keep step
 
 
@@ -35,7 +35,7 @@ class _Job:
 
 @dataclass(slots=True)
 class Crowd:
-    """``room`` calls of ``call`` seconds run at once.
+    """``room`` calls of ``call`` seconds run at once; those for a unit that is done take ``done``.
 
     All jobs share ``of_all`` workers; each has ``of_one`` at most, and one at least.
     """
@@ -44,6 +44,7 @@ class Crowd:
     of_all: int
     of_one: int
     call: float
+    done: float
     at_work: int = 0
     busy: int = 0
     calls: int = 0
@@ -87,11 +88,11 @@ class Crowd:
                 continue
             elif self.busy < self.room:
                 self.calls, self.busy = self.calls + 1, self.busy + 1
-                call = DONE_CALL if unit in job.done else self.call * chance.uniform(*SPREAD)
+                call = self.done if unit in job.done else self.call * chance.uniform(*SPREAD)
                 at(time + call, job, unit, -1)
-            elif tries < len(CHILD_PAUSES):
+            elif tries < len(UNIT_PAUSES):
                 self.calls, self.throttled = self.calls + 1, self.throttled + 1
-                at(time + chance.uniform(0, CHILD_PAUSES[tries]), job, unit, tries + 1)
+                at(time + chance.uniform(0, UNIT_PAUSES[tries]), job, unit, tries + 1)
             else:
                 self.calls, self.throttled = self.calls + 1, self.throttled + 1
                 job.paused = True

@@ -158,7 +158,9 @@ class Deployment:
         units, size = self.units(files)
         call = max(self.unit(size), self.wanted(jobs) * size / limits.S3_WRITES / prefixes)
         spread = self.at_once(jobs, files, prefixes)["start of executions"]
-        crowd = Crowd(self.room, self.shares.workers, self.of_one, call)
+        # A file of a unit that is done takes two requests: its upload is gone, its object is there.
+        done = self.unit(size) + ceil(size / self.in_flight) * self.latency
+        crowd = Crowd(self.room, self.shares.workers, self.of_one, call, done)
         return crowd.run(jobs, units, spread=spread)
 
 

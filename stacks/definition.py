@@ -13,7 +13,7 @@ import aws_cdk as cdk
 
 from s3commit.aws import env
 from stacks.functions import FUNCTIONS
-from stacks.retries import ALL, CHILD_RETRIES, FEW_RETRIES, MAP_RETRIES, RETRIES, UNREAD, retry
+from stacks.retries import ALL, MAP_RETRIES, RETRIES, UNIT_RETRIES, UNREAD, retry
 
 State = dict[str, Any]
 
@@ -95,9 +95,7 @@ def _wait(following: str) -> State:
     return {"Type": "Wait", "SecondsPath": "$.pause", "Next": following}
 
 
-def _map(
-    functions: Mapping[str, str], step: str, mode: State, retries: list[State], **more: Any
-) -> State:
+def _map(functions: Mapping[str, str], step: str, mode: State, **more: Any) -> State:
     """A Map over units: ``step`` completes each; ``more`` is what the two Maps do not share."""
     unit = {"ticket.$": "$.ticket", "unit.$": "$.unit"}
     invoked = _invoke(functions, MAP_FUNCTION, unit)
@@ -106,7 +104,7 @@ def _map(
         "ItemProcessor": {
             "ProcessorConfig": mode,
             "StartAt": step,
-            "States": {step: {**invoked, "Retry": retries, "End": True}},
+            "States": {step: {**invoked, "Retry": UNIT_RETRIES, "End": True}},
         },
         "MaxConcurrencyPath": "$.workers",
         "ItemSelector": {
@@ -200,7 +198,6 @@ def _until_published(functions: Mapping[str, str]) -> dict[str, State]:
             functions,
             FEW_STEP,
             {"Mode": "INLINE"},
-            FEW_RETRIES,
             ItemsPath="$.few",
             Catch=[_catch(ALL, "CompleteUploads")],
         ),
@@ -211,7 +208,6 @@ def _until_published(functions: Mapping[str, str]) -> dict[str, State]:
             functions,
             MAP_STEP,
             {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
-            CHILD_RETRIES,
             ItemReader={
                 "Resource": f"arn:{cdk.Aws.PARTITION}:states:::s3:getObject",
                 "ReaderConfig": {"InputType": "JSON"},

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent
 REQUIREMENTS = ROOT / "layers" / "dependencies" / "requirements.txt"
 BUILD = ROOT / ".build"
 
-# botocore ships the models of some 400 services, 95 % of the layer. The functions call these.
+# botocore ships the models of about 400 services, 95 % of the layer. The functions call these.
 SERVICES = frozenset({"s3", "dynamodb", "stepfunctions", "glue"})
 
 HANDLERS = ROOT / "lambdas"

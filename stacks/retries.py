@@ -52,12 +52,10 @@ def unless_final(*, first: int, attempts: int, longest: int) -> list[dict[str, A
 
 # Between the tries four minutes, give or take one; eight at most.
 RETRIES = unless_final(first=2, attempts=12, longest=60)
-# CompleteUploads does all again, and has the patience.
-FEW_RETRIES = unless_final(first=1, attempts=3, longest=4)
-# A child of the Map is an Express execution, which lives five minutes at most, and uses all of them
-# to wait out a crowd of jobs that want more functions than there are (docs/scale.md): a Map that
-# begins again costs more.
-CHILD_RETRIES = unless_final(first=1, attempts=17, longest=12)
+# Of a unit. A child of the Map Run is an Express execution, which lives five minutes at most, and
+# uses all of them to wait out a crowd of jobs that want more functions than there are
+# (docs/scale.md): a Map that begins again costs more.
+UNIT_RETRIES = unless_final(first=1, attempts=17, longest=12)
 MAP_RETRIES = [
     retry(
         ["States.ExceedToleratedFailureThreshold", "States.Timeout"],

@@ -157,6 +157,7 @@ class S3CommitStorage(cdk.Stack):
         )
         found = [one for one in handler.node.find_all() if isinstance(one, cdk.CfnResource)]
         of_type = {one.cfn_resource_type: one for one in found}
+        assert len(of_type) == len(found)  # noqa: S101 - the CDK's own, which may change
         of_type["AWS::IAM::Role"].add_property_override("Path", config.role_path)
         group = config.log_group(self, "NotificationLogs")
         function = of_type["AWS::Lambda::Function"]

@@ -252,7 +252,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What AWS alone has is no test elsewhere."""
+    """Of a store alone its tests, and those of AWS alone nowhere else."""
     if config.getoption("s3", None):
         items[:] = [item for item in items if "backend" in getattr(item, "fixturenames", ())]
     if not given(config) or config.getoption("differences") != "aws":

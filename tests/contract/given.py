@@ -25,7 +25,9 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--table", help="an empty table with the keys and the index of the ledger's")
     group.addoption("--machine-role", help="the ARN of a role for state machines")
     group.addoption(
-        "--differences", default="aws", help="whose known differences hold: aws (none), moto, weed"
+        "--differences",
+        default="aws",
+        help="whose known differences hold: aws (none), moto, …",
     )
     group.addoption("--s3", help="the URL of a versitygw server: make judge-stores")
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 from collections import Counter
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,6 @@ from s3commit.core.model.limits import (
     COMPLETE_WORKERS,
     MAX_JOB_FILES,
     MAX_UNITS,
-    UNIT_FILES,
-    UNIT_PARTS,
     UNITS_OF_A_JOB,
 )
 from stacks.definition import MAP_STEP, definition
@@ -150,7 +149,7 @@ def test_the_simulated_pauses_are_those_of_the_state_machine(machine: dict[str, 
     [throttled] = [one for one in child if one["ErrorEquals"] == ["States.ALL"]]
     [failed] = [one for one in of_map if len(one["ErrorEquals"]) == 2]
     assert "States.ExceedToleratedFailureThreshold" in failed["ErrorEquals"]
-    for retry, pauses in ((throttled, crowd.CHILD_PAUSES), (failed, crowd.MAP_PAUSES)):
+    for retry, pauses in ((throttled, crowd.UNIT_PAUSES), (failed, crowd.MAP_PAUSES)):
         assert retry["JitterStrategy"] == "FULL"
         growing = (
             min(retry["IntervalSeconds"] * retry["BackoffRate"] ** tries, retry["MaxDelaySeconds"])
@@ -230,5 +229,8 @@ def test_the_largest_job_ends_within_the_time_of_its_functions() -> None:
 def test_a_unit_ends_in_time_though_all_functions_write_below_one_prefix() -> None:
     _, size = DEPLOYED.units(MAX_JOB_FILES)
     assert DEPLOYED.room * size / limits.S3_WRITES < FUNCTIONS["complete"].timeout
-    in_turn = UNIT_FILES / COMPLETE_WORKERS * limits.LATENCY + UNIT_PARTS / MAX_PARTS * SLOWEST
-    assert FUNCTIONS["complete"].timeout > in_turn
+    for files in (100, 4_001, 10_240, 100_000):
+        most, parts = unit_limits(files)
+        large = min(most, parts // MAX_PARTS + 1)  # files of the most parts
+        seconds = ceil(large / COMPLETE_WORKERS) * SLOWEST + most / COMPLETE_WORKERS * FASTEST
+        assert seconds < FUNCTIONS["complete"].timeout

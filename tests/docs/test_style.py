@@ -16,12 +16,12 @@ TABLE = [
 
 
 def phrases(cell: str) -> list[str]:
-    """A cell's phrases as patterns: ``^`` begins a sentence, ``…`` is a word, ``#`` a digit."""
+    """A cell's phrases as patterns: ``^`` begins a sentence, ``…`` is a word, ``#`` a number."""
     return [
         re.escape(phrase)
         .replace(r"\^\ ", r"(?:^|(?<=[.!?] ))(?![^.]*\?)")
         .replace("…", r"[\w'-]+")
-        .replace(r"\#", r"\d")
+        .replace(r"\#", r"\d[\d,.]*")
         for phrase in cell.split(", ")
         if phrase
     ]

@@ -54,7 +54,7 @@ def test_the_result_says_what_was_committed(session: SparkSession, place: Place)
 def test_the_collection_after_each_task_leaves_out_what_a_worker_has_loaded(
     session: SparkSession, place: Place
 ) -> None:
-    """Spark's worker collects garbage after a task: of botocore's models that takes 75 ms."""
+    """With botocore's models it would take longer than to write a small file."""
 
     def frozen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import gc

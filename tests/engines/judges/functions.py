@@ -1,6 +1,6 @@
 """Each function under AWS's runtime interface client and emulator, with asset and layer alone.
 
-Two jobs are played by them, so each step that these have is found, imported and answers.
+Three jobs are played by them, so each step that these have is found, imported and answers.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Functions:
         self.addresses: dict[str, str] = {}
 
     def call(self, name: str, event: dict[str, Any]) -> Any:
-        """What the function answers; an error of its is noted, and raised as the project's."""
+        """What the function answers; its errors are noted, and raised as the project's."""
         if name not in self.addresses:
             self.addresses[name] = self.start(name, self.deployed[name])
         answer = invoke(self.addresses[name], event)

@@ -1,4 +1,4 @@
-// How IAM decides each request, by the simulator.
+// How IAM decides each request, by the simulator: a program under the AGPL, which is not shipped.
 const { runSimulation } = require("@cloud-copilot/iam-simulate");
 const text = require("fs").readFileSync(0, "utf8");
 

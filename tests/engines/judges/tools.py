@@ -1,6 +1,6 @@
 """The judges' own programs: of each the pinned version, installed once below `.build/judges`.
 
-They are run, as anybody may run them; nothing of them is committed or shipped.
+They run as programs of their own; nothing of them is committed or shipped.
 """
 
 from __future__ import annotations

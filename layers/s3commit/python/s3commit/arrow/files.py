@@ -1,7 +1,7 @@
 """Rows of Arrow, written as the files of one task attempt.
 
 Rows come directory by directory, so that one file is open at a time. A file that is whole is
-encoded and sealed in the background: S3 takes some 30 ms to start its upload, in which the next
+encoded and sealed in the background: S3 takes about 30 ms to start its upload, in which the next
 rows come.
 """
 
@@ -132,7 +132,7 @@ class TaskFiles:
         self._held = 0  # Arrow bytes of those
         self._error: BaseException | None = None
         self._changed = threading.Condition()
-        # One file at a time: each thread that encodes makes Arrow's allocator keep some 30 MB.
+        # One file at a time: each thread that encodes makes Arrow's allocator keep about 30 MB.
         self._encoding = threading.Lock()
         self._pool = ThreadPoolExecutor(OPENERS, thread_name_prefix="s3commit-close")
 

@@ -32,7 +32,7 @@ from s3commit.core.ports.objects import OpenUpload, listed_at
 REQUESTED = "REQUESTED"  # S3 alone knows no more between the request and the outcome
 UNDECIDED = {JobState.OPEN, REQUESTED, JobState.SEALED, JobState.ABORTING}
 LONG_AGO = "1970"
-LOOKED_AT = 10_000  # records of the ledger in one state: some 10 MB
+LOOKED_AT = 10_000  # records of the ledger in one state: about 10 MB
 
 T = TypeVar("T")
 

@@ -80,7 +80,7 @@ class Metrics:
                 backend.set_alarm_state(alarm.name, why, "{}", state)
 
     def _rings(self, alarm: Any) -> tuple[bool, str]:
-        """True if it rings, and why: the values of its periods, the latest first."""
+        """True if it rings, and why: the value of its latest period."""
         stats = [query.metric_stat for query in alarm.metric_data_queries if query.metric_stat]
         watched = [_metric(one.metric) for one in stats] or [_metric(alarm)]
         length = int(stats[0].period if stats else alarm.period) // 60
@@ -94,7 +94,8 @@ class Metrics:
             else COMPARED[compared](value, alarm.threshold)
             for start, value in zip(starts, sums, strict=True)
         )
-        return rings, f"{sums} by {length} minutes, {compared} of {alarm.threshold:g}"
+        latest = "no value" if sums[0] is None else f"{sums[0]:g}"
+        return rings, f"{latest} in {length} minutes; it rings by {compared}, {alarm.threshold:g}"
 
     def _sum(self, watched: list[Metric], minutes: range) -> float | None:
         """Of the metrics' values in these minutes; None if there is none."""

@@ -39,7 +39,7 @@ class LocalRuntime:
     of a function, in the thread that made it; ``middleware`` each request before AWS's APIs do.
     To enter it raises `LocalRuntimeError`, to make it also `UnsupportedTemplateError`. Then it has
     ``endpoint``, the URL of every AWS API; ``outputs``, those of all stacks by name; and of these
-    ``bucket``, ``table`` and ``state_machine_arn``.
+    ``bucket``, ``table`` and ``state_machine_arn``, empty where a template has none.
     """
 
     def __init__(

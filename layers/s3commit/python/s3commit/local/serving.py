@@ -22,7 +22,7 @@ class Serving:
     """Serves from construction until `close` what ``make`` makes for the port; 0 picks a free one.
 
     Raises `LocalRuntimeError` if the port is in use. ``handler`` is werkzeug's class for a request,
-    ``url`` what leads here.
+    ``url`` is its address.
     """
 
     def __init__(self, port: int, make: Callable[[int], Any], handler: Any, name: str) -> None:

@@ -67,8 +67,8 @@ def _task(job: SparkJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
 def _freeze() -> None:
     """Keep what this process has loaded out of later collections of garbage.
 
-    Spark's daemon collects after each task (pyspark/daemon.py), which takes some 75 ms, mostly for
-    botocore's models: longer than a small file.
+    Spark's daemon collects after each task (pyspark/daemon.py). With botocore's models that takes
+    longer than to write a small file.
     """
     gc.collect()
     gc.freeze()

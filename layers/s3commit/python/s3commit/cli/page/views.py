@@ -112,7 +112,10 @@ class Views:
         older = max((stopped for _, stopped in listed), default="")
         if len(found) > PAGE:
             older = max(older, found[PAGE - 1].updated_at)
-        shown = {one.ref: one for one in found if one.updated_at >= older}
+        shown: dict[str, JobRecord] = {}
+        for one in found:
+            if one.updated_at >= older:  # one that has just changed its state may be there twice
+                shown.setdefault(one.ref, one)
         shown = dict(islice(shown.items(), PAGE))
         under_way = [one for one in states if one not in ENDED and not before]
         old = [one for some in in_order(session.parallel, oldest, under_way) for one in some]

@@ -31,7 +31,7 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.parallel import together
 
 SAMPLED: Final = 256 // 16  # one key in sixteen, by the first byte of its digest
-FEW_FILES: Final = 10_000  # of so many all keys are kept, some 10 MB at the most
+FEW_FILES: Final = 10_000  # of so many all keys are kept, about 10 MB at the most
 
 
 @dataclass(slots=True)

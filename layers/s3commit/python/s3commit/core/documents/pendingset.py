@@ -33,7 +33,7 @@ FILE_VERSION = 2
 SET_VERSION = 3
 MAX_MANIFEST_BYTES = 32 * 1024 * 1024
 MAX_MANIFEST_VALUES = 1_000_000
-# Manifests up to here, of some 700 files, are read side by side, 32 of them: 24 MB each at worst.
+# Manifests up to here, of about 700 files, are read side by side, 32 of them: 24 MB each at worst.
 # Larger ones are read one at a time.
 SMALL_MANIFEST_BYTES = 512 * 1024
 

@@ -55,10 +55,14 @@ def write_plan(
 
 
 def unit_limits(total: int) -> tuple[int, int]:
-    """The files and the parts that a unit has at most, where a job has ``total`` files."""
+    """The files and the parts that a unit has at most, where a job has ``total`` files.
+
+    Files of many parts end a unit early: so that there are no more than `MAX_UNITS` even if all
+    files have the most parts. Of two units in a row that end so, one has half of the parts.
+    """
     most = min(max(SMALLEST_UNIT, -(-total // UNITS_OF_A_JOB)), UNIT_FILES)
-    # Files of many parts end a unit early, where even one file a unit is not more than `MAX_UNITS`.
-    return most, UNIT_PARTS if total <= MAX_UNITS else total * MAX_PARTS
+    left = MAX_UNITS - -(-total // most)
+    return most, max(UNIT_PARTS, -(-2 * total * MAX_PARTS // left))
 
 
 def parts_of(file: PendingFile) -> int:

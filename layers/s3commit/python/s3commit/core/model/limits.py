@@ -34,7 +34,7 @@ FILES_LOOKED_AT: Final = 20_000
 # Completing a file of many parts takes S3 longer, so parts weigh in too.
 UNIT_PARTS: Final = 20_000
 
-# Files of one job. VerifyManifests holds some 250 bytes of each, and decide_job has the memory; to
+# Files of one job. VerifyManifests holds about 250 bytes of each, and decide_job has the memory; to
 # complete them takes ten minutes.
 MAX_JOB_FILES: Final = 1_000_000
 
@@ -53,7 +53,7 @@ LONGEST_WAIT: Final = 60
 # waits from SHORTEST_WAIT up to this, and never longer than a twelfth of what it has waited so far.
 # A standard execution fails at 25,000 events of its history:
 # https://docs.aws.amazon.com/step-functions/latest/dg/bp-history-limit.html. In its 24 hours these
-# are some 200 rounds of at most 82 events, each retry counted (tests/stacks/test_history.py).
+# are about 200 rounds of at most 82 events, each retry counted (tests/stacks/test_history.py).
 LONGEST_ROUND_WAIT: Final = 600
 WAITED_SHARE: Final = 12
 WHOLE_AFTER_SECONDS: Final = 600
