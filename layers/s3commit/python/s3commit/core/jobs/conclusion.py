@@ -13,7 +13,7 @@ from s3commit.core.ports.bundle import Ports
 def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
     """Write the result of a job that has ended; repeatable. The ticket has the event to send.
 
-    The event is what docs/events.md describes. All of it is bounded where it comes in, to some
+    The event is what docs/events.md describes. All of it is bounded where it comes in, to about
     20 KB together; EventBridge takes 256 KB an entry:
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevent-size.html
     """
