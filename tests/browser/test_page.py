@@ -61,7 +61,7 @@ def test_a_job_is_seen_from_its_first_task_to_its_end(shown: Shown) -> None:
         desk.world.run(directory, arn_of(JOB))
         desk.stacks.history(("TaskStateEntered", "TidyUp"), ("ExecutionSucceeded", ""))
         expect(state).to_have_text("COMMITTED")
-        expect(files).to_contain_text("3 of 3 files visible")
+        expect(files).to_contain_text("3 of 3 files made visible")
         expect(page.locator("#documents")).to_contain_text("_result.json")
         expect(page.locator("#live")).to_have_text("ended")
         assert page.evaluate("loadedOnce")

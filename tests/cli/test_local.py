@@ -82,8 +82,9 @@ def test_the_line_that_it_prints_when_it_is_up_works_in_any_directory(
     command = told.partition("In another terminal: ")[2].partition(". Ctrl-C")[0]
     assert ("-m s3commit" in command) is not on_path
     with announced(project, {"BUCKET": "lake"}):
-        done = in_shell(f'{command}\nprintf "%s" "$BUCKET"', Path("/"))
-    assert (done.stdout, done.stderr) == ("lake", "")
+        said = in_shell(f'{command}\nprintf "%s|" "$BUCKET"; command -v s3commit', Path("/"))
+    found = programs if on_path else Path(sys.executable).parent
+    assert (said.stdout, said.stderr) == (f"lake|{found / 's3commit'}\n", "")
 
 
 HOSTILE = "it's $(touch pwned) `touch pwned`; \\ \"\n!"

@@ -79,7 +79,7 @@ def test_counted_attempts_stand_beside_the_noted_ones(desk: Desk) -> None:
 def test_a_committed_job_names_its_files(desk: Desk) -> None:
     desk.committed_job()
     text = text_of(desk, "show", JOB, "--table", TABLE)
-    assert "state COMMITTED\nmeans ended: all files are visible" in text
+    assert "state COMMITTED\nmeans ended: all files were made visible" in text
     assert "result outcome COMMITTED, files 2, bytes 8 B, rows 8, replaced 0, decided 2026" in text
     assert "plan units 1, files 2, bytes 8 B, rows 8" in text
     assert f"s3commit ls {SALES} --files {JOB}" in text

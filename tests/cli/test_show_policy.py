@@ -156,9 +156,10 @@ def test_a_failed_execution_says_why_in_a_line_and_what_to_do(desk: Desk) -> Non
         "An object that the pipeline keeps for itself"
     )
     assert "end.py" not in str(lines)
+    assert lines["means"] == ["stopped: its execution is FAILED; all files are visible"]
     assert lines["next"] == [
-        f"its execution is FAILED: s3commit commit {JOB} --table {TABLE} starts another, which"
-        " continues",
+        "its execution is FAILED, PAGE_CHANGED: first remove the cause, as its error says",
+        f"then: s3commit commit {JOB} --table {TABLE} starts another, which continues",
     ]
     error = desk.json("show", JOB, "--table", TABLE)["executionError"]
     assert (error["code"], error["do"][:7]) == ("PAGE_CHANGED", "Find ou")
@@ -234,7 +235,7 @@ def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
     )
     lines = desk.run("show", "--follow", JOB, "--table", TABLE).stdout.splitlines()
     assert [line[21:].split(maxsplit=1) for line in lines] == [
-        ["OPEN", f"{meaning_of('OPEN', None, requested=True)}: 2 tasks done, 2 files, 8 B"],
+        ["OPEN", f"{meaning_of('OPEN', None, None, requested=True)}: 2 tasks done, 2 files, 8 B"],
         ["SEALED", MEANING["SEALED"]],
         ["SEALED", f"waits for {OTHER}"],
         ["SEALED", MEANING["SEALED"]],

@@ -249,7 +249,7 @@ def test_a_change_is_sent_when_it_happens_until_the_job_has_ended(
     before, later, after, _ = map(inside, told)
     assert "0 of 2 files visible" in before
     assert before != later and "0 of 2 files visible" in later  # the time has changed
-    assert "2 of 2 files visible" in after and "COMMITTED" in after
+    assert "2 of 2 files made visible" in after and "COMMITTED" in after
 
 
 def test_what_has_not_changed_is_not_sent_again(browser: Browser) -> None:

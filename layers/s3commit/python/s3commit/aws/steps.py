@@ -33,6 +33,7 @@ def run_step(ports: Ports, steps: Mapping[str, Step], event: dict[str, Any]) -> 
         logger.warning("step refused the job", code=error.code, reason=error.message)
         raise JobRefusedError(refusal_text(error.code, error.message), code=error.code) from error
     except NeedsOperatorError as error:  # what to do depends on the code, not on the class
+        logger.error("step needs an operator", code=error.code, reason=error.message)
         raise type(error)(refusal_text(error.code, error.message), code=error.code) from error
     said: dict[str, Any] = {env.PAUSE: after.pause}
     logger.info(env.DONE_MESSAGE, state=after.state, generation=after.generation, **said)

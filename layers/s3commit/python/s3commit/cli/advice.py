@@ -25,7 +25,7 @@ MEANING: dict[str, str] = {
     JobState.SEALED: "requested; being verified, nothing decided yet; waits an hour at most",
     JobState.COMMITTING: "decided: the files are being made visible; no abort any more",
     JobState.PUBLISHING: "all files are visible; being published",
-    JobState.COMMITTED: "ended: all files are visible",
+    JobState.COMMITTED: "ended: all files were made visible",
     JobState.ABORTING: "will not be committed; its uploads are being aborted",
     JobState.ABORTED: "ended: none of its files are or were visible",
     JobState.ROLLING_BACK: "a file is lost: being undone",
@@ -33,12 +33,25 @@ MEANING: dict[str, str] = {
 }
 
 
-def meaning_of(state: str, failure: Failure | None, *, requested: bool) -> str:
+# Of a job whose execution has ended before it; of the other states the meaning stays true.
+_STOPPED: dict[str, str] = {
+    JobState.SEALED: "nothing is decided, and no file is visible",
+    JobState.COMMITTING: "its commit is decided, and some files may be visible",
+    JobState.PUBLISHING: "all files are visible",
+}
+
+
+def meaning_of(
+    state: str, failure: Failure | None, execution: Execution | None, *, requested: bool
+) -> str:
     """The meaning of the state for a job; ``requested`` says whether its request is there."""
     if state == JobState.OPEN and requested:
         return "commit or abort was requested; no execution has started on it yet"
     if failure is not None and failure.code == ALREADY_COMMITTED:
         return "nothing was added: another job has this idempotency key, and its data is there"
+    if state not in ENDED and execution is not None and not execution.is_running:
+        then = _STOPPED.get(state, MEANING[state])
+        return f"stopped: its execution is {execution.status}; {then}"
     return MEANING[state]
 
 
@@ -113,10 +126,7 @@ def next_step(
     if is_orphan(job.record):
         return [f"no execution works on it: {again} ends it"]
     if execution is not None and not execution.is_running:
-        return [
-            f"its execution is {execution.status}: {again} starts another, which continues",
-            *give_up,
-        ]
+        return [*_restart(execution, again), *give_up]
     if in_the_way:
         lines = ["nothing: it waits for these jobs, which precede it"]
         for other in in_the_way:
@@ -128,6 +138,16 @@ def next_step(
     if needs_attention(job.record, now):
         return [f"no progress for too long: if its execution failed, {again} starts another"]
     return ["nothing: its execution is at work"]
+
+
+def _restart(execution: Execution, again: str) -> list[str]:
+    stopped, starts = f"its execution is {execution.status}", f"{again} starts another"
+    if execution.failure is None:
+        return [f"{stopped}: {starts}, which continues"]
+    return [
+        f"{stopped}, {execution.failure.code}: first remove the cause, as its error says",
+        f"then: {starts}, which continues",
+    ]
 
 
 def _after_the_end(job: JobFacts) -> list[str]:

@@ -109,7 +109,7 @@ def job_document(
         "destination": job.directory.destination.uri,
         "directory": job.directory.uri,
         "state": job.state,
-        "means": meaning_of(job.state, failure, requested=job.request_stands),
+        "means": meaning_of(job.state, failure, execution, requested=job.request_stands),
         "keyCommittedBy": holder or None,
         "createdAt": spec.created_at if spec else record.created_at if record else None,
         "updatedAt": record.updated_at if record else None,
@@ -264,7 +264,7 @@ def _change(session: Session, job: JobFacts) -> dict[str, Any]:
     return {
         "jobId": job.job_id,
         "state": job.state,
-        "means": meaning_of(job.state, job.failure, requested=job.request_stands),
+        "means": meaning_of(job.state, job.failure, None, requested=job.request_stands),
         "waitsFor": [one.job_id for one in others],
         "error": job.failure and fields(job.failure, "code", "message"),
         **fields(job.result, "outcome", *_COUNTS),

@@ -92,9 +92,14 @@ def enter(environment: Mapping[str, str]) -> None:
 
 
 def exports(environment: Mapping[str, str]) -> str:
-    """Lines for a POSIX shell's ``eval``; whatever the values are, they stay values."""
+    """Lines for a POSIX shell's ``eval``; whatever the values are, they stay values.
+
+    A shell without the command finds this one.
+    """
     lines = [f"unset {' '.join(UNSET)}"]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
+    if shutil.which("s3commit") is None:
+        lines.append(f'export PATH="$PATH":{shlex.quote(str(Path(sys.executable).parent))}')
     return "\n".join(lines)
 
 

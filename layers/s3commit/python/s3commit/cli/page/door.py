@@ -57,7 +57,10 @@ class Door:
         if self._is_token(request.args.get(TOKEN, "")):
             return self._let_in()
         if not self._is_token(request.cookies.get(self._cookie, "")):
-            abort(403, f"the token is missing, or an earlier command's: {ADDRESS}")
+            abort(
+                403,
+                f"the token is missing, or an earlier command's: {ADDRESS}, then this link again",
+            )
         return None
 
     def _is_token(self, said: str) -> bool:
