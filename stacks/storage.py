@@ -155,12 +155,14 @@ class S3CommitStorage(cdk.Stack):
         handler = next(
             child for child in self.node.children if child.node.id.startswith("BucketNotif")
         )
-        found = [one for one in handler.node.find_all() if isinstance(one, cdk.CfnResource)]
-        of_type = {one.cfn_resource_type: one for one in found}
-        assert len(of_type) == len(found)  # noqa: S101 - the CDK's own, which may change
-        of_type["AWS::IAM::Role"].add_property_override("Path", config.role_path)
+        (role,) = (one for one in handler.node.find_all() if isinstance(one, iam.CfnRole))
+        role.path = config.role_path
+        (function,) = (
+            one
+            for one in handler.node.find_all()
+            if isinstance(one, cdk.CfnResource) and one.cfn_resource_type == "AWS::Lambda::Function"
+        )
         group = config.log_group(self, "NotificationLogs")
-        function = of_type["AWS::Lambda::Function"]
         function.add_property_override("LoggingConfig.LogGroup", group.log_group_name)
         acknowledge(
             handler,

@@ -15,6 +15,8 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.outcome import Outcome
+from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.executions import Execution
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of, uri_of
 from tests.cli.test_show import text_of
 from tests.core.world import BUCKET, job_directory
@@ -163,6 +165,15 @@ def test_a_failed_execution_says_why_in_a_line_and_what_to_do(desk: Desk) -> Non
     ]
     error = desk.json("show", JOB, "--table", TABLE)["executionError"]
     assert (error["code"], error["do"][:7]) == ("PAGE_CHANGED", "Find ou")
+
+
+@pytest.mark.parametrize("state", sorted(set(JobState) - ENDED))
+def test_no_job_without_its_execution_reads_as_if_it_went_on(state: JobState) -> None:
+    said = meaning_of(state, None, Execution("FAILED"), requested=True)
+    assert said.startswith("stopped: its execution is FAILED; ")
+    assert "being" not in said
+    assert not said.endswith(MEANING[state])
+    assert meaning_of(state, None, Execution("RUNNING"), requested=False) == MEANING[state]
 
 
 @pytest.mark.parametrize(

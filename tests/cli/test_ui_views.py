@@ -140,6 +140,22 @@ def test_a_job_shows_what_show_says_and_where_its_execution_is(
     assert seen_states(browser.get("/job", job=JOB)) == {"SealJob": "failed"}
 
 
+def test_what_stopped_a_job_stands_before_its_next_step(desk: Desk, browser: Browser) -> None:
+    desk.job_at("DecideCommit")
+    desk.dies(JOB, error="NeedsOperatorError", says="[PAGE_CHANGED] _s3commit/x.json is missing")
+    head, _, _ = browser.get("/job", job=JOB).partition("<h2>Next</h2>")
+    for told in ("Stopped: its execution is FAILED", "<strong>PAGE_CHANGED", "Find out who may"):
+        assert told in head
+
+
+def test_the_page_of_an_undo_names_the_job_that_it_undoes(desk: Desk, browser: Browser) -> None:
+    desk.committed_job(JOB)
+    undo = job_directory(OTHER)
+    desk.world.open(undo, conflict=Conflict.REPLACE, undoes=JOB)
+    page = browser.get("/job", job=uri_of(undo))
+    assert f'an undo of job <a class="id short" title="{JOB}"' in page
+
+
 def test_each_command_of_a_next_step_is_one_that_can_be_typed(desk: Desk, browser: Browser) -> None:
     """Whatever the job's state, and however its table is named."""
     desk.open_job("a" * 8 + JOB[8:])

@@ -55,13 +55,15 @@ def complete(world: World, call: Call, ticket: dict[str, Any]) -> list[dict[str,
 
 
 def test_a_plan_that_the_machine_could_not_read_fails_the_execution(
-    world: World, call: Call
+    world: World, call: Call, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The plan is there and the job still ours: another round would end like this one."""
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     with pytest.raises(NeedsOperatorError, match="see the cause of CompleteUploads"):
         step(call, "end", "BeginPublish", decided(world, call))
     assert world.record(DIRECTORY).state == "COMMITTING"
+    (said,) = (vars(one) for one in caplog.records if one.levelname == "ERROR")
+    assert "see the cause of CompleteUploads" in said["reason"]
 
 
 def test_i2_a_swallowed_failure_of_a_worker_can_not_pass_for_success(

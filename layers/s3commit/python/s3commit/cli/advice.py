@@ -33,11 +33,13 @@ MEANING: dict[str, str] = {
 }
 
 
-# Of a job whose execution has ended before it; of the other states the meaning stays true.
+# The same of a job whose execution has ended before it.
 _STOPPED: dict[str, str] = {
-    JobState.SEALED: "nothing is decided, and no file is visible",
+    **dict.fromkeys((JobState.OPEN, JobState.SEALED), "nothing is decided, and no file is visible"),
     JobState.COMMITTING: "its commit is decided, and some files may be visible",
     JobState.PUBLISHING: "all files are visible",
+    JobState.ABORTING: "it will not be committed, and some of its uploads may be left",
+    JobState.ROLLING_BACK: "a file is lost, and some of its files may be visible",
 }
 
 
@@ -45,13 +47,12 @@ def meaning_of(
     state: str, failure: Failure | None, execution: Execution | None, *, requested: bool
 ) -> str:
     """The meaning of the state for a job; ``requested`` says whether its request is there."""
+    if state in _STOPPED and execution is not None and not execution.is_running:
+        return f"stopped: its execution is {execution.status}; {_STOPPED[state]}"
     if state == JobState.OPEN and requested:
         return "commit or abort was requested; no execution has started on it yet"
     if failure is not None and failure.code == ALREADY_COMMITTED:
         return "nothing was added: another job has this idempotency key, and its data is there"
-    if state not in ENDED and execution is not None and not execution.is_running:
-        then = _STOPPED.get(state, MEANING[state])
-        return f"stopped: its execution is {execution.status}; {then}"
     return MEANING[state]
 
 

@@ -127,9 +127,11 @@ class Deployment:
             found = self.ask(
                 f"reading stack {name}", "cloudformation", "describe_stacks", StackName=name
             )
-        except (NotFoundError, InvalidInputError) as error:
+        except NotFoundError:
+            return {}
+        except InvalidInputError as error:
             # CloudFormation says ValidationError of a stack that is not there.
-            if isinstance(error, InvalidInputError) and "does not exist" not in error.message:
+            if "does not exist" not in error.message:
                 raise
             return {}
         outputs = found["Stacks"][0].get("Outputs", [])

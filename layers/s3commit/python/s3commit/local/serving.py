@@ -21,8 +21,8 @@ Middleware = Callable[[Any], Any]
 class Serving:
     """Serves from construction until `close` what ``make`` makes for the port; 0 picks a free one.
 
-    Raises `LocalRuntimeError` if the port is in use. ``handler`` is werkzeug's class for a request,
-    ``url`` is its address.
+    Its address is ``url``. ``handler`` is werkzeug's class for a request. Raises
+    `LocalRuntimeError` if the port is in use.
     """
 
     def __init__(self, port: int, make: Callable[[int], Any], handler: Any, name: str) -> None:

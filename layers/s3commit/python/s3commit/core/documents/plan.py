@@ -57,12 +57,12 @@ def write_plan(
 def unit_limits(total: int) -> tuple[int, int]:
     """The files and the parts that a unit has at most, where a job has ``total`` files.
 
-    Files of many parts end a unit early: so that there are no more than `MAX_UNITS` even if all
-    files have the most parts. Of two units in a row that end so, one has half of the parts.
+    Files of many parts end a unit early. So many parts are allowed that there are no more than
+    `MAX_UNITS` even if all files have the most: a unit that ends early lacks those of one file.
     """
     most = min(max(SMALLEST_UNIT, -(-total // UNITS_OF_A_JOB)), UNIT_FILES)
     left = MAX_UNITS - -(-total // most)
-    return most, max(UNIT_PARTS, -(-2 * total * MAX_PARTS // left))
+    return most, max(UNIT_PARTS, MAX_PARTS - -total * MAX_PARTS // left)
 
 
 def parts_of(file: PendingFile) -> int:
