@@ -208,7 +208,8 @@ def _write(stage: _Stage, frame: DataFrame, workload: Workload, how: How, prefix
         spark.sparkContext.setJobGroup(group, how.name)
         if how.is_ours:
             stack.enter_context(Committer(stage.pipeline, prefix, fleet))
-        stack.enter_context(_delayed_at_last(stage, group))
+        if stage.last != stage.delay:
+            stack.enter_context(_delayed_at_last(stage, group))
         save = _saver(frame, workload, how)
         _reset_heap(spark)
         reset_peaks(jvm_pid(spark))

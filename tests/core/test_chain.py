@@ -66,16 +66,26 @@ PARTITIONS = {**REPLACE, "scope": Scope.PARTITION}
     ids=["append", "1,000 files", "with a key", "replace", "replace partitions"],
 )
 def test_a_commit_waits_for_so_many_responses(spec: dict[str, Any], files: int, most: int) -> None:
+    assert responses(spec, files) == most
+
+
+def test_a_request_before_its_events_waits_for_few_more() -> None:
+    """The ledger does not know the job: what S3 remembers of it is read side by side."""
+    assert responses(APPEND, 3, announced=False) == 15 + 3
+
+
+def responses(spec: dict[str, Any], files: int, *, announced: bool = True) -> int:
     world, directory = World(), job_directory()
     world.heal()
     world.store.put("lake", "sales/dt=1/old.csv", b"old")
     world.open(directory, **spec)
     names = {f"dt={n}/part-{n}-{directory.job_id}.csv": b"x" for n in range(files)}
     attempt = world.attempt(directory, "t0", files=names)
-    world.announce(directory, attempt)
+    if announced:
+        world.announce(directory, attempt)
     world.request(directory, attempt)
     chain = Chain(directory.result)
     world.ports = replace(world.ports, parallel=chain.parallel)
     world.plan.run_before(None, lambda: None, where=chain.asked)
     run_execution(world.ports, directory, complete=side_by_side)
-    assert chain.to_the_result == most
+    return chain.to_the_result

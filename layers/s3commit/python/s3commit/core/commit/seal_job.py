@@ -64,7 +64,7 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     if pause:
         return replace(ticket, pause=pause), None
     # It may have been brought back by the healing since the first look.
-    record = found or record_of(ports, directory) or _opened(ports, directory)
+    record = found or record_of(ports, directory) or _opened(ports, directory, documents)
     if record.state in ENDED:
         return ticket.after(record), None
     if record.state is JobState.OPEN and not ticket.gives_up:
@@ -149,11 +149,15 @@ def _spec(ports: Ports, directory: JobDirectory) -> JobSpec | InvalidInputError:
         return error
 
 
-def _opened(ports: Ports, directory: JobDirectory) -> JobRecord:
+def _opened(
+    ports: Ports, directory: JobDirectory, documents: _Documents | S3CommitError
+) -> JobRecord:
     """The record of a job that was not known; the existing one, if another call opened it first."""
+    spec = None if isinstance(documents, S3CommitError) else documents[1]
     try:
-        with refusing_unreadable(ports, directory):
-            spec = read_spec(ports, directory)
+        if not isinstance(spec, JobSpec):  # say again what is wrong
+            with refusing_unreadable(ports, directory):
+                spec = read_spec(ports, directory)
     except InvalidInputError:
         # A decided job stays one, whatever was made of its _job.json since.
         decided = read_decision(ports, directory.bucket, directory.decision)

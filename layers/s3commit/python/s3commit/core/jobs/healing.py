@@ -18,7 +18,7 @@ from itertools import islice
 
 from s3commit.core.documents.decision_json import read_decision
 from s3commit.core.documents.job_json import JobSpec
-from s3commit.core.documents.result_json import read_result
+from s3commit.core.documents.result_json import JobResult, read_result
 from s3commit.core.formats.layout import DECISION_FILE, PIPELINE, JobDirectory
 from s3commit.core.jobs.idempotency import has_lost_key
 from s3commit.core.jobs.record import new_record
@@ -36,6 +36,7 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.objects import listed_at
+from s3commit.core.ports.parallel import together
 
 JOB_ENDED = "JOB_ENDED"
 HEALED_AT_ONCE = 1_000  # objects of a listing, before the progress is noted
@@ -97,13 +98,17 @@ def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobR
     Only the decision record proves that a job was decided: a client can write all else. A job that
     has a list in ``_commits/`` and no decision record was forgotten long ago, and has ended.
     """
-    decided = read_decision(ports, directory.bucket, directory.decision)
+    decided: JobRecord | None
+    result: JobResult | None
+    decided, result, listed = together(
+        ports.parallel,
+        partial(read_decision, ports, directory.bucket, directory.decision),
+        partial(_result, ports, directory),
+        partial(listed_at, ports.store, directory.bucket, directory.commits),
+    )
     if decided is not None:
         return decided
     record = new_record(spec, directory, ports.clock.now())
-    result = None
-    with suppress(NotFoundError, InvalidInputError, AccessError):  # then it proves nothing
-        result = read_result(ports.store, directory)
     if result is not None:
         return replace(
             record,
@@ -112,7 +117,7 @@ def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobR
             plan=PlanFacts("", 0, result.files, result.bytes, result.rows),
             finished_at=result.finished_at,
         )
-    if listed_at(ports.store, directory.bucket, directory.commits) is None:
+    if listed is None:
         return record
     # It may have been decided since the first look, and the ledger lost since.
     return read_decision(ports, directory.bucket, directory.decision) or replace(
@@ -125,3 +130,10 @@ def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobR
         ),
         finished_at=record.created_at,
     )
+
+
+def _result(ports: Ports, directory: JobDirectory) -> JobResult | None:
+    """The job's result; None if there is none that proves anything."""
+    with suppress(NotFoundError, InvalidInputError, AccessError):
+        return read_result(ports.store, directory)
+    return None
