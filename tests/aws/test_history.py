@@ -43,3 +43,16 @@ def test_what_happens_in_the_branches_of_a_map_is_told_of_their_states() -> None
     assert few_visits.error == "MapStateAborted"
     assert (unit_visits.visits, unit_visits.tries, unit_visits.error) == (2, 3, "States.Timeout")
     assert unit_visits.left_at == "2026-11-21T22:00:15.000Z"
+    assert unit_visits.seconds == 7  # by the clock, not the sum of the branches
+
+
+def test_a_later_visit_does_not_count_the_time_between() -> None:
+    wait = {"name": "Wait"}
+    visits = [
+        event(1, 0, "WaitStateEntered", stateEntered=wait),
+        event(3, 1, "WaitStateExited", stateExited=wait),
+        event(10, 3, "WaitStateEntered", stateEntered=wait),
+    ]
+    [there] = visits_of(visits)
+    assert (there.visits, there.seconds, there.left_at) == (2, 2, None)
+    assert there.since == START + timedelta(seconds=10)

@@ -127,7 +127,11 @@ class FakeStacks:
     def describe_alarms(self, **asked: Any) -> Any:
         if self.unwatched is not None:
             raise self.unwatched
-        named = {"StateValue": asked["StateValue"], "AlarmDescription": "x"}
+        named = {
+            "StateValue": asked["StateValue"],
+            "AlarmDescription": "x",
+            "StateUpdatedTimestamp": datetime(2026, 11, 21, 22, tzinfo=UTC),
+        }
         return {
             "MetricAlarms": [
                 {"AlarmName": asked["AlarmNamePrefix"] + one, **named} for one in self.alarms

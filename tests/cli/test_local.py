@@ -26,10 +26,17 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         return project / "assembly"
 
     def run_foreground(
-        assembly: Path, port: int, bucket: str | None, *, project: Path, verbose: bool, beside: Any
+        assembly: Path,
+        port: int,
+        bucket: str | None,
+        *,
+        versioned: bool,
+        project: Path,
+        verbose: bool,
+        beside: Any,
     ) -> None:
         assert beside.func is page_beside
-        made.append(("run", assembly, port, bucket, project, verbose))
+        made.append(("run", assembly, port, bucket, versioned, project, verbose))
 
     monkeypatch.setattr("s3commit.local.foreground.run_foreground", run_foreground)
     monkeypatch.setattr("s3commit.local.synth.assembly_for", assembly_for)
@@ -41,14 +48,14 @@ def test_up_serves_the_assembly_of_the_project(
 ) -> None:
     desk.run("local", "up", "--project", str(tmp_path), "--port", "4566", "--bucket", "lake")
     out = tmp_path / "assembly"
-    assert calls == [("assembly", tmp_path), ("run", out, 4566, "lake", tmp_path, False)]
+    assert calls == [("assembly", tmp_path), ("run", out, 4566, "lake", False, tmp_path, False)]
 
 
 def test_up_serves_an_assembly_as_it_is(
     desk: Desk, calls: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
-    desk.run("local", "up", "--assembly", str(tmp_path), "--verbose")
-    assert calls == [("run", tmp_path, 0, None, Path(), True)]
+    desk.run("local", "up", "--assembly", str(tmp_path), "--verbose", "--versioned")
+    assert calls == [("run", tmp_path, 0, None, True, Path(), True)]
 
 
 def test_without_the_extra_it_says_what_to_install(

@@ -39,7 +39,7 @@ def test_the_jobs_are_those_of_status_with_who_wrote_them(desk: Desk, browser: B
     assert OTHER not in browser.get("/", who="ETL")
     assert JOB not in browser.get("/", table="s3://lake/other/")
     assert "No jobs like that" in browser.get("/", table="s3://lake/other/")
-    assert browser.get("/", 400, table="nowhere").startswith("400 Bad Request: path 'nowhere'")
+    assert "path 's3://nowhere' is a whole bucket" in browser.get("/", 400, table="nowhere")
 
 
 def older(browser: Browser, page: str) -> list[str]:
@@ -246,6 +246,7 @@ def test_a_table_has_its_commits_and_its_partitions_and_fsck_on_demand(
     page = browser.get("/table", table=SALES)
     assert re.findall(r'<tr class="(\w+)">', page) == ["overwrite", "append"]
     assert "dt=2/" in page and "dt=1/" not in page
+    assert f"<h1>Table {SALES}</h1>" in browser.get("/table", table=SALES.removeprefix("s3://"))
     assert "<dt>sound</dt>" not in page
     checked = browser.get("/table", table=SALES, fsck="1")
     assert "<dt>sound</dt><dd>yes</dd>" in checked

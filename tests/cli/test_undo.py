@@ -3,6 +3,7 @@
 import pytest
 
 from s3commit.core.model.destination import Conflict
+from s3commit.core.model.locks import key_digest
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk, uri_of
 from tests.core.world import World, job_directory
 
@@ -56,6 +57,24 @@ def test_what_was_replaced_comes_back_or_is_left(desk: Desk) -> None:
     done = desk.run("undo", uri_of(over))
     assert "restored: 2 files, 8 B, 8 rows\n" in done.stderr
     assert sorted(desk.world.visible().values()) == [b"0 a0", b"1 a0"]
+
+
+def test_log_says_which_undo_has_undone_a_job_until_that_is_undone(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.committed_job(idempotency_key=key_digest("today"))
+    desk.world.clock.advance(60)
+    desk.run("undo", uri_of(job_directory(JOB)))
+    by = {one["jobId"]: one["undoneBy"] for one in desk.json("log", SALES)["jobs"]}
+    assert by == {JOB: UNDO, UNDO: None}
+    (keyed,) = desk.json("log", SALES, "--key", "today")["jobs"]
+    assert (keyed["jobId"], keyed["undoneBy"]) == (JOB, UNDO)  # the undo has no key
+    desk.world.clock.advance(60)
+    monkeypatch.setattr(desk.environment, "new_id", lambda: OTHER)
+    desk.environment.on_sleep = lambda: desk.world.run(job_directory(OTHER))
+    desk.run("undo", uri_of(job_directory(UNDO)))
+    by = {one["jobId"]: one["undoneBy"] for one in desk.json("log", SALES)["jobs"]}
+    assert by == {JOB: None, UNDO: OTHER, OTHER: None}
 
 
 def test_log_ls_show_and_fsck_know_it(desk: Desk) -> None:

@@ -31,7 +31,10 @@ from pathlib import Path
 from s3commit.cli.ui import page_beside
 from s3commit.local.foreground import run_foreground
 beside = partial(page_beside, 0)
-run_foreground(Path(sys.argv[1]), 0, sys.argv[2], project=Path(sys.argv[3]), beside=beside)
+project = Path(sys.argv[3])
+run_foreground(
+    Path(sys.argv[1]), 0, sys.argv[2], versioned=True, project=project, beside=beside
+)
 """
 
 
@@ -96,6 +99,8 @@ def test_it_is_found_while_it_runs(program: subprocess.Popen[str], tmp_path: Pat
     assert found["AWS_ENDPOINT_URL"] == deployed.endpoint
     assert (found["S3COMMIT_TABLE"], found["BUCKET"]) == (deployed.table, "my-bucket")
     assert found["S3COMMIT_STATE_MACHINE"] == deployed.stateMachine
+    versioning = deployed.client("s3").get_bucket_versioning(Bucket="my-bucket")
+    assert versioning["Status"] == "Enabled"  # as it was asked to
     program.kill()
     program.wait(30)
     # Its workers have inherited the lock, and end a moment later.

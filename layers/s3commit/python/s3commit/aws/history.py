@@ -22,18 +22,33 @@ _FAILED: Final = ("Failed", "TimedOut", "Aborted")
 class StateVisits:
     """All visits to one state. Times are RFC 3339, UTC; ``left_at`` is None while it is there.
 
-    ``inside`` are those of now, several in a Map. ``tries`` are the calls of a function, ``error``
+    ``inside`` are those of now, several in a Map, without a pause since ``since``. ``seconds`` is
+    the time before that with at least one inside. ``tries`` are the calls of a function, ``error``
     is the last one that a call ended with, which may have been tried again.
     """
 
     state: str
     entered_at: str
+    since: datetime
     visits: int = 0
     inside: int = 0
     tries: int = 0
     seconds: float = 0
     error: str = ""
     left_at: str | None = None
+
+    def enter(self, at: datetime) -> None:
+        """One more is inside."""
+        if not self.inside:
+            self.since = at
+        self.visits, self.inside, self.left_at = self.visits + 1, self.inside + 1, None
+
+    def leave(self, at: datetime, count: int = 1) -> None:
+        """So many of those inside have left."""
+        self.inside -= count
+        if self.inside <= 0:
+            self.seconds += (at - self.since).total_seconds()
+            self.inside, self.left_at = 0, rfc3339(at)
 
 
 def read_history(client: Any, execution: str) -> tuple[list[StateVisits], bool, bool]:
@@ -66,24 +81,20 @@ def visits_of(events: Iterable[dict[str, Any]]) -> list[StateVisits]:
     found: dict[str, StateVisits] = {}
     states: dict[int, str] = {}  # in which state an event happened: those of a Map run at once
     around: dict[str, str] = {}  # the state in whose Map a state is
-    since: dict[str, datetime] = {}
     for event in events:
         kind, at = event["type"], event["timestamp"].astimezone(UTC)
         state = states.get(event.get("previousEventId", 0), "")
         if kind.endswith(_ENTERED):
             outer, state = state, event["stateEnteredEventDetails"]["name"]
             around[state] = outer
-            one = found.setdefault(state, StateVisits(state, rfc3339(at)))
-            one.visits, one.inside, since[state] = one.visits + 1, one.inside + 1, at
-            one.left_at = None
+            found.setdefault(state, StateVisits(state, rfc3339(at), at)).enter(at)
         elif kind.endswith(_EXITED):
             state = event["stateExitedEventDetails"]["name"]
-            if state in since:
-                found[state].inside -= 1
-                found[state].left_at = None if found[state].inside > 0 else rfc3339(at)
-                found[state].seconds += (at - since[state]).total_seconds()
+            if state in found:
+                found[state].leave(at)
             for inner in (one for one in found.values() if around[one.state] == state != ""):
-                inner.left_at = inner.left_at or rfc3339(at)  # a branch that failed is not left
+                if inner.inside:  # a branch that failed is not left
+                    inner.leave(at, inner.inside)
             state = around.get(state, "")
         elif state and kind.endswith(_TRIED):
             found[state].tries += 1

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import UTC
 from typing import Any
 
 from s3commit.aws import env
 from s3commit.cli.deployment import Deployment, Finding, ok, skipped, to_do
 from s3commit.cli.session import Session
 from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.moments import rfc3339
 
 RUNBOOK = "docs/operations.md#runbook"
 _MOST = 100  # alarms that ring, which is one request
 
 
-def ringing(around: Deployment) -> dict[str, str]:
-    """The alarms that ring, by the names that the runbook has, and their descriptions."""
+def ringing(around: Deployment) -> dict[str, dict[str, str]]:
+    """The alarms that ring, by the names that the runbook has: ``description`` and ``since``."""
     prefix = env.ALARM.format(around.stack(env.PIPELINE_STACK), "")
     asked: dict[str, Any] = {"AlarmNamePrefix": prefix, "StateValue": "ALARM", "MaxRecords": _MOST}
     found = around.ask("reading the alarms", "cloudwatch", "describe_alarms", **asked)
     return {
-        one["AlarmName"].removeprefix(prefix): one.get("AlarmDescription", "")
+        one["AlarmName"].removeprefix(prefix): {
+            "description": one.get("AlarmDescription", ""),
+            "since": rfc3339(one["StateUpdatedTimestamp"].astimezone(UTC)),
+        }
         for one in found["MetricAlarms"]
         if one["StateValue"] == "ALARM"
     }

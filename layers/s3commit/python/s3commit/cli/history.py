@@ -6,7 +6,7 @@ from typing import Any
 
 from s3commit.aws.executions import machine_of
 from s3commit.aws.history import StateVisits, read_history
-from s3commit.cli.render import epoch_of, fields
+from s3commit.cli.render import fields
 from s3commit.cli.session import Session
 from s3commit.core.model.errors import S3CommitError
 
@@ -36,7 +36,7 @@ def _document(one: StateVisits, now: float, *, runs: bool) -> dict[str, Any]:
     is_there, took = one.left_at is None, one.seconds
     if is_there:
         did = "now" if runs else "failed"
-        took += now - epoch_of(one.entered_at) if runs else 0
+        took += now - one.since.timestamp() if runs else 0
     else:
         did = "tried" if one.error else "done"
     return {

@@ -38,6 +38,7 @@ def local() -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 picks a free one.")
 @click.option("--ui-port", type=click.IntRange(0, 65535), default=0, help="The page's port.")
 @click.option("--bucket", metavar="NAME", help="The data bucket's name [default: from the stack]")
+@click.option("--versioned", is_flag=True, help="The bucket keeps versions, for an undo.")
 @click.option(
     "--assembly",
     type=_DIRECTORY,
@@ -50,6 +51,7 @@ def up(
     port: int,
     ui_port: int,
     bucket: str | None,
+    versioned: bool,
     assembly: Path | None,
     project: Path,
     verbose: bool,
@@ -71,7 +73,15 @@ def up(
 
     chosen = assembly or assembly_for(project)
     beside = partial(page_beside, ui_port)
-    run_foreground(chosen, port, bucket, project=project, verbose=verbose, beside=beside)
+    run_foreground(
+        chosen,
+        port,
+        bucket,
+        versioned=versioned,
+        project=project,
+        verbose=verbose,
+        beside=beside,
+    )
 
 
 @local.command("env")

@@ -41,8 +41,8 @@ LONGEST_WHO, LONGEST_WHY = 160, 100  # characters
 MOST_LISTED = 20_000  # objects at the destination: twenty requests
 _UNDONE = (JobState.ABORTED, JobState.ROLLED_BACK)
 _COLUMNS = (
-    "endedAt, tookSeconds, state, files, bytes as SIZE, rows, replaced, gone, undoes, key,"
-    " jobId as JOB, by as WHO, why as WHY NOT, problems as PROBLEM"
+    "endedAt, tookSeconds, state, files, bytes as SIZE, rows, replaced, gone, undoes,"
+    " undoneBy, key, jobId as JOB, by as WHO, why as WHY NOT, problems as PROBLEM"
 )
 
 
@@ -57,12 +57,12 @@ def log(session: Session, *, destination: Destination, limit: int, key: str | No
 
     The newest is last; behind it are the jobs that have not ended. Times are UTC. REPLACED are the
     earlier files that the job has removed, GONE those of its own that no longer exist: a later job
-    has replaced them, or someone deleted them. UNDOES is the job that an undo has undone. KEY has
-    the first digits of the idempotency key's SHA-256, WHO the writer as it names itself: its
-    application, user and host, and its Airflow run. Needs S3 alone; with a table it also has the
-    undone jobs of which S3 has nothing any more: the jar deletes the documents of those. A job
-    whose documents can't be read is a row that says so under PROBLEM; STATE is empty if it is not
-    known. Run `s3commit show JOB` for all about one.
+    has replaced them, or someone deleted them. UNDOES is the job that an undo has undone, UNDONE BY
+    the undo of a job. KEY has the first digits of the idempotency key's SHA-256, WHO the writer as
+    it names itself: its application, user and host, and its Airflow run. Needs S3 alone; with a
+    table it also has the aborted and rolled back jobs of which S3 has nothing any more: the jar
+    deletes the documents of those. A job whose documents can't be read is a row that says so under
+    PROBLEM; STATE is empty if it is not known. Run `s3commit show JOB` for all about one.
     """
     listed = visible_at(session, destination, MOST_LISTED)
     document = log_document(session, destination, listed, limit=limit, key=key)
@@ -88,13 +88,28 @@ def log_document(
     found = sorted(_begun(session, destination).items(), key=itemgetter(1), reverse=True)
     left = None if listed is None else Counter(owner_of(one.key) or "" for one in listed)
     read, rest = partial(_document, session, destination, left), iter(found)
+    seen: list[dict[str, Any]] = []
     jobs: list[dict[str, Any]] = []
     while len(jobs) < limit and (some := list(islice(rest, limit))):
-        documents = session.parallel(read, some)
-        jobs += [one for one in documents if one and wanted in {None, one["idempotencyKey"]}]
-    jobs.sort(key=lambda job: (job["endedAt"] or "9", job["startedAt"]))
+        documents = [one for one in session.parallel(read, some) if one]
+        seen += documents
+        jobs += [one for one in documents if wanted in {None, one["idempotencyKey"]}]
+    for each in (seen, jobs):
+        each.sort(key=lambda job: (job["endedAt"] or "9", job["startedAt"]))
     more = len(jobs) > limit or next(rest, None) is not None
-    return {"destination": destination.uri, "complete": not more, "jobs": jobs[-limit:]}
+    undone = _undone_by(seen)
+    shown = [{**one, "undoneBy": undone.get(one["jobId"])} for one in jobs[-limit:]]
+    return {"destination": destination.uri, "complete": not more, "jobs": shown}
+
+
+def _undone_by(jobs: list[dict[str, Any]]) -> dict[str, str]:
+    """The undone jobs, and the undo of each; the last job comes last. An undo may be undone too."""
+    found: dict[str, str] = {}
+    for job in reversed(jobs):
+        is_valid = job["state"] == JobState.COMMITTED and job["jobId"] not in found
+        if job["undoes"] and is_valid:
+            found.setdefault(job["undoes"], job["jobId"])
+    return found
 
 
 def visible_at(session: Session, destination: Destination, most: int) -> list[ListedObject] | None:

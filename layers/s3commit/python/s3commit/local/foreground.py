@@ -119,15 +119,16 @@ def run_foreground(
     port: int = 0,
     bucket: str | None = None,
     *,
+    versioned: bool = False,
     project: Path,
     verbose: bool = False,
     beside: Callable[[], AbstractContextManager[str]] = lambda: nullcontext(""),
 ) -> None:
     """Run until SIGINT or SIGTERM; stdout gets the ready line and nothing else.
 
-    `announced` says below ``project`` that it is up, and so does stderr, for people. ``beside``
-    opens what runs with it in this process, whose environment leads to the runtime, and yields its
-    address.
+    ``versioned`` has the data bucket keep versions. `announced` says below ``project`` that it is
+    up, and so does stderr, for people. ``beside`` opens what runs with it in this process, whose
+    environment leads to the runtime, and yields its address.
 
     Raises `LocalRuntimeError` if it cannot start. To be called in the main thread of a program that
     ends then: the signals stay blocked, in this thread and in those that it starts.
@@ -143,6 +144,10 @@ def run_foreground(
         LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
         announced(project, runtime.names()) as found,
     ):
+        if versioned:
+            runtime.client("s3").put_bucket_versioning(
+                Bucket=runtime.bucket, VersioningConfiguration={"Status": "Enabled"}
+            )
         enter(runtime.names())
         with beside() as address:
             line = greeting(runtime.endpoint, runtime.bucket, project)

@@ -77,7 +77,7 @@ class Views:
         queries; for each job on the page a GET, and the requests of `status` for it.
         """
         named, state, who = (asked.get(name, "").strip() for name in ("table", "state", "who"))
-        place = parse_destination(named) if named else None
+        place = _place_in(asked) if named else None
         states = [one for one in JobState if state in {"", one.value}]
         document, older = self._listed(place, states, asked.get("before", ""))
         document["trouble"] = document.pop("problems")
@@ -179,7 +179,7 @@ class Views:
 
         Requests: as `log`, for 50 jobs, and two for each 1,000 objects, ten at most.
         """
-        session, place = self._session, parse_destination(asked.get("table", "").strip())
+        session, place = self._session, _place_in(asked)
         listed = visible_at(session, place, LISTED)
         document = log_document(session, place, listed, limit=COMMITS)
         jobs = [
@@ -207,6 +207,11 @@ def _partitions(place: Destination, listed: list[ListedObject]) -> list[tuple[st
 
 def _job_in(asked: Mapping[str, str]) -> NamedJob:
     return NamedJob(parse_job(asked.get("job", "").strip()))
+
+
+def _place_in(asked: Mapping[str, str]) -> Destination:
+    """With or without ``s3://``, which the page's tables leave out."""
+    return parse_destination(f"s3://{asked.get('table', '').strip().removeprefix('s3://')}")
 
 
 def command_in(line: str) -> str | None:
