@@ -128,6 +128,11 @@ judge-functions: setup ## Run jobs by the functions under AWS's runtime client a
 judge-stores: setup ## Run the suite of assumptions on versitygw, a third S3 server
 	$(BIN)/python -m tests.engines.judges stores
 
+# 0.5 GB, ten minutes: before a release.
+.PHONY: judge-machine
+judge-machine: setup ## Run the acceptance checks on LocalStack's Step Functions
+	$(BIN)/python -m tests.engines.judges machine
+
 .PHONY: test-long
 test-long: setup jar ## What the tests search for longer than one waits every day
 	$(BIN)/python tests/native/s3a.py
@@ -279,8 +284,8 @@ release: jar ## Build all that is published into dist/; nothing is uploaded
 	cd dist && sha256sum * > ../SHA256SUMS && mv ../SHA256SUMS . && ls -l
 
 .PHONY: test-wheel
-test-wheel: setup ## Install the wheel into an empty environment, run the pipeline there, commit a job
-	$(BIN)/python -m pytest $(ARGS) -m long tests/install
+test-wheel: setup ## Install the wheel, or WHEEL=..., into an empty environment, run the pipeline there, commit a job
+	S3COMMIT_WHEEL="$(abspath $(WHEEL))" $(BIN)/python -m pytest $(ARGS) -m long tests/install
 
 .PHONY: version
 version:

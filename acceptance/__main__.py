@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 import acceptance.checks  # noqa: F401 - it registers its checks
@@ -23,11 +24,16 @@ from acceptance.places import ROOT, Aws, Embedded, Place, end_programs
 from acceptance.plan import plan
 from acceptance.report import Report
 from acceptance.run import CHECKS, Run, tried
+from s3commit.aws.clients import is_aws
 from s3commit.local import REGION
 from s3commit.local.runtime import LocalRuntime
 from s3commit.local.synth import assembly_for
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+SERVICES: Final = (
+    *("cloudformation", "cloudwatch", "dynamodb", "events", "iam", "lambda"),
+    *("logs", "s3", "sqs", "stepfunctions", "sts"),
+)
 REMOVALS: Final = 3  # AWS shows a thing for some seconds after it was deleted
 PATIENCE: Final = {True: 900.0, False: 600.0}  # seconds that a job is given, on AWS or here
 
@@ -35,6 +41,9 @@ PATIENCE: Final = {True: 900.0, False: 600.0}  # seconds that a job is given, on
 def main(arguments: list[str] | None = None) -> int:
     """0 if all that could be tried was kept and nothing is left, else 1; 2 if nothing was begun."""
     chosen = _parse(arguments)
+    if chosen.region and (led := _elsewhere(chosen.region)):
+        _say(f"AWS_ENDPOINT_URL or a profile leads past AWS: {led}. Unset it; nothing was begun.")
+        return 2
     with _account(chosen) as region:
         place: Place = (Aws if chosen.region else Embedded)(chosen.clean or chosen.name)
         if chosen.clean:
@@ -43,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
             return int(bool(left))
         _say(plan(place.name, chosen.only, chosen.files, is_aws=place.is_aws, region=region))
         for other in sorted(_others(place)):
-            _say(f"An earlier run, {other}, has left something: remove it with --clean {other}")
+            _say(f"Another run, {other}, is there. If it has ended: --clean {other} removes it")
         if not (chosen.yes or _agreed(place.name)):
             return 2
         where = f"AWS, {region}" if place.is_aws else "the embedded runtime, on this machine"
@@ -135,6 +144,14 @@ def _account(chosen: argparse.Namespace) -> Iterator[str]:
     else:
         os.environ.update(AWS_REGION=chosen.region, AWS_DEFAULT_REGION=chosen.region)
         yield chosen.region
+
+
+def _elsewhere(region: str) -> str:
+    """The services whose address is not AWS's: a report that says AWS is of AWS."""
+    session: Any = boto3.session.Session(region_name=region)
+    addresses = {name: session.client(name) for name in SERVICES}
+    led = {name: one.meta.endpoint_url for name, one in addresses.items() if not is_aws(one)}
+    return ", ".join(f"{name} ({address})" for name, address in led.items())
 
 
 def _lead_to(endpoint: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from s3commit.aws import env
 from s3commit.aws.settings import fresh_tables, workers
 from s3commit.aws.steps import run_step
-from s3commit.aws.telemetry import count, document_refused, logger
+from s3commit.aws.telemetry import count, document_refused, logger, timed
 from s3commit.aws.wiring import make_ports
 from s3commit.core.calls.begin_and_publish import begin_and_publish
 from s3commit.core.commit.abort_job import abort_job
@@ -17,6 +17,7 @@ from s3commit.core.commit.remove_replaced import remove_replaced
 from s3commit.core.commit.roll_back import roll_back
 from s3commit.core.commit.tidy_up import tidy_up
 from s3commit.core.model.errors import DOCUMENT_CODES
+from s3commit.core.model.moments import seconds
 from s3commit.core.model.states import JobState
 
 ports = replace(make_ports(), workers=workers())
@@ -46,6 +47,10 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         count(ended)
         if ended == env.JOBS_COMMITTED:
             count(env.BYTES_COMMITTED, ticket["bytes"])
+            announced = ticket.get("event") or {}  # a late twin has none
+            if announced.get("requestedAt"):
+                took = seconds(announced["requestedAt"], announced["finishedAt"])
+                timed(env.REQUEST_TO_RESULT, took)
             for table in filter(ticket["directory"].startswith, watched):
                 count(env.TABLE_COMMITS, table=table)
         elif ticket["code"] in DOCUMENT_CODES:

@@ -30,11 +30,10 @@ REFUSED_DOCUMENTS = 10
 # One job may lose its execution in an hour. More of them, and events do not arrive.
 RESUMED_JOBS = 3
 FAILED_CALLS = 10
-RUNBOOK = "Runbook: docs/operations.md#runbook"
+RUNBOOK = "Runbook: docs/operations.md#{}"  # the row of the alarm
 # The graphs of the dashboard: our own metrics by title, and those of each function.
 _COUNTED = {
     "Jobs": (env.JOBS_COMMITTED, env.JOBS_ABORTED, env.JOBS_ROLLED_BACK),
-    "Files": (env.FILES_COMPLETED,),
     "Documents": (env.MANIFESTS_RECORDED, env.DOCUMENTS_REFUSED),
     "Swept": (env.JOBS_ABANDONED, env.JOBS_RESUMED, env.SWEEP_FAILURES),
 }
@@ -113,7 +112,7 @@ class Observability(Construct):
             ),
             evaluation_periods=silent_periods or 1,
             treat_missing_data=missing.BREACHING if silent else missing.NOT_BREACHING,
-            alarm_description=f"{meaning} {RUNBOOK}",
+            alarm_description=f"{meaning} {RUNBOOK.format(name.partition('-')[0])}",
         )
 
     def _alarms(self) -> Iterable[cloudwatch.Alarm]:
@@ -216,15 +215,16 @@ class Observability(Construct):
     def _dashboard(self, alarms: list[cloudwatch.Alarm]) -> None:
         board, machine = cloudwatch.Dashboard(self, "Dashboard"), self._machine
         queues = {name: inbox.queue for name, inbox in self._inboxes.items()}
-        times = [machine.metric_time(statistic=one, label=one) for one in ("p50", "p95")]
+        times = [self._own(env.REQUEST_TO_RESULT, statistic=one) for one in ("p50", "p95")]
         began, succeeded = machine.metric_started(), machine.metric_succeeded()
         board.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=24))
         board.add_widgets(
-            *(_graph(title, *map(self._own, names), width=6) for title, names in _COUNTED.items())
+            *(_graph(title, *map(self._own, names), width=6) for title, names in _COUNTED.items()),
+            _graph("Completions per second", self._rate(env.FILES_COMPLETED), width=6),
         )
         board.add_widgets(
             _graph("Executions", began, succeeded, machine.metric_failed()),
-            _graph("Execution time", *times),
+            _graph("Seconds from request to result", *times),
             *_graphs(_OF_QUEUES, queues),
         )
         board.add_widgets(*_graphs(_OF_FUNCTIONS, self._functions))
@@ -269,14 +269,27 @@ class Observability(Construct):
             title=title, log_group_names=names, query_lines=list(lines), width=width, **how
         )
 
-    def _own(self, name: str, period: cdk.Duration | None = None, **more: str) -> cloudwatch.Metric:
+    def _rate(self, name: str) -> cloudwatch.MathExpression:
+        return cloudwatch.MathExpression(
+            expression="counted / PERIOD(counted)",
+            using_metrics={"counted": self._own(name)},
+            label="per second",
+        )
+
+    def _own(
+        self,
+        name: str,
+        period: cdk.Duration | None = None,
+        statistic: str = "Sum",
+        **more: str,
+    ) -> cloudwatch.Metric:
         return cloudwatch.Metric(
             namespace=self._namespace,
             metric_name=name,
             dimensions_map={"service": env.SERVICE, **more},
-            statistic="Sum",
+            statistic=statistic,
             period=period,
-            label=name,
+            label=name if statistic == "Sum" else statistic,
         )
 
 

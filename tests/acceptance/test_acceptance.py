@@ -104,6 +104,14 @@ def test_a_run_reports_what_it_has_seen_and_leaves_nothing(account: Account) -> 
     tried_here(account, [name for name in CHECKS if name in DAILY])
 
 
+def test_a_runtime_is_started_for_a_run_that_has_none(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "acceptance", "--local", "--yes", *only("a-job-by-open-job")]
+    subprocess.run([*command, "--report", str(tmp_path)], cwd=ROOT, check=True)
+    report = json.loads((tmp_path / "acceptance_report.json").read_text())
+    assert [one["verdict"] for one in report["results"]] == [SEEN]
+    assert (report["place"], report["left"]) == ("the embedded runtime, on this machine", [])
+
+
 @pytest.mark.long
 def test_a_run_of_all_checks_asks_for_the_rights_of_its_policy(account: Account) -> None:
     calls = tried_here(account, list(CHECKS))
@@ -229,6 +237,17 @@ def test_without_a_yes_nothing_is_made(account: Account, monkeypatch: pytest.Mon
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{NAME} no\n"))
     with mock.patch.dict(os.environ):
         assert main(["--endpoint", account.deployed.endpoint, "--name", NAME]) == 2
+    assert account.things() == before
+
+
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"])
+def test_what_is_called_aws_is_aws(
+    account: Account, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    before = account.things()
+    monkeypatch.setenv(name, account.deployed.endpoint)
+    with mock.patch.dict(os.environ):
+        assert main(["--region", REGION, "--yes"]) == 2
     assert account.things() == before
 
 

@@ -46,6 +46,18 @@ def test_what_happens_in_the_branches_of_a_map_is_told_of_their_states() -> None
     assert unit_visits.seconds == 7  # by the clock, not the sum of the branches
 
 
+def test_the_exit_of_an_entry_that_was_not_read_adds_no_time() -> None:
+    unit = {"name": "Unit"}
+    [seen] = visits_of(
+        [
+            event(5, 4, "TaskStateEntered", stateEntered=unit),
+            event(6, 5, "TaskStateExited", stateExited=unit),
+            event(9, 3, "TaskStateExited", stateExited=unit),
+        ]
+    )
+    assert (seen.seconds, seen.left_at) == (1, "2026-11-21T22:00:09.000Z")
+
+
 def test_a_later_visit_does_not_count_the_time_between() -> None:
     wait = {"name": "Wait"}
     visits = [

@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from botocore.loaders import create_loader
 
 from s3commit.aws.clients import make_client
 from s3commit.aws.s3 import S3ObjectStore
@@ -154,9 +155,24 @@ def test_i5_a_store_that_ignores_the_etag_of_a_delete_is_found(
         check_deletes(client, bucket)
 
 
-def test_i5_aws_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It documents what it does, and no job takes a request more."""
+PARTITIONS = create_loader().load_data("partitions")["partitions"]
+
+
+REGIONS = {one["id"]: one["outputs"]["implicitGlobalRegion"] for one in PARTITIONS}
+# For the other two botocore knows no such endpoint.
+DUAL = [one for one in REGIONS if one not in {"aws-iso-e", "aws-iso-f"}]
+
+
+@pytest.mark.parametrize(
+    ("partition", "dual"),
+    [*((one, "false") for one in REGIONS), *((one, "true") for one in DUAL)],
+)
+def test_i5_aws_is_not_asked(partition: str, dual: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It documents what it does, and no job takes a request more: in whichever partition."""
     monkeypatch.delenv("AWS_ENDPOINT_URL")
+    monkeypatch.setenv("AWS_USE_DUALSTACK_ENDPOINT", dual)
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, REGIONS[partition])
     client: Any = make_client()
     asked: list[str] = []
     client.meta.events.register("before-call", lambda model, **_: asked.append(model.name))

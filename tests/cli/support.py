@@ -130,7 +130,8 @@ class FakeStacks:
         named = {
             "StateValue": asked["StateValue"],
             "AlarmDescription": "x",
-            "StateUpdatedTimestamp": datetime(2026, 11, 21, 22, tzinfo=UTC),
+            "StateUpdatedTimestamp": datetime(2026, 11, 21, 23, tzinfo=UTC),
+            "StateTransitionedTimestamp": datetime(2026, 11, 21, 22, tzinfo=UTC),
         }
         return {
             "MetricAlarms": [

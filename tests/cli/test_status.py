@@ -80,7 +80,8 @@ def test_alarms_that_ring_and_dead_letters_are_said_if_the_caller_may_read_them(
     assert desk.run("status").stderr == "no jobs\n"
     desk.stacks.alarms, desk.stacks.dead_letters = ["JobsFailed", "EventsLost"], 2
     assert desk.run("status").stderr.splitlines()[1:] == [
-        "alarms: EventsLost, JobsFailed; see docs/operations.md#runbook",
+        "alarms: EventsLost since 2026-11-21 22:00:00Z, JobsFailed since 2026-11-21 22:00:00Z;"
+        " see docs/operations.md#runbook",
         "dead letters: 2 in Ingest, 2 in Request; fix the cause, then s3commit redrive",
     ]
     desk.stacks.unwatched = AccessError("not allowed")

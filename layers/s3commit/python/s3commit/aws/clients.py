@@ -46,8 +46,6 @@ READ_TIMEOUT = 60  # seconds; completing an upload of 10,000 parts takes S3 a wh
 TOTAL_MAX_ATTEMPTS = 6  # of one request, the first one included
 MAX_POOL_CONNECTIONS = 32  # as many as a step has threads, and more than a writer's
 
-AWS_HOSTS: Final = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
-
 _ATTEMPTS_NAME: Final = "metadata_service_num_attempts"
 _DEFAULTS: Final = {_ATTEMPTS_NAME: ATTEMPTS, "metadata_service_timeout": TIMEOUT}
 
@@ -135,8 +133,14 @@ def own_encryption() -> Encryption | None:
 
 
 def is_aws(client: Any) -> bool:
-    """True if the client leads to AWS itself, by its address: a store of others has another."""
-    return (urlsplit(client.meta.endpoint_url).hostname or "").endswith(AWS_HOSTS)
+    """True if the client leads to AWS itself, by its address: a store of others has another.
+
+    botocore knows the names of each of AWS's partitions.
+    """
+    outputs = [one["outputs"] for one in _loader().load_data("partitions")["partitions"]]
+    names = [one[name] for one in outputs for name in ("dnsSuffix", "dualStackDnsSuffix")]
+    host = urlsplit(client.meta.endpoint_url).hostname or ""
+    return host.endswith(tuple(f".{name}" for name in names))
 
 
 def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = False) -> S3Client:

@@ -61,6 +61,7 @@ JOBS_ABORTED: Final = "JobsAborted"
 JOBS_ROLLED_BACK: Final = "JobsRolledBack"
 FILES_COMPLETED: Final = "FilesCompleted"
 BYTES_COMMITTED: Final = "BytesCommitted"
+REQUEST_TO_RESULT: Final = "RequestToResult"  # seconds of a committed job
 MANIFESTS_RECORDED: Final = "ManifestsRecorded"
 DOCUMENTS_REFUSED: Final = "DocumentsRefused"
 JOBS_ABANDONED: Final = "JobsAbandoned"

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, Final
 
 from s3commit.aws.failures import translated
+from s3commit.core.model.moments import rfc3339
 
 MOST_GROUPS, MOST_PAGES, MOST_LINES = 50, 5, 500  # in one request; of a group; in all
 # Of a line of Powertools, what says nothing of the job, or stands elsewhere.
@@ -50,6 +51,6 @@ def _line(group: str, event: dict[str, Any]) -> Line:
         said = {"message": event["message"].strip()}
     left = [one for one in said if not _LEFT_OUT.fullmatch(one)]
     text = " ".join([str(said.get("message", "")), *(f"{one}={said[one]}" for one in left)])
-    at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC).isoformat()
+    at = rfc3339(datetime.fromtimestamp(event["timestamp"] / 1000, UTC))
     named = {name: str(said.get(name, "")) for name in ("level", "step")}
     return {"at": at, "group": group, "text": text, **named}

@@ -44,11 +44,13 @@ class StateVisits:
         self.visits, self.inside, self.left_at = self.visits + 1, self.inside + 1, None
 
     def leave(self, at: datetime, count: int = 1) -> None:
-        """So many of those inside have left."""
-        self.inside -= count
-        if self.inside <= 0:
-            self.seconds += (at - self.since).total_seconds()
-            self.inside, self.left_at = 0, rfc3339(at)
+        """So many of those inside have left; also one whose entry was not read."""
+        if self.inside:
+            self.inside -= count
+            if not self.inside:
+                self.seconds += (at - self.since).total_seconds()
+        if not self.inside:
+            self.left_at = rfc3339(at)
 
 
 def read_history(client: Any, execution: str) -> tuple[list[StateVisits], bool, bool]:

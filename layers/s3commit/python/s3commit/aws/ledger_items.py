@@ -1,12 +1,16 @@
 """The ledger's items in DynamoDB: one table, nine kinds of item.
 
-| item | pk | sk | |---|---|---| | job | ``JOB#<job id>`` | ``<the rest of its ref>`` | | attempt |
-``ATTEMPTS#<ref>#<shard>`` | ``<task id>#<attempt id>`` | | healing | ``HEALING`` | ``<bucket>`` | |
-lock | ``LOCKS#<bucket>/<first element>/`` | ``<node>`` | | append under way |
-``APPENDS#<bucket>/<first element>/`` | ``<node>/<ref>`` | | ended append | ``ENDED#<bucket>/<first
-element>/#<ten minutes>`` | ``<node>/<ref>`` | | key | ``KEYS#<bucket>/<prefix>`` | ``<digest of the
-key>`` | | turn requested | ``ASKED#<bucket>/<first element>/`` | ``<requested at>#<ref>`` | | turn
-done | ``DONE#<bucket>/<first element>/#<day of the request>`` | ``<requested at>#<ref>`` |
+| item | pk | sk |
+|---|---|---|
+| job | ``JOB#<job id>`` | ``<the rest of its ref>`` |
+| attempt | ``ATTEMPTS#<ref>#<shard>`` | ``<task id>#<attempt id>`` |
+| healing | ``HEALING`` | ``<bucket>`` |
+| lock | ``LOCKS#<bucket>/<first element>/`` | ``<node>`` |
+| append under way | ``APPENDS#<bucket>/<first element>/`` | ``<node>/<ref>`` |
+| ended append | ``ENDED#<bucket>/<first element>/#<ten minutes>`` | ``<node>/<ref>`` |
+| key | ``KEYS#<bucket>/<prefix>`` | ``<digest of the key>`` |
+| turn requested | ``ASKED#<bucket>/<first element>/`` | ``<requested at>#<ref>`` |
+| turn done | ``DONE#<bucket>/<first element>/#<day of the request>`` | ``<requested at>#<ref>`` |
 
 Attempts are spread over shards, by task, because a partition takes about 1,000 writes a second; the
 index ``by-state`` (``shelf``, ``updated_at``) is, by job, for the same reason. It holds job items

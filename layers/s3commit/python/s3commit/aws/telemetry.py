@@ -25,10 +25,19 @@ def count(metric: str, value: int = 1, *, table: str = "") -> None:
     Ids and other prefixes are fields of the log and never dimensions.
     """
     if value:
-        with single_metric(name=metric, unit=MetricUnit.Count, value=value) as one:
-            one.add_dimension(name="service", value=env.SERVICE)
-            if table:
-                one.add_dimension(name=env.DIMENSION_TABLE, value=table)
+        _note(metric, MetricUnit.Count, value, table)
+
+
+def timed(metric: str, seconds: float) -> None:
+    """Note how long something took."""
+    _note(metric, MetricUnit.Seconds, seconds)
+
+
+def _note(metric: str, unit: MetricUnit, value: float, table: str = "") -> None:
+    with single_metric(name=metric, unit=unit, value=value) as one:
+        one.add_dimension(name="service", value=env.SERVICE)
+        if table:
+            one.add_dimension(name=env.DIMENSION_TABLE, value=table)
 
 
 def document_refused(key: str, code: str) -> None:

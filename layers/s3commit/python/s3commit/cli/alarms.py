@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from s3commit.aws import env
 from s3commit.cli.deployment import Deployment, Finding, ok, skipped, to_do
+from s3commit.cli.render import moment
 from s3commit.cli.session import Session
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.moments import rfc3339
@@ -24,11 +25,21 @@ def ringing(around: Deployment) -> dict[str, dict[str, str]]:
     return {
         one["AlarmName"].removeprefix(prefix): {
             "description": one.get("AlarmDescription", ""),
-            "since": rfc3339(one["StateUpdatedTimestamp"].astimezone(UTC)),
+            "since": rfc3339(_since(one).astimezone(UTC)),
         }
         for one in found["MetricAlarms"]
         if one["StateValue"] == "ALARM"
     }
+
+
+def _since(alarm: dict[str, Any]) -> datetime:
+    """When its state changed for the last time.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricAlarm.html
+    """
+    updated: datetime = alarm["StateUpdatedTimestamp"]  # also by another kind of evaluation
+    transitioned: datetime = alarm.get("StateTransitionedTimestamp", updated)
+    return transitioned
 
 
 def read_queue(around: Deployment, inbox: str) -> tuple[int, str]:
@@ -73,7 +84,9 @@ def sentences(found: dict[str, Any]) -> list[str]:
     """A line for the alarms of `watched`, and one for the dead letters, if there are some."""
     lines = []
     if found["alarms"]:
-        lines.append(f"alarms: {', '.join(sorted(found['alarms']))}; see {RUNBOOK}")
+        alarms = sorted(found["alarms"].items())
+        named = ", ".join(f"{name} since {moment(one['since'])}" for name, one in alarms)
+        lines.append(f"alarms: {named}; see {RUNBOOK}")
     if found["deadLetters"]:
         each = ", ".join(f"{count} in {name}" for name, count in found["deadLetters"].items())
         lines.append(f"dead letters: {each}; fix the cause, then s3commit redrive")

@@ -154,7 +154,7 @@ def count_everything(session: Session, job: JobFacts) -> Counted:
         why = job.problems.get(JOB_FILE, "_job.json was deleted or changed")
         why = f"{why}. A commit would end in an abort: restore it as it was"
         raise refusal(job, why, JOB_CHANGED)
-    manifests = read_manifests(session, job)
+    manifests, _ = read_manifests(session, job)
     if not manifests:
         why = "it has no manifest: none of its tasks are done, so there is nothing to commit"
         raise refusal(job, why, "NO_MANIFEST")

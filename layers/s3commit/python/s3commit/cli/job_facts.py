@@ -232,10 +232,17 @@ def jobs_at(
     return found, record.updated_at if next(listed, None) is not None else ""
 
 
-def read_manifests(session: Session, job: JobFacts) -> list[str]:
-    """The keys of the job's manifests."""
+def read_manifests(
+    session: Session, job: JobFacts, most: int | None = None
+) -> tuple[list[str], bool]:
+    """The keys of the job's manifests, and whether all were looked at.
+
+    ``most`` bounds how many objects below its ``_tasks/`` are. One request for each 1,000.
+    """
     listed = session.store.list(job.directory.bucket, job.directory.tasks)
-    return [found.key for found in listed if found.key.endswith(PENDINGSET_SUFFIX)]
+    looked_at = listed if most is None else islice(listed, most)
+    keys = [found.key for found in looked_at if found.key.endswith(PENDINGSET_SUFFIX)]
+    return keys, most is None or next(listed, None) is None
 
 
 def read_manifest(session: Session, job: JobFacts, key: str) -> tuple[PendingSet, str]:

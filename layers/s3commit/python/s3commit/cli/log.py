@@ -39,7 +39,7 @@ from s3commit.core.ports.objects import ListedObject
 KEY_DIGITS = 8
 LONGEST_WHO, LONGEST_WHY = 160, 100  # characters
 MOST_LISTED = 20_000  # objects at the destination: twenty requests
-_UNDONE = (JobState.ABORTED, JobState.ROLLED_BACK)
+_NOT_COMMITTED = (JobState.ABORTED, JobState.ROLLED_BACK)
 _COLUMNS = (
     "endedAt, tookSeconds, state, files, bytes as SIZE, rows, replaced, gone, undoes,"
     " undoneBy, key, jobId as JOB, by as WHO, why as WHY NOT, problems as PROBLEM"
@@ -58,11 +58,12 @@ def log(session: Session, *, destination: Destination, limit: int, key: str | No
     The newest is last; behind it are the jobs that have not ended. Times are UTC. REPLACED are the
     earlier files that the job has removed, GONE those of its own that no longer exist: a later job
     has replaced them, or someone deleted them. UNDOES is the job that an undo has undone, UNDONE BY
-    the undo of a job. KEY has the first digits of the idempotency key's SHA-256, WHO the writer as
-    it names itself: its application, user and host, and its Airflow run. Needs S3 alone; with a
-    table it also has the aborted and rolled back jobs of which S3 has nothing any more: the jar
-    deletes the documents of those. A job whose documents can't be read is a row that says so under
-    PROBLEM; STATE is empty if it is not known. Run `s3commit show JOB` for all about one.
+    is the undo that reverted this job. KEY has the first digits of the idempotency key's SHA-256,
+    WHO the writer as it names itself: its application, user and host, and its Airflow run. Needs S3
+    alone; with a table it also has the aborted and rolled back jobs of which S3 has nothing any
+    more: the jar deletes the documents of those. A job whose documents can't be read is a row that
+    says so under PROBLEM; STATE is empty if it is not known. Run `s3commit show JOB` for all about
+    one.
     """
     listed = visible_at(session, destination, MOST_LISTED)
     document = log_document(session, destination, listed, limit=limit, key=key)
@@ -106,8 +107,8 @@ def _undone_by(jobs: list[dict[str, Any]]) -> dict[str, str]:
     """The undone jobs, and the undo of each; the last job comes last. An undo may be undone too."""
     found: dict[str, str] = {}
     for job in reversed(jobs):
-        is_valid = job["state"] == JobState.COMMITTED and job["jobId"] not in found
-        if job["undoes"] and is_valid:
+        stands = job["state"] == JobState.COMMITTED and job["jobId"] not in found
+        if job["undoes"] and stands:
             found.setdefault(job["undoes"], job["jobId"])
     return found
 
@@ -133,7 +134,7 @@ def _begun(session: Session, destination: Destination) -> dict[str, str]:
     found: dict[str, str] = {}
     if table := session.named_table():
         ledger = session.ledger(table)
-        for state in _UNDONE:
+        for state in _NOT_COMMITTED:
             now = session.clock.now()
             latest, _ = jobs_at(ledger, state, now, destination, LOOKED_AT, latest_first=True)
             here = (record for record in latest if record.destination == destination)
@@ -194,7 +195,7 @@ def _document(
         if result
         else header and header.replaced and header.replaced.files,
         "gone": max(0, header.files - left[job_id]) if header and left is not None else None,
-        "undoes": (keyed.undoes or None) if keyed else None,
+        "undoes": _undoes(state, header, said),
         "idempotencyKey": key,
         "key": key and key[:KEY_DIGITS],
         "who": who and fields(who, *Who.__slots__),
@@ -203,6 +204,14 @@ def _document(
         "why": failure and short(f"{failure.code}: {failure.message}"),
         "problems": [*map(short, job.problems.values())],
     }
+
+
+def _undoes(
+    state: str, header: CommitHeader | None, said: JobSpec | JobRecord | None
+) -> str | None:
+    """Of a committed job by the pipeline's own list: a client may put ``_job.json`` again."""
+    source = header if header or state == JobState.COMMITTED else said
+    return (source.undoes or None) if source else None
 
 
 def _kind(said: JobSpec | JobRecord | None, header: CommitHeader | None) -> str:

@@ -47,6 +47,11 @@ SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops count
 UNCOUNTED = "only some of the destination's open uploads were read: this job may have more"
 _REGION = re.compile("[a-z0-9-]+")
 _COUNTS = ("files", "bytes", "rows")
+_CONSOLES = {
+    "aws": "console.aws.amazon.com",
+    "aws-cn": "console.amazonaws.cn",
+    "aws-us-gov": "console.amazonaws-us-gov.com",
+}
 
 
 @click.command()
@@ -83,12 +88,18 @@ def show(session: Session, *, job: NamedJob, following: bool, history: bool, tim
 
 
 def job_document(
-    session: Session, job: JobFacts, scanned_uploads: int = SCANNED_UPLOADS
+    session: Session,
+    job: JobFacts,
+    scanned_uploads: int = SCANNED_UPLOADS,
+    listed_manifests: int | None = None,
 ) -> dict[str, Any]:
-    """All about the job: its record, its documents and counts. An unknown member is null."""
+    """All about the job: its record, its documents and counts. An unknown member is null.
+
+    With more manifests than ``listed_manifests`` neither they nor what they say is counted.
+    """
     now, record, spec, failure = session.epoch(), job.record, job.spec, job.failure
     uploads, complete = own_uploads(session, job, scanned_uploads)
-    manifests = read_manifests(session, job)
+    manifests, all_listed = read_manifests(session, job, listed_manifests)
     locks = _locks(job, now)
     in_the_way = locks["inTheWay"] if locks else []
     at_work = job.result is None
@@ -122,9 +133,9 @@ def job_document(
         # The ledger does not keep them: _job.json alone says.
         "conditions": encode_conditions(spec.conditions) if spec else None,
         "request": _request(job),
-        "manifests": len(manifests),
-        "tasks": _tasks(session, job, manifests),
-        "noted": _noted(job),
+        "manifests": len(manifests) if all_listed else None,
+        "tasks": _tasks(session, job, manifests) if all_listed else None,
+        "noted": _noted(job) if all_listed and at_work else None,
         "plan": record and record.plan and fields(record.plan, "units", *_COUNTS),
         "replaced": record and record.replaced and fields(record.replaced, "files", "bytes"),
         "locks": locks,
@@ -213,17 +224,15 @@ def _error(failure: Failure | None, advice_of: Callable[[str], Advice]) -> dict[
 
 
 def console_url(execution: str) -> str | None:
-    """The page of an execution in the AWS console, or None for no ARN."""
+    """The page of an execution in the AWS console; None for any other ARN or partition."""
     if not machine_of(execution):
         return None
     _, partition, _, region, *_ = execution.split(":")
     if not _REGION.fullmatch(region):  # a stranger's result may name any host there
         return None
-    host = {
-        "aws-cn": "console.amazonaws.cn",
-        "aws-us-gov": "console.amazonaws-us-gov.com",
-    }.get(partition, "console.aws.amazon.com")
-    return f"https://{region}.{host}/states/home?region={region}#/v2/executions/details/{execution}"
+    host = _CONSOLES.get(partition)
+    page = f"states/home?region={region}#/v2/executions/details/{execution}"
+    return host and f"https://{region}.{host}/{page}"
 
 
 def _follow(session: Session, look: Callable[[], JobFacts], timeout: int) -> JobResult:

@@ -142,14 +142,13 @@ def run_foreground(
     with (
         redirect_stdout(sys.stderr),  # whatever a library prints
         LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
-        announced(project, runtime.names()) as found,
     ):
         if versioned:
             runtime.client("s3").put_bucket_versioning(
                 Bucket=runtime.bucket, VersioningConfiguration={"Status": "Enabled"}
             )
         enter(runtime.names())
-        with beside() as address:
+        with announced(project, runtime.names()) as found, beside() as address:
             line = greeting(runtime.endpoint, runtime.bucket, project)
             page = f"s3commit: in a browser: {address}\n" if address else ""
             sys.stderr.write((line if found else _NOT_FOUND) + page)

@@ -16,6 +16,7 @@ from s3commit.local.serving import HOST
 
 TOKEN = "token"  # noqa: S105 - the parameter's name
 HTTP = 80  # the port of an address without one
+OWN = {"same-origin", "none"}  # https://www.w3.org/TR/fetch-metadata/: none is the person's doing
 ADDRESS = "open the address that the command printed"
 # Nothing is fetched from elsewhere, nothing within a page is run, and no page shows this one.
 HEADERS = {
@@ -32,8 +33,10 @@ HEADERS = {
 class Door:
     """Checks each request to the application, also for routes that it does not have.
 
-    The token comes in the address that is printed. Then it is a cookie, which no script can read
-    and no other site's page sends; a link can be handed on without it.
+    The token comes in the address that is printed. Then it is a cookie, which no script can read;
+    a link can be handed on without it. Another site can lead a browser to a page, as a link in a
+    mail does, and neither read nor frame it. A view that takes many requests is opened from our own
+    pages alone.
     """
 
     def __init__(self, application: Flask, port: int) -> None:
@@ -54,6 +57,8 @@ class Door:
             abort(403, f"this host, or site, has no access: {ADDRESS}")
         if request.method not in {"GET", "HEAD"}:
             abort(405, "this page only reads")
+        if request.headers.get("Sec-Fetch-Site", "none") not in OWN and _takes_long():
+            abort(403, "another site cannot open this view: open the address yourself")
         if self._is_token(request.args.get(TOKEN, "")):
             return self._let_in()
         if not self._is_token(request.cookies.get(self._cookie, "")):
@@ -71,8 +76,12 @@ class Door:
         left = [(name, text) for name, text in request.args.items(multi=True) if name != TOKEN]
         place = quote("/" + request.path.lstrip("/\\"))  # two slashes would lead to another host
         answer = Response(status=303, headers={"Location": f"{place}?{urlencode(left)}"})
-        answer.set_cookie(self._cookie, self._token, httponly=True, samesite="Strict")
+        answer.set_cookie(self._cookie, self._token, httponly=True, samesite="Lax")
         return answer
+
+
+def _takes_long() -> bool:
+    return request.path == "/log" or "fsck" in request.args
 
 
 def _harden(answer: Response) -> Response:

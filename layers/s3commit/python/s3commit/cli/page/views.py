@@ -37,6 +37,7 @@ LISTED = 5_000  # objects of a table: five requests
 COMMITS = 50  # jobs of a table
 CLOCKS = 60.0  # seconds by which S3's and CloudWatch's may differ
 SCANNED_UPLOADS = 3_000  # of the destination: three requests
+LISTED_MANIFESTS = 5_000  # of the job: five requests, and some megabytes of the ledger
 # Words as a shell has them, up to what the sentence says of the command.
 _WORD = r"(?:'[^']*'|\"'\"|[^\s'\"()])+"
 _COMMAND = re.compile(rf"s3commit [a-z]+(?: (?!starts |ends |says ){_WORD})*")
@@ -143,7 +144,7 @@ class Views:
         session = self._session
         directory, table, typed = locate(session, _job_in(asked))
         job = read_job(session, directory, table, typed)
-        document = job_document(session, job, SCANNED_UPLOADS)
+        document = job_document(session, job, SCANNED_UPLOADS, LISTED_MANIFESTS)
         history = history_document(session, job.execution)
         facts = {name: value for name, value in document.items() if name not in _DRAWN}
         return {
@@ -154,6 +155,7 @@ class Views:
             "machine": draw({one["state"]: one["did"] for one in history["states"]}),
             "facts": rows(facts),
             "documents": _documents(session, directory),
+            "listed_manifests": LISTED_MANIFESTS,
             "insights": (document["console"] or "").partition("/states/")[0],
             "logs": f'fields @timestamp, step, @message | filter job_id = "{job.job_id}"',
             "ended": job.result is not None,
@@ -210,8 +212,9 @@ def _job_in(asked: Mapping[str, str]) -> NamedJob:
 
 
 def _place_in(asked: Mapping[str, str]) -> Destination:
-    """With or without ``s3://``, which the page's tables leave out."""
-    return parse_destination(f"s3://{asked.get('table', '').strip().removeprefix('s3://')}")
+    """With a scheme or without one, as the page's tables show it."""
+    typed = asked.get("table", "").strip()
+    return parse_destination(typed if "://" in typed else f"s3://{typed}")
 
 
 def command_in(line: str) -> str | None:

@@ -155,7 +155,9 @@ def _opened(
     """The record of a job that was not known; the existing one, if another call opened it first."""
     spec = None if isinstance(documents, S3CommitError) else documents[1]
     try:
-        if not isinstance(spec, JobSpec):  # say again what is wrong
+        if isinstance(spec, InvalidInputError):
+            raise spec
+        if spec is None:  # the request, or the listing above, could not be read
             with refusing_unreadable(ports, directory):
                 spec = read_spec(ports, directory)
     except InvalidInputError:

@@ -34,6 +34,7 @@ def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
         "undoes": record.undoes or None,
         "key": record.idempotency_key,
         "openedAt": record.opened_at or None,
+        "requestedAt": record.requested_at or None,
         "decidedAt": result.decided_at,
         "finishedAt": result.finished_at,
     }

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Time comes in from outside."""
+    """The pipeline's time. A writer's `Environment` is another one: it is pickled with a job."""
 
     def now(self) -> str:
         """The present as RFC 3339 in UTC with milliseconds: ``2026-11-21T22:07:22.123Z``."""

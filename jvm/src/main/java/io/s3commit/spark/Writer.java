@@ -11,7 +11,7 @@ import java.util.stream.Stream;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 
-/** Writer writes, for the people who look at the job later; an empty text is not said. */
+/** Who writes, for the people who look at the job later; an empty text is left out. */
 @JsonInclude(JsonInclude.Include.NON_EMPTY)
 record Writer(String applicationId, String application, String user, String host, String airflow) {
   // As Airflow exports them to the process of each task.
