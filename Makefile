@@ -128,7 +128,7 @@ judge-functions: setup ## Run jobs by the functions under AWS's runtime client a
 judge-stores: setup ## Run the suite of assumptions on versitygw, a third S3 server
 	$(BIN)/python -m tests.engines.judges stores
 
-# 0.5 GB, ten minutes: before a release.
+# Python 3.13, 0.5 GB, ten minutes: before a release.
 .PHONY: judge-machine
 judge-machine: setup ## Run the acceptance checks on LocalStack's Step Functions
 	$(BIN)/python -m tests.engines.judges machine

@@ -76,15 +76,15 @@ def test_the_readme_says_where_the_directory_committer_is_faster() -> None:
     ]
     faster = [seconds for seconds in by if seconds > 0]
     count = {2: "two"}[len(faster)]
-    assert max(faster) < 0.25
-    assert f"**S3A's directory committer is faster in {count} of the five**" in README
+    most = f"by {max(faster):.1f} s at most"
+    assert f"**S3A's directory committer is faster in {count} of the five**, {most}" in README
     assert len(figures) == 5
 
 
 def test_the_readme_says_how_much_longer_write_takes_than_the_jar() -> None:
     figures = [pictures.seconds(PAGE, job) for job in pictures.JOBS]
     ratios = [one["s3commit, write"] / one["s3commit, the jar"] for one in figures]
-    count = {3: "three"}[sum(ratio > 1 for ratio in ratios)]
+    count = {3: "three", 4: "four"}[sum(ratio > 1 for ratio in ratios)]
     assert f"faster in {count} of [five jobs]" in README
     assert f"{min(ratios):.1f} to {max(ratios):.1f} times as long as the jar" in README
 

@@ -22,12 +22,12 @@ from typing import Any
 from s3commit.aws import env
 from s3commit.aws.notifications import SUFFIXES
 from s3commit.core.model.errors import TransientError
-from stacks.layers import PYTHON_VERSION, runtime_python
+from stacks.layers import PYTHON_VERSION
 from stacks.retries import FINAL
 from tests.contract.conftest import create_table
 from tests.contract.given import make_bucket
 from tests.core.world import BUCKET, job_directory
-from tests.engines.judges.tools import HERE, MissingError, go, pip, wait_for
+from tests.engines.judges.tools import HERE, functions_python, go, pip, wait_for
 from tests.engines.judges.variants import Variant
 from tests.lake import QUEUE, notify
 from tests.servers import REGION, START_SECONDS, free_ports, moto_server
@@ -134,9 +134,7 @@ def invoke(address: str, event: dict[str, Any]) -> Any:
 
 def judge() -> tuple[str, list[str]]:
     """What was called, and each that answered otherwise than it should."""
-    python = runtime_python()
-    if python is None:
-        raise MissingError(f"the functions run on python{PYTHON_VERSION}: have it on the PATH")
+    python = functions_python()
     program = go(EMULATOR, VERSION)
     variant = Variant({"bucketName": BUCKET, **TELLING})
     with (

