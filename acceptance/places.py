@@ -65,7 +65,12 @@ def _assembly(name: str, parameters: dict[str, Any]) -> Path:
     given = {"name": name, "bucketName": f"s3commit-{name}-data", **PARAMETERS, **parameters}
     context = {f"s3commit:{key}": value for key, value in given.items()}
     os.environ["CDK_CONTEXT_JSON"] = json.dumps(context)  # as the CDK hands them over
-    return synthesize(ROOT, ROOT / ".s3commit" / "acceptance")
+    return synthesize(ROOT, _home(name) / "assembly")
+
+
+def _home(name: str) -> Path:
+    """A run's own directory: another run may be under way beside it."""
+    return ROOT / ".s3commit" / "acceptance" / name
 
 
 @dataclass
@@ -100,7 +105,8 @@ class Embedded:
         for kind in things.KINDS:
             clients = self.clients if kind in things.OWN else _stands_in
             errors += things.remove(clients, self.name, kind)
-        shutil.rmtree(self._directory, ignore_errors=True)
+        for directory in (self._directory, _home(self.name)):
+            shutil.rmtree(directory, ignore_errors=True)
         return errors
 
     def left(self) -> list[str]:
@@ -144,6 +150,7 @@ class Aws:
         https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-iam-servicerole.html
         """
         errors: list[str] = []
+        shutil.rmtree(_home(self.name), ignore_errors=True)
         for stack in self._stacks:
             try:
                 self._delete(stack)

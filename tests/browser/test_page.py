@@ -102,7 +102,7 @@ def test_a_stuck_job_is_on_top_and_the_keyboard_alone_copies_its_command(shown: 
         assert tab_to("Skip") == ["Skip to the content"]
         assert (focused.bounding_box() or {"x": -1})["x"] >= 0
         page.keyboard.press("Enter")
-        assert tab_to(JOB) == ["table", "state", "who", "Filter", "Jobs", "sales/", JOB]
+        assert tab_to(JOB) == ["table", "state", "who", "Filter", "Jobs", "lake/sales/", JOB]
         page.keyboard.press("Enter")
         expect(page.locator("h1")).to_contain_text("COMMITTING")
         command = tab_to("Copy s3commit")[-1].removeprefix("Copy ")

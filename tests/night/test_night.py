@@ -225,9 +225,9 @@ def broken(fault: str, fix: Callable[[Night], object], **more: Any) -> Walk:
 
 
 WALKS = [
+    broken("stuck-job", resume_a_job),  # the first thing that happens in this runtime
     broken("dead-function", partial(redrive, queue="Ingest")),
     broken("dead-letter", redrive_a_request),
-    broken("stuck-job", resume_a_job),
     broken("throttled-account", raise_the_quota, after=11),
     broken("lost-events", notify_again),
     broken("refused-documents", delete_documents),

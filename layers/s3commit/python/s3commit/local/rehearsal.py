@@ -61,6 +61,7 @@ class Rehearsal:
 
     def spoil_key(self) -> None:
         """Another program writes into what is the pipeline's: an execution fails immediately."""
+        self._commit()  # into an empty ledger, which would first be healed by what is spoilt
         job, counted = self._open(str(uuid.uuid4()))
         self._put(job.directory.key_note(key_digest(str(job.spec.idempotency_key))))
         self._request((job, counted))
@@ -83,8 +84,7 @@ class Rehearsal:
 
     def lose_events(self) -> None:
         """Another program replaces the bucket's notifications while jobs write; a sweep runs."""
-        job, counted = self._open()  # so that the sweep looks at their table
-        job.commit([counted])
+        self._commit()  # so that the sweep looks at their table
         opened = [self._open() for _ in range(4)]
         self._notify(lambda suffix: suffix + LOST)
         self._request(*opened)
@@ -113,6 +113,10 @@ class Rehearsal:
                 self._s3.delete_object(**named)
 
     # The parts of the runtime
+
+    def _commit(self) -> None:
+        job, counted = self._open()
+        job.commit([counted])
 
     def _put(self, key: str) -> None:
         self._s3.put_object(Bucket=self._bucket, Key=key, Body=SPOILT)
