@@ -164,7 +164,7 @@ def test_a_failed_execution_says_why_in_a_line_and_what_to_do(desk: Desk) -> Non
         f"then: s3commit commit {JOB} --table {TABLE} starts another, which continues",
     ]
     error = desk.json("show", JOB, "--table", TABLE)["executionError"]
-    assert (error["code"], error["do"][:7]) == ("PAGE_CHANGED", "Find ou")
+    assert (error["code"], error["do"][:7]) == ("PAGE_CHANGED", "Do what")
 
 
 @pytest.mark.parametrize("state", sorted(set(JobState) - ENDED))

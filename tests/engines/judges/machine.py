@@ -72,7 +72,7 @@ def judge() -> tuple[str, list[str]]:
             LocalRuntime(assembly_for(ROOT), port=ours, middleware=elsewhere(theirs))
         )
         run = [sys.executable, "-m", "acceptance", "--endpoint", address]
-        run += ["--yes", "--name", "accept-00000a", "--report", str(directory)]
+        run += ["--yes", "--report", str(directory)]
         run += [word for name in EXPECTED for word in ("--only", name)]
         subprocess.run(run, cwd=ROOT, stdout=sys.stderr, check=False)
         report = json.loads((directory / "acceptance_report.json").read_text())

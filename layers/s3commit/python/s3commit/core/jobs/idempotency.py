@@ -188,8 +188,10 @@ def _own_note(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyH
         return _read(store, directory.bucket, key)
     except InvalidInputError as error:
         raise NeedsOperatorError(
-            f"s3://{directory.bucket}/{key} is not what the pipeline wrote: {error.message};"
-            " nothing was changed: restore it, or delete it if no job has the key",
+            f"s3://{directory.bucket}/{key} names the committed job with this idempotency key, and"
+            f" is not what the pipeline wrote: {error.message}; nothing was changed. If `s3commit"
+            f" log {directory.destination.uri}` shows no other committed job with this job's KEY,"
+            " delete the object, else restore an earlier version of it",
             code=PAGE_CHANGED,
         ) from error
 

@@ -239,7 +239,8 @@ _STOPS: Final = {
     "PAGE_CHANGED": Advice(
         "An object that the pipeline keeps for itself below `_s3commit/` is missing or changed."
         " The message names it. Nothing was undone for it",
-        "Find out who may write below `_s3commit/`. Restore the object",
+        "Do what the message says; if it says nothing, restore an earlier version of the object."
+        " Then find out who may write below `_s3commit/`",
     ),
     "NOT_FOUND": Advice(
         "An object or a resource that the message names does not exist",
