@@ -144,7 +144,11 @@ def test_what_stopped_a_job_stands_before_its_next_step(desk: Desk, browser: Bro
     desk.job_at("DecideCommit")
     desk.dies(JOB, error="NeedsOperatorError", says="[PAGE_CHANGED] _s3commit/x.json is missing")
     head, _, _ = browser.get("/job", job=JOB).partition("<h2>Next</h2>")
-    for told in ("Stopped: its execution is FAILED", "<strong>PAGE_CHANGED", "Do what the message says"):
+    for told in (
+        "Stopped: its execution is FAILED",
+        "<strong>PAGE_CHANGED",
+        "Do what the message says",
+    ):
         assert told in head
 
 
