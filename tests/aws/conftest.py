@@ -9,6 +9,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 
 from s3commit.aws import clients, s3
+from s3commit.aws.prepared import PreparedRequests
 from s3commit.aws.s3 import S3ObjectStore
 
 
@@ -61,7 +62,8 @@ def pauses() -> list[float]:
 
 @pytest.fixture
 def store(answers: Answers, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> S3ObjectStore:
-    """A store on canned answers; botocore does not retry."""
+    """A store on canned answers; botocore sends all, and does not retry."""
+    monkeypatch.setattr(PreparedRequests, "_template", lambda *_: None)
     monkeypatch.setattr(clients, "TOTAL_MAX_ATTEMPTS", 1)
     client = clients.make_client()
     events: Any = client.meta.events

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from s3commit.aws.clients import Encryption, S3Client, make_client
 from s3commit.aws.failures import answered, translated
+from s3commit.aws.prepared import PreparedRequests
 from s3commit.aws.s3_requests import delete_together, fits_xml, open_uploads
 from s3commit.core.model.errors import (
     CONFLICT,
@@ -38,6 +39,8 @@ T = TypeVar("T")
 
 PAGE = 1000  # S3's own maximum of a listing
 
+_CONDITIONS = {"IfMatch": "If-Match", "IfNoneMatch": "If-None-Match"}
+
 CONFLICT_TRIES = 4  # of a put or delete that met another request for its key (409)
 CONFLICT_PAUSE = 0.1  # seconds, doubled each time
 
@@ -59,6 +62,7 @@ class S3ObjectStore:
     ) -> None:
         self._client = client or make_client()
         self._encryption = encryption.parameters() if encryption else {}
+        self._prepared = PreparedRequests(self._client, self._encryption)
         self._page = page
 
     def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
@@ -148,6 +152,10 @@ class S3ObjectStore:
         if if_absent:
             condition["IfNoneMatch"] = "*"
         what = f"writing s3://{bucket}/{key}"
+        headers = _headers(content_type, metadata or {})
+        headers |= {_CONDITIONS[name]: value for name, value in condition.items()}
+        if (etag := self._prepared.put(bucket, key, body, headers)) is not None:
+            return etag
 
         def attempt() -> str:
             with translated(what):
@@ -199,6 +207,9 @@ class S3ObjectStore:
     def create_upload(
         self, bucket: str, key: str, *, metadata: dict[str, str], content_type: str
     ) -> str:
+        headers = _headers(content_type, metadata)
+        if (upload_id := self._prepared.create_upload(bucket, key, headers)) is not None:
+            return upload_id
         with translated(f"starting an upload of s3://{bucket}/{key}"):
             answer = self._client.create_multipart_upload(
                 Bucket=bucket,
@@ -214,6 +225,8 @@ class S3ObjectStore:
     ) -> str:
         # botocore takes bytes; from a memoryview this makes the copy, from bytes it does not
         whole = bytes(body)
+        if (etag := self._prepared.upload_part(bucket, key, upload_id, number, whole)) is not None:
+            return etag
         with translated(f"sending part {number} of s3://{bucket}/{key}"):
             answer = self._client.upload_part(
                 Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=number, Body=whole
@@ -255,6 +268,11 @@ class S3ObjectStore:
         if not etags:
             raise JobRefusedError(f"{what}: no part is named", code="PARTS_MISMATCH")
         condition: dict[str, Any] = {"IfNoneMatch": "*"} if if_absent else {}
+        headers = {"x-amz-mp-object-size": str(length)}
+        headers |= {_CONDITIONS[name]: value for name, value in condition.items()}
+        etag = self._prepared.complete_upload(bucket, key, upload_id, etags, headers)
+        if etag is not None:
+            return ObjectFacts(key, etag, length)
         parts: Any = [
             {"ETag": etag, "PartNumber": number} for number, etag in enumerate(etags, start=1)
         ]
@@ -292,6 +310,11 @@ class S3ObjectStore:
                     raise
             time.sleep(CONFLICT_PAUSE * 2**number)
         return attempt()
+
+
+def _headers(content_type: str, metadata: dict[str, str]) -> dict[str, str]:
+    named = {f"x-amz-meta-{name}": value for name, value in metadata.items()}
+    return {"Content-Type": content_type, **named}
 
 
 def _facts(key: str, answer: Any) -> ObjectFacts:
