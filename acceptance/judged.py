@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
-import sys
-import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, Final
-from xml.etree import ElementTree
 
 from acceptance.checks import keys
-from acceptance.places import ROOT, STACKS, BrokenError, NotSeenError, running
+from acceptance.places import STACKS, BrokenError, NotSeenError
 from acceptance.run import Run, check, equal
+from acceptance.suite import call_function, make_function
 from s3commit.aws import env
 from s3commit.aws.ledger_items import bind
 from stacks.access import ACCESS, Access
 from tests.contract.given import make_bucket
 
 ALARM_SECONDS: Final = 900  # two periods of five minutes, and CloudWatch's own delay
-ROLE_SECONDS: Final = 60  # until Step Functions may assume a new role
 # The tests whose names say which assumption of docs/proof.md they hold. A6 is about rights.
 ASSUMPTIONS: Final = {f"_a{n}_": f"A{n}" for n in (1, 2, 3, 4, 7)} | {"_i5_": "A5"}
 FILES: Final = ("test_races.py", "test_uploads.py", "test_ledger_notes.py")
@@ -36,29 +31,42 @@ def own(run: Run, what: str) -> str:
 
 
 def furnish(run: Run) -> str:
-    """Two buckets, a table and a role for tests and measures; the ARN of the role."""
-    s3, iam = run.clients("s3"), run.clients("iam")
+    """Buckets, a table, a function and roles for tests and measures; the ARN of the machine's."""
+    s3 = run.clients("s3")
     make_bucket(s3, own(run, "plain"))
     versioned = make_bucket(s3, own(run, "versions"))
     s3.put_bucket_versioning(Bucket=versioned, VersioningConfiguration={"Status": "Enabled"})
     bind(own(run, "ledger")).job.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
-    trusted = {"Effect": "Allow", "Principal": {"Service": "states.amazonaws.com"}}
-    role = iam.create_role(
-        RoleName=own(run, "machine"),
-        AssumeRolePolicyDocument=_policy({**trusted, "Action": "sts:AssumeRole"}),
-    )["Role"]["Arn"]
+    role = _role(run, "machine", "states")
     _, partition, _, _, account, _ = role.split(":", 5)
+    buckets = [f"arn:{partition}:s3:::{own(run, what)}" for what in ("plain", "versions")]
     states = f"arn:{partition}:states:*:{account}:*:{own(run, 'map')}*"
-    objects = f"arn:{partition}:s3:::{own(run, 'plain')}/*"
-    iam.put_role_policy(
-        RoleName=own(run, "machine"),
-        PolicyName="map",
-        PolicyDocument=_policy(
-            {"Effect": "Allow", "Action": "s3:GetObject", "Resource": objects},
-            {"Effect": "Allow", "Action": "states:StartExecution", "Resource": states},
-        ),
+    table = f"arn:{partition}:dynamodb:*:{account}:table/{own(run, 'ledger')}"
+    _allow(run, "machine", {"s3:GetObject": [f"{buckets[0]}/*"], "states:StartExecution": [states]})
+    suite = _role(run, "suite", "lambda")
+    everything = {"s3:*": [*buckets, *(f"{one}/*" for one in buckets)]}
+    _allow(run, "suite", {**everything, "dynamodb:*": [table, f"{table}/index/*"]})
+    make_function(run, own(run, "suite"), suite)
+    return role
+
+
+def _role(run: Run, what: str, service: str) -> str:
+    """A new role that the service may assume; its ARN."""
+    trusted = {"Effect": "Allow", "Principal": {"Service": f"{service}.amazonaws.com"}}
+    policy = _policy({**trusted, "Action": "sts:AssumeRole"})
+    made = run.clients("iam").create_role(RoleName=own(run, what), AssumeRolePolicyDocument=policy)
+    return str(made["Role"]["Arn"])
+
+
+def _allow(run: Run, what: str, actions: dict[str, list[str]]) -> None:
+    """Let the role do each action with what is named."""
+    statements = [
+        {"Effect": "Allow", "Action": action, "Resource": resources}
+        for action, resources in actions.items()
+    ]
+    run.clients("iam").put_role_policy(
+        RoleName=own(run, what), PolicyName="own", PolicyDocument=_policy(*statements)
     )
-    return str(role)
 
 
 def _policy(*statements: dict[str, Any]) -> str:
@@ -67,31 +75,25 @@ def _policy(*statements: dict[str, Any]) -> str:
 
 @check("S3 and DynamoDB keep the assumptions A1 to A5 and A7 that correctness rests on", minutes=6)
 def the_assumptions(run: Run) -> str:
-    """By the contract suite, from the machine of the caller."""
+    """By the contract suite, in a function."""
     given = {
         "--bucket": own(run, "plain"),
         "--versioned-bucket": own(run, "versions"),
         "--table": own(run, "ledger"),
         "--machine-role": "none",
         "--differences": "aws" if run.place.is_aws else "moto",
+        "-k": " or ".join(ASSUMPTIONS),
     }
-    with tempfile.NamedTemporaryFile(suffix=".xml") as report:
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        command += [f"--junitxml={report.name}", "-k", " or ".join(ASSUMPTIONS)]
-        command += [word for option in given.items() for word in option]
-        command += [str(ROOT / "tests" / "contract" / name) for name in FILES]
-        with running(command, cwd=ROOT) as process:
-            process.wait()
-        text = Path(report.name).read_text()
-    cases = [*ElementTree.fromstring(text).iter("testcase")] if text else []
-    names = [case.attrib["name"] for case in cases]
-    held = Counter(one for name in names for part, one in ASSUMPTIONS.items() if part in name)
-    failed = [case.attrib["name"] for case in cases if len(case)]
-    if failed or process.returncode != 0:
-        raise BrokenError(f"{len(failed)} tests fail (above): {', '.join(failed[:3])}")
+    arguments = [word for option in given.items() for word in option]
+    arguments += [f"tests/contract/{name}" for name in FILES]
+    said = call_function(own(run, "suite"), arguments=arguments)
+    if said["failed"] or said["code"]:
+        raise BrokenError(f"{len(said['failed'])} tests fail: {', '.join(said['failed'][:3])}")
+    passed = said["passed"]
+    held = Counter(one for name in passed for part, one in ASSUMPTIONS.items() if part in name)
     equal(sorted(held), sorted(ASSUMPTIONS.values()), "assumptions with tests")
     counts = ", ".join(f"{name} by {held[name]}" for name in sorted(held))
-    return f"from the caller's machine, not from the functions' network: {counts} tests"
+    return f"from the functions' network: {counts} tests"
 
 
 # A key of each kind of name, as stacks/access.py has patterns for them.
@@ -109,6 +111,10 @@ SAMPLES: Final = (
     "_s3commit/_keys/x/_0.json",
 )
 ON_OBJECTS: Final = ("GetObject", "PutObject", "DeleteObject")
+ON_BUCKET: Final = ("ListBucket", "ListBucketMultipartUploads", "GetBucketNotification")
+ON_LEDGER: Final = sorted(
+    {"DeleteTable", "Scan", *(right for access in ACCESS.values() for right in access.ledger)}
+)
 CHANGED: Final[dict[str, Any]] = {"maxConcurrency": 20}  # in the environment of functions
 NEVER: Final = ("DeleteBucket", "PutBucketPolicy", "PutLifecycleConfiguration")
 
@@ -125,42 +131,48 @@ def rights_of_the_functions(run: Run) -> str:
     """By https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html."""
     if not run.place.is_aws:
         raise NotSeenError("no emulator has SimulatePrincipalPolicy")
-    judged = denied = 0
-    for name, role in _roles(run):
-        arn = f"arn:{role.split(':')[1]}:s3:::{run.bucket}"
-        for key in SAMPLES:
-            for action, decision in _simulated(run, role, ON_OBJECTS, f"{arn}/{key}"):
-                expected = allowed(ACCESS[name], action, key)
-                equal(decision == "allowed", expected, f"{name} may {action} {key}")
-                judged, denied = judged + 1, denied + (not expected)
-        for action, decision in _simulated(run, role, NEVER, arn):
-            equal(decision == "allowed", False, f"{name} may {action}")
-            judged, denied = judged + 1, denied + 1
-    return f"{judged} simulated calls, {denied} of them denied, as stacks/access.py says"
+    judged: Counter[bool] = Counter()
+    for name, function in run.functions.items():
+        role = function["Role"]
+        _, partition, _, region, account, *_ = run.arn.split(":")
+        bucket = f"arn:{partition}:s3:::{run.bucket}"
+        table = f"arn:{partition}:dynamodb:{region}:{account}:table/{run.table}"
+        for resource, actions in expected(ACCESS[name], bucket, table).items():
+            for action, decision in _simulated(run, role, list(actions), resource):
+                may = decision == "allowed"
+                equal(may, actions[action], f"{name} may {action} {resource}")
+                judged[may] += 1
+    calls = f"{judged.total()} simulated calls of S3 and DynamoDB, {judged[False]} of them denied"
+    return f"{calls}, as stacks/access.py says"
 
 
-def _roles(run: Run) -> Iterator[tuple[str, str]]:
-    """The deployment's functions by their modules, with the ARNs of their roles."""
-    for page in run.clients("lambda").get_paginator("list_functions").paginate():
-        for one in page["Functions"]:
-            if run.place.name in one["Role"]:
-                yield one["Handler"].removesuffix(".handler"), one["Role"]
+def expected(access: Access, bucket: str, table: str) -> dict[str, dict[str, bool]]:
+    """Whether a function may do it, by the ARN of what it is done to and the action."""
+    of_bucket = {f"s3:{action}": action in access.bucket for action in (*ON_BUCKET, *NEVER)}
+    of_table = {f"dynamodb:{action}": action in access.ledger for action in ON_LEDGER}
+    of_index = {f"dynamodb:{action}": action in access.index for action in ("Query", "Scan")}
+    of_keys = {
+        f"{bucket}/{key}": {f"s3:{action}": allowed(access, action, key) for action in ON_OBJECTS}
+        for key in SAMPLES
+    }
+    return {
+        **of_keys,
+        bucket: of_bucket,
+        table: of_table,
+        f"{table}/index/{env.BY_STATE}": of_index,
+    }
 
 
-def _simulated(run: Run, role: str, actions: tuple[str, ...], arn: str) -> list[tuple[str, str]]:
+def _simulated(run: Run, role: str, actions: list[str], arn: str) -> list[tuple[str, str]]:
     owner = {
         "ContextKeyName": "aws:ResourceAccount",
         "ContextKeyValues": [role.split(":")[4]],
         "ContextKeyType": "string",
     }
     answer = run.clients("iam").simulate_principal_policy(
-        PolicySourceArn=role,
-        ActionNames=[f"s3:{action}" for action in actions],
-        ResourceArns=[arn],
-        ContextEntries=[owner],
+        PolicySourceArn=role, ActionNames=actions, ResourceArns=[arn], ContextEntries=[owner]
     )
-    found = answer["EvaluationResults"]
-    return [(one["EvalActionName"].partition(":")[2], one["EvalDecision"]) for one in found]
+    return [(one["EvalActionName"], one["EvalDecision"]) for one in answer["EvaluationResults"]]
 
 
 @check("Documents that the pipeline refuses ring the alarm DocumentsRefused", minutes=15)
@@ -201,4 +213,5 @@ def keys_by_eventbridge(run: Run) -> str:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-event-notifications-eventbridge.html
     """
     run.place.update(**CHANGED, events="eventbridge")
-    return keys(run, "eventbridge")
+    run.events = "eventbridge"
+    return keys(run, run.events)

@@ -13,13 +13,17 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from acceptance.judged import ROLE_SECONDS, own
-from acceptance.places import STACKS, BrokenError
+from acceptance.judged import own
+from acceptance.places import BrokenError
 from acceptance.run import Run
+from acceptance.suite import ROLE_SECONDS, call_function
 from bench import limits
 
 SAMPLES: Final = 20
 CHILDREN: Final = 21
+COLD: Final = ("dispatch", "decide", "complete", "end")  # the functions of a small job
+# What an execution waits for, until the event that follows it.
+WAITING: Final = frozenset({"TaskStarted", "WaitStateEntered", "MapRunStarted"})
 INIT: Final = re.compile(r"Init Duration: ([\d.]+) ms")
 
 
@@ -36,14 +40,16 @@ class Measure:
 
 def measured(run: Run, role: str) -> list[Measure]:
     """Each figure; one that fails stops no other."""
-    figures: dict[str, tuple[str, Callable[[], list[float]]]] = {
-        "EVENT": ("from the request's put to its execution's start", lambda: run.times["event"]),
-        "TRANSITION": ("of an execution, beside its tasks, by state", lambda: _transitions(run)),
-        "LATENCY": ("a put of some bytes, from the caller's machine", lambda: _puts(run)),
-        "ITEM": ("a PutItem, from the caller's machine", lambda: _items(run)),
-        "COLD": ("the sum of the functions' longest inits", lambda: _inits(run)),
-    }
-    found = [_measure(name, how, look) for name, (how, look) in figures.items()]
+    here = "from the request's put, by this machine's clock, to its execution's start"
+    figures: list[tuple[str, str, Callable[[], list[float]]]] = [
+        ("EVENT", f"{here}; by notifications", lambda: run.times["notifications"]),
+        ("EVENT", f"{here}; by EventBridge", lambda: run.times["eventbridge"]),
+        ("TRANSITION", "of an execution, beside its tasks, by state", lambda: _transitions(run)),
+        ("LATENCY", "a put of some bytes, from a function", lambda: _timed(run)["puts"]),
+        ("ITEM", "a PutItem, from a function", lambda: _timed(run)["items"]),
+        ("COLD", f"the sum of the median inits of {', '.join(COLD)}", lambda: _inits(run)),
+    ]
+    found = [_measure(name, how, look) for name, how, look in figures]
     try:
         map_run, child, start = _map(run, role)
     except (BotoCoreError, ClientError, BrokenError) as error:
@@ -51,7 +57,11 @@ def measured(run: Run, role: str) -> list[Measure]:
     else:
         why = "" if run.express else "; standard children here"
     how = f"the deployed Map over {CHILDREN} children that do nothing, one after the other{why}"
-    rest = {"MAP_RUN": (map_run, how), "CHILD": (child, how), "START": (start, "StartExecution")}
+    rest = {
+        "MAP_RUN": (map_run, how),
+        "CHILD": (child, how),
+        "START": (start, "from the caller's machine"),
+    }
     return found + [_measure(name, how, partial(list, some)) for name, (some, how) in rest.items()]
 
 
@@ -66,21 +76,12 @@ def _measure(name: str, how: str, look: Callable[[], list[float]]) -> Measure:
     return Measure(name, fact.what, float(fact), seconds, counted)
 
 
-def _timed(call: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    call()
-    return time.perf_counter() - began
-
-
-def _puts(run: Run) -> list[float]:
-    put = run.ports.store.put
-    return [_timed(partial(put, own(run, "plain"), f"put-{n}", b"x")) for n in range(SAMPLES)]
-
-
-def _items(run: Run) -> list[float]:
-    put = partial(run.clients("dynamodb").put_item, TableName=own(run, "ledger"))
-    items = [{"pk": {"S": "measure"}, "sk": {"S": str(number)}} for number in range(SAMPLES)]
-    return [_timed(partial(put, Item=item)) for item in items]
+def _timed(run: Run) -> dict[str, list[float]]:
+    name = own(run, "suite")
+    found: dict[str, list[float]] = call_function(
+        name, bucket=own(run, "plain"), table=own(run, "ledger")
+    )
+    return found
 
 
 def _transitions(run: Run) -> list[float]:
@@ -88,15 +89,15 @@ def _transitions(run: Run) -> list[float]:
     found = []
     for execution in run.executions[:SAMPLES]:
         events = run.history(execution)
-        times = [event["timestamp"].timestamp() for event in events]
-        kinds = [event["type"] for event in events]
-        tasks = sum(
-            later - earlier
-            for kind, earlier, later in zip(kinds, times, times[1:], strict=False)
-            if kind in {"TaskStarted", "WaitStateEntered"}
+        times = {event["id"]: event["timestamp"].timestamp() for event in events}
+        waiting = {event["id"] for event in events if event["type"] in WAITING}
+        waited = sum(
+            times[event["id"]] - times[event["previousEventId"]]
+            for event in events
+            if event.get("previousEventId") in waiting
         )
-        states = sum(kind.endswith("StateEntered") for kind in kinds)
-        found.append((times[-1] - times[0] - tasks) / max(states, 1))
+        states = sum(event["type"].endswith("StateEntered") for event in events)
+        found.append((max(times.values()) - min(times.values()) - waited) / max(states, 1))
     return found
 
 
@@ -105,17 +106,19 @@ def _inits(run: Run) -> list[float]:
 
     https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
     """
-    logs = run.clients("logs")
-    longest: list[float] = []
-    prefix = f"{STACKS[0]}-{run.place.name}"
-    for group in logs.describe_log_groups(logGroupNamePrefix=prefix)["logGroups"]:
-        named = {"logGroupName": group["logGroupName"], "filterPattern": '"Init Duration"'}
-        lines = [event["message"] for event in logs.filter_log_events(**named)["events"]]
+    pages = run.clients("logs").get_paginator("filter_log_events")
+    each = []
+    for name in COLD:
+        function = run.functions[name]
+        usual = {"LogGroup": f"/aws/lambda/{function['FunctionName']}"}
+        group = function.get("LoggingConfig", usual)["LogGroup"]
+        found = pages.paginate(logGroupName=group, filterPattern='"Init Duration"')
+        lines = [event["message"] for page in found for event in page["events"]]
         inits = [float(ms) / 1000 for line in lines for ms in INIT.findall(line)]
-        longest += [max(inits)] if inits else []
-    if not longest:
-        raise BrokenError("no log has a report of Lambda's")
-    return [sum(longest)]
+        if not inits:
+            raise BrokenError(f"no log of {name} has a report of Lambda's")
+        each.append(median(inits))
+    return [sum(each)]
 
 
 def _map(run: Run, role: str) -> tuple[list[float], list[float], list[float]]:

@@ -65,22 +65,26 @@ def _assembly(name: str, parameters: dict[str, Any]) -> Path:
     given = {"name": name, "bucketName": f"s3commit-{name}-data", **PARAMETERS, **parameters}
     context = {f"s3commit:{key}": value for key, value in given.items()}
     os.environ["CDK_CONTEXT_JSON"] = json.dumps(context)  # as the CDK hands them over
-    return synthesize(ROOT, _home(name) / "assembly")
-
-
-def _home(name: str) -> Path:
-    """A run's own directory: another run may be under way beside it."""
-    return ROOT / ".s3commit" / "acceptance" / name
+    return synthesize(ROOT, _Named(name).home / "assembly")
 
 
 @dataclass
-class Embedded:
+class _Named:
+    name: str
+
+    @property
+    def home(self) -> Path:
+        """A run's own directory: another run may be under way beside it."""
+        return ROOT / ".s3commit" / "acceptance" / self.name
+
+
+@dataclass
+class Embedded(_Named):
     """The embedded runtime: what `s3commit local up` serves is the account.
 
     Its loader stands in for CloudFormation, on the same machine: functions are directories there.
     """
 
-    name: str
     clients: things.Clients = field(default=_client)
     is_aws: bool = False
 
@@ -105,7 +109,7 @@ class Embedded:
         for kind in things.KINDS:
             clients = self.clients if kind in things.OWN else _stands_in
             errors += things.remove(clients, self.name, kind)
-        for directory in (self._directory, _home(self.name)):
+        for directory in (self._directory, self.home):
             shutil.rmtree(directory, ignore_errors=True)
         return errors
 
@@ -117,10 +121,9 @@ class Embedded:
 
 
 @dataclass
-class Aws:
+class Aws(_Named):
     """An account and region of AWS that are bootstrapped for the CDK."""
 
-    name: str
     clients: things.Clients = field(default=_client)
     is_aws: bool = True
 
@@ -150,7 +153,7 @@ class Aws:
         https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-iam-servicerole.html
         """
         errors: list[str] = []
-        shutil.rmtree(_home(self.name), ignore_errors=True)
+        shutil.rmtree(self.home, ignore_errors=True)
         for stack in self._stacks:
             try:
                 self._delete(stack)

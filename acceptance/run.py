@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Final
 
 import s3commit
-from acceptance.places import BrokenError, NotSeenError, Place
+from acceptance.places import STACKS, BrokenError, NotSeenError, Place
 from s3commit.aws import env
 from s3commit.aws.clients import make_client
 from s3commit.aws.clock import SystemClock
@@ -102,6 +102,7 @@ class Run:
     outputs: dict[str, str]
     files: int
     patience: float
+    events: str = "notifications"  # by which the bucket's events come
     times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     executions: list[str] = field(default_factory=list)  # of jobs that were committed by events
 
@@ -158,7 +159,7 @@ class Run:
         result = job.commit(counted)
         service = self.clients("stepfunctions")
         started = service.describe_execution(executionArn=result.execution)["startDate"]
-        self.times["event"].append(started.timestamp() - began)
+        self.times[self.events].append(started.timestamp() - began)
         self.executions.append(result.execution)
         return result
 
@@ -227,6 +228,17 @@ class Run:
         prefix = job.directory.pipeline_prefix
         keys = (one.key for one in self.ports.store.list(self.bucket, prefix))
         return next(key for key in keys if part in key)
+
+    @cached_property
+    def functions(self) -> dict[str, dict[str, Any]]:
+        """The configurations of the deployed functions, by their modules."""
+        pages = self.clients("lambda").get_paginator("list_functions").paginate()
+        return {
+            one["Handler"].removesuffix(".handler"): one
+            for page in pages
+            for one in page["Functions"]
+            if one["FunctionName"].startswith(f"{STACKS[0]}-{self.place.name}")
+        }
 
     def history(self, execution: str) -> list[dict[str, Any]]:
         """The events of an execution."""

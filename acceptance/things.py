@@ -135,7 +135,7 @@ KINDS: Final = {
     "bucket": Kind("s3", "list_buckets", "Name", _remove_bucket),
     "role": Kind("iam", "list_roles", "RoleName", _remove_role),
 }
-OWN: Final = ("state machine", "table", "bucket", "role")
+OWN: Final = ("state machine", "function", "table", "bucket", "role")
 
 
 def found(clients: Clients, name: str, *kinds: str) -> list[tuple[str, str, str]]:

@@ -1,7 +1,8 @@
 """The workers that complete uploads, as the Map of the state machine has them, on all cores.
 
 `MOST_WORKERS` at once with `COMPLETE_WORKERS` completions each, as a deployment has by default. In
-AWS each has a processor of its own; here they share this machine's, in one process for each core.
+AWS each has a process and a processor of its own; here they share this machine's, in four processes
+for each core, so that few wait for each other's interpreter.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from tests.fakes.ledger import MemoryLedger
 
-PROCESSES: Final = os.cpu_count() or 1
+PROCESSES: Final = 4 * (os.cpu_count() or 1)
 T = TypeVar("T")
 R = TypeVar("R")
 WORKERS: Final = max(1, MOST_WORKERS // PROCESSES)  # in each process

@@ -132,8 +132,8 @@ def tried_here(account: Account, names: list[str]) -> set[str]:
     assert set(verdicts.values()) == {SEEN, NOT_SEEN}
     assert all(one["detail"] for one in report["results"])
     assert (report["ok"], report["problem"], report["left"]) == (True, "", [])
-    figures = {one["name"]: one["seconds"] for one in report["measures"]}
-    assert {name for name, seconds in figures.items() if seconds is None} == {"COLD"}
+    missing = [one["name"] for one in report["measures"] if one["seconds"] is None]
+    assert missing == ["EVENT", "COLD"]  # by EventBridge, and what Lambda logs
     calls = {*(account.directory / "calls").read_text().splitlines()}
     assert {line for line in calls if not {*rights(line)} <= ALLOWED} == set()
     return calls
@@ -153,7 +153,6 @@ ALLOWED = {action for one in POLICY["Statement"] for action in many(one["Action"
 # What is asked of AWS alone: by the CDK, of stacks, and of roles.
 NOT_HERE_CALLED = {
     "iam:SimulatePrincipalPolicy",
-    "lambda:ListFunctions",
     "sts:AssumeRole",
     "cloudformation:DeleteStack",
     "cloudformation:DescribeStacks",
@@ -178,6 +177,7 @@ ACTIONS = {
     "dynamodb:TransactWriteItems": [
         f"dynamodb:{part}Item" for part in ("Put", "Update", "Delete", "ConditionCheck")
     ],
+    "lambda:CreateFunction": ["lambda:CreateFunction", "lambda:GetLayerVersion", "iam:PassRole"],
     "lambda:Invoke": ["lambda:InvokeFunction"],
     "states:CreateStateMachine": ["states:CreateStateMachine", "iam:PassRole"],
 }
@@ -190,12 +190,19 @@ def rights(line: str) -> list[str]:
     return [] if agent == STANDS_IN else ACTIONS.get(action, [action])
 
 
+BESIDE = {
+    "CommitByTheStateMachine",
+    "DeployByTheRolesOfTheCdk",
+    "GiveItTheLayerOfTheFunctions",  # CloudFormation names it by its logical id
+}
+
+
 def test_the_policy_is_for_things_of_runs_alone() -> None:
     """Save for reading lists, the executions of state machines, and the roles of the CDK."""
     for statement in POLICY["Statement"]:
         actions, resources = (many(statement[name]) for name in ("Action", "Resource"))
         reads = all(action.split(":")[1].startswith(("List", "Describe")) for action in actions)
-        commits = statement["Sid"] in {"CommitByTheStateMachine", "DeployByTheRolesOfTheCdk"}
+        commits = statement["Sid"] in BESIDE
         where = [*resources, *map(str, statement.get("Condition", {}).values())]
         narrow = [one for one in where if "accept" in one]
         assert reads or commits or narrow, statement["Sid"]
@@ -304,6 +311,50 @@ def test_on_aws_the_stacks_go_and_what_they_leave_and_nothing_else(
     assert place.left() == []
     assert len(other.left()) == 4
     assert other.remove() == []
+
+
+MAKE = """#!/bin/sh
+echo "$@" >> {calls}
+echo "$CDK_CONTEXT_JSON" >> {contexts}
+test -z "$MAKEFLAGS" && test ! -e {broken}
+"""
+
+
+def test_on_aws_a_deployment_is_the_cdks_of_the_runs_own_assembly(
+    clients: things.Clients, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, moto_endpoint: str
+) -> None:
+    calls, contexts, broken = (tmp_path / name for name in ("calls", "contexts", "broken"))
+    program = tmp_path / "make"
+    program.write_text(MAKE.format(calls=calls, contexts=contexts, broken=broken))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("MAKEFLAGS", "j2")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
+    monkeypatch.setenv("CDK_CONTEXT_JSON", "{}")
+    place = Aws(NAME, clients)
+    for stack in place._stacks:
+        clients("cloudformation").create_stack(StackName=stack, TemplateBody=json.dumps(STACK))
+    try:
+        outputs = place.create()
+        place.update(maxConcurrency=20)
+        broken.touch()
+        with pytest.raises(BrokenError, match="cdk deploy failed"):
+            place.update()
+    finally:
+        left = place.remove()
+
+    assert "Q" in outputs
+    assert left == []
+    assembly = place.home / "assembly"
+    assert not assembly.exists()
+    lines = calls.read_text().splitlines()
+    assert {*lines} == {
+        f"--silent deploy ARGS=--app {assembly} --require-approval never --progress events"
+    }
+    first, second, _ = map(json.loads, contexts.read_text().splitlines())
+    assert first["s3commit:name"] == NAME
+    assert first["s3commit:bucketName"] == f"s3commit-{NAME}-data"
+    assert second == {**first, "s3commit:maxConcurrency": 20}
 
 
 def test_only_a_runs_name_is_removed(clients: things.Clients) -> None:

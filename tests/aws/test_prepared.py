@@ -4,19 +4,19 @@ import http.server
 import io
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import parse_qsl, urlsplit
 from xml.etree import ElementTree
 
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
-from botocore.exceptions import MissingDependencyException
+from botocore.exceptions import ClientError, MissingDependencyException
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -49,21 +49,41 @@ CALLS: Final[dict[str, Call]] = {
         "lake", key, "id", ['"a"'], length=5, if_absent=True
     ),
 }
+IN_A_BODY: Final = [one for name, one in CALLS.items() if name.startswith(("create", "complete"))]
 KEYS: Final = (
     *(f"t/{chr(code)}/x{chr(code)}" for code in range(1, 0x180)),
     *("/a", "//a", "a//b", "a/", "./a", "a/../b", "..", "a/.", "~/*'()!", "ü/日本/😀", "k", "k/k"),
 )
 ENCRYPTIONS: Final = (
-    None,
     Encryption("AES256"),
     Encryption("aws:kms", "arn:aws:kms:eu-west-1:1:key/a", bucket_key=True),
     Encryption("aws:kms:dsse", bucket_key=False),
 )
-# What differs each time; and botocore asks before it sends a body, and waits for that response too.
+SETTINGS: Final[dict[str, dict[str, str]]] = {
+    "us-east-1": {"AWS_REGION": "us-east-1"},
+    "of Europe": {"AWS_REGION": "eu-west-1"},
+    "opted in": {"AWS_REGION": "eu-south-1"},
+    "of a government": {"AWS_REGION": "us-gov-west-1"},
+    "of China": {"AWS_REGION": "cn-north-1"},
+    "by FIPS": {"AWS_REGION": "us-west-2", "AWS_USE_FIPS_ENDPOINT": "true"},
+    "by IPv6": {"AWS_USE_DUALSTACK_ENDPOINT": "true"},
+    "below a path": {"AWS_ENDPOINT_URL": "http://127.0.0.1:9/stores/one"},
+    "with a token": {"AWS_SESSION_TOKEN": "t/+="},
+    "in a function": {"AWS_LAMBDA_FUNCTION_NAME": "f", "_X_AMZN_TRACE_ID": "Root=1-2;Sampled=1"},
+    "addressed by path": {"config": "[default]\ns3 =\n  addressing_style = path\n"},
+    "accelerated": {"config": "[default]\ns3 =\n  use_accelerate_endpoint = true\n"},
+    "unsigned bodies": {"config": "[default]\ns3 =\n  payload_signing_enabled = false\n"},
+}
+# What differs each time; and botocore asks before it sends a body, and waits for that answer too.
 _OWN: Final = {
     *("amz-sdk-invocation-id", "amz-sdk-request", "expect"),
     *("authorization", "x-amz-date"),
 }
+MOVED: Final = (
+    301,
+    b"<Error><Code>PermanentRedirect</Code></Error>",
+    {"x-amz-bucket-region": "sa-east-1"},
+)
 
 
 class Wire:
@@ -72,18 +92,23 @@ class Wire:
     def __init__(self, client: Any) -> None:
         self.requests: list[AWSPreparedRequest] = []
         self.by_botocore = 0
-        self.answers: list[tuple[int, bytes]] = []
-        client.meta.events.register("before-send.s3", self._answer)
+        self.answers: list[tuple[int, bytes, dict[str, str]]] = []
+        client.meta.events.register("before-send.s3", self.answer)
         client.meta.events.register("before-call.s3", self._count)
 
     def _count(self, **_: Any) -> None:
         self.by_botocore += 1
 
-    def _answer(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+    def answer(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
         self.requests.append(request)
-        status, body = self.answers.pop(0) if self.answers else (200, success(request))
-        headers = HTTPHeaders.from_dict({"ETag": '"e"'})
-        return AWSResponse(request.url, status, headers, Raw(body))
+        given = self.answers.pop(0) if self.answers else (200, success(request), {})
+        status, body, headers = given
+        named = HTTPHeaders.from_dict({"ETag": '"e"', **headers})
+        return AWSResponse(request.url, status, named, Raw(body))
+
+    def clear(self) -> None:
+        self.requests.clear()
+        self.by_botocore = 0
 
 
 def success(request: AWSPreparedRequest) -> bytes:
@@ -97,11 +122,14 @@ def success(request: AWSPreparedRequest) -> bytes:
 
 
 def store_on(
-    encryption: Encryption | None = None, **settings: Any
+    call: Call = CALLS["put"], encryption: Encryption | None = None, **settings: Any
 ) -> tuple[S3ObjectStore, Wire, Any]:
+    """A store that was shown the call, and what it sends from then on."""
     client: Any = clients.make_client(**settings)
-    wire = Wire(client)
-    return S3ObjectStore(client, encryption=encryption), wire, client
+    wire, store = Wire(client), S3ObjectStore(client, encryption=encryption)
+    call(store, "first/key")
+    wire.clear()
+    return store, wire, client
 
 
 def plain(request: AWSPreparedRequest) -> tuple[object, ...]:
@@ -111,33 +139,137 @@ def plain(request: AWSPreparedRequest) -> tuple[object, ...]:
     body = body.getvalue() if isinstance(body, io.BytesIO) else body
     if isinstance(body, bytes) and body.startswith(b"<"):
         body = str(sorted((one.tag, one.text) for one in ElementTree.fromstring(body).iter()))
-    headers = {name.lower(): _text(value) for name, value in request.headers.items()}
+    headers = {name.lower(): text(value) for name, value in request.headers.items()}
     if isinstance(body, str):  # the parts, whose order and spelling may differ
-        del headers["x-amz-content-sha256"], headers["content-length"]
+        headers |= {"x-amz-content-sha256": "", "content-length": ""}
     query = sorted(parse_qsl(parts.query, keep_blank_values=True))
+    scope = headers["authorization"].partition("SignedHeaders")[0]
     named = {name: value for name, value in headers.items() if name not in _OWN}
-    return request.method, parts.scheme, parts.netloc, parts.path, query, body, named
+    return request.method, parts.scheme, parts.netloc, parts.path, query, body, scope, named
 
 
-def _text(value: str | bytes) -> str:
+def text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
+def configure(
+    monkeypatch: pytest.MonkeyPatch, directory: Path, config: str = "", **settings: str
+) -> None:
+    if config:
+        (directory / "config").write_text(config)
+        settings["AWS_CONFIG_FILE"] = str(directory / "config")
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+
+
+# The same requests
+
+
+def compare(call: Call, keys: Iterable[str], encryption: Encryption | None = None) -> None:
+    store, wire, _ = store_on(call, encryption)
+    for key in keys:
+        wire.clear()
+        wire.answers = [(404, b"", {})]  # it is about one object, so the next one is tried again
+        call(store, key)
+        ours, theirs = wire.requests
+        assert wire.by_botocore == 1
+        assert plain(ours) == plain(theirs), key
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+def test_each_request_is_what_botocore_would_send(call: Call) -> None:
+    compare(call, KEYS)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
 @pytest.mark.parametrize("encryption", ENCRYPTIONS, ids=str)
-def test_each_request_is_what_botocore_would_send(encryption: Encryption | None) -> None:
-    store, wire, _ = store_on(encryption)
-    for name, call in CALLS.items():
-        for key in KEYS if encryption is None else KEYS[-1:]:
-            wire.requests.clear()
-            wire.answers = [(404, b"")]  # it is about one object, so the next one is tried again
-            call(store, key)
-            ours, theirs = wire.requests
-            assert plain(ours) == plain(theirs), (name, key)
+def test_each_request_is_encrypted_as_botocore_would(call: Call, encryption: Encryption) -> None:
+    compare(call, ["k"], encryption)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=list(SETTINGS))
+def test_each_request_goes_where_botocore_would_send_it(
+    call: Call, settings: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    configure(monkeypatch, tmp_path, **settings)
+    compare(call, ["a/b.parquet"])
+
+
+def test_after_a_redirect_requests_go_where_it_led(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    client: Any = clients.make_client()
+    wire, store = Wire(client), S3ObjectStore(client)
+    wire.answers = [MOVED]
+    store.put("lake", "a", b"x")
+    wire.clear()
+    store.put("lake", "b", b"x")
+
+    (request,) = wire.requests
+    assert wire.by_botocore == 0
+    assert urlsplit(request.url).netloc == "lake.s3.sa-east-1.amazonaws.com"
+    assert "/sa-east-1/s3/" in text(request.headers["Authorization"])
+
+
+def test_where_a_bucket_has_moved_botocore_finds_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    store, wire, _ = store_on()
+    wire.answers = [MOVED, MOVED]
+
+    store.put("lake", "b", b"x")
+
+    assert urlsplit(wire.requests[-1].url).netloc == "lake.s3.sa-east-1.amazonaws.com"
+
+
+def test_stores_of_one_client_do_not_learn_from_each_other() -> None:
+    """Another one sends its first request in another thread while one sends its own."""
+    client: Any = clients.make_client()
+    wire, plainly = Wire(client), S3ObjectStore(client)
+    locked = S3ObjectStore(client, encryption=Encryption("aws:kms", "secret"))
+    begun: list[str] = []
+
+    def meanwhile(**_: Any) -> None:
+        if not begun:
+            begun.append("locked")
+            other = threading.Thread(target=lambda: locked.put("vault", "a", b"x"))
+            other.start()
+            other.join()
+
+    client.meta.events.register_last("before-sign.s3", meanwhile)
+    plainly.put("lake", "a", b"x")
+    wire.clear()
+    plainly.put("lake", "b", b"x")
+    locked.put("vault", "b", b"x")
+
+    assert wire.by_botocore == 0
+    first, second = wire.requests
+    assert "x-amz-server-side-encryption" not in first.headers
+    assert urlsplit(first.url).path == "/lake/b"
+    assert text(second.headers["x-amz-server-side-encryption-aws-kms-key-id"]) == "secret"
+    assert urlsplit(second.url).path == "/vault/b"
+
+
+@pytest.mark.parametrize(
+    ("first", "header"),
+    [("put with metadata", "x-amz-meta-n"), ("put if absent", "If-None-Match")],
+)
+def test_what_only_the_first_request_has_the_next_one_has_not(first: str, header: str) -> None:
+    store, wire, _ = store_on(CALLS[first])
+    store.put("lake", "k", b"x")
+
+    (request,) = wire.requests
+    assert wire.by_botocore == 0
+    assert header not in request.headers
+    assert text(request.headers["Content-Type"]) == "application/json"
+
+
+# Who sends
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
 def test_a_success_takes_no_work_of_botocore(call: Call) -> None:
-    store, wire, _ = store_on()
+    store, wire, _ = store_on(call)
 
     call(store, "k")
 
@@ -149,23 +281,32 @@ def test_after_any_other_answer_botocore_sends_it_again(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the next ones, unless the answer was about that object alone."""
-    monkeypatch.setattr(clients, "TOTAL_MAX_ATTEMPTS", 1)
-    bodies = {200: b"<Error><Code>InternalError</Code></Error>"}
+    now = [0.0]
+    monkeypatch.setattr(prepared, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    store, wire, _ = store_on(call)
     for status in range(200, 600):
-        store, wire, _ = store_on()
-        wire.answers = [(status, bodies.get(status, b"<half"))]
-        if status == 200 and success_by_headers(store, call):
+        if status == 200 and call not in IN_A_BODY:
             continue
+        now[0] += prepared.PAUSE
+        wire.clear()
+        body = b"<Error><Code>InternalError</Code></Error>" if status == 200 else b"<half"
+        wire.answers = [(status, body, {})]
         call(store, "k")
         assert (len(wire.requests), wire.by_botocore) == (2, 1), status
         call(store, "other")
-        told = status == 200 or status in {404, 409, 412}
-        assert wire.by_botocore == (1 if told else 2), status
+        assert wire.by_botocore == (1 if status in {200, 404, 409, 412} else 2), status
 
 
-def success_by_headers(store: S3ObjectStore, call: Call) -> bool:
-    """True for the requests whose success is in a header."""
-    return call in {one for name, one in CALLS.items() if name.startswith(("put", "part"))}
+def test_after_a_minute_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(prepared, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    store, wire, _ = store_on()
+    wire.answers = [(503, b"", {})]
+    store.put("lake", "k", b"x")
+    for later, by_botocore in ((59.9, 2), (0.2, 2), (0.0, 2)):
+        now[0] += later
+        store.put("lake", "k", b"x")
+        assert wire.by_botocore == by_botocore
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
@@ -173,22 +314,48 @@ def test_where_nothing_answers_the_error_is_botocores(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clients, "TOTAL_MAX_ATTEMPTS", 1)
-    store = S3ObjectStore(clients.make_client())
+    store, wire, client = store_on(call)
+    client.meta.events.unregister("before-send.s3", wire.answer)
 
     with pytest.raises(TransientError):
         call(store, "k")
+    assert wire.by_botocore == 1
 
 
-def test_after_a_minute_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1000.0]
-    monkeypatch.setattr(prepared, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    store, wire, _ = store_on()
-    wire.answers = [(503, b"")]
-    store.put("lake", "k", b"x")
-    for later, by_botocore in ((59.9, 2), (0.2, 2), (0.0, 2)):
-        now[0] += later
-        store.put("lake", "k", b"x")
-        assert wire.by_botocore == by_botocore
+class Virtual:
+    """The clock of botocore's limiter, for which nobody waits."""
+
+    now = 0.0
+
+    def current_time(self) -> float:
+        return Virtual.now
+
+
+class Conditions(threading.Condition):
+    """Waits by that clock."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        Virtual.now += max(timeout or 0, 1e-6)
+        return False
+
+
+def test_a_client_that_slows_down_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rates start from what botocore sends, so that is all, once S3 has throttled."""
+    monkeypatch.setattr("botocore.retries.bucket.Clock.current_time", Virtual.current_time)
+    virtual = SimpleNamespace(Lock=threading.Lock, Condition=Conditions)
+    monkeypatch.setattr("botocore.retries.bucket.threading", virtual)
+    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
+    store, wire, _ = store_on(slows_down=True)
+    wire.answers = [(503, b"<Error><Code>SlowDown</Code></Error>", {})] * 3
+    took = []
+    for _ in range(4):
+        began = Virtual.now
+        for number in range(256):
+            store.put("lake", f"{number}", b"x")
+            Virtual.now += 0.001
+        took.append(Virtual.now - began)
+    assert wire.by_botocore == 4 * 256
+    assert took[-1] < took[0] < 90  # seconds that a unit of 256 files has
 
 
 @pytest.mark.parametrize("value", ["ü", "a\nb", "a\r\nx-amz-acl: public-read", "\x00", "a\tb"])
@@ -200,24 +367,15 @@ def test_what_a_header_can_not_carry_is_left_to_botocore(value: str) -> None:
     assert wire.by_botocore == len(wire.requests)
 
 
-def test_no_credentials_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    store, _, client = store_on()
-    monkeypatch.setattr(client._request_signer, "_credentials", None)
-
-    with pytest.raises(AccessError, match="no AWS credentials"):
-        store.put("lake", "k", b"x")
-
-
-def test_new_credentials_sign_the_next_request() -> None:
-    store, wire, client = store_on()
-    store.put("lake", "k", b"x")
-    client._request_signer._credentials.access_key = "second"
-    store.put("lake", "k", b"x")
-
-    first, second = (_text(one.headers["Authorization"]) for one in wire.requests)
-    assert "Credential=testing/" in first
-    assert "Credential=second/" in second
+def test_a_large_body_or_no_key_is_left_to_botocore() -> None:
+    store, wire, _ = store_on()
+    store.put("lake", "k", b"x" * prepared.SMALL)
     assert wire.by_botocore == 0
+    store.put("lake", "k", b"x" * (prepared.SMALL + 1))
+    assert wire.by_botocore == 1
+    with pytest.raises(InvalidInputError):
+        store.put("lake", "", b"x")
+    assert len(wire.requests) == 2
 
 
 DIRECTORY: Final = "lake--use1-az4--x-s3"  # signed for a session of its own
@@ -234,41 +392,77 @@ def test_what_needs_more_than_a_signature_and_a_connection_is_left_to_botocore(
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
+    client: Any = clients.make_client()
+    wire, store = Wire(client), S3ObjectStore(client)
+
+    for _ in range(3):
+        with suppress(S3CommitError, MissingDependencyException, KeyError):
+            store.put(bucket, "k", b"x")
+    assert store._prepared._templates == {}
+    assert len(wire.requests) <= wire.by_botocore + 2  # a directory bucket's session
+
+
+def test_no_proxy_alone_is_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "169.254.169.254")
     store, wire, _ = store_on()
-
-    with suppress(S3CommitError, MissingDependencyException):
-        store.put(bucket, "k", b"x")
-    assert wire.by_botocore == len(wire.requests)
-
-
-@pytest.mark.parametrize(
-    "bucket", ["lake", "la.ke", "arn:aws:s3:eu-west-1:123456789012:accesspoint/lake"]
-)
-def test_aws_itself_is_sent_to_without_botocore(
-    bucket: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("AWS_ENDPOINT_URL")
-    store, wire, _ = store_on()
-
-    store.put(bucket, "k", b"x")
-
-    (request,) = wire.requests
+    store.put("lake", "k", b"x")
     assert wire.by_botocore == 0
-    assert request.url.startswith("https://")
-    assert urlsplit(request.url).netloc.endswith(".amazonaws.com")
+
+
+# Credentials
+
+
+def test_no_credentials_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, _, client = store_on()
+    monkeypatch.setattr(client._request_signer, "_credentials", None)
+
+    with pytest.raises(AccessError, match="no AWS credentials"):
+        store.put("lake", "k", b"x")
+
+
+def test_credentials_that_can_not_be_renewed_are_an_error_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, _, client = store_on()
+
+    def refused() -> None:
+        raise ClientError({"Error": {"Code": "Throttling", "Message": "later"}}, "AssumeRole")
+
+    monkeypatch.setattr(client._request_signer._credentials, "get_frozen_credentials", refused)
+    with pytest.raises(TransientError, match="later"):
+        store.put("lake", "k", b"x")
+
+
+def test_new_credentials_sign_the_next_request() -> None:
+    store, wire, client = store_on()
+    store.put("lake", "k", b"x")
+    client._request_signer._credentials.access_key = "second"
+    store.put("lake", "k", b"x")
+
+    first, second = (text(one.headers["Authorization"]) for one in wire.requests)
+    assert "Credential=testing/" in first
+    assert "Credential=second/" in second
+    assert wire.by_botocore == 0
+
+
+# TLS
 
 
 class Server(http.server.BaseHTTPRequestHandler):
     """Answers each request with a success."""
 
     protocol_version = "HTTP/1.1"
+    seen: ClassVar[list[str]] = []
+    closes = False  # without a word, as S3 closes what was idle
 
     def do_PUT(self) -> None:
+        self.seen.append(self.path)
         self.rfile.read(int(self.headers["Content-Length"]))
         self.send_response(200)
         self.send_header("ETag", '"e"')
         self.send_header("Content-Length", "0")
         self.end_headers()
+        self.close_connection = self.closes
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -314,32 +508,52 @@ def https(certificate: Path) -> Iterator[str]:
     server.server_close()
 
 
-@pytest.mark.parametrize("name", ["AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"])
+@pytest.mark.parametrize("name", ["AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "ca_bundle"])
 def test_certificates_are_those_of_the_settings(
-    name: str, https: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, https: str, certificate: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(clients, "TOTAL_MAX_ATTEMPTS", 1)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", https)
     for other in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
         monkeypatch.delenv(other, raising=False)
-
-    with pytest.raises(TransientError, match="CERTIFICATE_VERIFY_FAILED"):
-        S3ObjectStore(clients.make_client()).put("lake", "k", b"x")
-
-    monkeypatch.setenv(name, str(certificate))
+    config = f"[default]\nca_bundle = {certificate}\n"
+    said = {"config": config} if name == "ca_bundle" else {name: str(certificate)}
+    configure(monkeypatch, tmp_path, AWS_ENDPOINT_URL=https, **said)
     client: Any = clients.make_client()
     called: list[str] = []
     client.meta.events.register("before-call", lambda model, **_: called.append(model.name))
-    assert S3ObjectStore(client).put("lake", "k", b"x") == '"e"'
-    assert called == []
+    store = S3ObjectStore(client)
+
+    assert [store.put("lake", "k", b"x") for _ in range(3)] == ['"e"'] * 3
+    assert called == ["PutObject"]
 
 
-def test_a_host_of_another_name_is_refused(
+@pytest.mark.parametrize("address", ["localhost", "127.0.0.1"])
+def test_a_stranger_is_sent_nothing(
+    address: str, https: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose certificate nobody trusts, or is of another name, though botocore was answered."""
+    monkeypatch.setattr(clients, "TOTAL_MAX_ATTEMPTS", 1)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", https.replace("localhost", address))
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
+    if address != "localhost":
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+    store, wire, client = store_on()
+    client.meta.events.unregister("before-send.s3", wire.answer)
+    Server.seen.clear()
+
+    with pytest.raises(TransientError, match=r"CERTIFICATE_VERIFY_FAILED|doesn't match"):
+        store.put("lake", "k", b"x")
+    assert Server.seen == []
+    assert store._prepared._templates != {}
+
+
+def test_a_connection_that_was_closed_meanwhile_is_no_reason_to_pause(
     https: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clients, "TOTAL_MAX_ATTEMPTS", 1)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", https.replace("localhost", "127.0.0.1"))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", https)
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+    store = S3ObjectStore(clients.make_client())
+    monkeypatch.setattr(Server, "closes", True)
 
-    with pytest.raises(TransientError, match="doesn't match 'localhost'"):
-        S3ObjectStore(clients.make_client()).put("lake", "k", b"x")
+    assert [store.put("lake", "k", b"x") for _ in range(5)] == ['"e"'] * 5
+    assert store._prepared._again == 0

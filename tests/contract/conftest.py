@@ -18,7 +18,6 @@ from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectFacts, ObjectStore
-from tests.conftest import REGION
 from tests.contract.given import (
     GivenLedger,
     add_options,
@@ -31,6 +30,7 @@ from tests.contract.given import (
 )
 from tests.fakes.bucket import CUSTOMER
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
+from tests.servers import REGION
 
 T = TypeVar("T")
 

@@ -96,7 +96,7 @@ def test_i4_a_part_that_always_fails_fails_the_task_and_leaves_nothing(lake: Lak
         task.open("a.bin") as file,
     ):
         file.write(b"x")
-    assert len(struck) == 1 + TOTAL_MAX_ATTEMPTS  # the prepared request, then botocore's
+    assert len(struck) == TOTAL_MAX_ATTEMPTS
     assert lake.open_uploads() == []
     assert lake.visible() == []
 

@@ -2,21 +2,24 @@
 
 For a request of a few bytes botocore takes 1.5 ms of a processor or more: it resolves the address,
 checks and serializes the parameters, calls some forty handlers and parses the answer. From one key
-to the next none of that differs. So botocore is asked once for each bucket how it would send such a
-request, and its own signer and urllib3, which it sends by as well, send the others.
+to the next none of that differs. So it is noted how botocore sent the first such request to a
+bucket, and the next ones go the same way: its own signer signs them, and urllib3 sends them, which
+it sends by as well.
 
 A plain success is all that is read here. After any other answer, or none, botocore sends the
-request again, with its redirects, retries, rates and errors, and those of the next minute too,
-unless the answer was about that one object. So S3 may see a request twice, as it may by botocore's
-own retries.
+request again, with its redirects, retries, rates and errors. So S3 may see a request twice, as it
+may by botocore's own retries.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree
@@ -29,16 +32,21 @@ if TYPE_CHECKING:
 
     from urllib3 import HTTPConnectionPool
 
-PAUSE: Final = 60  # seconds in which botocore sends all
-_OF_ONE_OBJECT: Final = (404, 409, 412)  # after which it does not
-_KEY: Final = "k"
-_UPLOAD: Final = {"UploadId": "u"}
-_PART: Final = {**_UPLOAD, "PartNumber": 1}
+PAUSE: Final = 60  # seconds in which botocore sends all, after an answer that was no success ...
+_OF_ONE_OBJECT: Final = (404, 409, 412)  # ... but one of these
+_THROTTLED: Final = (429, 500, 503)
+SMALL: Final = 1 << 18  # bytes; of a larger body the transfer takes longer than botocore does
+_POOLS: Final = 100  # of connections, by host
+
+# Of a request, what is the same in the next one to the bucket.
+_HEADERS: Final = ("user-agent", "x-amz-server-side-encryption")
+_CONTEXT: Final = ("auth_type", "signing", "client_config", "has_streaming_input", "checksum")
+# Signed by the account's key alone, and not as directory buckets or several regions need it.
+_SIGNATURES: Final = ("s3v4", "v4")
 _COMPLETION: Final = (
     '<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{parts}'
     "</CompleteMultipartUpload>"
 )
-_CERTIFICATES: Final = ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE")  # in botocore's order
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """How botocore sends one operation to one bucket."""
+    """How botocore has sent one operation to one bucket."""
 
     method: str
     base: str  # the address of an object, without its key
@@ -69,31 +77,61 @@ class _Template:
     pool: HTTPConnectionPool
 
 
-class PreparedRequests:
-    """Sends requests of one client, encrypted as ``encryption`` says; thread-safe.
+class _Noted(threading.local):
+    """What botocore has sent in this thread since it matters, with the signer: each attempt.
 
-    Each call gives what S3 answers a success with, or None: then nothing is known, and the caller
-    lets botocore send it.
+    The last one counts, since a redirect changes the address and the region.
     """
 
-    def __init__(self, client: S3Client, encryption: Mapping[str, Any]) -> None:
+    requests: list[tuple[Any, Any]] | None = None
+
+
+_NOTED: Final = _Noted()
+
+
+def _note(request: Any, request_signer: Any, **_: Any) -> None:
+    if _NOTED.requests is not None:
+        _NOTED.requests.append((request, request_signer))
+
+
+class PreparedRequests:
+    """Sends requests of one client, encrypted as those that it was shown; thread-safe.
+
+    Each call gives what S3 answers a success with, or None. Then nothing is known, and the caller
+    lets botocore send it, in a block of `shown`.
+    """
+
+    def __init__(self, client: S3Client) -> None:
         self._client: Any = client
-        self._encryption = encryption
-        self._lock = Lock()
+        self._lock = threading.Lock()
         self._pools: Any = None
-        self._templates: dict[tuple[str, str], _Template | None] = {}
+        self._templates: dict[tuple[str, str], _Template] = {}
         self._again = 0.0  # the moment from which requests are sent here
+        client.meta.events.register("before-sign.s3", _note, unique_id="s3commit-prepared")
+
+    @contextmanager
+    def shown(self, operation: str, bucket: str, key: str) -> Iterator[None]:
+        """A block in which botocore sends such a request: if it succeeds, how it did is noted."""
+        if (operation, bucket) in self._templates:
+            yield
+            return
+        requests: list[tuple[Any, Any]] = []
+        _NOTED.requests = requests
+        try:
+            yield
+        finally:
+            _NOTED.requests = None
+        if requests and (made := self._template(key, *requests[-1])):
+            self._templates[operation, bucket] = made
 
     def put(self, bucket: str, key: str, body: bytes, headers: Mapping[str, str]) -> str | None:
         """Give the object's etag."""
-        answer = self._send("PutObject", bucket, key, self._encryption, headers=headers, body=body)
+        answer = self._send("PutObject", bucket, key, headers=headers, body=body)
         return answer.headers.get("ETag") if answer else None
 
     def create_upload(self, bucket: str, key: str, headers: Mapping[str, str]) -> str | None:
         """Give the upload's id."""
-        answer = self._send(
-            "CreateMultipartUpload", bucket, key, self._encryption, query="uploads", headers=headers
-        )
+        answer = self._send("CreateMultipartUpload", bucket, key, query="uploads", headers=headers)
         return answer.text("InitiateMultipartUploadResult", "UploadId") if answer else None
 
     def upload_part(
@@ -101,7 +139,7 @@ class PreparedRequests:
     ) -> str | None:
         """Give the part's etag."""
         query = f"partNumber={number}&uploadId={quote(upload_id, safe='')}"
-        answer = self._send("UploadPart", bucket, key, _PART, query=query, body=body)
+        answer = self._send("UploadPart", bucket, key, query=query, body=body)
         return answer.headers.get("ETag") if answer else None
 
     def complete_upload(
@@ -121,7 +159,6 @@ class PreparedRequests:
             "CompleteMultipartUpload",
             bucket,
             key,
-            _UPLOAD,
             query=f"uploadId={quote(upload_id, safe='')}",
             headers=headers,
             body=_COMPLETION.format(parts=parts).encode(),
@@ -133,26 +170,25 @@ class PreparedRequests:
         operation: str,
         bucket: str,
         key: str,
-        fixed: Mapping[str, Any],
         *,
         query: str = "",
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
     ) -> _Answer | None:
-        """``fixed`` are the operation's further parameters, the same in each of its requests."""
-        headers = headers or {}
-        plain = all(value.isascii() and value.isprintable() for value in headers.values())
-        if time.monotonic() < self._again or not plain:
+        template, headers = self._templates.get((operation, bucket)), headers or {}
+        if template is None or time.monotonic() < self._again or not key or len(body) > SMALL:
             return None
-        template = self._template(operation, bucket, fixed)
-        if template is None:
-            return None
+        if not all(value.isascii() and value.isprintable() for value in headers.values()):
+            return None  # botocore says what is wrong
         url = template.base + quote(key, safe="/~") + (f"?{query}" if query else "")
         answer = self._sent(operation, template, url, headers, body)
         if answer is not None and answer.status == 200:
             return answer
-        if answer is None or answer.status not in _OF_ONE_OBJECT:
-            self._again = time.monotonic() + PAUSE
+        if answer is not None and answer.status not in _OF_ONE_OBJECT:
+            # The client's own rates start from what botocore sends: it sends all from now on.
+            adaptive = self._client.meta.config.retries.get("mode") == "adaptive"
+            ends = adaptive and answer.status in _THROTTLED
+            self._again = math.inf if ends else time.monotonic() + PAUSE
         return None
 
     def _sent(
@@ -164,12 +200,12 @@ class PreparedRequests:
         body: bytes,
     ) -> _Answer | None:
         from botocore.awsrequest import AWSRequest  # noqa: PLC0415 - as in `clients`
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
-        from urllib3.exceptions import HTTPError  # noqa: PLC0415
+        from botocore.handlers import add_recursion_detection_header  # noqa: PLC0415
+        from urllib3.exceptions import ProtocolError  # noqa: PLC0415
 
-        request = AWSRequest(
-            template.method, url, headers={**template.headers, **headers}, data=body
-        )
+        own = {**template.headers, **headers}
+        add_recursion_detection_header({"headers": own})
+        request = AWSRequest(template.method, url, headers=own, data=body)
         request.context.update(template.context)
         try:
             template.signer.sign(operation, request)
@@ -177,82 +213,73 @@ class PreparedRequests:
             emit = self._client.meta.events.emit_until_response
             if (given := emit(f"before-send.s3.{operation}", request=prepared)[1]) is not None:
                 return _Answer(given.status_code, given.headers, given.content)
-            parts = urlsplit(str(request.url))
+            parts = urlsplit(str(prepared.url))
             answer = template.pool.urlopen(
                 template.method,
                 f"{parts.path}?{parts.query}" if parts.query else parts.path,
                 body=body or None,
-                headers=dict(request.headers.items()),
+                headers=dict(prepared.headers.items()),
                 redirect=False,
                 retries=False,
                 assert_same_host=False,
                 decode_content=False,
                 enforce_content_length=True,
             )
-        except (BotoCoreError, HTTPError, OSError, ValueError):
+        except ProtocolError:  # often a connection that S3 has closed while nothing was sent
+            return None
+        except Exception:  # botocore's own attempt says what it is
+            self._again = time.monotonic() + PAUSE
             return None
         return _Answer(answer.status, answer.headers, answer.data)
 
-    def _template(self, operation: str, bucket: str, fixed: Mapping[str, Any]) -> _Template | None:
-        wanted = operation, bucket
-        if wanted not in self._templates:
-            with self._lock:
-                if wanted not in self._templates:
-                    self._templates[wanted] = self._learned(operation, bucket, fixed)
-        return self._templates[wanted]
+    def _template(self, key: str, request: Any, signer: Any) -> _Template | None:
+        """Of a request for the key; None where more than a signature and a connection is needed.
 
-    def _learned(self, operation: str, bucket: str, fixed: Mapping[str, Any]) -> _Template | None:
-        """How botocore would send it; None where it needs more than a signature and a connection.
-
-        Those are proxies, a client's certificate, and other signatures, as those of directory
-        buckets and of access points for several regions.
+        That is a proxy, a client's certificate, or another signature.
         """
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as in `clients`
-        from botocore.utils import get_environ_proxies  # noqa: PLC0415
-
-        seen: list[tuple[Any, Any]] = []
-
-        def note(request: Any, request_signer: Any, **_: Any) -> None:
-            if request.context.get("is_presign_request"):
-                seen.append((request, request_signer))
+        from botocore.utils import get_environ_proxies  # noqa: PLC0415 - as in `clients`
 
         meta = self._client.meta
-        event = f"before-sign.s3.{operation}"
-        name = next(name for name, own in meta.method_to_api_mapping.items() if own == operation)
-        meta.events.register_first(event, note)
-        try:
-            self._client.generate_presigned_url(
-                name, Params={"Bucket": bucket, "Key": _KEY, **fixed}
-            )
-        except BotoCoreError:
-            return None  # its own request says what is wrong
-        finally:
-            meta.events.unregister(event, note)
-        if not seen:
+        address, name = str(request.url).partition("?")[0], quote(key, safe="/~")
+        proxies = meta.config.proxies or get_environ_proxies(meta.endpoint_url)
+        if (
+            proxies.get(urlsplit(address).scheme)
+            or meta.config.client_cert
+            or request.context.get("auth_type") not in _SIGNATURES
+            or not address.endswith(name)
+        ):
             return None
-        request, signer = seen[0]
-        base = request.url.partition("?")[0].removesuffix(_KEY)
-        own = meta.config.proxies or meta.config.client_cert or get_environ_proxies(base)
-        context = {name: request.context.get(name) for name in ("auth_type", "signing")}
-        if own or context["auth_type"] != "s3v4":
-            return None
-        headers = {"User-Agent": meta.config.user_agent, **dict(request.headers.items())}
+        base = address.removesuffix(name)
+        context = {name: request.context[name] for name in _CONTEXT if name in request.context}
+        headers = {
+            name: value.decode() if isinstance(value, bytes) else value
+            for name, value in request.headers.items()
+            if name.lower().startswith(_HEADERS)
+        }
         return _Template(request.method, base, headers, context, signer, self._pool(base))
 
     def _pool(self, base: str) -> HTTPConnectionPool:
-        from botocore.httpsession import create_urllib3_context, get_cert_path  # noqa: PLC0415
-        from urllib3 import PoolManager, Timeout  # noqa: PLC0415
+        from urllib3 import PoolManager, Timeout  # noqa: PLC0415 - as in `clients`
 
-        if self._pools is None:  # the lock is held
-            own: dict[str, Any] = {}
-            if base.startswith("https:"):
-                own["ssl_context"] = create_urllib3_context()
-                chosen = filter(None, map(os.environ.get, _CERTIFICATES))
-                own["ssl_context"].load_verify_locations(next(chosen, "") or get_cert_path(True))
-            self._pools = PoolManager(
-                maxsize=self._client.meta.config.max_pool_connections,
-                timeout=Timeout(connect=CONNECT_TIMEOUT, read=READ_TIMEOUT),
-                **own,
-            )
-        pool: HTTPConnectionPool = self._pools.connection_from_url(base)
+        with self._lock:
+            if self._pools is None:
+                self._pools = PoolManager(
+                    num_pools=_POOLS,
+                    maxsize=self._client.meta.config.max_pool_connections,
+                    timeout=Timeout(connect=CONNECT_TIMEOUT, read=READ_TIMEOUT),
+                    **_certificates() if base.startswith("https:") else {},
+                )
+            pool: HTTPConnectionPool = self._pools.connection_from_url(base)
         return pool
+
+
+def _certificates() -> dict[str, Any]:
+    """Those that botocore trusts, by the same settings."""
+    from botocore.httpsession import create_urllib3_context, get_cert_path  # noqa: PLC0415
+    from botocore.session import get_session  # noqa: PLC0415
+
+    chosen = get_session().get_config_variable("ca_bundle")
+    chosen = chosen or os.environ.get("REQUESTS_CA_BUNDLE") or get_cert_path(True)
+    context = create_urllib3_context()
+    context.load_verify_locations(chosen)
+    return {"ssl_context": context}

@@ -62,7 +62,7 @@ class S3ObjectStore:
     ) -> None:
         self._client = client or make_client()
         self._encryption = encryption.parameters() if encryption else {}
-        self._prepared = PreparedRequests(self._client, self._encryption)
+        self._prepared = PreparedRequests(self._client)
         self._page = page
 
     def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
@@ -158,7 +158,7 @@ class S3ObjectStore:
             return etag
 
         def attempt() -> str:
-            with translated(what):
+            with translated(what), self._prepared.shown("PutObject", bucket, key):
                 answer = self._client.put_object(
                     Bucket=bucket,
                     Key=key,
@@ -210,7 +210,8 @@ class S3ObjectStore:
         headers = _headers(content_type, metadata)
         if (upload_id := self._prepared.create_upload(bucket, key, headers)) is not None:
             return upload_id
-        with translated(f"starting an upload of s3://{bucket}/{key}"):
+        what = f"starting an upload of s3://{bucket}/{key}"
+        with translated(what), self._prepared.shown("CreateMultipartUpload", bucket, key):
             answer = self._client.create_multipart_upload(
                 Bucket=bucket,
                 Key=key,
@@ -227,7 +228,8 @@ class S3ObjectStore:
         whole = bytes(body)
         if (etag := self._prepared.upload_part(bucket, key, upload_id, number, whole)) is not None:
             return etag
-        with translated(f"sending part {number} of s3://{bucket}/{key}"):
+        what = f"sending part {number} of s3://{bucket}/{key}"
+        with translated(what), self._prepared.shown("UploadPart", bucket, key):
             answer = self._client.upload_part(
                 Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=number, Body=whole
             )
@@ -277,7 +279,7 @@ class S3ObjectStore:
             {"ETag": etag, "PartNumber": number} for number, etag in enumerate(etags, start=1)
         ]
         try:
-            with translated(what):
+            with translated(what), self._prepared.shown("CompleteMultipartUpload", bucket, key):
                 answer = self._client.complete_multipart_upload(
                     Bucket=bucket,
                     Key=key,

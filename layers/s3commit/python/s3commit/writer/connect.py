@@ -28,7 +28,13 @@ os.register_at_fork(after_in_child=shared_client.cache_clear)
 
 def shared_store(encryption: Encryption | None) -> S3ObjectStore:
     """The store of the process's client, for objects that are encrypted as given."""
-    return S3ObjectStore(shared_client(), encryption=encryption)
+    return _store(shared_client(), encryption)
+
+
+@functools.cache
+def _store(client: S3Client, encryption: Encryption | None) -> S3ObjectStore:
+    """One for all tasks: it notes how requests are sent, and has connections."""
+    return S3ObjectStore(client, encryption=encryption)
 
 
 def check_pipeline(client: S3Client, destination: Destination) -> None:
