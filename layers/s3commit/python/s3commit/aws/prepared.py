@@ -78,7 +78,7 @@ class _Template:
 
 
 class _Noted(threading.local):
-    """What botocore has sent in this thread since it matters, with the signer: each attempt.
+    """Each attempt that botocore makes in this thread while someone watches, with its signer.
 
     The last one counts, since a redirect changes the address and the region.
     """
