@@ -1,6 +1,9 @@
 """The figures of an acceptance run, from answers that AWS gives and no emulator does."""
 
+import json
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,8 @@ from acceptance.places import BrokenError
 from acceptance.run import CHECKS, Run
 from s3commit.aws import env
 from stacks.access import ACCESS
+from stacks.layers import ROOT
+from tests.servers import ran
 
 T0 = datetime(2026, 11, 27, tzinfo=UTC)
 REPORT = "REPORT RequestId: x Duration: 5 ms\tInit Duration: {} ms"
@@ -142,3 +147,28 @@ def test_rights_are_simulated_for_all_that_the_table_of_rights_has() -> None:
 
 def test_the_index_is_the_ledgers() -> None:
     assert any(f"/index/{env.BY_STATE}" in arn for arn in judged.expected(ACCESS["end"], "b", "t"))
+
+
+TESTS = """
+import pytest
+def test_passes(): pass
+def test_fails(): assert 1 == 2
+@pytest.mark.skip
+def test_skipped(): pass
+@pytest.fixture
+def broken(): raise KeyError
+def test_broken(broken): pass
+"""
+
+
+def test_the_suites_function_says_which_tests_did_not_pass(tmp_path: Path) -> None:
+    (tmp_path / "test_some.py").write_text(TESTS)
+    program = (
+        "import json; from acceptance.suite import handler; print(json.dumps(handler({!r}, None)))"
+    )
+    arguments = {"arguments": [str(tmp_path / "test_some.py"), f"--rootdir={tmp_path}"]}
+    done = ran(sys.executable, "-c", program.format(arguments), cwd=ROOT)
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["passed"] == ["test_passes"]
+    assert said["failed"] == ["test_broken", "test_fails", "test_skipped"]
+    assert said["code"] == 1
