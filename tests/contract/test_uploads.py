@@ -17,7 +17,7 @@ from s3commit.core.model.errors import (
     S3CommitError,
     UploadGoneError,
 )
-from tests.contract.conftest import PAGE, PART, THREADS, Place, at_once, winners
+from tests.contract.conftest import PAGE, PART, THREADS, Backend, Place, at_once, winners
 from tests.contract.given import make_bucket
 from tests.contract.test_objects import UNUSUAL
 from tests.fakes.memory import MemoryObjectStore
@@ -174,6 +174,34 @@ def test_an_upload_may_have_an_unusual_key(place: Place, name: str) -> None:
     assert place.store.upload_is_open(place.bucket, place.key(name), upload_id)
     place.store.complete_upload(place.bucket, place.key(name), upload_id, etags, length=1)
     assert place.body(place.key(name)) == b"x"
+
+
+OF_A_FILE = {"CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload", "PutObject"}
+
+
+def test_after_the_first_file_no_request_of_a_file_takes_work_of_botocore(
+    place: Place, backend: Backend
+) -> None:
+    """`s3commit.aws.prepared`, on each server: a refusal would show here alone."""
+    made: list[str] = []
+
+    def note(model: Any, **_: Any) -> None:
+        made.append(model.name)
+
+    events = backend.client.meta.events if backend.client else None
+    if events:
+        events.register("before-call.s3", note)
+    try:
+        for number in range(3):
+            made.clear()
+            key, other = place.key(f"{number} ä+%.csv"), place.key(f"{number}")
+            place.complete(key, b"x")
+            place.store.put(place.bucket, other, b"y", if_absent=True)
+            assert (place.body(key), place.body(other)) == (b"x", b"y")
+            assert number == 0 or not OF_A_FILE & {*made}
+    finally:
+        if events:
+            events.unregister("before-call.s3", note)
 
 
 # What recovery and roll back rest on, on every store; where they differ AWS's words decide.
