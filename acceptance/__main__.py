@@ -29,7 +29,7 @@ from s3commit.local import REGION
 from s3commit.local.runtime import LocalRuntime
 from s3commit.local.synth import assembly_for
 
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SERVICES: Final = (
     *("cloudformation", "cloudwatch", "dynamodb", "events", "iam", "lambda"),
     *("logs", "s3", "sqs", "stepfunctions", "sts"),

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -169,8 +170,9 @@ class Aws(_Named):
             if not UPDATING.fullmatch(self._described(stack)):  # it can be deleted
                 break
             time.sleep(10)
-        service.update_termination_protection(**named, EnableTerminationProtection=False)
-        service.delete_stack(**named)
+        if self._described(stack) not in {"", "DELETE_IN_PROGRESS"}:
+            service.update_termination_protection(**named, EnableTerminationProtection=False)
+            service.delete_stack(**named)
         patience = {"Delay": 10, "MaxAttempts": 6 * MINUTES_TO_DELETE}
         service.get_waiter("stack_delete_complete").wait(**named, WaiterConfig=patience)
 
@@ -193,6 +195,7 @@ class Aws(_Named):
 
 Place = Embedded | Aws
 _PROGRAMS: Final[set[int]] = set()  # the process groups that `running` has started
+_ENDED: Final = threading.Event()  # no other one is started
 
 
 @contextmanager
@@ -201,6 +204,8 @@ def running(command: list[str], **how: Any) -> Iterator[subprocess.Popen[str]]:
 
     What it prints goes to stderr, unless the caller takes it.
     """
+    if _ENDED.is_set():
+        raise BrokenError("the run was interrupted")
     told = {"stdout": sys.stderr, **how}
     with subprocess.Popen(command, start_new_session=True, text=True, **told) as process:
         _PROGRAMS.add(process.pid)
@@ -213,7 +218,8 @@ def running(command: list[str], **how: Any) -> Iterator[subprocess.Popen[str]]:
 
 
 def end_programs() -> None:
-    """Kill those that other threads have started and still wait for."""
+    """Kill those that other threads have started and still wait for, and start no other."""
+    _ENDED.set()
     for group in tuple(_PROGRAMS):
         with suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)

@@ -231,13 +231,16 @@ class Run:
 
     @cached_property
     def functions(self) -> dict[str, dict[str, Any]]:
-        """The configurations of the deployed functions, by their modules."""
+        """The configurations of the deployed functions, by their modules.
+
+        They are known by the path of their roles: CloudFormation cuts the stack's name in theirs.
+        """
         pages = self.clients("lambda").get_paginator("list_functions").paginate()
         return {
             one["Handler"].removesuffix(".handler"): one
             for page in pages
             for one in page["Functions"]
-            if one["FunctionName"].startswith(f"{STACKS[0]}-{self.place.name}")
+            if f"/{STACKS[0]}-{self.place.name}/" in one["Role"]
         }
 
     def history(self, execution: str) -> list[dict[str, Any]]:

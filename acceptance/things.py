@@ -71,10 +71,12 @@ def _remove_layer(functions: Any, name: str) -> None:
 
 def _remove_table(tables: Any, name: str) -> None:
     """The ledger is protected from deletion, and its stack leaves it where it is."""
-    if tables.describe_table(TableName=name)["Table"]["TableStatus"] != "DELETING":
+    table = tables.describe_table(TableName=name)["Table"]
+    if table["TableStatus"] != "DELETING":
         tables.get_waiter("table_exists").wait(TableName=name)
-        tables.update_table(TableName=name, DeletionProtectionEnabled=False)
-        tables.get_waiter("table_exists").wait(TableName=name)
+        if table.get("DeletionProtectionEnabled"):
+            tables.update_table(TableName=name, DeletionProtectionEnabled=False)
+            tables.get_waiter("table_exists").wait(TableName=name)
         tables.delete_table(TableName=name)
     tables.get_waiter("table_not_exists").wait(TableName=name)
 

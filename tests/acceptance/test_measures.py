@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from acceptance import judged, measures
-from acceptance.places import BrokenError
+from acceptance.places import Aws, BrokenError
 from acceptance.run import CHECKS, Run
 from s3commit.aws import env
 from stacks.access import ACCESS
@@ -170,5 +170,30 @@ def test_the_suites_function_says_which_tests_did_not_pass(tmp_path: Path) -> No
     done = ran(sys.executable, "-c", program.format(arguments), cwd=ROOT)
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["passed"] == ["test_passes"]
-    assert said["failed"] == ["test_broken", "test_fails", "test_skipped"]
+    assert {*said["failed"]} == {"test_broken", "test_fails", "test_skipped"}
+    assert said["failed"]["test_fails"].endswith("AssertionError")
     assert said["code"] == 1
+
+
+def test_functions_are_found_though_cloudformation_cuts_their_names() -> None:
+    """A name has 64 characters at most: of the stack's, less is left than a run's name needs."""
+    name = "accept-3f9a1c"
+    mine, other = (
+        f"arn:aws:iam::1:role/S3CommitPipeline-{one}/R" for one in (name, "accept-000000")
+    )
+
+    def listed() -> list[dict[str, Any]]:
+        cut = "S3CommitPipeline-accept-3f9-DecideFunction0123456789-AbCdEfGhIjKl"
+        pages = [
+            ("decide.handler", mine),
+            ("end.handler", other),
+            ("suite.handler", "arn:…:role/s"),
+        ]
+        return [
+            {"Functions": [{"FunctionName": cut, "Handler": handler, "Role": role}]}
+            for handler, role in pages
+        ]
+
+    run = Account(**{"lambda": Service(list_functions=listed)})
+    run.place = Aws(name)
+    assert [*run.functions] == ["decide"]

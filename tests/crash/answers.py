@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
+from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import patch
 
@@ -135,6 +136,8 @@ def bring_about(store: ObjectStore, answer: str, call: Call) -> bool:
 
 class _Client:
     """Boto's, to whatever it is asked: one answer."""
+
+    meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))
 
     def __init__(self, code: str, status: int) -> None:
         self.code, self.status = code, status

@@ -9,6 +9,8 @@ import pytest
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 
+from s3commit.aws.prepared import PreparedRequests
+
 Needed = tuple[str, str]  # an action, and the key, or "" for the bucket and for the ledger
 
 S3_ACTIONS = {
@@ -111,4 +113,5 @@ def recording() -> Iterator[Recorder]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BaseClient, "_make_api_call", noting)
+        patch.setattr(PreparedRequests, "_send", lambda *_, **__: None)  # botocore sends all
         yield recorder

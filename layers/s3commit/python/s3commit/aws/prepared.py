@@ -13,13 +13,14 @@ may by botocore's own retries.
 
 from __future__ import annotations
 
-import math
 import os
+import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree
@@ -30,11 +31,11 @@ from s3commit.aws.clients import CONNECT_TIMEOUT, READ_TIMEOUT, S3Client
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from urllib3 import HTTPConnectionPool
+    from urllib3 import HTTPConnectionPool, PoolManager
 
-PAUSE: Final = 60  # seconds in which botocore sends all, after an answer that was no success ...
-_OF_ONE_OBJECT: Final = (404, 409, 412)  # ... but one of these
-_THROTTLED: Final = (429, 500, 503)
+PAUSE: Final = 60  # seconds in which botocore sends all, after most answers that are no success
+_OF_ONE_OBJECT: Final = (404, 409, 412)  # no reason for a pause
+_NOT_SO: Final = (301, 302, 307, 308, 400)  # botocore has to show it again
 SMALL: Final = 1 << 18  # bytes; of a larger body the transfer takes longer than botocore does
 _POOLS: Final = 100  # of connections, by host
 
@@ -59,10 +60,15 @@ class _Answer:
         """The text of an element below the root: S3 may say 200, and then an error."""
         try:
             found = ElementTree.fromstring(self.body)  # noqa: S314 - as botocore reads it
-        except ElementTree.ParseError:
+        except (ElementTree.ParseError, ValueError, LookupError):  # the latter: its encoding
             return None
         named = {element.tag.rpartition("}")[2]: element.text for element in found}
         return named.get(child) if found.tag.rpartition("}")[2] == root else None
+
+    @property
+    def throttles(self) -> bool:
+        """True for what botocore takes for throttling, also where the status is 200."""
+        return self.status == 429 or self.text("Error", "Code") == "SlowDown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,6 @@ class _Template:
     headers: dict[str, str]
     context: dict[str, Any]
     signer: Any
-    pool: HTTPConnectionPool
 
 
 class _Noted(threading.local):
@@ -83,14 +88,15 @@ class _Noted(threading.local):
     The last one counts, since a redirect changes the address and the region.
     """
 
+    operation = ""
     requests: list[tuple[Any, Any]] | None = None
 
 
 _NOTED: Final = _Noted()
 
 
-def _note(request: Any, request_signer: Any, **_: Any) -> None:
-    if _NOTED.requests is not None:
+def _note(request: Any, request_signer: Any, operation_name: str, **_: Any) -> None:
+    if _NOTED.requests is not None and operation_name == _NOTED.operation:
         _NOTED.requests.append((request, request_signer))
 
 
@@ -104,9 +110,11 @@ class PreparedRequests:
     def __init__(self, client: S3Client) -> None:
         self._client: Any = client
         self._lock = threading.Lock()
-        self._pools: Any = None
+        self._pools: dict[str, PoolManager] = {}  # by the scheme of the address
         self._templates: dict[tuple[str, str], _Template] = {}
-        self._again = 0.0  # the moment from which requests are sent here
+        self._again = 0.0  # the moment from which requests are sent here ...
+        self._ended = False  # ... unless none is any more
+        self._lost = False  # the latest one had no answer
         client.meta.events.register("before-sign.s3", _note, unique_id="s3commit-prepared")
 
     @contextmanager
@@ -115,14 +123,16 @@ class PreparedRequests:
         if (operation, bucket) in self._templates:
             yield
             return
+        around = _NOTED.operation, _NOTED.requests
         requests: list[tuple[Any, Any]] = []
-        _NOTED.requests = requests
+        _NOTED.operation, _NOTED.requests = operation, requests
         try:
             yield
         finally:
-            _NOTED.requests = None
-        if requests and (made := self._template(key, *requests[-1])):
-            self._templates[operation, bucket] = made
+            _NOTED.operation, _NOTED.requests = around
+        with suppress(Exception):  # S3 has done it: whatever fails here is no failure
+            if requests and (made := self._template(key, *requests[-1])):
+                self._templates[operation, bucket] = made
 
     def put(self, bucket: str, key: str, body: bytes, headers: Mapping[str, str]) -> str | None:
         """Give the object's etag."""
@@ -176,19 +186,26 @@ class PreparedRequests:
         body: bytes = b"",
     ) -> _Answer | None:
         template, headers = self._templates.get((operation, bucket)), headers or {}
-        if template is None or time.monotonic() < self._again or not key or len(body) > SMALL:
+        if template is None or self._ended or time.monotonic() < self._again:
             return None
-        if not all(value.isascii() and value.isprintable() for value in headers.values()):
-            return None  # botocore says what is wrong
+        plain = all(value.isascii() and value.isprintable() for value in headers.values())
+        if not (key and plain) or len(body) > SMALL:
+            return None  # botocore says what is wrong, or takes no longer
         url = template.base + quote(key, safe="/~") + (f"?{query}" if query else "")
         answer = self._sent(operation, template, url, headers, body)
-        if answer is not None and answer.status == 200:
+        if answer is None:
+            return None
+        self._lost = False
+        # The rates of a client that slows down start from what botocore sends: that is all then.
+        adaptive = self._client.meta.config.retries.get("mode") == "adaptive"
+        if adaptive and (answer.status != 200 or b"<Error" in answer.body) and answer.throttles:
+            self._ended = True
+        if answer.status == 200:
             return answer
-        if answer is not None and answer.status not in _OF_ONE_OBJECT:
-            # The client's own rates start from what botocore sends: it sends all from now on.
-            adaptive = self._client.meta.config.retries.get("mode") == "adaptive"
-            ends = adaptive and answer.status in _THROTTLED
-            self._again = math.inf if ends else time.monotonic() + PAUSE
+        if answer.status in _NOT_SO:
+            self._templates.pop((operation, bucket), None)
+        elif answer.status not in _OF_ONE_OBJECT:
+            self._again = time.monotonic() + PAUSE
         return None
 
     def _sent(
@@ -199,37 +216,48 @@ class PreparedRequests:
         headers: Mapping[str, str],
         body: bytes,
     ) -> _Answer | None:
+        """S3's answer; whatever goes wrong, botocore's own attempt says what it is."""
+        try:
+            return self._tried(operation, template, url, headers, body)
+        except Exception as error:
+            # A connection that S3 has closed while nothing was sent is no reason for a pause.
+            if self._lost or not _is_lost(error):
+                self._again = time.monotonic() + PAUSE
+            self._lost = True
+            return None
+
+    def _tried(
+        self,
+        operation: str,
+        template: _Template,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+    ) -> _Answer:
         from botocore.awsrequest import AWSRequest  # noqa: PLC0415 - as in `clients`
         from botocore.handlers import add_recursion_detection_header  # noqa: PLC0415
-        from urllib3.exceptions import ProtocolError  # noqa: PLC0415
 
         own = {**template.headers, **headers}
         add_recursion_detection_header({"headers": own})
         request = AWSRequest(template.method, url, headers=own, data=body)
         request.context.update(template.context)
-        try:
-            template.signer.sign(operation, request)
-            prepared = request.prepare()
-            emit = self._client.meta.events.emit_until_response
-            if (given := emit(f"before-send.s3.{operation}", request=prepared)[1]) is not None:
-                return _Answer(given.status_code, given.headers, given.content)
-            parts = urlsplit(str(prepared.url))
-            answer = template.pool.urlopen(
-                template.method,
-                f"{parts.path}?{parts.query}" if parts.query else parts.path,
-                body=body or None,
-                headers=dict(prepared.headers.items()),
-                redirect=False,
-                retries=False,
-                assert_same_host=False,
-                decode_content=False,
-                enforce_content_length=True,
-            )
-        except ProtocolError:  # often a connection that S3 has closed while nothing was sent
-            return None
-        except Exception:  # botocore's own attempt says what it is
-            self._again = time.monotonic() + PAUSE
-            return None
+        template.signer.sign(operation, request)
+        prepared = request.prepare()
+        emit = self._client.meta.events.emit_until_response
+        if (given := emit(f"before-send.s3.{operation}", request=prepared)[1]) is not None:
+            return _Answer(given.status_code, given.headers, given.content)
+        parts = urlsplit(str(prepared.url))
+        answer = self._pool(template.base).urlopen(
+            template.method,
+            f"{parts.path}?{parts.query}" if parts.query else parts.path,
+            body=body or None,
+            headers=dict(prepared.headers.items()),
+            redirect=False,
+            retries=False,
+            assert_same_host=False,
+            decode_content=False,
+            enforce_content_length=True,
+        )
         return _Answer(answer.status, answer.headers, answer.data)
 
     def _template(self, key: str, request: Any, signer: Any) -> _Template | None:
@@ -256,30 +284,48 @@ class PreparedRequests:
             for name, value in request.headers.items()
             if name.lower().startswith(_HEADERS)
         }
-        return _Template(request.method, base, headers, context, signer, self._pool(base))
+        return _Template(request.method, base, headers, context, signer)
 
     def _pool(self, base: str) -> HTTPConnectionPool:
         from urllib3 import PoolManager, Timeout  # noqa: PLC0415 - as in `clients`
 
+        scheme = urlsplit(base).scheme
         with self._lock:
-            if self._pools is None:
-                self._pools = PoolManager(
+            if scheme not in self._pools:
+                tls: Any = {"ssl_context": _trusting(_certificates())} if scheme == "https" else {}
+                self._pools[scheme] = PoolManager(
                     num_pools=_POOLS,
                     maxsize=self._client.meta.config.max_pool_connections,
                     timeout=Timeout(connect=CONNECT_TIMEOUT, read=READ_TIMEOUT),
-                    **_certificates() if base.startswith("https:") else {},
+                    **tls,
                 )
-            pool: HTTPConnectionPool = self._pools.connection_from_url(base)
+            pool: HTTPConnectionPool = self._pools[scheme].connection_from_url(base)
         return pool
 
 
-def _certificates() -> dict[str, Any]:
-    """Those that botocore trusts, by the same settings."""
-    from botocore.httpsession import create_urllib3_context, get_cert_path  # noqa: PLC0415
+def _is_lost(error: Exception) -> bool:
+    """True if the connection was gone."""
+    from urllib3.exceptions import ProtocolError, SSLError  # noqa: PLC0415 - as in `clients`
+
+    cause = error.args[0] if isinstance(error, SSLError) and error.args else None
+    ended = ssl.SSLEOFError, ssl.SSLZeroReturnError
+    return isinstance(error, ProtocolError) or isinstance(cause, ended)
+
+
+def _certificates() -> str:
+    """The file of those that botocore trusts, by the same settings."""
+    from botocore.httpsession import get_cert_path  # noqa: PLC0415 - as in `clients`
     from botocore.session import get_session  # noqa: PLC0415
 
     chosen = get_session().get_config_variable("ca_bundle")
-    chosen = chosen or os.environ.get("REQUESTS_CA_BUNDLE") or get_cert_path(True)
-    context = create_urllib3_context()
-    context.load_verify_locations(chosen)
-    return {"ssl_context": context}
+    return str(chosen or os.environ.get("REQUESTS_CA_BUNDLE") or get_cert_path(True))
+
+
+@cache
+def _trusting(certificates: str) -> ssl.SSLContext:
+    """To read them takes 30 ms of a processor."""
+    from botocore.httpsession import create_urllib3_context  # noqa: PLC0415 - as in `clients`
+
+    context: ssl.SSLContext = create_urllib3_context()
+    context.load_verify_locations(certificates)
+    return context

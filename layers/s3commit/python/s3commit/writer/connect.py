@@ -22,10 +22,6 @@ def shared_client() -> S3Client:
     return make_client()
 
 
-# A forked process must not share connections.
-os.register_at_fork(after_in_child=shared_client.cache_clear)
-
-
 def shared_store(encryption: Encryption | None) -> S3ObjectStore:
     """The store of the process's client, for objects that are encrypted as given."""
     return _store(shared_client(), encryption)
@@ -35,6 +31,10 @@ def shared_store(encryption: Encryption | None) -> S3ObjectStore:
 def _store(client: S3Client, encryption: Encryption | None) -> S3ObjectStore:
     """One for all tasks: it notes how requests are sent, and has connections."""
     return S3ObjectStore(client, encryption=encryption)
+
+
+for _cached in (shared_client, _store):  # a forked process must not share connections
+    os.register_at_fork(after_in_child=_cached.cache_clear)
 
 
 def check_pipeline(client: S3Client, destination: Destination) -> None:

@@ -85,6 +85,7 @@ def create_role(context: Context, place: Place, properties: Properties) -> Creat
     name = place.name(64)
     made = context.client("iam").create_role(
         RoleName=name,
+        Path=properties.get("Path", "/"),
         AssumeRolePolicyDocument=json.dumps(properties["AssumeRolePolicyDocument"]),
     )["Role"]
     return Created(name, {"Arn": made["Arn"]})
