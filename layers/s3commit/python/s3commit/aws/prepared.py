@@ -31,13 +31,12 @@ from s3commit.aws.clients import CONNECT_TIMEOUT, READ_TIMEOUT, S3Client
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from urllib3 import HTTPConnectionPool, PoolManager
+    from urllib3 import HTTPConnectionPool
 
 PAUSE: Final = 60  # seconds in which botocore sends all, after most answers that are no success
 _OF_ONE_OBJECT: Final = (404, 409, 412)  # no reason for a pause
 _NOT_SO: Final = (301, 302, 307, 308, 400)  # botocore has to show it again
 SMALL: Final = 1 << 18  # bytes; of a larger body the transfer takes longer than botocore does
-_POOLS: Final = 100  # of connections, by host
 
 # Of a request, what is the same in the next one to the bucket.
 _HEADERS: Final = ("user-agent", "x-amz-server-side-encryption")
@@ -110,7 +109,7 @@ class PreparedRequests:
     def __init__(self, client: S3Client) -> None:
         self._client: Any = client
         self._lock = threading.Lock()
-        self._pools: dict[str, PoolManager] = {}  # by the scheme of the address
+        self._pools: dict[str, HTTPConnectionPool] = {}  # by the address of the host
         self._templates: dict[tuple[str, str], _Template] = {}
         self._again = 0.0  # the moment from which requests are sent here ...
         self._ended = False  # ... unless none is any more
@@ -247,7 +246,8 @@ class PreparedRequests:
         if (given := emit(f"before-send.s3.{operation}", request=prepared)[1]) is not None:
             return _Answer(given.status_code, given.headers, given.content)
         parts = urlsplit(str(prepared.url))
-        answer = self._pool(template.base).urlopen(
+        host = f"{parts.scheme}://{parts.netloc}"
+        answer = (self._pools.get(host) or self._pool(host)).urlopen(
             template.method,
             f"{parts.path}?{parts.query}" if parts.query else parts.path,
             body=body or None,
@@ -286,25 +286,23 @@ class PreparedRequests:
         }
         return _Template(request.method, base, headers, context, signer)
 
-    def _pool(self, base: str) -> HTTPConnectionPool:
-        from urllib3 import PoolManager, Timeout  # noqa: PLC0415 - as in `clients`
+    def _pool(self, host: str) -> HTTPConnectionPool:
+        from urllib3 import Timeout, connection_from_url  # noqa: PLC0415 - as in `clients`
 
-        scheme = urlsplit(base).scheme
         with self._lock:
-            if scheme not in self._pools:
-                tls: Any = {"ssl_context": _trusting(_certificates())} if scheme == "https" else {}
-                self._pools[scheme] = PoolManager(
-                    num_pools=_POOLS,
-                    maxsize=self._client.meta.config.max_pool_connections,
-                    timeout=Timeout(connect=CONNECT_TIMEOUT, read=READ_TIMEOUT),
-                    **tls,
-                )
-            pool: HTTPConnectionPool = self._pools[scheme].connection_from_url(base)
-        return pool
+            if host not in self._pools:
+                own: dict[str, Any] = {
+                    "maxsize": self._client.meta.config.max_pool_connections,
+                    "timeout": Timeout(connect=CONNECT_TIMEOUT, read=READ_TIMEOUT),
+                }
+                if host.startswith("https:"):
+                    own["ssl_context"] = _trusting(_certificates())
+                self._pools[host] = connection_from_url(host, **own)
+            return self._pools[host]
 
 
 def _is_lost(error: Exception) -> bool:
-    """True if the connection was gone."""
+    """True if S3 had closed the connection."""
     from urllib3.exceptions import ProtocolError, SSLError  # noqa: PLC0415 - as in `clients`
 
     cause = error.args[0] if isinstance(error, SSLError) and error.args else None
