@@ -135,5 +135,5 @@ TYPES = {
         "LoggingConfiguration TracingConfiguration",
         _check_machine,
     ),
-    "AWS::IAM::Role": ResourceType(create_role, "AssumeRolePolicyDocument", "Path"),
+    "AWS::IAM::Role": ResourceType(create_role, "AssumeRolePolicyDocument Path"),
 }
