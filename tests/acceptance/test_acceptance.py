@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import boto3
 import pytest
 
 from acceptance import judged, things
 from acceptance.__main__ import main
-from acceptance.places import PARAMETERS, STANDS_IN, Aws, BrokenError, NotSeenError
+from acceptance.places import PARAMETERS, STANDS_IN, BrokenError, NotSeenError
 from acceptance.plan import dollars, minutes, plan
 from acceptance.report import Report
 from acceptance.run import BROKEN, CHECKS, NOT_SEEN, SEEN, Check, Result, Run, tried
@@ -258,109 +257,7 @@ def test_what_is_called_aws_is_aws(
     assert account.things() == before
 
 
-# In an account of AWS
-
-
-@pytest.fixture
-def clients(moto_endpoint: str) -> things.Clients:
-    def client(service: str) -> Any:
-        made = boto3.client(service, endpoint_url=moto_endpoint, region_name=REGION)  # type: ignore[call-overload]
-        made.meta.events.register("before-call", answer)
-        return made
-
-    def answer(model: Any, **_: Any) -> Any:
-        """What moto lacks."""
-        if model.name == "UpdateTerminationProtection":
-            return type("Answer", (), {"status_code": 200}), {}
-        return None
-
-    return client
-
-
-STACK = {
-    "Resources": {"Queue": {"Type": "AWS::SQS::Queue"}},
-    "Outputs": {"Q": {"Value": {"Ref": "Queue"}}},
-}
-
-
-def test_on_aws_the_stacks_go_and_what_they_leave_and_nothing_else(
-    clients: things.Clients,
-) -> None:
-    place, other = Aws(NAME, clients), Aws("accept-00002b", clients)
-    for one in (place, other):
-        for stack in one._stacks:
-            clients("cloudformation").create_stack(
-                StackName=stack,
-                TemplateBody=json.dumps(STACK),
-                EnableTerminationProtection=stack.startswith("S3CommitStorage"),
-            )
-        bucket = f"s3commit-{one.name}-data"
-        where: Any = {"LocationConstraint": REGION}
-        clients("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration=where)
-        clients("s3").put_object(Bucket=bucket, Key="t/a", Body=b"a")
-        clients("s3").create_multipart_upload(Bucket=bucket, Key="t/b")
-        clients("dynamodb").create_table(
-            TableName=f"S3CommitStorage-{one.name}-Ledger-X",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-            DeletionProtectionEnabled=True,
-        )
-    assert len(place.left()) == 4
-    assert place.remove() == []
-    assert place.left() == []
-    assert len(other.left()) == 4
-    assert other.remove() == []
-
-
-MAKE = """#!/bin/sh
-echo "$@" >> {calls}
-echo "$CDK_CONTEXT_JSON" >> {contexts}
-test -z "$MAKEFLAGS" && test ! -e {broken}
-"""
-
-
-def test_on_aws_a_deployment_is_the_cdks_of_the_runs_own_assembly(
-    clients: things.Clients, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, moto_endpoint: str
-) -> None:
-    calls, contexts, broken = (tmp_path / name for name in ("calls", "contexts", "broken"))
-    program = tmp_path / "make"
-    program.write_text(MAKE.format(calls=calls, contexts=contexts, broken=broken))
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setenv("MAKEFLAGS", "j2")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
-    monkeypatch.setenv("CDK_CONTEXT_JSON", "{}")
-    place = Aws(NAME, clients)
-    for stack in place._stacks:
-        clients("cloudformation").create_stack(StackName=stack, TemplateBody=json.dumps(STACK))
-    try:
-        outputs = place.create()
-        place.update(maxConcurrency=20)
-        broken.touch()
-        with pytest.raises(BrokenError, match="cdk deploy failed"):
-            place.update()
-    finally:
-        left = place.remove()
-
-    assert "Q" in outputs
-    assert left == []
-    assembly = place.home / "assembly"
-    assert not assembly.exists()
-    lines = calls.read_text().splitlines()
-    assert {*lines} == {
-        f"--silent deploy ARGS=--app {assembly} --require-approval never --progress events"
-    }
-    first, second, _ = map(json.loads, contexts.read_text().splitlines())
-    assert first["s3commit:name"] == NAME
-    assert first["s3commit:bucketName"] == f"s3commit-{NAME}-data"
-    assert second == {**first, "s3commit:maxConcurrency": 20}
-
-
-def test_only_a_runs_name_is_removed(clients: things.Clients) -> None:
-    for name in ("", "accept-", "accept-00001", "lake"):
-        with pytest.raises(ValueError, match="is not the name of a run"):
-            things.remove(clients, name)
+# Its tables
 
 
 def test_the_parameters_are_those_of_a_deployment() -> None:

@@ -63,7 +63,7 @@ def pauses() -> list[float]:
 @pytest.fixture
 def store(answers: Answers, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> S3ObjectStore:
     """A store on canned answers; botocore sends all, and does not retry."""
-    monkeypatch.setattr(PreparedRequests, "_template", lambda *_: None)
+    monkeypatch.setattr(PreparedRequests, "_sent", lambda *_: None)
     monkeypatch.setattr(clients, "TOTAL_MAX_ATTEMPTS", 1)
     client = clients.make_client()
     events: Any = client.meta.events

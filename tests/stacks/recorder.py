@@ -113,5 +113,5 @@ def recording() -> Iterator[Recorder]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BaseClient, "_make_api_call", noting)
-        patch.setattr(PreparedRequests, "_send", lambda *_, **__: None)  # botocore sends all
+        patch.setattr(PreparedRequests, "_sent", lambda *_: None)  # botocore sends all
         yield recorder

@@ -2,9 +2,9 @@
 
 For a request of a few bytes botocore takes 1.5 ms of a processor or more: it resolves the address,
 checks and serializes the parameters, calls some forty handlers and parses the answer. From one key
-to the next none of that differs. So it is noted how botocore sent the first such request to a
-bucket, and the next ones go the same way: its own signer signs them, and urllib3 sends them, which
-it sends by as well.
+to the next none of that differs. So it is noted where botocore sent the first such request to a
+bucket, and the next ones go there too: its model says where each parameter goes, its signer signs
+them, and urllib3 sends them, which it sends by as well.
 
 A plain success is all that is read here. After any other answer, or none, botocore sends the
 request again, with its redirects, retries, rates and errors. So S3 may see a request twice, as it
@@ -29,24 +29,32 @@ from xml.sax.saxutils import escape
 from s3commit.aws.clients import CONNECT_TIMEOUT, READ_TIMEOUT, S3Client
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from urllib3 import HTTPConnectionPool
 
 PAUSE: Final = 60  # seconds in which botocore sends all, after most answers that are no success
-_OF_ONE_OBJECT: Final = (404, 409, 412)  # no reason for a pause
-_NOT_SO: Final = (301, 302, 307, 308, 400)  # botocore has to show it again
 SMALL: Final = 1 << 18  # bytes; of a larger body the transfer takes longer than botocore does
+_OF_ONE_OBJECT: Final = (404, 409, 412)  # no reason for a pause
+_ELSEWHERE: Final = (301, 302, 307, 308, 400)  # it has to be noted again
 
-# Of a request, what is the same in the next one to the bucket.
-_HEADERS: Final = ("user-agent", "x-amz-server-side-encryption")
+# Of the context of a request, what its signature depends on.
 _CONTEXT: Final = ("auth_type", "signing", "client_config", "has_streaming_input", "checksum")
-# Signed by the account's key alone, and not as directory buckets or several regions need it.
+# By the account's key alone, and not as directory buckets or several regions need it.
 _SIGNATURES: Final = ("s3v4", "v4")
 _COMPLETION: Final = (
     '<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{parts}'
     "</CompleteMultipartUpload>"
 )
+# A success: the root of its body, and what in it is answered. Of the others it is a header.
+_BODIES: Final = {
+    "CreateMultipartUpload": ("InitiateMultipartUploadResult", "UploadId"),
+    "CompleteMultipartUpload": ("CompleteMultipartUploadResult", "ETag"),
+}
+
+
+class _UnfitError(Exception):
+    """The request is botocore's to send, or to refuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,14 @@ class _Answer:
         named = {element.tag.rpartition("}")[2]: element.text for element in found}
         return named.get(child) if found.tag.rpartition("}")[2] == root else None
 
+    def success(self, operation: str) -> dict[str, str] | None:
+        """As much of botocore's answer as is read here; None for anything but a success."""
+        if self.status != 200:
+            return None
+        root, child = _BODIES.get(operation, ("", "ETag"))
+        found = self.text(root, child) if root else self.headers.get(child)
+        return None if found is None else {child: found}
+
     @property
     def throttles(self) -> bool:
         """True for what botocore takes for throttling, also where the status is 200."""
@@ -71,18 +87,19 @@ class _Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Template:
-    """How botocore has sent one operation to one bucket."""
+class _Way:
+    """How botocore sends one operation to one bucket."""
 
     method: str
     base: str  # the address of an object, without its key
-    headers: dict[str, str]
+    query: str
+    places: Mapping[str, tuple[str, str]]  # of each parameter: of which kind, and its name there
     context: dict[str, Any]
     signer: Any
 
 
 class _Noted(threading.local):
-    """Each attempt that botocore makes in this thread while someone watches, with its signer.
+    """Each attempt of an operation that botocore makes in this thread, with its signer.
 
     The last one counts, since a redirect changes the address and the region.
     """
@@ -99,156 +116,102 @@ def _note(request: Any, request_signer: Any, operation_name: str, **_: Any) -> N
         _NOTED.requests.append((request, request_signer))
 
 
-class PreparedRequests:
-    """Sends requests of one client, encrypted as those that it was shown; thread-safe.
+@contextmanager
+def _noting(operation: str) -> Iterator[list[tuple[Any, Any]]]:
+    around = _NOTED.operation, _NOTED.requests
+    requests: list[tuple[Any, Any]] = []
+    _NOTED.operation, _NOTED.requests = operation, requests
+    try:
+        yield requests
+    finally:
+        _NOTED.operation, _NOTED.requests = around
 
-    Each call gives what S3 answers a success with, or None. Then nothing is known, and the caller
-    lets botocore send it, in a block of `shown`.
-    """
+
+class PreparedRequests:
+    """Sends requests of one client; thread-safe."""
 
     def __init__(self, client: S3Client) -> None:
         self._client: Any = client
         self._lock = threading.Lock()
         self._pools: dict[str, HTTPConnectionPool] = {}  # by the address of the host
-        self._templates: dict[tuple[str, str], _Template] = {}
+        self._ways: dict[tuple[str, str], _Way] = {}
         self._again = 0.0  # the moment from which requests are sent here ...
         self._ended = False  # ... unless none is any more
         self._lost = False  # the latest one had no answer
         client.meta.events.register("before-sign.s3", _note, unique_id="s3commit-prepared")
 
-    @contextmanager
-    def shown(self, operation: str, bucket: str, key: str) -> Iterator[None]:
-        """A block in which botocore sends such a request: if it succeeds, how it did is noted."""
-        if (operation, bucket) in self._templates:
-            yield
-            return
-        around = _NOTED.operation, _NOTED.requests
-        requests: list[tuple[Any, Any]] = []
-        _NOTED.operation, _NOTED.requests = operation, requests
-        try:
-            yield
-        finally:
-            _NOTED.operation, _NOTED.requests = around
+    def call(self, operation: str, **parameters: Any) -> Any:
+        """As the client's method; of the answer only an ``ETag`` or an ``UploadId`` is sure.
+
+        For an operation whose parameters are headers and values of the query, and whose body is
+        bytes or the parts of an upload.
+        """
+        from botocore import xform_name  # noqa: PLC0415 - as in `clients`
+
+        named, method = (operation, parameters["Bucket"]), xform_name(operation)
+        way = self._ways.get(named)
+        if way is not None and (found := self._sent(operation, way, parameters)) is not None:
+            return found
+        if named in self._ways:
+            return getattr(self._client, method)(**parameters)
+        with _noting(operation) as requests:
+            answer = getattr(self._client, method)(**parameters)
         with suppress(Exception):  # S3 has done it: whatever fails here is no failure
-            if requests and (made := self._template(key, *requests[-1])):
-                self._templates[operation, bucket] = made
-
-    def put(self, bucket: str, key: str, body: bytes, headers: Mapping[str, str]) -> str | None:
-        """Give the object's etag."""
-        answer = self._send("PutObject", bucket, key, headers=headers, body=body)
-        return answer.headers.get("ETag") if answer else None
-
-    def create_upload(self, bucket: str, key: str, headers: Mapping[str, str]) -> str | None:
-        """Give the upload's id."""
-        answer = self._send("CreateMultipartUpload", bucket, key, query="uploads", headers=headers)
-        return answer.text("InitiateMultipartUploadResult", "UploadId") if answer else None
-
-    def upload_part(
-        self, bucket: str, key: str, upload_id: str, number: int, body: bytes
-    ) -> str | None:
-        """Give the part's etag."""
-        query = f"partNumber={number}&uploadId={quote(upload_id, safe='')}"
-        answer = self._send("UploadPart", bucket, key, query=query, body=body)
-        return answer.headers.get("ETag") if answer else None
-
-    def complete_upload(
-        self,
-        bucket: str,
-        key: str,
-        upload_id: str,
-        etags: Sequence[str],
-        headers: Mapping[str, str],
-    ) -> str | None:
-        """Give the object's etag."""
-        parts = "".join(
-            f"<Part><ETag>{escape(etag)}</ETag><PartNumber>{number}</PartNumber></Part>"
-            for number, etag in enumerate(etags, start=1)
-        )
-        answer = self._send(
-            "CompleteMultipartUpload",
-            bucket,
-            key,
-            query=f"uploadId={quote(upload_id, safe='')}",
-            headers=headers,
-            body=_COMPLETION.format(parts=parts).encode(),
-        )
-        return answer.text("CompleteMultipartUploadResult", "ETag") if answer else None
-
-    def _send(
-        self,
-        operation: str,
-        bucket: str,
-        key: str,
-        *,
-        query: str = "",
-        headers: Mapping[str, str] | None = None,
-        body: bytes = b"",
-    ) -> _Answer | None:
-        template, headers = self._templates.get((operation, bucket)), headers or {}
-        if template is None or self._ended or time.monotonic() < self._again:
-            return None
-        plain = all(value.isascii() and value.isprintable() for value in headers.values())
-        if not (key and plain) or len(body) > SMALL:
-            return None  # botocore says what is wrong, or takes no longer
-        url = template.base + quote(key, safe="/~") + (f"?{query}" if query else "")
-        answer = self._sent(operation, template, url, headers, body)
-        if answer is None:
-            return None
-        self._lost = False
-        # The rates of a client that slows down start from what botocore sends: that is all then.
-        adaptive = self._client.meta.config.retries.get("mode") == "adaptive"
-        if adaptive and (answer.status != 200 or b"<Error" in answer.body) and answer.throttles:
-            self._ended = True
-        if answer.status == 200:
-            return answer
-        if answer.status in _NOT_SO:
-            self._templates.pop((operation, bucket), None)
-        elif answer.status not in _OF_ONE_OBJECT:
-            self._again = time.monotonic() + PAUSE
-        return None
+            if requests and (shown := self._way(operation, parameters["Key"], *requests[-1])):
+                self._ways[named] = shown
+        return answer
 
     def _sent(
-        self,
-        operation: str,
-        template: _Template,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes,
-    ) -> _Answer | None:
-        """S3's answer; whatever goes wrong, botocore's own attempt says what it is."""
+        self, operation: str, way: _Way, parameters: Mapping[str, Any]
+    ) -> dict[str, str] | None:
+        """A success, or None. If something goes wrong, botocore's own attempt says it."""
+        if self._ended or time.monotonic() < self._again:
+            return None
         try:
-            return self._tried(operation, template, url, headers, body)
+            answer = self._answer(operation, way, parameters)
+        except _UnfitError:
+            return None
         except Exception as error:
             # A connection that S3 has closed while nothing was sent is no reason for a pause.
             if self._lost or not _is_lost(error):
                 self._again = time.monotonic() + PAUSE
             self._lost = True
             return None
+        self._lost = False
+        found = answer.success(operation)
+        if found is None:
+            self._judge(operation, parameters["Bucket"], answer)
+        return found
 
-    def _tried(
-        self,
-        operation: str,
-        template: _Template,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes,
-    ) -> _Answer:
+    def _judge(self, operation: str, bucket: str, answer: _Answer) -> None:
+        """Decide by such an answer whether the next requests are sent here."""
+        if self._client.meta.config.retries.get("mode") == "adaptive" and answer.throttles:
+            # Its rates start from what botocore sends: that is all from now on.
+            self._ended = True
+        if answer.status in _ELSEWHERE:
+            self._ways.pop((operation, bucket), None)
+        elif answer.status != 200 and answer.status not in _OF_ONE_OBJECT:
+            self._again = time.monotonic() + PAUSE
+
+    def _answer(self, operation: str, way: _Way, parameters: Mapping[str, Any]) -> _Answer:
         from botocore.awsrequest import AWSRequest  # noqa: PLC0415 - as in `clients`
         from botocore.handlers import add_recursion_detection_header  # noqa: PLC0415
 
-        own = {**template.headers, **headers}
-        add_recursion_detection_header({"headers": own})
-        request = AWSRequest(template.method, url, headers=own, data=body)
-        request.context.update(template.context)
-        template.signer.sign(operation, request)
+        meta = self._client.meta
+        target, headers, body = _serialized(way, parameters)
+        headers["User-Agent"] = meta.config.user_agent
+        add_recursion_detection_header({"headers": headers})
+        request = AWSRequest(way.method, way.base + target, headers=headers, data=body)
+        request.context.update(way.context)
+        way.signer.sign(operation, request)
         prepared = request.prepare()
-        emit = self._client.meta.events.emit_until_response
-        if (given := emit(f"before-send.s3.{operation}", request=prepared)[1]) is not None:
+        event = f"before-send.s3.{operation}"
+        if (given := meta.events.emit_until_response(event, request=prepared)[1]) is not None:
             return _Answer(given.status_code, given.headers, given.content)
         parts = urlsplit(str(prepared.url))
         host = f"{parts.scheme}://{parts.netloc}"
         answer = (self._pools.get(host) or self._pool(host)).urlopen(
-            template.method,
+            way.method,
             f"{parts.path}?{parts.query}" if parts.query else parts.path,
             body=body or None,
             headers=dict(prepared.headers.items()),
@@ -260,15 +223,15 @@ class PreparedRequests:
         )
         return _Answer(answer.status, answer.headers, answer.data)
 
-    def _template(self, key: str, request: Any, signer: Any) -> _Template | None:
-        """Of a request for the key; None where more than a signature and a connection is needed.
+    def _way(self, operation: str, key: str, request: Any, signer: Any) -> _Way | None:
+        """That of a request for the key; None if more than a signature and a connection is needed.
 
         That is a proxy, a client's certificate, or another signature.
         """
         from botocore.utils import get_environ_proxies  # noqa: PLC0415 - as in `clients`
 
         meta = self._client.meta
-        address, name = str(request.url).partition("?")[0], quote(key, safe="/~")
+        address, name = str(request.url).partition("?")[0], _quoted_key(key)
         proxies = meta.config.proxies or get_environ_proxies(meta.endpoint_url)
         if (
             proxies.get(urlsplit(address).scheme)
@@ -277,14 +240,17 @@ class PreparedRequests:
             or not address.endswith(name)
         ):
             return None
-        base = address.removesuffix(name)
         context = {name: request.context[name] for name in _CONTEXT if name in request.context}
-        headers = {
-            name: value.decode() if isinstance(value, bytes) else value
-            for name, value in request.headers.items()
-            if name.lower().startswith(_HEADERS)
+        model = meta.service_model.operation_model(operation)
+        members = model.input_shape.members.items()
+        places = {
+            member: (place["location"], place["name"])
+            for member, shape in members
+            if "location" in (place := shape.serialization)
         }
-        return _Template(request.method, base, headers, context, signer)
+        query = model.http["requestUri"].partition("?")[2]
+        base = address.removesuffix(name)
+        return _Way(request.method, base, query, places, context, signer)
 
     def _pool(self, host: str) -> HTTPConnectionPool:
         from urllib3 import Timeout, connection_from_url  # noqa: PLC0415 - as in `clients`
@@ -299,6 +265,43 @@ class PreparedRequests:
                     own["ssl_context"] = _trusting(_certificates())
                 self._pools[host] = connection_from_url(host, **own)
             return self._pools[host]
+
+
+def _serialized(way: _Way, parameters: Mapping[str, Any]) -> tuple[str, dict[str, str], bytes]:
+    """The key with the query, the headers, and the body.
+
+    Raises `_UnfitError` for what is large, or what botocore refuses.
+    """
+    query = [way.query]
+    headers: dict[str, str] = {}
+    for name, value in parameters.items():
+        kind, there = way.places.get(name, ("", ""))
+        text = str(value).lower() if value is True or value is False else str(value)
+        match kind:
+            case "header":
+                headers[there] = text
+            case "headers":
+                headers |= {there + each: said for each, said in value.items()}
+            case "querystring":
+                query.append(f"{there}={quote(text, safe='')}")
+    body = parameters.get("Body", b"")
+    if "MultipartUpload" in parameters:
+        body = _COMPLETION.format(
+            parts="".join(
+                f"<Part><ETag>{escape(part['ETag'])}</ETag>"
+                f"<PartNumber>{part['PartNumber']}</PartNumber></Part>"
+                for part in parameters["MultipartUpload"]["Parts"]
+            )
+        ).encode()
+    is_plain = all(value.isascii() and value.isprintable() for value in headers.values())
+    if not (is_plain and parameters["Key"]) or len(body) > SMALL:
+        raise _UnfitError
+    asked = "&".join(filter(None, query))
+    return _quoted_key(parameters["Key"]) + (asked and f"?{asked}"), headers, body
+
+
+def _quoted_key(key: str) -> str:
+    return quote(key, safe="/~")
 
 
 def _is_lost(error: Exception) -> bool:

@@ -39,8 +39,6 @@ T = TypeVar("T")
 
 PAGE = 1000  # S3's own maximum of a listing
 
-_CONDITIONS = {"IfMatch": "If-Match", "IfNoneMatch": "If-None-Match"}
-
 CONFLICT_TRIES = 4  # of a put or delete that met another request for its key (409)
 CONFLICT_PAUSE = 0.1  # seconds, doubled each time
 
@@ -152,14 +150,11 @@ class S3ObjectStore:
         if if_absent:
             condition["IfNoneMatch"] = "*"
         what = f"writing s3://{bucket}/{key}"
-        headers = _headers(content_type, metadata or {})
-        headers |= {_CONDITIONS[name]: value for name, value in condition.items()}
-        if (etag := self._prepared.put(bucket, key, body, headers)) is not None:
-            return etag
 
         def attempt() -> str:
-            with translated(what), self._prepared.shown("PutObject", bucket, key):
-                answer = self._client.put_object(
+            with translated(what):
+                answer = self._prepared.call(
+                    "PutObject",
                     Bucket=bucket,
                     Key=key,
                     Body=body,
@@ -168,7 +163,7 @@ class S3ObjectStore:
                     **self._encryption,
                     **condition,
                 )
-            return answer["ETag"]
+            return str(answer["ETag"])
 
         try:
             return self._settle(attempt)
@@ -207,33 +202,32 @@ class S3ObjectStore:
     def create_upload(
         self, bucket: str, key: str, *, metadata: dict[str, str], content_type: str
     ) -> str:
-        headers = _headers(content_type, metadata)
-        if (upload_id := self._prepared.create_upload(bucket, key, headers)) is not None:
-            return upload_id
-        what = f"starting an upload of s3://{bucket}/{key}"
-        with translated(what), self._prepared.shown("CreateMultipartUpload", bucket, key):
-            answer = self._client.create_multipart_upload(
+        with translated(f"starting an upload of s3://{bucket}/{key}"):
+            answer = self._prepared.call(
+                "CreateMultipartUpload",
                 Bucket=bucket,
                 Key=key,
                 Metadata=metadata,
                 ContentType=content_type,
                 **self._encryption,
             )
-        return answer["UploadId"]
+        return str(answer["UploadId"])
 
     def upload_part(
         self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
     ) -> str:
         # botocore takes bytes; from a memoryview this makes the copy, from bytes it does not
         whole = bytes(body)
-        if (etag := self._prepared.upload_part(bucket, key, upload_id, number, whole)) is not None:
-            return etag
-        what = f"sending part {number} of s3://{bucket}/{key}"
-        with translated(what), self._prepared.shown("UploadPart", bucket, key):
-            answer = self._client.upload_part(
-                Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=number, Body=whole
+        with translated(f"sending part {number} of s3://{bucket}/{key}"):
+            answer = self._prepared.call(
+                "UploadPart",
+                Bucket=bucket,
+                Key=key,
+                UploadId=upload_id,
+                PartNumber=number,
+                Body=whole,
             )
-        return answer["ETag"]
+        return str(answer["ETag"])
 
     def copy_part(
         self, bucket: str, key: str, upload_id: str, number: int, source: PartSource
@@ -270,17 +264,13 @@ class S3ObjectStore:
         if not etags:
             raise JobRefusedError(f"{what}: no part is named", code="PARTS_MISMATCH")
         condition: dict[str, Any] = {"IfNoneMatch": "*"} if if_absent else {}
-        headers = {"x-amz-mp-object-size": str(length)}
-        headers |= {_CONDITIONS[name]: value for name, value in condition.items()}
-        etag = self._prepared.complete_upload(bucket, key, upload_id, etags, headers)
-        if etag is not None:
-            return ObjectFacts(key, etag, length)
         parts: Any = [
             {"ETag": etag, "PartNumber": number} for number, etag in enumerate(etags, start=1)
         ]
         try:
-            with translated(what), self._prepared.shown("CompleteMultipartUpload", bucket, key):
-                answer = self._client.complete_multipart_upload(
+            with translated(what):
+                answer = self._prepared.call(
+                    "CompleteMultipartUpload",
                     Bucket=bucket,
                     Key=key,
                     UploadId=upload_id,
@@ -312,11 +302,6 @@ class S3ObjectStore:
                     raise
             time.sleep(CONFLICT_PAUSE * 2**number)
         return attempt()
-
-
-def _headers(content_type: str, metadata: dict[str, str]) -> dict[str, str]:
-    named = {f"x-amz-meta-{name}": value for name, value in metadata.items()}
-    return {"Content-Type": content_type, **named}
 
 
 def _facts(key: str, answer: Any) -> ObjectFacts:

@@ -1,0 +1,233 @@
+"""Who sends a request: botocore, or `s3commit.aws.prepared`, by the answers until then."""
+
+import ssl
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+from botocore.exceptions import MissingDependencyException
+from urllib3 import HTTPConnectionPool
+from urllib3.exceptions import ProtocolError, ReadTimeoutError, SSLError
+
+from s3commit.aws import clients, prepared
+from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.model.errors import InvalidInputError, S3CommitError, TransientError
+from tests.aws.wire import CALLS, IN_A_BODY, Call, Given, Wire, store_on
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+def test_a_success_takes_no_work_of_botocore(call: Call) -> None:
+    store, wire, _ = store_on(call)
+
+    call(store, "k")
+
+    assert (len(wire.requests), wire.by_botocore) == (1, 0)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+def test_after_any_other_answer_botocore_sends_it_again(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the next ones, unless the answer was about that object alone."""
+    now = [0.0]
+    monkeypatch.setattr(prepared, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    store, wire, _ = store_on(call)
+    for status in range(200, 600):
+        if status == 200 and call not in IN_A_BODY:
+            continue
+        now[0] += prepared.PAUSE
+        wire.clear()
+        body = b"<Error><Code>InternalError</Code></Error>" if status == 200 else b"<half"
+        wire.answers = [(status, body, {})]
+        call(store, "k")
+        assert (len(wire.requests), wire.by_botocore) == (2, 1), status
+        call(store, "other")
+        passes = {200, *prepared._OF_ONE_OBJECT, *prepared._ELSEWHERE}
+        assert wire.by_botocore == (1 if status in passes else 2), status
+
+
+def test_after_a_minute_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(prepared, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    store, wire, _ = store_on()
+    wire.answers = [(503, b"", {})]
+    store.put("lake", "k", b"x")
+    for later, by_botocore in ((59.9, 2), (0.2, 2), (0.0, 2)):
+        now[0] += later
+        store.put("lake", "k", b"x")
+        assert wire.by_botocore == by_botocore
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+def test_where_nothing_answers_the_error_is_botocores(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "TOTAL_MAX_ATTEMPTS", 1)
+    store, wire, client = store_on(call)
+    client.meta.events.unregister("before-send.s3", wire.answer)
+
+    with pytest.raises(TransientError):
+        call(store, "k")
+    assert wire.by_botocore == 1
+
+
+SLOW_DOWN: Final[Given] = (503, b"<Error><Code>SlowDown</Code></Error>", {})
+
+
+class Virtual:
+    """The clock of botocore's limiter, for which nobody waits."""
+
+    now = 0.0
+
+    def current_time(self) -> float:
+        return Virtual.now
+
+
+class Conditions(threading.Condition):
+    """Waits by that clock."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        Virtual.now += max(timeout or 0, 1e-6)
+        return False
+
+
+def test_a_client_that_slows_down_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rates start from what botocore sends, so that is all, once S3 has throttled."""
+    monkeypatch.setattr("botocore.retries.bucket.Clock.current_time", Virtual.current_time)
+    virtual = SimpleNamespace(Lock=threading.Lock, Condition=Conditions)
+    monkeypatch.setattr("botocore.retries.bucket.threading", virtual)
+    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
+    store, wire, _ = store_on(slows_down=True)
+    wire.answers = [SLOW_DOWN] * 3
+    took = []
+    for _ in range(4):
+        began = Virtual.now
+        for number in range(256):
+            store.put("lake", f"{number}", b"x")
+            Virtual.now += 0.001
+        took.append(Virtual.now - began)
+        store._prepared._again = 0.0  # the pause of another thread's request is over
+    assert wire.by_botocore == 4 * 256
+    assert took[-1] < took[0] < 90  # seconds that a unit of 256 files has
+
+
+ERROR: Final[Given] = (500, b"<Error><Code>InternalError</Code></Error>", {})
+
+
+@pytest.mark.parametrize("slows_down", [True, False])
+@pytest.mark.parametrize(
+    ("answer", "throttles"),
+    [
+        ((503, b"<Error><Code>SlowDown</Code></Error>", {}), True),
+        ((200, b"<Error><Code>SlowDown</Code></Error>", {}), True),
+        ((429, b"", {}), True),
+        (ERROR, False),
+        ((503, b"<Error><Code>ServiceUnavailable</Code></Error>", {}), False),
+    ],
+)
+def test_what_botocore_takes_for_throttling_ends_it_for_a_client_that_slows_down(
+    answer: Given, throttles: bool, slows_down: bool
+) -> None:
+    store, wire, _ = store_on(CALLS["complete"], slows_down=slows_down)
+    wire.answers = [answer]
+    CALLS["complete"](store, "k")
+    store._prepared._again = 0.0
+    CALLS["complete"](store, "k")
+    assert wire.by_botocore == (2 if throttles and slows_down else 1)
+
+
+@pytest.mark.parametrize("value", ["ü", "a\nb", "a\r\nx-amz-acl: public-read", "\x00", "a\tb"])
+def test_what_a_header_can_not_carry_is_left_to_botocore(value: str) -> None:
+    store, wire, _ = store_on()
+
+    with suppress(InvalidInputError):
+        store.put("lake", "k", b"x", metadata={"who": value})
+    assert wire.by_botocore == len(wire.requests)
+
+
+def test_a_large_body_or_no_key_is_left_to_botocore() -> None:
+    store, wire, _ = store_on()
+    store.put("lake", "k", b"x" * prepared.SMALL)
+    assert wire.by_botocore == 0
+    store.put("lake", "k", b"x" * (prepared.SMALL + 1))
+    assert wire.by_botocore == 1
+    with pytest.raises(InvalidInputError):
+        store.put("lake", "", b"x")
+    assert len(wire.requests) == 2
+
+
+DIRECTORY: Final = "lake--use1-az4--x-s3"  # signed for a session of its own
+REGIONS: Final = "arn:aws:s3::123456789012:accesspoint/mfzwi23gnjvgw.mrap"  # signed by SigV4A
+PROXY: Final = {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": ""}
+
+
+@pytest.mark.parametrize(
+    ("bucket", "settings"), [(DIRECTORY, {}), (REGIONS, {}), ("lake", PROXY), ("no name", {})]
+)
+def test_what_needs_more_than_a_signature_and_a_connection_is_left_to_botocore(
+    bucket: str, settings: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    client: Any = clients.make_client()
+    wire, store = Wire(client), S3ObjectStore(client)
+
+    for _ in range(3):
+        with suppress(S3CommitError, MissingDependencyException, KeyError):
+            store.put(bucket, "k", b"x")
+    assert store._prepared._ways == {}
+    assert len(wire.requests) <= wire.by_botocore + 2  # a directory bucket's session
+
+
+def test_no_proxy_alone_is_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "169.254.169.254")
+    store, wire, _ = store_on()
+    store.put("lake", "k", b"x")
+    assert wire.by_botocore == 0
+
+
+LOST: Final = (
+    ProtocolError("Connection aborted."),
+    SSLError(ssl.SSLEOFError(8, "EOF occurred in violation of protocol")),
+    SSLError(ssl.SSLZeroReturnError(6, "TLS/SSL connection has been closed")),
+)
+TROUBLE: Final = (
+    SSLError(ssl.SSLCertVerificationError(1, "certificate verify failed")),
+    ReadTimeoutError(HTTPConnectionPool("h"), "/", "Read timed out."),
+    OSError("no route"),
+    RuntimeError("whatever"),
+)
+
+
+@pytest.mark.parametrize("error", [*LOST, *TROUBLE], ids=str)
+def test_a_lost_connection_pauses_if_the_next_one_is_lost_too_and_trouble_at_once(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _, _ = store_on()
+    sent, fails = prepared.PreparedRequests._answer, [True, False, True, True]
+
+    def tried(*given: Any) -> Any:
+        if fails.pop(0):
+            raise error
+        return sent(*given)
+
+    monkeypatch.setattr(prepared.PreparedRequests, "_answer", tried)
+    paused = []
+    while fails:
+        store.put("lake", "k", b"x")
+        paused.append(store._prepared._again > 0)
+        store._prepared._again = 0.0
+    assert paused == ([False, False, False, True] if error in LOST else [True, False, True, True])
+
+
+@pytest.mark.parametrize("encoding", ["big5", "nope", "utf-16"])
+def test_an_answer_in_an_encoding_that_nobody_reads_is_no_success(encoding: str) -> None:
+    store, wire, _ = store_on(CALLS["create"])
+    body = f'<?xml version="1.0" encoding="{encoding}"?><InitiateMultipartUploadResult/>'
+    wire.answers = [(200, body.encode(), {})]
+    CALLS["create"](store, "k")
+    assert wire.by_botocore == 1
