@@ -12,7 +12,7 @@ from acceptance import things
 from acceptance.places import Aws, BrokenError
 from tests.conftest import REGION
 
-NAME = "accept-00001a"
+NAME = "accept-00003c"  # not that of `test_acceptance`, whose directory would go too
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 from xml.etree import ElementTree
 
+import aws_lambda_powertools  # noqa: F401 - it adds to the user agent, as in a function
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders

@@ -93,6 +93,7 @@ class _Way:
     method: str
     base: str  # the address of an object, without its key
     query: str
+    agent: str  # with what a library adds to it, as Powertools does in a function
     places: Mapping[str, tuple[str, str]]  # of each parameter: of which kind, and its name there
     context: dict[str, Any]
     signer: Any
@@ -197,16 +198,16 @@ class PreparedRequests:
         from botocore.awsrequest import AWSRequest  # noqa: PLC0415 - as in `clients`
         from botocore.handlers import add_recursion_detection_header  # noqa: PLC0415
 
-        meta = self._client.meta
         target, headers, body = _serialized(way, parameters)
-        headers["User-Agent"] = meta.config.user_agent
+        headers["User-Agent"] = way.agent
         add_recursion_detection_header({"headers": headers})
         request = AWSRequest(way.method, way.base + target, headers=headers, data=body)
         request.context.update(way.context)
         way.signer.sign(operation, request)
         prepared = request.prepare()
         event = f"before-send.s3.{operation}"
-        if (given := meta.events.emit_until_response(event, request=prepared)[1]) is not None:
+        emit = self._client.meta.events.emit_until_response
+        if (given := emit(event, request=prepared)[1]) is not None:
             return _Answer(given.status_code, given.headers, given.content)
         parts = urlsplit(str(prepared.url))
         host = f"{parts.scheme}://{parts.netloc}"
@@ -250,7 +251,8 @@ class PreparedRequests:
         }
         query = model.http["requestUri"].partition("?")[2]
         base = address.removesuffix(name)
-        return _Way(request.method, base, query, places, context, signer)
+        agents = request.headers.get_all("User-Agent")  # the last one is sent
+        return _Way(request.method, base, query, agents[-1], places, context, signer)
 
     def _pool(self, host: str) -> HTTPConnectionPool:
         from urllib3 import Timeout, connection_from_url  # noqa: PLC0415 - as in `clients`
