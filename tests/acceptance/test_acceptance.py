@@ -38,7 +38,7 @@ DAILY = {
     "the-sweep-finds-a-job",
     "an-undo",
     "rights-of-the-functions",
-    "an-alarm-that-rings",
+    "alarms-that-ring",
     "keys-by-eventbridge",
 }
 NOT_HERE = {
