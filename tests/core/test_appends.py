@@ -47,7 +47,9 @@ def test_i6_a_replace_removes_appends_that_had_ended_and_leaves_all_others(
     if moment == "before":
         append()
     elif moment != "under way":
-        world.plan.run_after("appends", append, nth=MOMENT)
+        world.plan.run_before(
+            "list", append, where=lambda call: call.key + call.arguments["after"] == "top/sales/"
+        )
     world.run(replacing)
     append()
     for directory in (appending, replacing):
