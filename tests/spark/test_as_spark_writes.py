@@ -6,20 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import StructType
 
 from s3commit.spark import write
 from s3commit.spark.schema import running_release
@@ -44,6 +36,7 @@ def local_directories(root: Path) -> list[str]:
     return sorted(str(path.parent.relative_to(root)) for path in root.rglob("*.parquet"))
 
 
+# The last ones are null above what is declared not null.
 PLAIN_TYPES = """
     id,
     cast(id as tinyint) byte, cast(id as smallint) short, cast(id as int) int,
@@ -57,7 +50,11 @@ PLAIN_TYPES = """
     array(cast(id as int), null) array, array(id) long_array, map('key', id) map,
     named_struct('x', id, 'y', named_struct('z', cast(id as string))) struct,
     array(map('k', named_struct('t', timestamp'2026-01-01 00:00:00'))) nested,
-    if(id > 1, null, id) nullable
+    if(id > 1, null, id) nullable,
+    if(id > 1, null, array(id)) null_list, if(id > 1, null, map(id, id)) null_map,
+    if(id > 1, null, named_struct('a', id, 'b', named_struct('c', id))) null_struct,
+    array(if(id > 1, null, named_struct('a', id))) null_in_list,
+    map(id, if(id > 1, null, named_struct('a', id))) null_in_map
 """
 UNUSUAL_TYPES = """
     id, make_dt_interval(cast(id as int)) daytime,
@@ -113,62 +110,6 @@ def test_other_readers_see_the_types_that_spark_writes(
         for root in (tmp_path / "own", place.download(tmp_path / "ours"))
     )
     assert ours.equals(own, check_metadata=True)
-
-
-# Any shape of type: a struct, list or map that is null, above what is declared not null
-
-LEAVES = {LongType(): st.integers(-9, 9), StringType(): st.text("aé", max_size=2)}
-Shape = tuple[DataType, st.SearchStrategy[Any]]
-
-
-def maybe(values: st.SearchStrategy[Any], nullable: bool) -> st.SearchStrategy[Any]:
-    return st.none() | values if nullable else values
-
-
-def struct_of(fields: list[tuple[Shape, bool]]) -> Shape:
-    kinds = [StructField(f"f{n}", one[0], null) for n, (one, null) in enumerate(fields)]
-    return StructType(kinds), st.tuples(*(maybe(one[1], null) for one, null in fields))
-
-
-def list_of(shape: Shape, nullable: bool) -> Shape:
-    return ArrayType(shape[0], nullable), st.lists(maybe(shape[1], nullable), max_size=2)
-
-
-def map_of(shape: Shape, nullable: bool) -> Shape:
-    values = st.dictionaries(LEAVES[LongType()], maybe(shape[1], nullable), max_size=2)
-    return MapType(LongType(), shape[0], nullable), values
-
-
-SHAPES: st.SearchStrategy[Shape] = st.recursive(
-    st.sampled_from(list(LEAVES.items())),
-    lambda inner: st.one_of(
-        st.lists(st.tuples(inner, st.booleans()), min_size=1, max_size=3).map(struct_of),
-        st.tuples(inner, st.booleans()).map(lambda one: list_of(*one)),
-        st.tuples(inner, st.booleans()).map(lambda one: map_of(*one)),
-    ),
-    max_leaves=5,
-)
-
-
-@settings(
-    max_examples=2,
-    deadline=None,
-    derandomize=True,
-    phases=[Phase.generate],  # each example is a job: none for a smaller one
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(data=st.data())
-def test_a_value_of_any_shape_comes_back_as_it_was(
-    session: SparkSession, place: Place, tmp_path: Path, data: st.DataObject
-) -> None:
-    schema, row = struct_of([(data.draw(SHAPES), True) for _ in range(20)])
-    assert isinstance(schema, StructType)
-    written = session.createDataFrame([data.draw(row) for _ in range(4)], schema)
-    another = Place(place.tiny)
-    save(written, another)
-    read = load(session, another, tmp_path / uuid.uuid4().hex)
-    assert read.schema == nullable(schema)
-    assert rows(read) == rows(written)
 
 
 def test_comments_and_metadata_of_columns_are_kept(
