@@ -12,8 +12,6 @@ VIEW = (
     " USING parquet OPTIONS (path '{{path}}'{});\n"
 )
 SETTINGS_ALONE = "takes the settings alone"
-OF_ALL_FORMATS = "spark.sql.sources.outputCommitterClass"
-STORED = Refused("BAD_OPTIONS", "", says="The line says how to remove a stored one")
 
 
 def table(how: str) -> str:
@@ -117,11 +115,6 @@ OF_PATHS = [
         Differs(6, 12, "count without case"),
     ),
     Case(
-        "an option that is none",
-        twice(idempotencyKy="1"),
-        Refused("BAD_OPTIONS", "use one of: idempotencyKey,", says="a misspelt one is refused"),
-    ),
-    Case(
         "a partition column whose directories readers skip",
         lambda side: (
             side.frame().selectExpr("id", "dt AS `.p`").write.partitionBy(".p").parquet(side.path)
@@ -149,29 +142,15 @@ OF_PREFIXES = [
     ),
 ]
 
-NONE_IS_WRITTEN = "Parquet's summary files (`parquet.summary.metadata.level`)"
-OTHER = dict.fromkeys(
-    ("spark.sql.parquet.output.committer.class", OF_ALL_FORMATS),
-    "org.apache.hadoop.mapreduce.lib.output.PartialFileOutputCommitter",
+SUMMARY = Case(
+    "summary files of Parquet's",
+    twice(),
+    Refused(
+        "BAD_SETTING",
+        "summary.metadata.level=NONE",
+        says="Parquet's summary files (`parquet.summary.metadata.level`)",
+    ),
+    settings={"parquet.summary.metadata.level": "COMMON_ONLY"},
 )
 
-OF_COMMITTERS = [
-    Case(
-        "summary files of Parquet's",
-        twice(),
-        Refused("BAD_SETTING", "summary.metadata.level=NONE", says=NONE_IS_WRITTEN),
-        settings={"parquet.summary.metadata.level": "COMMON_ONLY"},
-    ),
-    Case(
-        "another output committer",
-        save,
-        Refused(
-            "BAD_SETTING",
-            f"{OTHER[OF_ALL_FORMATS]} would not be called",
-            says="another committer of the program's",
-        ),
-        settings=OTHER,
-    ),
-]
-
-OPTIONS = [*OF_TABLES, *OF_PATHS, *OF_PREFIXES, *OF_COMMITTERS]
+OPTIONS = [*OF_TABLES, *OF_PATHS, *OF_PREFIXES, SUMMARY]
