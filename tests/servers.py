@@ -47,6 +47,29 @@ def read_line(process: subprocess.Popen[str]) -> str:
     return line
 
 
+def until(
+    look: Callable[[], Any], what: str = "", seconds: float = START_SECONDS, pause: float = 0.1
+) -> Any:
+    """What ``look`` finds, as soon as it finds something."""
+    end = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < end, f"waited in vain: {what}"
+        time.sleep(pause)
+    return found
+
+
+def ended(machines: Any, arn: str, seconds: float, pause: float) -> Any:
+    """The execution, when it has ended."""
+
+    def look() -> Any:
+        found = machines.describe_execution(executionArn=arn)
+        # moto has the output a moment after the status.
+        is_over = found["status"] not in {"RUNNING", "SUCCEEDED"} or "output" in found
+        return found if is_over else None
+
+    return until(look, f"the end of {arn}", seconds, pause)
+
+
 def ran(*command: str | Path, **how: Any) -> subprocess.CompletedProcess[str]:
     """A program that has run to its end: how it ended, and what it said."""
     return subprocess.run(command, capture_output=True, text=True, check=False, **how)

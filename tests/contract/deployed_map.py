@@ -2,11 +2,11 @@
 
 import json
 import re
-import time
 import uuid
 from typing import Any
 
 from stacks.definition import MAP_FUNCTION, MAP_STEP, STEPS, definition
+from tests.servers import ended
 
 SECONDS = 300.0  # that an execution is given
 # Express children by the item: as units, two that end, and one that fails beside one that ends.
@@ -56,14 +56,7 @@ def outcome(service: Any, machine: str, store: Any, bucket: str, prefix: str, wh
         name=f"{what}-{uuid.uuid4().hex}",
         input=json.dumps(ticket | {"generation": 1}),
     )
-    end = time.monotonic() + SECONDS
-    while True:
-        found = service.describe_execution(executionArn=started["executionArn"])
-        # moto has the output a moment after the status.
-        if found["status"] not in {"RUNNING", "SUCCEEDED"} or "output" in found:
-            break
-        assert time.monotonic() < end, f"{what}: still {found['status']}"
-        time.sleep(0.2)
+    found = ended(service, started["executionArn"], SECONDS, pause=0.2)
     if found["status"] == "FAILED":
         return found["error"]
     assert found["status"] == "SUCCEEDED", found

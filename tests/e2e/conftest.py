@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,15 +52,6 @@ class Deployed:
             region_name=self.region,
         )
         return session.client(service, endpoint_url=self.endpoint)
-
-
-def until(look: Callable[[], Any], what: str = "", seconds: float = WAIT_SECONDS) -> Any:
-    """What ``look`` finds, as soon as it finds something."""
-    end = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < end, f"waited in vain: {what}"
-        time.sleep(0.1)
-    return found
 
 
 @contextmanager

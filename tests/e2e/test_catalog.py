@@ -10,9 +10,9 @@ import pytest
 
 import s3commit
 from s3commit.core.documents.result_json import JobResult
-from tests.e2e.conftest import STOP_SECONDS, WAIT_SECONDS, Deployed, until
+from tests.e2e.conftest import STOP_SECONDS, WAIT_SECONDS, Deployed
 from tests.local.programs import RUNTIME, environment
-from tests.servers import read_line
+from tests.servers import read_line, until
 from tests.stacks.synthesized import synthesize
 
 SERVE = """

@@ -28,9 +28,9 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.job import Job
 from tests.cli.support import run
-from tests.e2e.conftest import WAIT_SECONDS, Deployed, until
+from tests.e2e.conftest import WAIT_SECONDS, Deployed
 from tests.fakes.execution import ROUTES, STEPS
-from tests.servers import answering
+from tests.servers import answering, until
 
 
 def write(deployed: Deployed, table: str, number: int, files: int = 3) -> JobResult:

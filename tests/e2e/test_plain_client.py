@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Deployed, until
+from tests.e2e.conftest import Deployed
+from tests.servers import until
 
 
 class PlainClient:

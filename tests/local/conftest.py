@@ -16,6 +16,7 @@ from s3commit.local.moto_patches import PATCHES
 from s3commit.local.runtime import LocalRuntime
 from s3commit.local.worker import CallOutcome, FunctionSpec
 from tests.local import templates
+from tests.servers import ended
 
 # To see that a test holds a patch: name the patch, and see the test fail.
 if without := os.environ.get("S3COMMIT_TEST_WITHOUT_PATCH"):
@@ -97,14 +98,8 @@ class Local:
         return self.ended(arn)
 
     def ended(self, arn: str, timeout: float = 20) -> dict[str, Any]:
-        pause = threading.Event()
-        for _ in range(int(timeout / 0.02)):
-            found: dict[str, Any] = self.machines.describe_execution(executionArn=arn)
-            # moto sets the output a moment after the status.
-            if found["status"] not in {"RUNNING", "SUCCEEDED"} or "output" in found:
-                return found
-            pause.wait(0.02)
-        raise AssertionError(f"{arn} runs on")
+        found: dict[str, Any] = ended(self.machines, arn, timeout, pause=0.02)
+        return found
 
 
 @pytest.fixture(scope="session")

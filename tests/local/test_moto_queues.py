@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -12,6 +11,7 @@ import pytest
 
 from s3commit.local.triggers import Ticker
 from tests.local.conftest import FakeClock, Local, switching_fast
+from tests.servers import until
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def test_only_the_reported_message_comes_again_and_ends_in_the_dead_letter_queue
     url = local.output("QueueUrl")
     local.sqs.send_message(QueueUrl=url, MessageBody=json.dumps({"m": mark, "fail": True}))
     local.sqs.send_message(QueueUrl=url, MessageBody=json.dumps({"m": mark, "good": True}))
-    dead = dead_letter(local, mark)
+    dead = until(lambda: dead_letter(local, mark), "the dead letter")
     assert json.loads(dead["Body"])["fail"]
     counts = [
         (json.loads(r["body"]).get("fail", False), r["attributes"]["ApproximateReceiveCount"])
@@ -73,18 +73,14 @@ def test_only_the_reported_message_comes_again_and_ends_in_the_dead_letter_queue
     assert sorted(counts) == [(False, "1"), (True, "1"), (True, "2")]
 
 
-def dead_letter(local: Local, mark: str) -> dict[str, Any]:
-    for _ in range(300):
-        time.sleep(0.1)
-        answer = local.sqs.receive_message(QueueUrl=local.output("DeadUrl"), VisibilityTimeout=0)
-        for message in answer.get("Messages", []):
-            if mark in message["Body"]:
-                found: dict[str, Any] = message
-                local.sqs.delete_message(
-                    QueueUrl=local.output("DeadUrl"), ReceiptHandle=message["ReceiptHandle"]
-                )
-                return found
-    raise AssertionError("nothing in the dead-letter queue")
+def dead_letter(local: Local, mark: str) -> Any:
+    url = local.output("DeadUrl")
+    answer = local.sqs.receive_message(QueueUrl=url, VisibilityTimeout=0)
+    for message in answer.get("Messages", []):
+        if mark in message["Body"]:
+            local.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+            return message
+    return None
 
 
 def test_no_message_is_lost_when_others_are_deleted(local: Local) -> None:

@@ -5,9 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from http.cookiejar import CookieJar
 from pathlib import Path
 from urllib.error import HTTPError
@@ -22,7 +22,7 @@ from s3commit.local.serving import Endpoint
 from tests.e2e.conftest import Deployed
 from tests.local.conftest import Local
 from tests.local.programs import environment
-from tests.servers import read_line
+from tests.servers import read_line, until
 
 PROGRAM = """
 import sys
@@ -64,33 +64,25 @@ def invoke(deployed: Deployed) -> int:
     return int(json.load(answer["Payload"])["pid"])
 
 
-def eventually_raises(call: Callable[[], object], match: str) -> bool:
-    for _ in range(3_000):
-        try:
-            call()
-        except LocalRuntimeError as error:
-            return match in str(error)
-        time.sleep(0.01)
-    return False
+def is_forgotten(project: Path) -> bool:
+    with suppress(LocalRuntimeError):
+        return not read_running(project)
+    return True
 
 
-def gone(pid: int) -> bool:
-    for _ in range(500):
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
-        except FileNotFoundError:
-            return True
-        if stat.rsplit(")", 1)[1].split()[0] == "Z":  # ended; whoever inherited it will reap it
-            return True
-        time.sleep(0.01)
-    return False
+def is_gone(pid: int) -> bool:
+    """Also if it has ended, and whoever inherited it has yet to reap it."""
+    with suppress(FileNotFoundError):
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        return stat.rsplit(")", 1)[1].split()[0] == "Z"
+    return True
 
 
 def test_its_workers_end_when_it_is_killed(program: subprocess.Popen[str]) -> None:
     worker = invoke(ready(program))
     program.kill()
     program.wait()
-    assert gone(worker)
+    until(lambda: is_gone(worker), "its end")
 
 
 def test_it_is_found_while_it_runs(program: subprocess.Popen[str], tmp_path: Path) -> None:
@@ -104,7 +96,7 @@ def test_it_is_found_while_it_runs(program: subprocess.Popen[str], tmp_path: Pat
     program.kill()
     program.wait(30)
     # Its workers have inherited the lock, and end a moment later.
-    assert eventually_raises(lambda: read_running(tmp_path), "no runtime of")
+    until(lambda: is_forgotten(tmp_path), "that none is found")
 
 
 def test_its_page_asks_it_and_ends_with_it(program: subprocess.Popen[str]) -> None:
@@ -134,7 +126,7 @@ def test_a_call_that_runs_does_not_hold_up_the_end(program: subprocess.Popen[str
     assert program.returncode == 0
     # The lines for people, and no trace.
     assert all(line.startswith("s3commit: ") for line in err.splitlines())
-    assert gone(worker)
+    until(lambda: is_gone(worker), "its end")
 
 
 def test_two_at_a_time_in_one_process_are_refused(local: Local, assembly: Path) -> None:
@@ -221,5 +213,5 @@ def test_the_workers_of_a_function_that_is_deleted_end(local: Local) -> None:
     answer = local.functions.invoke(FunctionName="Deleted", Payload='{"do":"describe"}')
     pid = int(json.load(answer["Payload"])["pid"])
     local.functions.delete_function(FunctionName="Deleted")
-    assert gone(pid)
+    until(lambda: is_gone(pid), "its end")
     assert local.invoke("Probe", {"do": "echo"})["Result"]

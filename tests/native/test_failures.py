@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.states import JobState
 from tests.native.conftest import FAILURES, settings, uri
+from tests.servers import until
 from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try, task_ids
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
@@ -125,9 +126,7 @@ def test_an_abort_that_was_requested_first_stands(
             time.sleep(2)
 
     def abort() -> None:
-        while not place.jobs:
-            time.sleep(0.01)
-        (job_id,) = place.jobs
+        (job_id,) = until(lambda: place.jobs, "a job")
         directory = JobDirectory(place.destination, job_id)
         body = b'{"version":1,"jobId":"%s","action":"abort","reason":"by hand"}' % job_id.encode()
         tiny.store.put(BUCKET, directory.request, body, if_absent=True)

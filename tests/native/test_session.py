@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from s3commit.core.model.states import JobState
 from s3commit.spark import read, write
 from tests.moments import TABLES, fill
 from tests.native.conftest import settings, uri
+from tests.servers import until
 from tests.spark.test_spark_guide import run_page
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
@@ -89,12 +89,12 @@ def test_a_cached_read_gives_the_rows_that_another_program_has_committed_under_t
 
 def await_requests(tiny: TinyPipeline, prefix: str, count: int) -> None:
     """Until so many jobs below the prefix have asked for their commit."""
-    end = time.monotonic() + 60
-    while (
-        sum(one.key.endswith("/_request.json") for one in tiny.store.list(BUCKET, prefix)) < count
-    ):
-        assert time.monotonic() < end
-        time.sleep(0.1)
+
+    def are_there() -> bool:
+        keys = [one.key for one in tiny.store.list(BUCKET, prefix)]
+        return sum(key.endswith("/_request.json") for key in keys) >= count
+
+    until(are_there, f"{count} requests")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ from s3commit.local.rehearsal import FAULTS
 from s3commit.local.runtime import LocalRuntime
 from stacks.layers import ROOT
 from tests.cli.support import run
-from tests.e2e.conftest import WAIT_SECONDS, until
+from tests.e2e.conftest import WAIT_SECONDS
+from tests.servers import until
 from tests.stacks.synthesized import of_type, synthesize
 
 PARAMETERS = {"catalogs": {"late/": "lake.late"}, "freshTables": "sales/=1"}

@@ -6,7 +6,6 @@ The steps are the real ones, over a ledger in memory; the events come through a 
 import contextlib
 import json
 import threading
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from tests.fakes.execution import run_execution
 from tests.fakes.executions import MemoryExecutions
 from tests.fakes.ledger import MemoryLedger
 from tests.lake import REQUEST, notify
-from tests.servers import patch_moto
+from tests.servers import patch_moto, until
 
 BUCKET = "tests-spark"
 
@@ -168,11 +167,7 @@ class Place:
 
     def await_no_uploads(self) -> None:
         """Wait until none is open: a manifest that came late is handled after its job's end."""
-        for _ in range(300):
-            if not self.uploads:
-                return
-            time.sleep(0.1)
-        raise AssertionError(f"still open: {self.uploads}")
+        until(lambda: not self.uploads, "that no upload is open")
 
     def settle(self) -> set[str]:
         """Wait for every job that was asked for to end; their ids."""

@@ -16,13 +16,13 @@ import pytest
 
 from s3commit.local.runtime import LocalRuntime
 from s3commit.local.synth import synthesize
-from tests.e2e.conftest import until
 from tests.engines.chaos.driver.gate import REQUEST, Gate, How, Point
 from tests.engines.chaos.driver.program import Client, Task
 from tests.engines.chaos.driver.trial import WAIT_SECONDS, Case, Trial
 from tests.engines.chaos.wire import Call, Fault, Wire
 from tests.engines.chaos.world import PROJECT
 from tests.engines.sim.clients import BUCKET
+from tests.servers import until
 
 PROGRAM = "tests.engines.chaos.driver.program"
 LAST_WORDS = {REQUEST, "abort request"}

@@ -17,12 +17,12 @@ from s3commit.core.model.destination import Destination
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.local.runtime import LocalRuntime
 from tests.cli.support import run
-from tests.e2e.conftest import until
 from tests.engines.chaos.driver.gate import REQUEST, Gate
 from tests.engines.chaos.driver.program import ROWS, partition_of, text_of
 from tests.engines.chaos.left import s3, state_of
 from tests.engines.chaos.world import sweep
 from tests.engines.sim.clients import BUCKET
+from tests.servers import until
 
 WAIT_SECONDS = 600  # a bound for what hangs, on a busy machine too
 OLD = {f"k={number}/old.bin": b"old" for number in range(3)}
