@@ -5,18 +5,12 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
 from tests.servers import NO_NETWORK, REGION, Weed, free_ports, moto_server
 
 settings.register_profile("house", max_examples=50, deadline=None)
-settings.register_profile(
-    "thorough",
-    max_examples=2000,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
+settings.load_profile("house")
 
 __all__ = ["REGION"]
 

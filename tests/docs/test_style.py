@@ -101,34 +101,3 @@ def test_no_refused_phrase_is_read_by_people(kind: str) -> None:
         for slip in slips(text)
     ]
     assert found == [], "\n".join(["", *found])
-
-
-@pytest.mark.parametrize(
-    ("texts_of", "source"),
-    [
-        (of_python, 'raise E(f"{x} stands"\n f" there")'),
-        (of_python, 'def f():\n    """Read.\n\n    It may\n    not wait.\n    """'),
-        (of_python, 'option(help="Else none.")'),
-        (of_java, 'throw new E(key + " is no"\n    + " key: " + key);'),
-        (of_page, "# What it is"),
-        (of_page, "A row:\n\n| `x` | some 8 minutes, and `lies` |"),
-    ],
-)
-def test_a_slip_is_found_in_every_kind_of_text(
-    texts_of: Callable[[str], Texts], source: str
-) -> None:
-    assert len([slip for _, text in texts_of(source) for slip in slips(text)]) == 1
-
-
-@pytest.mark.parametrize(
-    "text", ["There is no plan.", "What now?", "It is no longer `taken`.", "A stand-in.", "some"]
-)
-def test_what_is_fine_is_not_refused(text: str) -> None:
-    assert slips(text) == []
-
-
-@pytest.mark.parametrize(("row"), TABLE, ids=lambda row: row[0])
-def test_every_phrase_of_the_table_is_refused(row: list[str]) -> None:
-    for phrase in row[0].split(", "):
-        text = phrase.removeprefix("^ ").replace("…", "key").replace("#", "8")
-        assert slips(f"{text} so"), phrase
