@@ -142,13 +142,6 @@ def test_arguments_in_the_wrong_order_are_one_line() -> None:
         write(Frame(), Path(PATH))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("path", ["", "/tmp/x", "file:///tmp/x", "s3://bucket", "s3://B_/x"])
-def test_a_path_that_is_no_destination_is_refused(path: str) -> None:
-    with pytest.raises(InvalidInputError, match="path") as caught:
-        parse_options(path, None)
-    assert caught.value.code == "BAD_PATH"
-
-
 @pytest.mark.parametrize("mode", ["Overwrite", "OVERWRITE", "APPEND", "ErrorIfExists"])
 def test_a_mode_is_read_as_spark_reads_it(mode: str) -> None:
     assert parse(mode=mode) == parse(mode=mode.lower())

@@ -117,12 +117,6 @@ def test_what_is_no_dataframe_of_spark_is_refused_in_one_line(place: Place, give
     assert place.names == []
 
 
-def test_bad_input_is_refused_before_any_task_runs(session: SparkSession, place: Place) -> None:
-    with pytest.raises(InvalidInputError, match="column 'no' is not in the DataFrame"):
-        write(session.range(1), place.uri, partition_by="no")
-    assert place.names == place.uploads == []
-
-
 def test_a_bucket_without_a_pipeline_is_refused_before_any_task_runs(
     session: SparkSession, place: Place
 ) -> None:
