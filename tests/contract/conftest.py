@@ -242,7 +242,6 @@ def _s3_backend(name: str, endpoint: str) -> Backend:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """See `tests.contract.given`."""
     add_options(parser)
 
 

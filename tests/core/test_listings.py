@@ -34,11 +34,9 @@ class Keys:
         return replace(World().ports, store=store, parallel=self._round)
 
     def list(self, _bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
-        """As `ObjectReader.list`."""
         return self._listing(prefix, after, lambda key: ListedObject(key, '"e"', 1))
 
     def list_uploads(self, _bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
-        """As `ObjectReader.list_uploads`."""
         return self._listing(prefix, after, lambda key: OpenUpload(key, "u", "2026"))
 
     def _listing(self, prefix: str, after: str, made: Callable[[str], Any]) -> Iterator[Any]:

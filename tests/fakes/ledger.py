@@ -167,11 +167,9 @@ class MemoryLedger(Ledger):
             self._turns.pop((one.kind, turn_of(record)), None)
 
     def turns_asked(self, node: str, *, before: str) -> Iterator[Turn]:
-        """See `Ledger.turns_asked`."""
         return self._turns_of(ItemKind.ASKED, node, "", before)
 
     def turns_done(self, node: str, *, since: str) -> Iterator[Turn]:
-        """See `Ledger.turns_done`."""
         with self._lock:
             last = max((one.requested_at for _, one in self._turns), default=since)
             now = self._clock.now() if self._clock else last

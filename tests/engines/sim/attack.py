@@ -87,7 +87,6 @@ class AttackedWorld(World):
     # Events of what it puts.
 
     def announce(self, process: Process, key: str) -> None:
-        """See `World.announce`."""
         if not self.escalation.is_below(key):
             super().announce(process, key)
             return
@@ -134,7 +133,6 @@ class AttackedWorld(World):
         )
 
     def is_written_to(self, prefix: str) -> bool:
-        """See `World.is_written_to`."""
         return self.prefix.startswith(prefix) or prefix.startswith(self.prefix)
 
     def _holding(self) -> list[tuple[str, set[str]]]:

@@ -74,7 +74,6 @@ class Escalation(Observer):
         return found
 
     def job_in(self, key: str) -> Job | None:
-        """See `Observer.job_in`."""
         return self.intruder_of(key) if self.is_below(key) else super().job_in(key)
 
     def is_below(self, key: str) -> bool:
@@ -91,7 +90,6 @@ class Escalation(Observer):
 
     @property
     def everyone(self) -> list[Job]:
-        """See `Observer.everyone`."""
         return [*self.jobs.values(), *self.intruders.values()]
 
     @property
@@ -100,7 +98,6 @@ class Escalation(Observer):
         return super().known_uploads | self._uploads
 
     def excuses(self, key: str) -> bool:
-        """See `Observer.excuses`."""
         of_theirs = {job.directory.job_id for job in self.intruders.values()}
         return self.is_below(key) and (
             self._is_theirs(key) or key in self._removed or owner_of(key) in of_theirs
@@ -284,7 +281,6 @@ class EscalatedDecisions(Decisions):
         self._watch = observer
 
     def moved(self, process: Process, record: JobRecord, *, opened: bool) -> None:
-        """See `Decisions.moved`."""
         job = self._watch.job_at(JobDirectory.of(record).prefix)
         if job is None or not job.intruder:
             super().moved(process, record, opened=opened)

@@ -69,12 +69,10 @@ class Machine:
     # Step Functions.
 
     def describe(self, execution: str) -> Execution:
-        """See `Executions.describe`."""
         running = any(one.name == execution for one in self.scheduler.living)
         return Execution("RUNNING" if running else FORGOTTEN)
 
     def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str | None:
-        """See `Executions.start`."""
         job = self.observer.job_at(directory.prefix)
         if job is None:
             raise Violation("I7", f"execution {name} is started for {directory.prefix}")
