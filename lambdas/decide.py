@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import Any
 
 from s3commit.aws.clients import make_client
+from s3commit.aws.executions import runs_beside
 from s3commit.aws.s3_requests import check_deletes
 from s3commit.aws.settings import replace_below, workers
 from s3commit.aws.steps import run_step
@@ -38,11 +39,5 @@ STEPS = {
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Run the step that the state machine names."""
-    runs = partial(_runs_beside, event["execution"])
+    runs = partial(runs_beside, event["execution"])
     return run_step(replace(ports, runs=runs), STEPS, event)
-
-
-def _runs_beside(own: str, execution: str) -> bool:
-    from s3commit.aws.executions import runs_beside  # noqa: PLC0415 - seldom asked
-
-    return runs_beside(own, execution)
