@@ -12,18 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NeedsOperatorError
-from s3commit.core.model.states import IllegalTransitionError
-from s3commit.core.ports.ledger import HeldError, LostRaceError
-
 # The next try says the same. Lambda reports an error by the name of its class, and Step Functions
 # compares whole names: a class below one of these is another one.
 FINAL = [
-    error.__name__
-    for error in (
-        *(JobRefusedError, LostRaceError, HeldError),
-        *(NeedsOperatorError, InvalidInputError, IllegalTransitionError),
-    )
+    *("JobRefusedError", "LostRaceError", "HeldError"),
+    *("NeedsOperatorError", "InvalidInputError", "IllegalTransitionError"),
 ]
 # Any error that can be retried, States.Timeout among them, which States.TaskFailed leaves out:
 # https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
@@ -44,24 +37,16 @@ def retry(errors: list[str], *, first: int, attempts: int, longest: int) -> dict
     }
 
 
-def unless_final(*, first: int, attempts: int, longest: int) -> list[dict[str, Any]]:
-    """Retries of a call of a function. The first that has the error's name counts, so in order."""
-    never = {"ErrorEquals": FINAL, "MaxAttempts": 0}
-    return [never, retry([ALL], first=first, attempts=attempts, longest=longest)]
-
-
-# Between the tries four minutes, give or take one; eight at most.
-RETRIES = unless_final(first=2, attempts=12, longest=60)
+NEVER = {"ErrorEquals": FINAL, "MaxAttempts": 0}
+# Of a call of a function; the first that has the error's name counts, so in order. Between the
+# tries four minutes, give or take one; eight at most.
+RETRIES = [NEVER, retry([ALL], first=2, attempts=12, longest=60)]
 # Of a unit. A child of the Map Run is an Express execution, which lives five minutes at most, and
 # uses all of them to wait out a crowd of jobs that want more functions than there are
 # (docs/scale.md): a Map that begins again costs more.
-UNIT_RETRIES = unless_final(first=1, attempts=17, longest=12)
+UNIT_RETRIES = [NEVER, retry([ALL], first=1, attempts=17, longest=12)]
+_FAILED = ["States.ExceedToleratedFailureThreshold", "States.Timeout"]
 MAP_RETRIES = [
-    retry(
-        ["States.ExceedToleratedFailureThreshold", "States.Timeout"],
-        first=5,
-        attempts=8,
-        longest=120,
-    ),
+    retry(_FAILED, first=5, attempts=8, longest=120),
     retry([UNREAD], first=2, attempts=4, longest=30),
 ]
