@@ -254,7 +254,7 @@ destroy: setup ## Remove the pipeline, unless a job is decided and has not ended
 wheel: setup ## Build the wheel into dist/, with the synthesized app for `s3commit local up`
 	rm -rf dist/s3commit-*.whl .build/app
 	S3COMMIT_LOCAL=1 CDK_DISABLE_STACK_TRACE=1 CDK_OUTDIR=.build/app $(BIN)/python app.py
-	$(BIN)/python -m stacks.pack .build/app $(APP)
+	$(BIN)/python -m zipfile -c $(APP) .build/app/.
 	@trap 'rm -f $(APP)' EXIT; $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 .PHONY: zip
@@ -272,7 +272,7 @@ release: jar ## Build all that is published into dist/; nothing is uploaded
 	    cp .flattened-pom.xml ../../../dist/s3commit-spark_$$scala-$(VERSION).pom); \
 	done
 	$(MAKE) wheel
-	$(BIN)/python -m stacks.pack .build/app dist/s3commit-app-$(VERSION).zip
+	$(BIN)/python -m zipfile -c dist/s3commit-app-$(VERSION).zip .build/app/.
 	[ -x $(SBOM) ] || { $(BIN)/python -m venv .build/sbom && \
 	  .build/sbom/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0; }
 	rm -rf .build/released && $(BIN)/python -m venv --without-pip .build/released

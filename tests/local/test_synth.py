@@ -1,5 +1,6 @@
 """Synthesizing once for each state of the sources."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -7,7 +8,6 @@ import pytest
 
 from s3commit.local import LocalRuntimeError, synth
 from s3commit.local.synth import assembly_for, synthesize
-from stacks.pack import pack
 
 APP = """
 import os, pathlib
@@ -62,7 +62,7 @@ def test_outside_a_checkout_the_packed_assembly_is_used(
         assembly_for(tmp_path)
     (tmp_path / "made" / "asset.1").mkdir(parents=True)
     (tmp_path / "made" / "asset.1" / "decide.py").write_text("x = 1")
-    pack(tmp_path / "made", tmp_path / "app.zip")
+    shutil.make_archive(str(tmp_path / "app"), "zip", tmp_path / "made")
     assert (assembly_for(tmp_path) / "asset.1" / "decide.py").read_text() == "x = 1"
 
 
