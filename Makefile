@@ -231,10 +231,6 @@ synth: setup ## Write the templates to cdk.out
 bootstrap: setup ## Prepare an account and region for the CDK, once
 	@$(CDK) bootstrap $(ARGS)
 
-.PHONY: layer
-layer: setup ## Build the dependencies layer, unless it is there
-	@$(BIN)/python -m stacks.layers
-
 .PHONY: deploy
 deploy: setup ## Deploy both stacks: make deploy ARGS="-c s3commit:name=dev"
 	@$(CDK) deploy --all $(ARGS)

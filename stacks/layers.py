@@ -15,10 +15,10 @@ that compiles, so a synth installs once and later ones need no network.
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -31,19 +31,9 @@ BUILD = ROOT / ".build"
 # botocore ships the models of about 400 services, 95 % of the layer. The functions call these.
 SERVICES = frozenset({"s3", "dynamodb", "stepfunctions", "glue"})
 
-HANDLERS = ROOT / "lambdas"
-PACKAGE = ROOT / "layers" / "s3commit"
 NOT_DEPLOYED = ("__main__.py", "arrow", "cli", "local", "spark", "writer")
 
 PYTHON_VERSION: Final = "3.13"  # the functions' runtime
-MOUNTED: Final = "/opt/python"  # where a function sees a layer's `python/`
-TASK: Final = "/var/task"  # and its own code
-
-_WHO: Final = """
-import json, sys
-final = sys.version_info.releaselevel == "final"
-print(json.dumps([sys.executable, sys.implementation.cache_tag, final]))
-"""
 
 
 class LayerBuildError(Exception):
@@ -54,24 +44,23 @@ class LayerBuildError(Exception):
 def runtime_python() -> str | None:
     """The Python that compiles for the functions: this process, `python3.13` on the PATH, or None.
 
-    Final releases of one minor version share their byte code, so any of them will do.
+    Releases of one minor version share their byte code, so any of them will do.
     """
-    wanted = [f"cpython-{PYTHON_VERSION.replace('.', '')}", True]
-    for name in filter(None, (sys.executable, shutil.which(f"python{PYTHON_VERSION}"))):
-        done = subprocess.run(  # noqa: S603
-            [name, "-I", "-S", "-c", _WHO], capture_output=True, text=True, check=False
-        )
-        if done.returncode == 0:  # pyenv's `python3.13` fails if another version is chosen
-            path, *found = json.loads(done.stdout)
-            if found == wanted:
-                return str(path)
-    return None
+    if sysconfig.get_python_version() == PYTHON_VERSION:
+        return sys.executable
+    found = shutil.which(f"python{PYTHON_VERSION}")
+    if found is None:
+        return None
+    # pyenv's is a script that calls the Python, or fails if another version is chosen.
+    command = [found, "-I", "-S", "-c", "import sys; print(sys.executable)"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    return None if done.returncode else done.stdout.strip()
 
 
-def compile_modules(python: Path, compiler: str, mounted: str = MOUNTED) -> None:
+def compile_modules(python: Path, compiler: str, mounted: str) -> None:
     """Compile all modules below ``python``; the same compiler gives the same bytes.
 
-    ``mounted`` is where a function sees that directory.
+    ``mounted`` is where a function sees that directory: a layer's `python/`, or its own code.
 
     By the hash of the source and not by its time, which differs from a zip to the next, and
     unchecked, since nothing there changes:
@@ -96,11 +85,12 @@ def function_code(into: Path) -> Path:
     Raises `LayerBuildError`.
     """
     leave_out = shutil.ignore_patterns("__pycache__", "*.pyc", *NOT_DEPLOYED)
-    shutil.copytree(HANDLERS, into, ignore=leave_out)
-    shutil.copytree(PACKAGE / "python" / "s3commit", into / "s3commit", ignore=leave_out)
+    shutil.copytree(ROOT / "lambdas", into, ignore=leave_out)
+    package = ROOT / "layers" / "s3commit" / "python" / "s3commit"
+    shutil.copytree(package, into / "s3commit", ignore=leave_out)
     compiler = runtime_python()
     if compiler:
-        compile_modules(into, compiler, TASK)
+        compile_modules(into, compiler, "/var/task")
     return into
 
 
@@ -123,7 +113,7 @@ def dependencies_layer(requirements: Path = REQUIREMENTS, build: Path = BUILD) -
         _install(requirements, content / "python")
         _trim(content / "python")
         if compiler:
-            compile_modules(content / "python", compiler)
+            compile_modules(content / "python", compiler, "/opt/python")
         try:
             content.rename(target)
         except OSError:
@@ -151,7 +141,3 @@ def _trim(python: Path) -> None:
         for service in data.iterdir():
             if service.is_dir() and service.name not in SERVICES:
                 shutil.rmtree(service)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(f"{dependencies_layer()}\n")

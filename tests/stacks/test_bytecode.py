@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def test_a_function_takes_the_byte_code_whatever_the_time_of_the_source(tmp_path
     module = tmp_path / "python" / "told.py"
     module.parent.mkdir()
     module.write_text("WHAT = 'compiled'\n")
-    compile_modules(module.parent, THIS)
+    compile_modules(module.parent, THIS, "/opt/python")
     [compiled] = module.parent.rglob("*.pyc")
     assert compiled.read_bytes()[4:8] == UNCHECKED_HASH
     assert marshal.loads(compiled.read_bytes()[HEADER:]).co_filename == "/opt/python/told.py"
@@ -60,28 +61,25 @@ def test_a_function_takes_the_byte_code_whatever_the_time_of_the_source(tmp_path
 def test_a_module_that_is_no_python_stops_the_build(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("def\n")
     with pytest.raises(LayerBuildError, match=r"broken\.py"):
-        compile_modules(tmp_path, THIS)
+        compile_modules(tmp_path, THIS, "/opt/python")
 
 
 @pytest.mark.parametrize(
-    ("answer", "found"),
+    ("this", "script", "found"),
     [
-        ('["/usr/bin/python3.13", "cpython-313", true]', "/usr/bin/python3.13"),
-        ('["/usr/bin/python3.13", "cpython-313", false]', None),  # a release candidate
-        ('["/usr/bin/python3.12", "cpython-312", true]', None),
-        ('["/usr/bin/pypy", "pypy313", true]', None),
-        ("", None),  # as pyenv's, which fails where another version is chosen
+        (layers.PYTHON_VERSION, "exit 127", THIS),
+        ("3.12", "echo /opt/python3.13", "/opt/python3.13"),
+        ("3.12", "exit 127", None),  # as pyenv's, which fails where another version is chosen
     ],
 )
 def test_no_other_python_compiles(
-    answer: str, found: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    this: str, script: str, found: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = tmp_path / f"python{layers.PYTHON_VERSION}"
-    says = f"echo '{answer}'" if answer else "exit 127"
-    told.write_text(f"#!/bin/sh\n{says}\n")
+    told.write_text(f"#!/bin/sh\n{script}\n")
     told.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "executable", str(told))
+    monkeypatch.setattr(sysconfig, "get_python_version", lambda: this)
     assert runtime_python.__wrapped__() == found
 
 
