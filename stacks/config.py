@@ -13,12 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
-from aws_cdk.aws_logs import RetentionDays
 from constructs import Construct
 
 from s3commit.aws import env
@@ -29,19 +28,7 @@ PREFIX = "s3commit:"
 GUARDED = ("bucketName", "importBucket", "kmsKeyArn", "alarmEmail")
 
 # CloudWatch Logs knows certain periods only; these are the ones that we offer, in days.
-LOG_PERIODS: dict[int, RetentionDays] = {
-    1: RetentionDays.ONE_DAY,
-    7: RetentionDays.ONE_WEEK,
-    14: RetentionDays.TWO_WEEKS,
-    30: RetentionDays.ONE_MONTH,
-    90: RetentionDays.THREE_MONTHS,
-    180: RetentionDays.SIX_MONTHS,
-    365: RetentionDays.ONE_YEAR,
-    731: RetentionDays.TWO_YEARS,
-    3653: RetentionDays.TEN_YEARS,
-}
-
-
+LOG_PERIODS = (1, 7, 14, 30, 90, 180, 365, 731, 3653)
 MOST_LISTED_BYTES = 2_000
 
 _KEY = r"arn:aws[a-z\-]*:kms:[a-z0-9\-]+:\d{12}:key/[A-Za-z0-9\-]+"
@@ -206,19 +193,12 @@ class DeployConfig:
                 f"{PREFIX}lambdaConcurrency must be at least {LEAST + LEAST_OF_A_QUEUE} with"
                 f" {PREFIX}catalogs, whose function runs too"
             )
-        if self.import_bucket is None:
-            return
         created_only = {
-            "bucket_name",
-            "versioned",
-            "noncurrent_days",
-            "abort_incomplete_days",
-            "access_logs_bucket",
-            "protect_names",
-            "operators",
+            *("bucket_name", "versioned", "noncurrent_days", "abort_incomplete_days"),
+            *("access_logs_bucket", "protect_names", "operators"),
         }
         clash = sorted(parameter_name(name) for name in created_only & given)
-        if clash:
+        if clash and self.import_bucket:
             raise ConfigError(
                 f"{PREFIX}importBucket does not configure the bucket: leave out {', '.join(clash)}"
                 " and set that on the bucket"
@@ -249,14 +229,17 @@ class DeployConfig:
     ) -> logs.LogGroup:
         """A group of logs that end when they are as old as the deployer says."""
         arn = self.log_key_arn
-        return logs.LogGroup(
+        group = logs.LogGroup(
             scope,
             construct_id,
             log_group_name=name,
-            retention=LOG_PERIODS[self.log_retention_days],
             encryption_key=kms.Key.from_key_arn(scope, f"{construct_id}Key", arn) if arn else None,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
+        # The CDK has a name for each number, CloudFormation takes the number.
+        resource = cast("logs.CfnLogGroup", group.node.default_child)
+        resource.retention_in_days = self.log_retention_days
+        return group
 
     @property
     def shares(self) -> Shares:
