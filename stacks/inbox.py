@@ -25,13 +25,6 @@ from stacks.functions import FUNCTIONS
 CONSUMERS = {"Ingest": "ingest", "Request": "dispatch", "Catalogs": "catalog"}
 # Which queue hears of the objects whose keys end so.
 NOTIFIED = {".pendingset": "Ingest", "/_job.json": "Ingest", "/_request.json": "Request"}
-# The name of each queue's rule of EventBridge begins with its stack's, so that the alarm knows it.
-RULE = "{stack}-{inbox}"
-# After that many tries a message is put aside and the alarm rings.
-MAX_RECEIVE = 5
-# SQS keeps a message 14 days at most: a dead letter gets all of them.
-DEAD_LETTER_DAYS = 14
-QUEUE_DAYS = 4
 
 
 class Inbox(Construct):
@@ -50,7 +43,8 @@ class Inbox(Construct):
             sqs.Queue, self, encryption=sqs.QueueEncryption.SQS_MANAGED, enforce_ssl=True
         )
         days = cdk.Duration.days
-        self.dead_letters = make("DeadLetters", retention_period=days(DEAD_LETTER_DAYS))
+        # SQS keeps a message 14 days at most: a dead letter gets all of them.
+        self.dead_letters = make("DeadLetters", retention_period=days(14))
         # For `s3commit status`, `doctor` and `redrive`.
         output = env.DEAD_LETTERS_OUTPUTS[name]
         cdk.CfnOutput(cdk.Stack.of(self), output, value=self.dead_letters.queue_url)
@@ -59,10 +53,9 @@ class Inbox(Construct):
             # AWS asks for six times the function's timeout, and the batching window on top:
             # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
             visibility_timeout=cdk.Duration.seconds(6 * FUNCTIONS[CONSUMERS[name]].timeout),
-            retention_period=days(QUEUE_DAYS),
-            dead_letter_queue=sqs.DeadLetterQueue(
-                queue=self.dead_letters, max_receive_count=MAX_RECEIVE
-            ),
+            retention_period=days(4),
+            # After five tries a message is put aside and the alarm rings.
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=5),
         )
 
     def admit(self, service: str, source_arn: str) -> IDependable:
@@ -83,24 +76,13 @@ class Inbox(Construct):
             )
         ).policy_dependable
 
-    @property
-    def notified(self) -> list[dict[str, Any]]:
-        """The events for this queue, in the bucket's own NotificationConfiguration."""
-        return [
-            {
-                "Event": "s3:ObjectCreated:*",
-                "Queue": self.queue.queue_arn,
-                "Filter": {"S3Key": {"Rules": [{"Name": "suffix", "Value": suffix}]}},
-            }
-            for suffix in self.suffixes
-        ]
-
     def add_rule(self, source: str, kind: str, detail: dict[str, Any]) -> None:
         """Have EventBridge send the events of a kind; which conditions it fulfills.
 
         https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-conditions.html
         """
-        self.rule = RULE.format(stack=cdk.Stack.of(self).stack_name, inbox=self.node.id)
+        # A name of ours, so that the alarm of another stack knows it.
+        self.rule = f"{cdk.Stack.of(self).stack_name}-{self.node.id}"
         rule = events.CfnRule(
             self,
             "Rule",

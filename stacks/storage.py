@@ -6,7 +6,7 @@ The logical ids of this stack never change: CloudFormation would replace what is
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
@@ -124,14 +124,21 @@ class S3CommitStorage(cdk.Stack):
         The policies must exist before the bucket, so they can't name its generated ARN: they admit
         the buckets of this account alone (or the one bucket, if the name is given).
         """
-        resource = bucket.node.default_child
-        assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket is made of
+        resource = cast("s3.CfnBucket", bucket.node.default_child)
         configuration: dict[str, Any] = {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
         if config.events == "notifications":
             source = f"arn:{self.partition}:s3:::{config.bucket_name or '*'}"
             for inbox in self.inboxes.values():
                 bucket.node.add_dependency(inbox.admit("s3.amazonaws.com", source))
-            queues = [one for each in self.inboxes.values() for one in each.notified]
+            queues = [
+                {
+                    "Event": "s3:ObjectCreated:*",
+                    "Queue": inbox.queue.queue_arn,
+                    "Filter": {"S3Key": {"Rules": [{"Name": "suffix", "Value": suffix}]}},
+                }
+                for inbox in self.inboxes.values()
+                for suffix in inbox.suffixes
+            ]
             configuration = {"QueueConfigurations": queues}
         resource.add_property_override("NotificationConfiguration", configuration)
 
