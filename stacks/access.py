@@ -172,28 +172,15 @@ ACCESS: dict[str, Access] = {
     ),
 }
 
-REASONS: dict[str, str] = {
-    JOB_DIRECTORY: "A job makes its directory below a destination of the client's choice; the "
-    "pattern admits the protocol's own objects in any such directory, and no data.",
-    INDEX: "The indexes of a job's plan, replace list and partitions, in the pipeline's own "
-    "directory of the job.",
-    DECISION: "The record that a job was decided, in the pipeline's own directory of the job.",
-    CATALOG: "The note that a catalog does not know a job yet, in the pipeline's own directory of "
-    "the job.",
-    OWN: (
-        "The pipeline's objects of an ended job are deleted with the job's documents when the"
-        " retention time is over; in its own directory at the bucket's root, which holds no data."
-    ),
-    PAGES: "The pages of these lists, in the pipeline's own directory of the job.",
-    KEYS: "The notes of which job has an idempotency key, in the pipeline's own directory.",
-    RESULT: "The result of a job, in the job's directory below a destination of any name.",
-    REQUEST: "The abort request of an abandoned job, in the job's directory below a destination of "
-    "any name; it is put where no request is, and never over one.",
-    COMMITS: "The manifests of committed jobs, below a destination of the client's choice.",
-    SUCCESS: "The success marker, in a destination of the client's choice.",
-    DATA: (
+
+def why_wide(pattern: str) -> str:
+    """The reason for the ``*`` in a pattern, which an auditor can check."""
+    if pattern.startswith("_s3commit/"):
+        return "The pipeline's own objects of jobs, at the bucket's root; no data is there."
+    if pattern != DATA:
+        return "The protocol's own objects, and no data, below destinations of the clients' choice."
+    return (
         "The data files of a job are below a destination of the client's choice, so no narrower"
         " key is known at deploy time. Which keys one invocation may touch is checked on load:"
         " only those below the directory that the manifest is in (invariant I7, with tests)."
-    ),
-}
+    )

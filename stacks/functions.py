@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -12,7 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from s3commit.aws import env
-from stacks.access import ACCESS, REASONS, Access
+from stacks.access import ACCESS, Access, why_wide
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
 
@@ -154,8 +154,7 @@ class PipelineFunction(Construct):
 
         https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
         """
-        resource = self.function.node.default_child
-        assert isinstance(resource, lambda_.CfnFunction)  # noqa: S101 - what an L2 is made of
+        resource = cast("lambda_.CfnFunction", self.function.node.default_child)
         resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
             subnet_ids=list(config.subnets), security_group_ids=list(config.security_groups)
         )
@@ -180,7 +179,7 @@ class PipelineFunction(Construct):
         allow(self.role, _LOGS, self.log_group.log_group_arn)
         for pattern, actions in access.objects.items():
             named = [f"s3:{action}" for action in actions]
-            allow(self.role, named, f"{bucket}/{pattern}", why_wide=REASONS[pattern])
+            allow(self.role, named, f"{bucket}/{pattern}", why=why_wide(pattern))
         for action, patterns in access.denied.items():
             self._deny([f"s3:{action}"], [f"{bucket}/{pattern}" for pattern in patterns])
         for service, actions, resource in (
@@ -195,10 +194,10 @@ class PipelineFunction(Construct):
                 allow(self.role, rights, key)
 
 
-def allow(role: iam.Role, actions: list[str], *resources: str, why_wide: str = "") -> None:
+def allow(role: iam.Role, actions: list[str], *resources: str, why: str = "") -> None:
     """Let the role do the actions; those of S3 in buckets of this account alone.
 
-    ``why_wide`` is the reason for a ``*`` in the ARNs.
+    ``why`` is the reason for a ``*`` in the ARNs.
 
     A bucket is known by its name, which others may take when it is deleted:
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
@@ -210,5 +209,5 @@ def allow(role: iam.Role, actions: list[str], *resources: str, why_wide: str = "
             actions=actions, resources=list(resources), conditions=owner if of_s3 else None
         )
     )
-    for resource in resources if why_wide else ():
-        acknowledge_wildcard(role, resource, why_wide)
+    for resource in resources if why else ():
+        acknowledge_wildcard(role, resource, why)

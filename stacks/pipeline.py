@@ -95,7 +95,7 @@ class S3CommitPipeline(cdk.Stack):
             sweep.role,
             ["states:DescribeExecution"],
             f"{workflow.executions}:*",
-            why_wide=WHY_EXECUTIONS,
+            why=WHY_EXECUTIONS,
         )
         workflow.allow_to_ask(functions["decide"].role)
         inboxes = dict(storage.inboxes)
@@ -178,7 +178,7 @@ class S3CommitPipeline(cdk.Stack):
             actions, resources = one.rights(glue)
             allow(function.role, actions, *resources)
             manifests = f"{bucket_arn}/{one.prefix}*_commits/*"
-            allow(function.role, ["s3:GetObject"], manifests, why_wide=_WHY_MANIFESTS)
+            allow(function.role, ["s3:GetObject"], manifests, why=_WHY_MANIFESTS)
         # For `s3commit doctor`.
         cdk.CfnOutput(self, env.CATALOG_ROLE_OUTPUT, value=function.role.role_arn)
         return inbox

@@ -10,16 +10,13 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from stacks.access import INDEX, REASONS
+from stacks.access import INDEX, why_wide
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
 from stacks.definition import definition
 from stacks.functions import allow
 
-WHY_EXECUTIONS = (
-    "The executions of this machine alone; each is named by its job, at run time. Their status"
-    " shows whether one is at work."
-)
+WHY_EXECUTIONS = "Executions of this machine alone, and of its Maps; named at run time."
 
 
 class Workflow(Construct):
@@ -48,7 +45,7 @@ class Workflow(Construct):
         )
         bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
         allow(self.role, ["lambda:InvokeFunction"], *functions.values())
-        allow(self.role, ["s3:GetObject"], f"{bucket_arn}/{INDEX}", why_wide=REASONS[INDEX])
+        allow(self.role, ["s3:GetObject"], f"{bucket_arn}/{INDEX}", why=why_wide(INDEX))
         allow(self.role, ["events:PutEvents"], bus)
         if config.kms_key_arn:
             allow(self.role, ["kms:Decrypt"], config.kms_key_arn)
@@ -61,7 +58,6 @@ class Workflow(Construct):
         self.machine = sfn.StateMachine(
             self,
             "Machine",
-            comment="s3commit: one job, from its request to its result",
             state_machine_type=sfn.StateMachineType.STANDARD,
             # Not `Stack.to_json_string`: it drops each null, and a ResultPath of null means a lot.
             definition_body=sfn.DefinitionBody.from_string(json.dumps(definition(functions))),
@@ -78,7 +74,15 @@ class Workflow(Construct):
                 "choosing-workflow-type.html. A log of all events would be a copy with a longer "
                 "list of readers; the parameter executionLogs turns it on.",
             )
-        self.map_runs = self._allow_map_runs()
+        # A distributed Map starts children of its own machine:
+        # https://docs.aws.amazon.com/step-functions/latest/dg/iam-policies-eg-dist-map.html
+        runs = [f"{self.executions}:*", f"{self.executions}/*"]
+        self.map_runs = self._policy(
+            "MapRuns",
+            self.role,
+            (["states:StartExecution"], [self.machine.state_machine_arn]),
+            (["states:DescribeExecution", "states:StopExecution"], runs),
+        )
 
     @property
     def executions(self) -> str:
@@ -103,38 +107,22 @@ class Workflow(Construct):
         )
 
     def allow_to_ask(self, role: iam.IRole) -> None:
-        """Let a function that the machine calls ask which of its executions are at work.
+        """Let a function that the machine calls ask which of its executions are at work."""
+        self._policy("Asks", role, (["states:DescribeExecution"], [f"{self.executions}:*"]))
 
-        A policy of its own: the machine waits for its functions, and these for their roles'.
+    def _policy(
+        self, name: str, role: iam.IRole, *rights: tuple[list[str], list[str]]
+    ) -> iam.Policy:
+        """A policy apart, of actions on resources; the role's own would wait for the machine.
+
+        The machine waits for its role's policy, and for its functions, which wait for their roles'.
         """
-        runs = f"{self.executions}:*"
-        asks = iam.PolicyStatement(actions=["states:DescribeExecution"], resources=[runs])
-        policy = iam.Policy(self, "Asks", statements=[asks], roles=[role])
-        acknowledge_wildcard(policy, runs, WHY_EXECUTIONS)
-
-    def _allow_map_runs(self) -> iam.Policy:
-        """A distributed Map starts children of its own machine; the policy can't be the role's.
-
-        The machine waits for its role's policy, which would wait for the machine.
-        """
-        arn = self.machine.state_machine_arn
-        # https://docs.aws.amazon.com/step-functions/latest/dg/iam-policies-eg-dist-map.html
-        runs = [f"{self.executions}:*", f"{self.executions}/*"]
-        policy = iam.Policy(
-            self,
-            "MapRuns",
-            statements=[
-                iam.PolicyStatement(actions=["states:StartExecution"], resources=[arn]),
-                iam.PolicyStatement(
-                    actions=["states:DescribeExecution", "states:StopExecution"], resources=runs
-                ),
-            ],
-        )
-        policy.attach_to_role(self.role)
-        for resource in runs:
-            acknowledge_wildcard(
-                policy,
-                resource,
-                "The children of this machine's own Map runs; their names are made at run time.",
-            )
+        statements = [
+            iam.PolicyStatement(actions=actions, resources=resources)
+            for actions, resources in rights
+        ]
+        policy = iam.Policy(self, name, statements=statements, roles=[role])
+        for resource in (one for _, resources in rights for one in resources):
+            if resource.endswith("*"):
+                acknowledge_wildcard(policy, resource, WHY_EXECUTIONS)
         return policy
