@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
+from unittest.mock import patch
 
 import boto3
 
@@ -267,39 +268,31 @@ def _carry_out(
 @contextmanager
 def on_moto() -> Iterator[Lake]:
     """Moto with the bucket, the table and a state machine that does nothing."""
-    before = dict(os.environ)
     command = [sys.executable, str(ROOT / "tests" / "servers.py")]
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as server:
+    with (
+        patch.dict(os.environ),
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as server,
+    ):
         assert server.stdout is not None
-        try:
-            os.environ.update(environment(), AWS_ENDPOINT_URL=server.stdout.readline().strip())
-            lake = Lake(BUCKET)
-            where: Any = {"LocationConstraint": REGION}
-            lake.client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration=where)
-            notify(lake.client, lake.bucket, QUEUE, REQUEST)
-            bind(TABLE).job.create_table(billing_mode="PAY_PER_REQUEST")
-            definition = {"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}
-            boto3.client("stepfunctions").create_state_machine(
-                name="bench",
-                roleArn="arn:aws:iam::123456789012:role/bench",
-                definition=json.dumps(definition),
-            )
-            yield lake
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
-            server.communicate()
-
-
-def handlers() -> list[str]:
-    """The names of the functions' modules."""
-    return sorted(path.stem for path in LAMBDAS.glob("*.py") if path.stem != "__init__")
+        os.environ.update(environment(), AWS_ENDPOINT_URL=server.stdout.readline().strip())
+        lake = Lake(BUCKET)
+        where: Any = {"LocationConstraint": REGION}
+        lake.client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration=where)
+        notify(lake.client, lake.bucket, QUEUE, REQUEST)
+        bind(TABLE).job.create_table(billing_mode="PAY_PER_REQUEST")
+        definition = {"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}
+        boto3.client("stepfunctions").create_state_machine(
+            name="bench",
+            roleArn="arn:aws:iam::123456789012:role/bench",
+            definition=json.dumps(definition),
+        )
+        yield lake
 
 
 def environment() -> dict[str, str]:

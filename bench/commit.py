@@ -15,11 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeVar
+from unittest.mock import patch
 
 from bench.figures import Figure, Sample
 from bench.fleet import WORKERS, Fleet, connected
 from bench.front import Front
-from bench.pipeline import BUCKET, DATA, REGION, make_pipeline
+from bench.pipeline import BUCKET, DATA, BenchWeed, environment, make_pipeline
 from bench.processes import peak, reset_peak
 from s3commit.aws.clients import make_client
 from s3commit.aws.env import MOST_WORKERS
@@ -55,17 +56,12 @@ def commit(say: Callable[[str], None], files: int, rounds: int, delay: int) -> l
     ``files`` are rounded down to thousands, at least one.
     """
     files = max(files // 1_000, 1) * 1_000
-    before = dict(os.environ)
-    try:
-        with Front() as front:
-            environment = _environment(front)
-            os.environ.update(environment)
-            make_client().create_bucket(Bucket=BUCKET)
-            with Fleet(environment) as fleet:
-                return _measured(_Bench(front, fleet), say, files, rounds, delay)
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    with Front() as front, patch.dict(os.environ):
+        workers = environment(BenchWeed.ADMIN, front.pipeline)
+        os.environ.update(workers)
+        make_client().create_bucket(Bucket=BUCKET)
+        with Fleet(workers) as fleet:
+            return _measured(_Bench(front, fleet), say, files, rounds, delay)
 
 
 def _measured(
@@ -225,13 +221,3 @@ def _directory() -> JobDirectory:
 
 def _data(directory: JobDirectory) -> str:
     return directory.destination.prefix
-
-
-def _environment(front: Front) -> dict[str, str]:
-    return {
-        "AWS_ENDPOINT_URL": front.pipeline,
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_REGION": REGION,
-        "AWS_DEFAULT_REGION": REGION,
-    }

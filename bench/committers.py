@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import s3commit.spark
 from bench.fleet import Fleet
 from bench.front import CLUSTER, PIPELINE, Counts, Front
-from bench.pipeline import BUCKET, DATA, Committer, make_pipeline
+from bench.pipeline import BUCKET, DATA, Committer, environment, make_pipeline
 from bench.processes import Meter, largest_peak, reset_peaks
 from bench.spark import Bench, jvm_pid
 from bench.workloads import NAMES, Workload, workloads
@@ -132,14 +132,14 @@ def committers(bench: Bench, scale: Scale, say: Say) -> Iterator[Compared]:
     with ExitStack() as stack:
         # SeaweedFS takes longer for a completion than any committer: it would be what is measured.
         front = stack.enter_context(Front(None if scale.commit_only else bench.weed.endpoint))
-        functions = bench.weed.environment(bench.weed.ADMIN, front.pipeline)
+        functions = environment(bench.weed.ADMIN, front.pipeline)
         fleet = stack.enter_context(Fleet(functions))
         os.environ.update(functions)
         client = make_client()
         for bucket in (BUCKET, TUNED) if scale.commit_only else (TUNED,):
             client.create_bucket(Bucket=bucket)
         # Spark's workers inherit the environment that the JVM is started with.
-        os.environ.update(bench.weed.environment(bench.weed.WRITER, front.cluster))
+        os.environ.update(environment(bench.weed.WRITER, front.cluster))
         spark = stack.enter_context(bench.session(_session_settings(bench, front)))
         stage = _Stage(front, fleet, make_pipeline(S3ObjectStore(client)), spark)
         for delay in scale.delays:

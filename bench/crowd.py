@@ -13,13 +13,23 @@ import heapq
 import itertools
 import random
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from bench import limits
+from stacks.retries import MAP_RETRIES, UNIT_RETRIES
 
-# As in stacks/retries.py, with full jitter: the longest pause before each try.
-UNIT_PAUSES: Final = (1, 2, 4, 8, *(12,) * 13)
-MAP_PAUSES: Final = (5, 10, 20, 40, 80, 120, 120, 120)
+
+def _pauses(retry: dict[str, Any]) -> list[float]:
+    """The longest pause before each try; with full jitter it is any part of that."""
+    growing = (
+        retry["IntervalSeconds"] * retry["BackoffRate"] ** tries
+        for tries in range(retry["MaxAttempts"])
+    )
+    return [min(one, retry["MaxDelaySeconds"]) for one in growing]
+
+
+UNIT_PAUSES: Final = _pauses(UNIT_RETRIES[-1])
+MAP_PAUSES: Final = _pauses(MAP_RETRIES[0])
 SPREAD: Final = (0.8, 1.2)  # of the time of a call; assumed, so that calls do not keep step
 
 

@@ -21,6 +21,7 @@ from bench.reading import DIRECTORY, JOB
 from s3commit.core.documents import job_json, pendingset, request_json, result_json
 from s3commit.core.documents.success_marker import MAX_SUCCESS_BYTES
 from s3commit.core.formats.strict_json import MAX_VALUES
+from s3commit.writer.transfer import MIB
 from stacks.functions import FUNCTIONS
 from stacks.layers import ROOT
 
@@ -120,7 +121,7 @@ def _figure(name: str, shape: str, function: str, body: bytes) -> Figure:
         "documents",
         f"{name}, {shape}",
         "MB",
-        Sample((used / 1024,)),
+        Sample((used / MIB,)),
         "memory of the function that reads it",
         Sample((float(FUNCTIONS[function].memory),)),
         goal=1.0,
@@ -128,7 +129,7 @@ def _figure(name: str, shape: str, function: str, body: bytes) -> Figure:
 
 
 def read_alone(function: str, reader: str, body: bytes) -> int:
-    """The peak RSS in KiB of a process that reads the document, which has to be taken."""
+    """The peak RSS in bytes of a process that reads the document, which has to be taken."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(body)
         file.flush()

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from bench.processes import peak, reset_peak
@@ -55,12 +54,7 @@ class Fleet:
             started.result()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._pool.shutdown(cancel_futures=True)
 
     def __call__(self, ports: Ports, ticket: Ticket, units: Sequence[Unit]) -> Iterator[UnitResult]:

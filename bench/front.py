@@ -10,7 +10,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from tests.servers import START_SECONDS, free_ports
@@ -33,11 +32,6 @@ class Front:
         self.cluster = f"http://127.0.0.1:{cluster}"
         self.pipeline = f"http://127.0.0.1:{pipeline}"
 
-    @property
-    def pid(self) -> int:
-        """The server's process."""
-        return self._process.pid
-
     def __enter__(self) -> Self:
         arguments = [str(_program())] + (["-to", self._to] if self._to else [])
         for name, url in ((CLUSTER, self.cluster), (PIPELINE, self.pipeline)):
@@ -50,12 +44,7 @@ class Front:
             time.sleep(0.05)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait()
 

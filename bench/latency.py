@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import boto3
 
@@ -149,13 +150,11 @@ def _definition(function: str) -> dict[str, Any]:
 @contextmanager
 def _runtime() -> Iterator[Local]:
     """`s3commit local up` in a process of its own, as a developer runs it."""
-    before = dict(os.environ)
-    with subprocess.Popen(
-        [sys.executable, "-m", "s3commit", "local", "up"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    command = [sys.executable, "-m", "s3commit", "local", "up"]
+    with (
+        patch.dict(os.environ),
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process,
+    ):
         assert process.stdout is not None
         try:
             line = process.stdout.readline()
@@ -163,7 +162,5 @@ def _runtime() -> Iterator[Local]:
                 raise SystemExit("bench: the embedded runtime did not start")
             yield Local.of(json.loads(line))
         finally:
-            os.environ.clear()
-            os.environ.update(before)
             process.send_signal(signal.SIGINT)
             process.wait(60)

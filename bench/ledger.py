@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
+from unittest.mock import patch
 
 import boto3
 from moto import mock_aws
@@ -156,20 +157,15 @@ def _make_ledger(table: str) -> DynamoLedger:
 
 @contextmanager
 def _moto() -> Iterator[Ports]:
-    before = dict(os.environ)
-    os.environ.update(
-        AWS_ACCESS_KEY_ID="testing",
-        AWS_SECRET_ACCESS_KEY="testing",
-        AWS_REGION=REGION,
-        AWS_DEFAULT_REGION=REGION,
-    )
-    os.environ.pop("AWS_ENDPOINT_URL", None)
-    try:
-        with mock_aws():
-            boto3.client("s3").create_bucket(
-                Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION}
-            )
-            yield Ports(S3ObjectStore(make_client()), _make_ledger(TABLE), SystemClock())
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    with patch.dict(os.environ), mock_aws():
+        os.environ.update(
+            AWS_ACCESS_KEY_ID="testing",
+            AWS_SECRET_ACCESS_KEY="testing",
+            AWS_REGION=REGION,
+            AWS_DEFAULT_REGION=REGION,
+        )
+        os.environ.pop("AWS_ENDPOINT_URL", None)
+        boto3.client("s3").create_bucket(
+            Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION}
+        )
+        yield Ports(S3ObjectStore(make_client()), _make_ledger(TABLE), SystemClock())

@@ -10,7 +10,6 @@ import json
 import threading
 import traceback
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Final, Self
 
 from s3commit.aws.clients import MAX_POOL_CONNECTIONS
@@ -44,17 +43,6 @@ class BenchWeed(Weed):
         """The server's process."""
         return self._process.pid
 
-    def environment(self, user: str, endpoint: str = "") -> dict[str, str]:
-        """The standard AWS variables that lead any SDK here, as ``user``, or to what is before."""
-        return {
-            "AWS_ENDPOINT_URL": endpoint or self.endpoint,
-            "AWS_ACCESS_KEY_ID": user,
-            "AWS_SECRET_ACCESS_KEY": user,
-            "AWS_REGION": REGION,
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
-
     def _arguments(self) -> list[str]:
         arguments = super()._arguments()
         path = self._directory / "s3.json"
@@ -68,6 +56,18 @@ class BenchWeed(Weed):
         )
         path.write_text(json.dumps(users))
         return arguments
+
+
+def environment(user: str, endpoint: str) -> dict[str, str]:
+    """The standard AWS variables that lead any SDK there, as ``user``."""
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": user,
+        "AWS_SECRET_ACCESS_KEY": user,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
 
 
 def make_pipeline(store: S3ObjectStore) -> Ports:
@@ -94,12 +94,7 @@ class Committer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         # The result is there before the job is tidied up; that is part of no figure.
         if kind is not None:
             self._stop.set()

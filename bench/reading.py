@@ -7,6 +7,7 @@ so that making it costs no memory here.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from bench.processes import peak
 from s3commit.aws.clients import MAX_POOL_CONNECTIONS
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
@@ -164,24 +166,21 @@ READERS: Final[dict[str, Callable[[bytes], object]]] = {
 }
 
 
-def peak() -> int:
-    """The largest RSS of this process so far, in KiB: proc(5). Not inherited, as getrusage's is."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0])
-
-
 def main() -> None:
-    """Read, and print the peak RSS before and after, in KiB, and whether the document was taken."""
+    """Read, and print the peak RSS before and after, in bytes, and whether the document was taken.
+
+    It is not inherited, as getrusage's is.
+    """
     function, reader, name = sys.argv[1:]
     importlib.import_module(function)
-    before = peak()
+    before = peak(os.getpid())
     body = Path(name).read_bytes()
     try:
         READERS[reader](body)
         taken = True
     except InvalidInputError:
         taken = False
-    print(before, peak(), int(taken))
+    print(before, peak(os.getpid()), int(taken))
 
 
 if __name__ == "__main__":

@@ -8,13 +8,14 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
+from unittest.mock import patch
 
 from bench.localfs import chmod_by_system_call
-from bench.pipeline import BUCKET, DATA, BenchWeed, Committer, make_pipeline
+from bench.pipeline import BUCKET, DATA, BenchWeed, Committer, environment, make_pipeline
 from bench.processes import Meter
 from s3commit.aws.clients import make_client
 from s3commit.aws.s3 import S3ObjectStore
@@ -62,18 +63,14 @@ class Bench:
     @contextmanager
     def running(cls, directory: Path) -> Iterator[Self]:
         """Start the store below ``directory`` and point the environment at it, as a writer's."""
-        before = dict(os.environ)
-        with ExitStack() as stack:
-            stack.callback(os.environ.update, before)
-            stack.callback(os.environ.clear)
-            home = directory / "weed"
-            home.mkdir()
-            weed = stack.enter_context(BenchWeed(home, free_ports(4)))
-            os.environ.update(weed.environment(weed.ADMIN))
+        home = directory / "weed"
+        home.mkdir()
+        with patch.dict(os.environ), BenchWeed(home, free_ports(4)) as weed:
+            os.environ.update(environment(weed.ADMIN, weed.endpoint))
             client = make_client()
             client.create_bucket(Bucket=BUCKET)
             # Spark's workers inherit the environment that the JVM is started with.
-            os.environ.update(weed.environment(weed.WRITER))
+            os.environ.update(environment(weed.WRITER, weed.endpoint))
             os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
             yield cls(weed, make_pipeline(S3ObjectStore(client)), directory)
 

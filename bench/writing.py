@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bench.figures import Figure, Sample
+from bench.pipeline import environment
 from bench.processes import largest_peak, reset_peaks
 from bench.spark import Bench, Cost, jvm_pid, rows
 from s3commit.writer.transfer import MIB
@@ -38,14 +38,6 @@ class Settings:
     say: Say
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """One of the writes that are measured in turn."""
-
-    name: str
-    run: Callable[[], Cost]
-
-
 def write(bench: Bench, settings: Settings) -> list[Figure]:
     """Benchmark 1: rows to one directory, against Spark's own writer to the local disk."""
     with bench.session() as spark:
@@ -55,9 +47,11 @@ def write(bench: Bench, settings: Settings) -> list[Figure]:
             warm(few)
         native, ours, nothing = in_turn(
             settings,
-            Variant("Spark to disk", lambda: bench.native(frame)),
-            Variant("s3commit", lambda: bench.ours(frame)),
-            Variant("rows alone", lambda: bench.nothing(frame)),
+            {
+                "Spark to disk": lambda: bench.native(frame),
+                "s3commit": lambda: bench.ours(frame),
+                "rows alone": lambda: bench.nothing(frame),
+            },
         )
     title = f"write {settings.rows:,} rows, {TASKS} tasks"
     extra = _less(ours, nothing), _less(native, nothing)
@@ -79,10 +73,12 @@ def partitions(bench: Bench, settings: Settings) -> list[Figure]:
             bench.ours(warm, "k")
         plain_native, plain_ours, arranged_native, arranged_ours = in_turn(
             settings,
-            Variant("Spark to disk, unsorted", lambda: bench.native(plain, "k")),
-            Variant("s3commit, unsorted", lambda: bench.ours(plain, "k")),
-            Variant("Spark to disk, arranged", lambda: bench.native(arranged, "k")),
-            Variant("s3commit, arranged", lambda: bench.ours(arranged, "k")),
+            {
+                "Spark to disk, unsorted": lambda: bench.native(plain, "k"),
+                "s3commit, unsorted": lambda: bench.ours(plain, "k"),
+                "Spark to disk, arranged": lambda: bench.native(arranged, "k"),
+                "s3commit, arranged": lambda: bench.ours(arranged, "k"),
+            },
         )
     for name, ours, native in (
         ("unsorted", plain_ours, plain_native),
@@ -112,20 +108,17 @@ def read_back(bench: Bench, settings: Settings) -> list[Figure]:
         frame = rows(spark, settings.rows, PARTITIONED_TASKS)
         with bench.table(frame, "k") as result:
             # A reader may list; the writer of the benchmarks may not.
-            os.environ.update(bench.weed.environment(bench.weed.ADMIN))
+            os.environ.update(environment(bench.weed.ADMIN, bench.weed.endpoint))
             shared_client.cache_clear()
             uri, job = result.destination, result.job_id
             own = uri.replace("s3://", "s3a://")
-            variants = [
-                Variant(name, functools.partial(bench.consumed, spark, make))
-                for name, make in (
-                    ("Spark", lambda: spark.read.parquet(own)),
-                    ("one job", lambda: read(spark, uri, job_id=job)),
-                )
-            ]
-            for warm in variants:
-                warm.run()
-            found = in_turn(settings, *variants)
+            variants = {
+                "Spark": lambda: bench.consumed(spark, lambda: spark.read.parquet(own)),
+                "one job": lambda: bench.consumed(spark, lambda: read(spark, uri, job_id=job)),
+            }
+            for warm in variants.values():
+                warm()
+            found = in_turn(settings, variants)
     title = f"read {settings.rows:,} rows in {result.files} files, 200 partitions"
     theirs, mine = (Sample(tuple(one.wall for one in costs)) for costs in found)
     return [Figure(title, "wall", "s", mine, "spark.read.parquet", theirs, goal=READ_GOAL)]
@@ -173,18 +166,18 @@ def _peaks(bench: Bench, make: Make, by: Sequence[str]) -> tuple[int, int]:
         return idle, largest_peak(pid)
 
 
-def in_turn(settings: Settings, *variants: Variant) -> list[list[Cost]]:
+def in_turn(settings: Settings, variants: Mapping[str, Callable[[], Cost]]) -> list[list[Cost]]:
     """The costs of each variant, measured A B A B, so that a disturbance meets all alike."""
-    costs: list[list[Cost]] = [[] for _ in variants]
+    costs: dict[str, list[Cost]] = {name: [] for name in variants}
     for turn in range(settings.rounds):
-        for variant, kept in zip(variants, costs, strict=True):
-            kept.append(cost := variant.run())
+        for name, run in variants.items():
+            costs[name].append(cost := run())
             settings.say(
-                f"round {turn + 1}, {variant.name}: {cost.wall:.1f} s; CPU: JVM {cost.jvm:.1f},"
+                f"round {turn + 1}, {name}: {cost.wall:.1f} s; CPU: JVM {cost.jvm:.1f},"
                 f" Python workers {cost.workers:.1f}, server {cost.server:.1f}, pipeline"
                 f" {cost.pipeline:.1f}"
             )
-    return costs
+    return list(costs.values())
 
 
 def _costs(

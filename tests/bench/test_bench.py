@@ -10,7 +10,7 @@ from bench import __main__ as command
 from bench import cold, documents, ledger, reading, steps
 from bench.figures import Figure, Sample
 from bench.fleet import Fleet
-from bench.pipeline import BUCKET, BenchWeed, Committer, make_pipeline
+from bench.pipeline import BUCKET, BenchWeed, Committer, environment, make_pipeline
 from s3commit.aws.clients import make_client
 from s3commit.aws.s3 import S3ObjectStore
 from tests.servers import free_ports
@@ -25,15 +25,15 @@ def test_jobs_without_rights_on_the_bucket_are_committed_one_after_the_other_by_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with BenchWeed(tmp_path, free_ports(4)) as weed:
-        for name, value in weed.environment(weed.ADMIN).items():
+        for name, value in environment(weed.ADMIN, weed.endpoint).items():
             monkeypatch.setenv(name, value)
         client = make_client()
         client.create_bucket(Bucket=BUCKET)
         store = S3ObjectStore(client)
-        for name, value in weed.environment(weed.WRITER).items():
+        for name, value in environment(weed.WRITER, weed.endpoint).items():
             monkeypatch.setenv(name, value)
         pipeline = make_pipeline(store)
-        with Fleet(weed.environment(weed.ADMIN)) as fleet:
+        with Fleet(environment(weed.ADMIN, weed.endpoint)) as fleet:
             for prefix in ("data/one/", "data/two/"):
                 with Committer(pipeline, prefix, fleet):
                     job = s3commit.open_job(f"s3://{BUCKET}/{prefix}")

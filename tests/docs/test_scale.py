@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench import crowd, limits, model
+from bench import limits, model
 from bench.model import Deployment
 from docs import costs
 from s3commit.aws.env import DEFAULT, MOST_WORKERS
@@ -27,7 +27,7 @@ from s3commit.core.model.limits import (
     MAX_UNITS,
     UNITS_OF_A_JOB,
 )
-from stacks.definition import MAP_STEP, definition
+from stacks.definition import definition
 from stacks.functions import FUNCTIONS
 from stacks.observability import OLDEST_MESSAGE_SECONDS
 from tests.core.world import job_directory
@@ -140,22 +140,6 @@ def test_queues_and_functions_are_deployed_as_the_model_has_them(assembly: Assem
     assert FUNCTIONS["complete"].memory == costs.ONE_MB
     assert FUNCTIONS["decide"].memory == costs.JOB_MB
     assert FUNCTIONS["end"].memory >= limits.WHOLE
-
-
-def test_the_simulated_pauses_are_those_of_the_state_machine(machine: dict[str, Any]) -> None:
-    completes = machine["States"]["CompleteUploads"]
-    child = completes["ItemProcessor"]["States"][MAP_STEP]["Retry"]
-    of_map = completes["Retry"]
-    [throttled] = [one for one in child if one["ErrorEquals"] == ["States.ALL"]]
-    [failed] = [one for one in of_map if len(one["ErrorEquals"]) == 2]
-    assert "States.ExceedToleratedFailureThreshold" in failed["ErrorEquals"]
-    for retry, pauses in ((throttled, crowd.UNIT_PAUSES), (failed, crowd.MAP_PAUSES)):
-        assert retry["JitterStrategy"] == "FULL"
-        growing = (
-            min(retry["IntervalSeconds"] * retry["BackoffRate"] ** tries, retry["MaxDelaySeconds"])
-            for tries in range(retry["MaxAttempts"])
-        )
-        assert tuple(growing) == pauses
 
 
 @pytest.mark.parametrize("files", [1, 100, 10_000, 200_000])
