@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 
+from acceptance.judged import allowed
 from s3commit.core.formats.layout import JobDirectory, bad_element
 from s3commit.core.model.destination import Destination
 from stacks.access import ACCESS
@@ -17,16 +18,6 @@ from tests.core.world import BUCKET
 from tests.stacks.fates import played
 from tests.stacks.recorder import Needed
 from tests.stacks.synthesized import Assembly
-
-
-def _may(name: str, action: str, key: str) -> bool:
-    """As IAM decides: a denial wins, and ``*`` stands for any characters."""
-    access = ACCESS[name]
-    given = [pattern for pattern, granted in access.objects.items() if action in granted]
-    denied = access.denied.get(action, ())
-    return any(fnmatchcase(key, one) for one in given) and not any(
-        fnmatchcase(key, one) for one in denied
-    )
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +32,12 @@ def test_a_role_allows_what_its_function_calls(needed: dict[str, set[Needed]], n
     assert needed[name]
     access = ACCESS[name]
     for action, key in needed[name]:
-        allowed = (
-            _may(name, action, key)
+        may = (
+            allowed(access, action, key)
             if key
             else action in (*access.bucket, *access.ledger, *access.index)
         )
-        assert allowed, f"{name} called {action} on {key or 'the bucket or table'}"
+        assert may, f"{name} called {action} on {key or 'the bucket or table'}"
 
 
 @pytest.mark.parametrize("name", sorted(set(ACCESS) - {"dispatch", "catalog"}))
@@ -92,7 +83,9 @@ def test_i12_no_role_writes_or_deletes_a_name_of_the_protocol_that_is_not_its_ow
             called = [key for done, key in needed[name] if done == action]
             for pattern, key in NAMES.items():
                 assert fnmatchcase(key, pattern)
-                if _may(name, action, key) and not any(fnmatchcase(one, pattern) for one in called):
+                if allowed(ACCESS[name], action, key) and not any(
+                    fnmatchcase(one, pattern) for one in called
+                ):
                     found.add((name, action, pattern))
     assert found == set(SELDOM)
 
@@ -105,9 +98,9 @@ def test_i2_a_denial_meets_no_data(below: str) -> None:
     for file in ("part-0", "_part-0", "_SUCCESS-0", "_job.json-0"):
         key = f"{DIRECTORY.destination.prefix}{below}{file}-{DIRECTORY.job_id}.parquet"
         assert bad_element(key) is None
-        assert _may("complete", "PutObject", key)
-        assert _may("end", "DeleteObject", key)
-        assert _may("end", "AbortMultipartUpload", key)
+        assert allowed(ACCESS["complete"], "PutObject", key)
+        assert allowed(ACCESS["end"], "DeleteObject", key)
+        assert allowed(ACCESS["end"], "AbortMultipartUpload", key)
     for element in ("_commits", "_s3commit", f"__magic_job-{DIRECTORY.job_id}"):
         assert bad_element(f"sales/{element}/part-0.parquet") == element
     assert bad_element("sales/_SUCCESS") == "_SUCCESS"
