@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from s3commit.aws.catalog import tell
-from s3commit.aws.clients import make_session, own_encryption
+from s3commit.aws.clients import make_session
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.settings import catalogs
+from s3commit.aws.settings import catalogs, own_encryption
 from s3commit.aws.telemetry import logger
 from s3commit.core.formats.layout import parse_directory
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from s3commit.aws import env
 from s3commit.aws.events import Announced, each_message
 from s3commit.aws.executions import StateMachine
-from s3commit.aws.settings import data_bucket, state_machine
+from s3commit.aws.settings import value
 from s3commit.aws.telemetry import document_refused, logger
 from s3commit.core.formats.layout import parse_directory
 from s3commit.core.model.errors import InvalidInputError
 
-machine = StateMachine(state_machine())
-bucket = data_bucket()
+machine = StateMachine(value(env.STATE_MACHINE))
+bucket = value(env.BUCKET)
 
 
 def dispatch(one: Announced) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from s3commit.aws import env
 from s3commit.aws.events import Announced, each_message
 from s3commit.aws.executions import StateMachine
-from s3commit.aws.settings import data_bucket, state_machine
+from s3commit.aws.settings import value
 from s3commit.aws.telemetry import count, document_refused, logger
 from s3commit.aws.wiring import make_ports
 from s3commit.core.commit.note_arrivals import note_job, note_manifest
@@ -15,8 +15,8 @@ from s3commit.core.formats.layout import PENDINGSET_SUFFIX
 from s3commit.core.model.errors import InvalidInputError
 
 ports = make_ports()
-machine = StateMachine(state_machine())
-bucket = data_bucket()
+machine = StateMachine(value(env.STATE_MACHINE))
+bucket = value(env.BUCKET)
 
 
 def ingest(one: Announced) -> None:

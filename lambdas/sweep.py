@@ -8,7 +8,7 @@ from s3commit.aws import env
 from s3commit.aws.clients import make_client
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.notifications import unheard
-from s3commit.aws.settings import data_bucket, state_machine
+from s3commit.aws.settings import value
 from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_ports
 from s3commit.core.jobs.healing import heal
@@ -19,8 +19,8 @@ from s3commit.core.sweep.sweep import Limits, Sweep
 
 client = make_client()
 ports = make_ports(client)
-machine = StateMachine(state_machine())
-bucket = data_bucket()
+machine = StateMachine(value(env.STATE_MACHINE))
+bucket = value(env.BUCKET)
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -22,8 +22,9 @@ VARIABLES = {
 
 def test_every_variable_that_is_set_is_read_and_the_other_way_round() -> None:
     given = {variable for function in FUNCTIONS.values() for variable in function.reads}
-    settings = (PACKAGE / "aws" / "settings.py").read_text()
-    read = set(re.findall(r"\benv\.([A-Z_]+)", settings))
+    modules = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
+    text = "".join(path.read_text() for path in modules)
+    read = set(re.findall(r"(?:\bvalue\(|environ\.get\(|environ\[)env\.([A-Z_]+)", text))
     assert given == VARIABLES == {getattr(env, name) for name in read}
 
 

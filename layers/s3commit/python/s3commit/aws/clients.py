@@ -25,7 +25,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
-from s3commit.aws import settings
 from s3commit.version import __version__
 
 if TYPE_CHECKING:
@@ -50,6 +49,14 @@ _ATTEMPTS_NAME: Final = "metadata_service_num_attempts"
 _DEFAULTS: Final = {_ATTEMPTS_NAME: ATTEMPTS, "metadata_service_timeout": TIMEOUT}
 
 
+def region_of_environment() -> str | None:
+    """The region of AWS_REGION, which boto3 does not read; None: what boto3 finds by itself.
+
+    The other SDKs and the AWS CLI read it: https://docs.aws.amazon.com/sdkref/latest/guide/feature-region.html
+    """
+    return os.environ.get("AWS_REGION") or None
+
+
 def make_session(region: str | None = None) -> Session:
     """A session of botocore that has credentials, by the standard AWS configuration.
 
@@ -71,9 +78,9 @@ def make_session(region: str | None = None) -> Session:
     for name, value in _DEFAULTS.items():
         configuration.get_config_provider(name).set_default_provider(ConstantProvider(value))
     with translated("looking for AWS credentials"):
-        if region := region or settings.region():
+        if region := region or region_of_environment():
             core.set_config_variable("region", region)
-        asked = not settings.metadata_disabled()
+        asked = os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() != "true"
         again = asked and core.get_config_variable(_ATTEMPTS_NAME) == ATTEMPTS
         began, pause = time.monotonic(), FIRST_PAUSE
         while core.get_credentials() is None:
@@ -124,12 +131,6 @@ class Encryption:
             "BucketKeyEnabled": self.bucket_key,
         }
         return {name: value for name, value in named.items() if value is not None}
-
-
-def own_encryption() -> Encryption | None:
-    """That of the puts of the pipeline and of the command, as the environment says."""
-    given = settings.own_encryption()
-    return Encryption(*given) if given else None
 
 
 def is_aws(client: Any) -> bool:

@@ -6,6 +6,7 @@ import json
 import os
 
 from s3commit.aws import env
+from s3commit.aws.clients import Encryption
 from s3commit.aws.env import Catalog
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.ports.bundle import Workers
@@ -17,9 +18,12 @@ class SettingsError(S3CommitError):
     code = "BAD_SETTINGS"
 
 
-def ledger() -> tuple[str, int]:
-    """The ledger's table, and how many days it keeps a job. Raises as `data_bucket`."""
-    return _value(env.TABLE), int(_value(env.LEDGER_TTL_DAYS))
+def value(name: str) -> str:
+    """One that has to be there; else raises `SettingsError` (``BAD_SETTINGS``), which names it."""
+    found = os.environ.get(name)
+    if not found:
+        raise SettingsError(f"environment lacks {name}")
+    return found
 
 
 def replace_below() -> tuple[str, ...]:
@@ -41,52 +45,19 @@ def fresh_tables() -> tuple[str, ...]:
 
 
 def catalogs() -> tuple[Catalog, ...]:
-    """The tables of the Glue Data Catalog that are notified of commits. Raises as `data_bucket`."""
-    return tuple(map(Catalog.of, json.loads(_value(env.CATALOGS))))
+    """The tables of the Glue Data Catalog that are notified of commits. Raises as `value`."""
+    return tuple(map(Catalog.of, json.loads(value(env.CATALOGS))))
 
 
 def workers() -> Workers:
-    """How many workers jobs may have: two numbers, of all jobs and of one. Raises as `ledger`."""
-    return Workers(*json.loads(_value(env.WORKERS)))
+    """How many workers jobs may have: two numbers, of all jobs and of one. Raises as `value`."""
+    return Workers(*json.loads(value(env.WORKERS)))
 
 
-def own_encryption() -> tuple[str, str | None] | None:
-    """Algorithm and key of the header of the pipeline's own puts; None: they have none.
+def own_encryption() -> Encryption | None:
+    """That of the puts of the pipeline and of the command; None: they have no such header.
 
     A policy that demands the header is judged before the bucket's default encryption applies.
     """
     algorithm = os.environ.get(env.ENCRYPTION)
-    return (algorithm, os.environ.get(env.ENCRYPTION_KEY)) if algorithm else None
-
-
-def data_bucket() -> str:
-    """The bucket whose events are accepted.
-
-    Raises `SettingsError` (``BAD_SETTINGS``) that names what the environment lacks.
-    """
-    return _value(env.BUCKET)
-
-
-def state_machine() -> str:
-    """The ARN of the state machine, for dispatcher and sweep. Raises as `data_bucket`."""
-    return _value(env.STATE_MACHINE)
-
-
-def region() -> str | None:
-    """The region of AWS_REGION, which boto3 does not read; None: what boto3 finds by itself.
-
-    The other SDKs and the AWS CLI read it: https://docs.aws.amazon.com/sdkref/latest/guide/feature-region.html
-    """
-    return os.environ.get("AWS_REGION") or None
-
-
-def metadata_disabled() -> bool:
-    """True if the user has forbidden calls of a machine's metadata service for credentials."""
-    return os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
-
-
-def _value(name: str) -> str:
-    value = os.environ.get(name)
-    if not value:
-        raise SettingsError(f"environment lacks {name}")
-    return value
+    return Encryption(algorithm, os.environ.get(env.ENCRYPTION_KEY)) if algorithm else None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from s3commit.aws import settings
-from s3commit.aws.clients import MAX_POOL_CONNECTIONS, S3Client, make_client, own_encryption
+from s3commit.aws import env
+from s3commit.aws.clients import MAX_POOL_CONNECTIONS, S3Client, make_client
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.settings import own_encryption, value
 from s3commit.core.ports.bundle import Ports
 
 
@@ -22,11 +23,10 @@ def make_ports(
     ``workers`` are its threads, each with a connection; ``slows_down`` is that of the S3 client,
     which is made unless it is given.
     """
-    table, days = settings.ledger()
     client = client or make_client(connections=workers, slows_down=slows_down)
     return Ports(
         store=S3ObjectStore(client, encryption=own_encryption()),
-        ledger=DynamoLedger(table, job_days=days),
+        ledger=DynamoLedger(value(env.TABLE), job_days=int(value(env.LEDGER_TTL_DAYS))),
         clock=SystemClock(),
         parallel=ThreadMap(workers),
     )

@@ -12,10 +12,9 @@ import boto3.session
 from botocore.config import Config
 
 from s3commit.aws import env
-from s3commit.aws.clients import make_session
+from s3commit.aws.clients import make_session, region_of_environment
 from s3commit.aws.failures import translated
 from s3commit.aws.notifications import configured
-from s3commit.aws.settings import region
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 
 
@@ -141,7 +140,7 @@ class Deployment:
 def read_deployment(name: str | None) -> Deployment:
     """The deployment with that name where the standard AWS configuration leads to."""
     with translated("reading the AWS configuration"):
-        where = region() or boto3.session.Session().region_name
+        where = region_of_environment() or boto3.session.Session().region_name
     session = cache(lambda: make_session(where))
 
     @cache

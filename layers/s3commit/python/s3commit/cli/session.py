@@ -10,13 +10,14 @@ from functools import cache, cached_property
 from typing import Any, cast
 
 from s3commit.aws import env
-from s3commit.aws.clients import is_aws, make_client, own_encryption
+from s3commit.aws.clients import is_aws, make_client
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.executions import StateMachine, machine_of
 from s3commit.aws.failures import answered, translated
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
+from s3commit.aws.settings import own_encryption
 from s3commit.cli.deployment import Deployment, read_deployment
 from s3commit.cli.render import Output, epoch_of
 from s3commit.core.formats.layout import JobDirectory
