@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.aws.ledger_items import SHELVES, LedgerItem, bind
-from s3commit.aws.ledger_records import job_item
+from s3commit.aws.ledger_items import SHELVES, LedgerItem, bind, job_item
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests

@@ -1,7 +1,7 @@
 """Which records of the ledger DynamoDB refuses by the size of their items.
 
 Sizes are estimates, a little above what DynamoDB counts; tests/aws compares them with the items
-that `s3commit.aws.ledger_records` makes. Sources:
+that `s3commit.aws.ledger_items` makes. Sources:
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html (items, keys),
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html (how
 sizes are counted).

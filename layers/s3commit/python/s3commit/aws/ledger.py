@@ -34,14 +34,16 @@ from s3commit.aws.ledger_items import (
     ended_key,
     id_key,
     idempotency_item_key,
+    job_item,
     job_key,
+    job_record,
     lock_key,
     shelf,
     shelf_of,
+    stored,
     turn_key,
 )
 from s3commit.aws.ledger_notes import DAY, DynamoNotes, new_token, refused_items, seconds_after
-from s3commit.aws.ledger_records import job_item, job_record, stored
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.limits import FORGOTTEN_DAYS
 from s3commit.core.model.locks import (

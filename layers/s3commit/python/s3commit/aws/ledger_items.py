@@ -1,4 +1,6 @@
-"""The ledger's items in DynamoDB: one table, nine kinds of item.
+"""The ledger's items in DynamoDB, and the records of the protocol as items.
+
+An item has an attribute for each field of its record. One table has nine kinds of item.
 
 | item | pk | sk |
 |---|---|---|
@@ -27,8 +29,9 @@ No `VersionAttribute` anywhere: generation and version are the protocol's own an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass, fields, is_dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
 from zlib import crc32
 
 from pynamodb.attributes import (
@@ -42,8 +45,10 @@ from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
 from pynamodb.models import Model
 
 from s3commit.aws import env
-from s3commit.core.model.locks import ItemKind, Turn, ten_minutes
-from s3commit.core.model.record import AttemptRecord
+from s3commit.core.formats.codec import Codec
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.locks import ItemKind, KeyHolder, Turn, ten_minutes
+from s3commit.core.model.record import AttemptRecord, Healing, JobRecord
 from s3commit.core.model.states import JobState
 
 SHARDS = 10
@@ -56,6 +61,11 @@ RETRIES = 6  # after the first attempt of a request; botocore's standard mode
 MAX_POOL_CONNECTIONS = 10
 
 AnyItem = TypeVar("AnyItem", bound="LedgerItem")
+AnyRecord = TypeVar("AnyRecord")
+_CODECS: dict[Any, Codec[Any]] = {
+    kind: Codec(kind, f"{kind.__name__} in the ledger", spell=str)
+    for kind in (JobRecord, AttemptRecord, KeyHolder, Healing)
+}
 
 
 class ByState(GlobalSecondaryIndex["JobItem"]):  # type: ignore[no-untyped-call]
@@ -178,24 +188,16 @@ def bind(table: str) -> Items:
         "max_pool_connections": MAX_POOL_CONNECTIONS,
     }
 
-    def bound(kind: type[AnyItem], connection: Any = None) -> type[AnyItem]:
+    def bound(kind: Any, connection: Any = None) -> Any:
         # Meta belongs to a class, the table's name to the running process: hence a class for each
         own = {"Meta": type("Meta", (), dict(settings)), "_connection": connection}
-        return cast("type[AnyItem]", type(kind.__name__, (kind,), own))
+        return type(kind.__name__, (kind,), own)
 
     job = bound(JobItem)
     # One connection, so one client and one pool: the job's knows the keys and the index of all.
     shared = job._get_connection()
-    return Items(
-        shared,
-        job,
-        bound(AttemptItem, shared),
-        bound(LockItem, shared),
-        bound(LedgerItem, shared),
-        bound(KeyItem, shared),
-        bound(TurnItem, shared),
-        bound(HealingItem, shared),
-    )
+    others = (AttemptItem, LockItem, LedgerItem, KeyItem, TurnItem, HealingItem)
+    return Items(shared, job, *(bound(kind, shared) for kind in others))
 
 
 def job_key(ref: str) -> tuple[str, str]:
@@ -260,3 +262,43 @@ def attempt_key(attempt: AttemptRecord) -> tuple[str, str]:
 def shard_key(ref: str, shard: int) -> str:
     """The partition key of one shard of a job's attempts."""
     return f"ATTEMPTS#{ref}#{shard}"
+
+
+def stored(value: Any) -> Any:
+    """A value of a record as DynamoDB has it; fields that are None have no attribute."""
+    if isinstance(value, StrEnum):
+        return value.value
+    if isinstance(value, tuple):
+        return list(value)
+    if not is_dataclass(value):
+        return value
+    found = {field.name: stored(getattr(value, field.name)) for field in fields(value)}
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def record_of(kind: type[AnyRecord], item: LedgerItem, **more: Any) -> AnyRecord:
+    """The record of an item, whose attributes are read as JSON; ``more`` are fields of its own."""
+    plain = {
+        name: value.as_dict() if isinstance(value, MapAttribute) else value  # type: ignore[no-untyped-call]
+        for name, value in item.attribute_values.items()
+    }
+    codec: Codec[AnyRecord] = _CODECS[kind]
+    return codec.read({**plain, **more})
+
+
+def job_item(kind: type[JobItem], record: JobRecord, token: str) -> JobItem:
+    """The item of a new record."""
+    attributes = stored(record)
+    attributes |= attributes.pop("destination")
+    return kind(
+        *job_key(record.ref),
+        directory=JobDirectory.of(record).prefix,
+        shelf=shelf_of(record.ref, record.state),
+        token=token,
+        **attributes,
+    )
+
+
+def job_record(item: JobItem) -> JobRecord:
+    """The record of a job's item."""
+    return record_of(JobRecord, item, destination={"bucket": item.bucket, "prefix": item.prefix})

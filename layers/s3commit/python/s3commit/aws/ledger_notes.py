@@ -26,13 +26,15 @@ from s3commit.aws.ledger_items import (
     LockItem,
     TurnItem,
     append_key,
+    attempt_key,
     ended_key,
     idempotency_item_key,
     lock_key,
+    record_of,
     shard_key,
+    stored,
     turn_key,
 )
-from s3commit.aws.ledger_records import attempt_item, record_of, stored
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.locks import (
@@ -149,7 +151,8 @@ class DynamoNotes:
 
     def record_attempt(self, attempt: AttemptRecord) -> None:
         nobody_noted_it = AttemptItem.pk.does_not_exist()
-        item = attempt_item(self._items.attempt, attempt, self._expiry(NOTE_DAYS))
+        keys, life = attempt_key(attempt), self._expiry(NOTE_DAYS)
+        item = self._items.attempt(*keys, expires_at=life, **stored(attempt))
         with suppress(PreconditionError), translated(f"noting an attempt of job {attempt.ref}"):
             item.save(nobody_noted_it)
 
