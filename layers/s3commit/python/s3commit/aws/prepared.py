@@ -17,8 +17,8 @@ import os
 import ssl
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -99,33 +99,13 @@ class _Way:
     signer: Any
 
 
-class _Noted(threading.local):
-    """Each attempt of an operation that botocore makes in this thread, with its signer.
-
-    The last one counts, since a redirect changes the address and the region.
-    """
-
-    operation = ""
-    requests: list[tuple[Any, Any]] | None = None
-
-
-_NOTED: Final = _Noted()
+# What botocore signs during a call, in its thread: operation, request and signer of each attempt.
+_SIGNED: Final[ContextVar[list[tuple[str, Any, Any]] | None]] = ContextVar("signed", default=None)
 
 
 def _note(request: Any, request_signer: Any, operation_name: str, **_: Any) -> None:
-    if _NOTED.requests is not None and operation_name == _NOTED.operation:
-        _NOTED.requests.append((request, request_signer))
-
-
-@contextmanager
-def _noting(operation: str) -> Iterator[list[tuple[Any, Any]]]:
-    around = _NOTED.operation, _NOTED.requests
-    requests: list[tuple[Any, Any]] = []
-    _NOTED.operation, _NOTED.requests = operation, requests
-    try:
-        yield requests
-    finally:
-        _NOTED.operation, _NOTED.requests = around
+    if (signed := _SIGNED.get()) is not None:
+        signed.append((operation_name, request, request_signer))
 
 
 class PreparedRequests:
@@ -155,10 +135,16 @@ class PreparedRequests:
             return found
         if named in self._ways:
             return getattr(self._client, method)(**parameters)
-        with _noting(operation) as requests:
+        signed: list[tuple[str, Any, Any]] = []
+        around = _SIGNED.set(signed)
+        try:
             answer = getattr(self._client, method)(**parameters)
+        finally:
+            _SIGNED.reset(around)
+        own = [attempt[1:] for attempt in signed if attempt[0] == operation]
         with suppress(Exception):  # S3 has done it: whatever fails here is no failure
-            if requests and (shown := self._way(operation, parameters["Key"], *requests[-1])):
+            # The last attempt counts, since a redirect changes the address and the region.
+            if own and (shown := self._way(operation, parameters["Key"], *own[-1])):
                 self._ways[named] = shown
         return answer
 
