@@ -13,7 +13,6 @@ may by botocore's own retries.
 
 from __future__ import annotations
 
-import os
 import ssl
 import threading
 import time
@@ -241,7 +240,8 @@ class PreparedRequests:
         return _Way(request.method, base, query, agents[-1], places, context, signer)
 
     def _pool(self, host: str) -> HTTPConnectionPool:
-        from urllib3 import Timeout, connection_from_url  # noqa: PLC0415 - as in `clients`
+        from botocore.httpsession import get_cert_path  # noqa: PLC0415 - as in `clients`
+        from urllib3 import Timeout, connection_from_url  # noqa: PLC0415
 
         with self._lock:
             if host not in self._pools:
@@ -250,7 +250,9 @@ class PreparedRequests:
                     "timeout": Timeout(connect=CONNECT_TIMEOUT, read=READ_TIMEOUT),
                 }
                 if host.startswith("https:"):
-                    own["ssl_context"] = _trusting(_certificates())
+                    # The client's choice, by the settings; without certificates this raises.
+                    chosen = self._client._endpoint.http_session._verify
+                    own["ssl_context"] = _trusting(get_cert_path(chosen))
                 self._pools[host] = connection_from_url(host, **own)
             return self._pools[host]
 
@@ -299,15 +301,6 @@ def _is_lost(error: Exception) -> bool:
     cause = error.args[0] if isinstance(error, SSLError) and error.args else None
     ended = ssl.SSLEOFError, ssl.SSLZeroReturnError
     return isinstance(error, ProtocolError) or isinstance(cause, ended)
-
-
-def _certificates() -> str:
-    """The file of those that botocore trusts, by the same settings."""
-    from botocore.httpsession import get_cert_path  # noqa: PLC0415 - as in `clients`
-    from botocore.session import get_session  # noqa: PLC0415
-
-    chosen = get_session().get_config_variable("ca_bundle")
-    return str(chosen or os.environ.get("REQUESTS_CA_BUNDLE") or get_cert_path(True))
 
 
 @cache
