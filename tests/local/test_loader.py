@@ -10,8 +10,8 @@ import pytest
 
 from s3commit.local import LocalRuntimeError, UnsupportedTemplateError
 from s3commit.local.assembly import Stack, load_assembly
-from s3commit.local.loader import TYPES, Loading, rename_data_bucket
-from s3commit.local.resources import Context, Created
+from s3commit.local.loader import Loading, rename_data_bucket
+from s3commit.local.resources import TYPES, Context, Created
 from s3commit.local.runtime import LocalRuntime
 from s3commit.local.triggers import rate
 from tests.local import templates
@@ -32,28 +32,12 @@ Change = Callable[[dict[str, Any]], object]
             r"Pipeline/Probe \(AWS::Lambda::Function\): the property VpcConfig",
         ),
         (
-            lambda r: r["Failing"]["Properties"].update(Metrics=[{"Expression": "RATE(m)"}]),
-            r"Pipeline/Failing \(AWS::CloudWatch::Alarm\): RATE\(m\) is not known here",
-        ),
-        (
             lambda r: r["Probe"].update(CreationPolicy={}),
             r"Pipeline/Probe \(AWS::Lambda::Function\): the attribute CreationPolicy",
         ),
         (
             lambda r: r["Probe"]["Properties"].update(Code={"ZipFile": "x = 1"}),
             r"Pipeline/Probe \(AWS::Lambda::Function\): the property Code.ZipFile",
-        ),
-        (
-            lambda r: r["Hourly"]["Properties"].update(ScheduleExpression="cron(0 2 * * ? *)"),
-            r"Pipeline/Hourly \(AWS::Events::Rule\): the schedule 'cron\(.*' is not a rate",
-        ),
-        (
-            lambda r: r["Probe"]["Properties"]["Code"].update(S3Key="gone.zip"),
-            r"Pipeline/Probe \(AWS::Lambda::Function\): the asset asset.gone is not a folder",
-        ),
-        (
-            lambda r: r["Hourly"]["Properties"]["Targets"][0].update(Arn={"Ref": "Machine"}),
-            r"Pipeline/Hourly \(AWS::Events::Rule\): a target at {'Ref': 'Machine'} is not known",
         ),
         (
             lambda r: r["Hourly"]["Properties"]["Targets"][0].update(InputPath="$"),
@@ -114,24 +98,44 @@ def test_the_data_bucket_alone_is_renamed(assembly: Path, tmp_path: Path) -> Non
         LocalRuntime(other, bucket="lake")
 
 
+def machine(**state: Any) -> dict[str, Any]:
+    definition = json.dumps({"StartAt": "A", "States": {"A": state}})
+    return {"DefinitionString": templates.joined(definition)}
+
+
 @pytest.mark.parametrize(
-    ("state", "message"),
+    ("name", "properties", "message"),
     [
-        ({"Resource": "arn:aws:states:::aws-sdk:s3:listObjectsV2"}, "aws-sdk:s3:listObjectsV2"),
-        ({"Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken"}, "lambda:invoke.wait"),
-        ({"Type": "Map", "ToleratedFailurePercentage": 5}, "ToleratedFailurePercentage"),
-        ({"Type": "Map", "ToleratedFailureCountPath": "$.n"}, "ToleratedFailureCountPath"),
+        (
+            "Failing",
+            {"Metrics": [{"Expression": "RATE(m)"}]},
+            r"\(AWS::CloudWatch::Alarm\): RATE\(m\) is not known here",
+        ),
+        ("Failing", {"ComparisonOperator": "Between"}, "Between is not known here"),
+        ("Hourly", {"ScheduleExpression": "cron(0 2 * * ? *)"}, r"'cron\(.*' is not a rate"),
+        (
+            "Hourly",
+            {"Targets": [{"Arn": {"Ref": "Machine"}}]},
+            "a target at {'Ref': 'Machine'} is not known here",
+        ),
+        ("Machine", machine(Resource="arn:aws:states:::aws-sdk:s3:x"), "aws-sdk:s3:x is not known"),
+        ("Machine", machine(Resource="arn:aws:states:::lambda:invoke.wait"), "lambda:invoke.wait"),
+        ("Machine", machine(ToleratedFailurePercentage=5), "ToleratedFailurePercentage"),
+        ("Machine", machine(ToleratedFailureCountPath="$.n"), "ToleratedFailureCountPath"),
+        ("Probe", {"Code": templates.asset_of("gone.zip")}, "could not be made: .*/asset.gone'"),
     ],
 )
-def test_a_machine_that_uses_what_is_not_known_is_refused(
-    tmp_path: Path, state: Any, message: str
+def test_a_value_that_is_not_known_is_refused(
+    tmp_path: Path, name: str, properties: dict[str, Any], message: str
 ) -> None:
     pipeline = templates.pipeline()
-    definition = templates.joined(json.dumps({"StartAt": "A", "States": {"A": state}}))
-    pipeline["Resources"]["Machine"]["Properties"]["DefinitionString"] = definition
-    directory = templates.write(tmp_path / "out", templates.storage(), pipeline)
-    with pytest.raises(UnsupportedTemplateError, match=f"Pipeline/Machine .* {message}.* known"):
-        LocalRuntime(directory)
+    pipeline["Resources"][name]["Properties"] |= properties
+    created = {one: Created(one, {"Arn": one}) for one in pipeline["Resources"] if one != name}
+    exports = {"Storage:Table": "table"}
+    stack, context = Stack("Pipeline", pipeline, tmp_path), Context(pytest.fail, tmp_path)
+    with pytest.raises(LocalRuntimeError, match=f"Pipeline/{name} .*{message}") as refused:
+        Loading(stack, context, exports, created).made(name)
+    assert isinstance(refused.value, UnsupportedTemplateError) == (name != "Probe")
 
 
 # Reading what is loaded

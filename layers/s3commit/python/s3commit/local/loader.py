@@ -1,8 +1,8 @@
 """Creates the resources of an assembly, each when another one refers to it or its turn comes.
 
 Not CloudFormation: there is no update, no rollback and no drift. An unknown part of a template is
-refused before anything is created; so is, when it is met, an intrinsic function that our templates
-do not use, or use in another form:
+refused before anything is created. An unknown value is refused when it is met; so is an intrinsic
+function that our templates do not use, or use in another form:
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 """
 
@@ -18,11 +18,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from s3commit.local import ACCOUNT, REGION, LocalRuntimeError, UnsupportedTemplateError
 from s3commit.local.assembly import Stack
-from s3commit.local.resources import Context, Created, Place, ResourceType, compute, data
+from s3commit.local.resources import TYPES, Context, Created, Place
 
-# The resource types that are known, by CloudFormation name.
-TYPES: dict[str, ResourceType] = {**data.TYPES, **compute.TYPES}
-# Those of which nothing is made; to refer to one gives its name.
+# The types of which nothing is made; to refer to one gives its name.
 LEFT_TO_AWS = frozenset(
     # Rights are not checked here. Moto ignores the conditions of a Deny of a bucket's policy, and
     # would refuse every call.
@@ -67,14 +65,8 @@ def _problems(stack: Stack) -> Iterable[str]:
         if kind not in TYPES:
             yield f"{where}: the type"
             continue
-        properties = resource.get("Properties", {})
-        if refused := TYPES[kind].refused(properties):
-            yield from (f"{where}: the property {name}" for name in refused)
-            continue
-        try:
-            TYPES[kind].check(stack, properties)
-        except UnsupportedTemplateError as error:
-            yield f"{where}: {error.message}"
+        refused = TYPES[kind].refused(resource.get("Properties", {}))
+        yield from (f"{where}: the property {name}" for name in refused)
 
 
 def rename_data_bucket(assembly: tuple[Stack, ...], name: str) -> None:
@@ -136,13 +128,14 @@ class Loading:
             return Created(place.name(255))
         kind = TYPES[resource["Type"]]
         properties = self.resolve(kind.applied(resource.get("Properties", {})))
+        where = f"{self.stack.name}/{logical_id} ({resource['Type']})"
         try:
             return kind.create(self.context, place, properties)
-        except (ClientError, BotoCoreError, KeyError) as error:
+        except UnsupportedTemplateError as error:
+            raise UnsupportedTemplateError(f"{where}: {error.message}") from error
+        except (ClientError, BotoCoreError, KeyError, OSError) as error:
             why = f"no {error} is given" if isinstance(error, KeyError) else error
-            raise LocalRuntimeError(
-                f"{self.stack.name}/{logical_id} ({resource['Type']}) could not be made: {why}"
-            ) from error
+            raise LocalRuntimeError(f"{where} could not be made: {why}") from error
 
     def resolve(self, value: Any) -> Any:
         """``value`` with every intrinsic replaced. Raises `UnsupportedTemplateError`."""
