@@ -133,7 +133,7 @@ def run_foreground(
     Raises `LocalRuntimeError` if it cannot start. To be called in the main thread of a program that
     ends then: the signals stay blocked, in this thread and in those that it starts.
     """
-    from s3commit.local.runtime import LocalRuntime  # noqa: PLC0415 - `env` needs none
+    from s3commit.local.runtime import LocalRuntime  # `env` needs none
 
     signals = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)

@@ -1,6 +1,5 @@
 """Runs functions in pools of persistent workers."""
 
-# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
 import json
@@ -13,6 +12,8 @@ from dataclasses import dataclass, field
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
+
+from moto.awslambda.models import lambda_backends
 
 from s3commit.local import ACCOUNT, REGION
 from s3commit.local.worker import RUNTIME, CallOutcome, FunctionSpec, Worker
@@ -124,8 +125,6 @@ def link_runtime(directory: Path) -> None:
 
 def spec_of(function: Any) -> FunctionSpec:
     """The spec of moto's ``LambdaFunction``."""
-    from moto.awslambda.models import lambda_backends
-
     backend = lambda_backends[ACCOUNT][REGION]
     versions = [backend.layers_versions_by_arn(layer["Arn"]) for layer in function.layers]
     environment = {str(key): str(value) for key, value in function.environment_vars.items()}

@@ -4,7 +4,6 @@ moto keeps alarms and evaluates none: they are evaluated here whenever someone d
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
 """
 
-# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
 import json

@@ -1,6 +1,5 @@
 """The embedded runtime as one object."""
 
-# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
 import functools
@@ -13,6 +12,11 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
+
+import boto3
+from botocore.config import Config
+from moto.awslambda.models import lambda_backends
+from moto.sqs.models import sqs_backends
 
 from s3commit.aws import env
 from s3commit.local import ACCOUNT, BUCKET, REGION, LocalRuntimeError, moto_patches
@@ -126,9 +130,6 @@ class LocalRuntime:
 
         ``config`` are settings of botocore's besides.
         """
-        import boto3
-        from botocore.config import Config
-
         session: Any = boto3.session.Session()
         return session.client(
             service,
@@ -167,8 +168,6 @@ class LocalRuntime:
 
     def add_mapping(self, mapping: Any) -> None:
         """Poll for moto's event source mapping (for the patches)."""
-        from moto.awslambda.models import lambda_backends
-        from moto.sqs.models import sqs_backends
 
         def call(payload: bytes) -> CallOutcome:
             function = lambda_backends[ACCOUNT][REGION].get_function(mapping.function_arn)

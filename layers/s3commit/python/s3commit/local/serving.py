@@ -1,6 +1,5 @@
 """WSGI applications on 127.0.0.1, in threads of this process; one of them is moto's."""
 
-# ruff: noqa: PLC0415 - werkzeug and moto come with extras, and take their time to import
 from __future__ import annotations
 
 import functools

@@ -5,7 +5,6 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html and
 https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-scheduled-rule-pattern.html
 """
 
-# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
 import json

@@ -1,11 +1,13 @@
 """DynamoDB: conditional writes that are atomic, idempotent transactions, ids of tables."""
 
-# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
 import threading
 import uuid
 from typing import Any
+
+from moto.dynamodb.models.table import Table
+from moto.dynamodb.responses import DynamoHandler
 
 from s3commit.local.moto_patches.registry import Patcher, one_at_a_time, patch
 
@@ -19,8 +21,6 @@ def dynamodb_one_at_a_time(patcher: Patcher) -> None:
     WorkingWithItems.html#WorkingWithItems.ConditionalUpdate). moto: threads run between the check
     and the write; up to four winners of one claim were measured.
     """
-    from moto.dynamodb.responses import DynamoHandler
-
     patcher.wrap(DynamoHandler, "call_action", one_at_a_time(threading.RLock()))
 
 
@@ -32,7 +32,6 @@ def dynamodb_transaction_token(patcher: Patcher) -> None:
     (ClientRequestToken; for 10 minutes). moto: evaluates the second call again, so that a repeated
     decision would be cancelled.
     """
-    from moto.dynamodb.responses import DynamoHandler
 
     def transact_write_items(original: Any, self: Any) -> Any:
         done = self.dynamodb_backend.__dict__.setdefault("_s3c_done", {})
@@ -51,7 +50,6 @@ def dynamodb_table_id(patcher: Patcher) -> None:
     AWS: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TableDescription.html
     (TableId). moto: describes a table without it.
     """
-    from moto.dynamodb.models.table import Table
 
     def describe(original: Any, self: Any, base_key: str = "TableDescription") -> Any:
         described = original(self, base_key=base_key)

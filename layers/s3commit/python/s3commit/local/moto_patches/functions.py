@@ -1,10 +1,18 @@
 """Lambda, what wakes it, and what watches it: queues lose nothing, a schedule has a rate."""
 
-# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
 import threading
 from typing import Any
+
+from moto.awslambda.models import LambdaBackend, LambdaFunction
+from moto.cloudwatch.responses import CloudWatchResponse
+from moto.core.exceptions import JsonRESTError
+from moto.core.responses import ActionResult
+from moto.events.models import Rule
+from moto.iam.responses import IamResponse
+from moto.sqs.models import Queue, SQSBackend, sqs_backends
+from moto.sqs.responses import SQSResponse
 
 from s3commit.local.moto_patches.registry import Patcher, one_at_a_time, patch
 from s3commit.local.worker import THROTTLED
@@ -18,8 +26,6 @@ def lambda_runs_here(patcher: Patcher) -> None:
     a 429). moto: needs Docker, and starts a container for each call. Every caller inside moto ends
     here.
     """
-    from moto.awslambda.models import LambdaBackend, LambdaFunction
-    from moto.core.exceptions import JsonRESTError
 
     class TooManyRequestsError(JsonRESTError):
         code = 429
@@ -50,8 +56,6 @@ def sqs_mapping_polls(patcher: Patcher) -> None:
     AWS: https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html. moto: runs the function inside
     SendMessage, a record at a time, and deletes the records that the function reported as failed.
     """
-    from moto.awslambda.models import LambdaBackend
-    from moto.sqs.models import sqs_backends
 
     def create_event_source_mapping(original: Any, self: Any, spec: dict[str, Any]) -> Any:
         mapping = original(self, spec)
@@ -80,8 +84,6 @@ def sqs_one_at_a_time(patcher: Patcher) -> None:
     that a message sent at that moment is lost, and two receivers may take one message. No receiver
     waits for a message here (WaitTimeSeconds): none of ours asks to.
     """
-    from moto.sqs.models import Queue, SQSBackend
-
     lock = threading.RLock()
 
     def receive_message(
@@ -105,8 +107,6 @@ def sqs_redrives(patcher: Patcher) -> None:
     (SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html). moto: has no such call. Here
     it is over when it answers.
     """
-    from moto.core.responses import ActionResult
-    from moto.sqs.responses import SQSResponse
 
     def start_message_move_task(self: Any) -> Any:
         queues, arn = self.sqs_backend, self._get_param("SourceArn")
@@ -127,7 +127,6 @@ def alarms_are_evaluated(patcher: Patcher) -> None:
     AWS: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html. moto:
     it stays as it was made, or set. Here it is evaluated when someone describes alarms.
     """
-    from moto.cloudwatch.responses import CloudWatchResponse
 
     def describe_alarms(original: Any, self: Any) -> Any:
         patcher.host.metrics.evaluate(self.cloudwatch_backend)
@@ -143,8 +142,6 @@ def roles_may_do_all(patcher: Patcher) -> None:
     AWS: https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html. moto:
     has no such call. Here rights are not checked, so each action is allowed.
     """
-    from moto.core.responses import ActionResult
-    from moto.iam.responses import IamResponse
 
     def simulate_principal_policy(self: Any) -> Any:
         names = self._get_param("ActionNames")
@@ -162,7 +159,6 @@ def scheduled_rules_match_no_event(patcher: Patcher) -> None:
     moto: no pattern matches every event, and PutEvents, which a machine calls at the end of each
     job, would call the sweep.
     """
-    from moto.events.models import Rule
 
     def send_to_targets(original: Any, self: Any, *call: Any, **named: Any) -> None:
         if self.event_pattern.get_pattern():

@@ -1,11 +1,12 @@
 """How the patches are listed, applied and removed."""
 
-# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
+
+import moto
 
 from s3commit.local import LocalRuntimeError
 
@@ -68,8 +69,6 @@ def apply_patches(host: Any) -> Patcher:
 
     Raises `LocalRuntimeError` for another version of moto than the one that was measured.
     """
-    import moto
-
     if moto.__version__ != MOTO_VERSION:
         raise LocalRuntimeError(
             f"the embedded runtime needs moto {MOTO_VERSION}, found {moto.__version__}: "

@@ -1,12 +1,16 @@
 """S3: conditions hold when the write happens; multipart uploads end, page and are checked."""
 
-# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any
+
+from moto.core.utils import utcnow
+from moto.s3.exceptions import NoSuchUpload
+from moto.s3.models import FakeMultipart, S3Backend
+from moto.s3.responses import S3Response
 
 from s3commit.local.moto_patches.registry import Patcher, one_at_a_time, patch
 
@@ -23,8 +27,6 @@ def s3_one_at_a_time(patcher: Patcher) -> None:
     completed object is visible before it has its metadata, and a read of an object while it is
     replaced is a 500. Parts are read without the lock: they are most of the bytes.
     """
-    from moto.s3.responses import S3Response
-
     locked = one_at_a_time(threading.RLock())
 
     def respond(original: Any, self: Any, request: Any, full_url: str) -> Any:
@@ -43,9 +45,6 @@ def s3_delete_objects_etag(patcher: Patcher) -> None:
     AWS: https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html (ETag in the object
     identifier; PreconditionFailed in the Errors of the answer). moto: ignores it and deletes.
     """
-    from moto.s3.models import S3Backend
-    from moto.s3.responses import S3Response
-
     state = threading.local()
 
     def is_refused(backend: Any, bucket: str, entry: dict[str, Any]) -> bool:
@@ -89,8 +88,6 @@ def s3_unknown_upload(patcher: Patcher) -> None:
     API_UploadPart.html, API_ListParts.html. moto: an unknown upload is a 500 (KeyError), and
     completing with another key completes under the upload's own.
     """
-    from moto.s3.exceptions import NoSuchUpload
-    from moto.s3.responses import S3Response
 
     def check(response: Any, upload_id: str, key: str) -> None:
         upload = response.backend.get_bucket(response.bucket_name).multiparts.get(upload_id)
@@ -120,7 +117,6 @@ def s3_says_event_bridge(patcher: Patcher) -> None:
     AWS: https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketNotificationConfiguration.html
     (EventBridgeConfiguration, an empty element). moto: leaves it out, though it sends them.
     """
-    from moto.s3.responses import S3Response
 
     def get_bucket_notification(original: Any, self: Any) -> Any:
         configuration = self.backend.get_bucket_notification_configuration(self.bucket_name)
@@ -138,9 +134,6 @@ def s3_list_uploads(patcher: Patcher) -> None:
     AWS: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html. moto: always
     one page, in no order, and every upload is from 2010.
     """
-    from moto.core.utils import utcnow
-    from moto.s3.models import FakeMultipart
-    from moto.s3.responses import S3Response
 
     def init(original: Any, self: Any, *args: Any, **named: Any) -> None:
         original(self, *args, **named)

@@ -1,6 +1,5 @@
 """Step Functions: failures of a distributed map count, and executions are started once."""
 
-# ruff: noqa: PLC0415 - moto takes half a second: who only reads this module does not pay
 from __future__ import annotations
 
 import sys
