@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -111,8 +112,16 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="package")
 def local(assembly: Path) -> Iterator[Local]:
     calls, clock = Calls(), FakeClock()
-    with LocalRuntime(assembly, observe=calls, now=clock.now) as runtime:
-        yield Local(runtime, calls, clock)
+    with LocalRuntime(assembly, now=clock.now) as runtime:
+        invoke = runtime.executor.invoke
+
+        def seen(spec: FunctionSpec, payload: bytes) -> CallOutcome:
+            outcome = invoke(spec, payload)
+            calls(spec, outcome)
+            return outcome
+
+        with patch.object(runtime.executor, "invoke", seen):
+            yield Local(runtime, calls, clock)
 
 
 @pytest.fixture

@@ -201,17 +201,3 @@ def test_errors_of_a_function_go_to_stderr(
     shown = capsys.readouterr().err
     assert shown.count("an error line") == 1
     assert "an info line" not in shown
-
-
-def test_the_workers_of_a_function_that_is_deleted_end(local: Local) -> None:
-    known = local.functions.get_function_configuration(FunctionName=local.output("Probe"))
-    local.functions.create_function(
-        FunctionName="Deleted",
-        Code={"ZipFile": os.fsencode(Path(__file__).with_name("fixture_code"))},
-        **{name: known[name] for name in ("Runtime", "Handler", "Role", "Timeout", "MemorySize")},
-    )
-    answer = local.functions.invoke(FunctionName="Deleted", Payload='{"do":"describe"}')
-    pid = int(json.load(answer["Payload"])["pid"])
-    local.functions.delete_function(FunctionName="Deleted")
-    until(lambda: is_gone(pid), "its end")
-    assert local.invoke("Probe", {"do": "echo"})["Result"]

@@ -16,7 +16,7 @@ from typing import Any
 from s3commit.core.documents.ticket import execution_input
 from s3commit.local import ACCOUNT, REGION
 from s3commit.local.moto_patches import Patcher
-from tests.engines.chaos.wire import Call, Fault
+from tests.engines.chaos.wire import Call, Fault, workers_of
 from tests.engines.sim.model import Job
 
 # How many requests of a function are let through, on average, between two kills of a worker.
@@ -82,7 +82,7 @@ class Adversary:
 
     def kill(self, call: Call) -> None:
         """End the worker that sent it."""
-        for worker in self._runtime.executor.workers():
+        for worker in workers_of(self._runtime.executor):
             if worker.id == call.who:
                 worker.kill()
 

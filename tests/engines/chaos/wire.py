@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, unquote
 
 from werkzeug.wrappers import Response
 
+from s3commit.local.lambda_executor import Executor
 from s3commit.local.worker import Worker
 
 _CREDENTIAL = re.compile(r"Credential=([^/]+)/[^/]+/[^/]+/([^/]+)/")
@@ -130,6 +131,13 @@ class Wire:
             for worker in self.workers():
                 self._functions[worker.id] = worker.spec.handler.partition(".")[0]
         return self._functions.get(who, "")
+
+
+def workers_of(executor: Executor) -> list[Worker]:
+    """The processes that live now, those at work among them."""
+    with executor._lock:
+        pools = executor._pools.values()
+        return [worker for pool in pools for worker in (*pool.busy, *pool.idle) if worker.alive]
 
 
 def _s3_operation(method: str, query: dict[str, list[str]]) -> str:

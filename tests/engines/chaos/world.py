@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from s3commit.local.synth import synthesize
 from tests.engines.chaos.adversary import Adversary, executions, hurry, meddle_with_mail, waiting
 from tests.engines.chaos.left import Left, s3, state_of
 from tests.engines.chaos.programs import Programs, draw
-from tests.engines.chaos.wire import Call, Wire
+from tests.engines.chaos.wire import Call, Wire, workers_of
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.model import DECIDED, Job
 from tests.engines.sim.scheduler import Violation
@@ -76,7 +77,7 @@ class World:
             middleware=wire.around,
         ) as runtime:
             self.runtime, self.wire = runtime, wire
-            wire.workers = runtime.executor.workers
+            wire.workers = partial(workers_of, runtime.executor)
             patcher = Patcher(runtime)
             meddle_with_mail(patcher, self.adversary)
             try:

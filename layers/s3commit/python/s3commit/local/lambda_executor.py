@@ -7,7 +7,6 @@ import os
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import distribution
 from pathlib import Path
@@ -21,7 +20,6 @@ from s3commit.local.worker import RUNTIME, CallOutcome, FunctionSpec, Worker
 # The runtime interface client and what it needs (Lambda brings it, no layer does).
 _RUNTIME_DISTRIBUTIONS = ("awslambdaric", "simplejson", "snapshot-restore-py")
 MAX_WORKERS = max(4, 2 * (os.cpu_count() or 1))
-Observer = Callable[[FunctionSpec, CallOutcome], None]
 
 
 @dataclass(slots=True)
@@ -36,15 +34,14 @@ class _Pool:
 class Executor:
     """Calls functions in worker processes.
 
-    ``environment`` is given to every worker (endpoint, region, credentials). ``observe`` sees each
-    outcome. At most `MAX_WORKERS` processes a function run at a time; further calls wait, which
-    in AWS would be more environments. It does not retry.
+    ``environment`` is given to every worker (endpoint, region, credentials). At most `MAX_WORKERS`
+    processes a function run at a time; further calls wait, which in AWS would be more environments.
+    It does not retry.
     """
 
-    def __init__(self, directory: Path, environment: dict[str, str], observe: Observer) -> None:
+    def __init__(self, directory: Path, environment: dict[str, str]) -> None:
         self._directory = directory
         self._environment = environment
-        self._observe = observe
         self._pools: defaultdict[FunctionSpec, _Pool] = defaultdict(_Pool)
         self._lock = threading.Lock()
         self._is_closing = False
@@ -67,39 +64,23 @@ class Executor:
             outcome = worker.invoke(payload)
             with self._lock:
                 pool.busy.remove(worker)
-                if worker.alive and self._pools.get(spec) is pool and not self._is_closing:
+                if worker.alive and not self._is_closing:
                     pool.idle.append(worker)
                 else:
                     worker.close()
         if not self._is_closing:
             report_failures(spec, outcome)
-            self._observe(spec, outcome)
         return outcome
-
-    def workers(self) -> list[Worker]:
-        """The processes that live now, those at work among them."""
-        with self._lock:
-            pools = self._pools.values()
-            return [worker for pool in pools for worker in (*pool.busy, *pool.idle) if worker.alive]
-
-    def forget(self, name: str) -> None:
-        """Kill the workers of a function that was deleted; running calls end as failed."""
-        with self._lock:
-            for spec in [spec for spec in self._pools if spec.name == name]:
-                self._end(self._pools.pop(spec))
 
     def close(self) -> None:
         """Kill every worker and wait until the last has ended; running calls end as failed."""
         with self._lock:
             self._is_closing = True
             for pool in self._pools.values():
-                self._end(pool)
-
-    def _end(self, pool: _Pool) -> None:
-        for worker in pool.busy:
-            worker.kill()  # its call ends, and `invoke` closes it
-        for worker in pool.idle:
-            worker.close()
+                for worker in pool.busy:
+                    worker.kill()  # its call ends, and `invoke` closes it
+                for worker in pool.idle:
+                    worker.close()
 
 
 def report_failures(spec: FunctionSpec, outcome: CallOutcome) -> None:

@@ -21,7 +21,7 @@ from moto.sqs.models import sqs_backends
 from s3commit.aws import env
 from s3commit.local import ACCOUNT, BUCKET, REGION, LocalRuntimeError, moto_patches
 from s3commit.local.assembly import load_assembly
-from s3commit.local.lambda_executor import Executor, Observer, spec_of
+from s3commit.local.lambda_executor import Executor, spec_of
 from s3commit.local.loader import check, load, rename_data_bucket
 from s3commit.local.metrics import LAMBDA, Metrics
 from s3commit.local.resources import Context
@@ -39,11 +39,11 @@ class LocalRuntime:
     """Runs the template of ``assembly`` on ``127.0.0.1``; all state is in memory.
 
     A context manager. ``port`` 0 takes a free one; ``bucket`` renames the data bucket. One runtime
-    a process at a time: moto's state is the process's. ``observe`` sees the outcome of every call
-    of a function, in the thread that made it; ``middleware`` each request before AWS's APIs do.
-    To enter it raises `LocalRuntimeError`, to make it also `UnsupportedTemplateError`. Then it has
-    ``endpoint``, the URL of every AWS API; ``outputs``, those of all stacks by name; and of these
-    ``bucket``, ``table`` and ``state_machine_arn``, empty where a template has none.
+    a process at a time: moto's state is the process's. ``middleware`` sees each request before
+    AWS's APIs do. To enter it raises `LocalRuntimeError`, to make it also
+    `UnsupportedTemplateError`. Then it has ``endpoint``, the URL of every AWS API; ``outputs``,
+    those of all stacks by name; and of these ``bucket``, ``table`` and ``state_machine_arn``, empty
+    where a template has none.
     """
 
     def __init__(
@@ -54,7 +54,6 @@ class LocalRuntime:
         bucket: str | None = None,
         verbose: bool = False,
         now: Now = partial(datetime.now, UTC),  # noqa: B008 - a function, called later
-        observe: Observer = lambda *_: None,
         middleware: Middleware | None = None,
     ) -> None:
         self._assembly = load_assembly(assembly)
@@ -63,7 +62,6 @@ class LocalRuntime:
             rename_data_bucket(self._assembly, bucket)
         self._serve = partial(Endpoint, port, verbose=verbose, middleware=middleware)
         self._now = now
-        self._observe = observe
         self._pollers: list[Poller] = []
         self.metrics = Metrics(now)
         self.outputs: dict[str, str] = {}
@@ -90,7 +88,7 @@ class LocalRuntime:
         served = self._serve()
         started.callback(served.close)
         self.endpoint = served.url
-        self.executor = Executor(directory, self.environment(), self._observe)
+        self.executor = Executor(directory, self.environment())
         started.callback(moto_patches.apply_patches(self).undo)
         # The workers end before the threads that wait for them: a long call must not delay the end.
         started.callback(self._each_poller, Poller.join)

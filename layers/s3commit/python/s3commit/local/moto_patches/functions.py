@@ -39,12 +39,7 @@ def lambda_runs_here(patcher: Patcher) -> None:
             response_headers["x-amz-function-error"] = "Unhandled"
         return outcome.payload
 
-    def delete_function(original: Any, self: Any, name: str, *more: Any) -> None:
-        original(self, name, *more)
-        patcher.host.executor.forget(name)
-
     patcher.replace(LambdaFunction, "invoke", invoke)
-    patcher.wrap(LambdaBackend, "delete_function", delete_function)
 
 
 @patch
