@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
+from unittest import mock
 
 import moto
 
@@ -22,22 +23,16 @@ class Patcher:
 
     def wrap(self, owner: Any, name: str, call: Callable[..., Any]) -> None:
         """Let ``call`` answer for ``owner.name``; it gets the original, then the arguments."""
-        raw = vars(owner)[name]
-        original = getattr(raw, "__func__", raw)  # of a static method
+        original = vars(owner)[name]
 
         def wrapped(*args: Any, **named: Any) -> Any:
             return call(original, *args, **named)
 
-        is_static = isinstance(raw, staticmethod)
-        self.replace(owner, name, staticmethod(wrapped) if is_static else wrapped)
+        self.replace(owner, name, wrapped)
 
     def replace(self, owner: Any, name: str, value: Any) -> None:
         """Set ``owner.name``, which moto may lack."""
-        if name in vars(owner):
-            self._undo.callback(setattr, owner, name, vars(owner)[name])
-        else:
-            self._undo.callback(delattr, owner, name)
-        setattr(owner, name, value)
+        self._undo.enter_context(mock.patch.object(owner, name, value, create=True))
 
     def undo(self) -> None:
         """Put back what was there, last first."""
