@@ -313,6 +313,6 @@ def environment() -> dict[str, str]:
         env.WORKERS: "[40, 40]",
         env.CATALOGS: "[]",
         env.STATE_MACHINE: f"arn:aws:states:{REGION}:123456789012:stateMachine:bench",
-        env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
-        env.POWERTOOLS_METRICS_NAMESPACE: env.METRICS_NAMESPACE,
+        "POWERTOOLS_SERVICE_NAME": env.SERVICE,
+        "POWERTOOLS_METRICS_NAMESPACE": env.METRICS_NAMESPACE,
     }

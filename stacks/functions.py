@@ -122,9 +122,9 @@ class PipelineFunction(Construct):
             log_group=self.log_group,
             tracing=lambda_.Tracing.ACTIVE,
             environment={
-                env.POWERTOOLS_SERVICE_NAME: env.SERVICE,
-                env.POWERTOOLS_METRICS_NAMESPACE: config.namespace,
-                env.POWERTOOLS_LOG_LEVEL: "INFO",
+                "POWERTOOLS_SERVICE_NAME": env.SERVICE,
+                "POWERTOOLS_METRICS_NAMESPACE": config.namespace,
+                "POWERTOOLS_LOG_LEVEL": "INFO",
                 **{read: value for read in facts.reads if (value := values.get(read))},
             },
             reserved_concurrent_executions=(

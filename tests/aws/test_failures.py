@@ -123,7 +123,6 @@ def test_an_answer_of_aws_is_one_of_our_errors(
         (botocore.UnauthorizedSSOTokenError(), AccessError),
         (botocore.NoRegionError(), InvalidInputError),
         (botocore.ParamValidationError(report="r"), InvalidInputError),
-        (RuntimeError("what"), S3CommitError),
     ],
 )
 def test_what_botocore_raises_itself_is_one_of_our_errors(

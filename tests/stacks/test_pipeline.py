@@ -198,7 +198,7 @@ def test_a_deployment_counts_and_rings_by_its_own_metrics_alone(
 ) -> None:
     for each, namespace in ((assembly, "s3commit"), (imported, "s3commit/dev")):
         written = {
-            function["Properties"]["Environment"]["Variables"][env.POWERTOOLS_METRICS_NAMESPACE]
+            function["Properties"]["Environment"]["Variables"]["POWERTOOLS_METRICS_NAMESPACE"]
             for _, function in functions(each.pipeline).values()
         }
         alarm = alarm_of(each, "DocumentsRefused")

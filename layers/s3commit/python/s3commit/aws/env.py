@@ -16,11 +16,6 @@ CATALOGS: Final = "S3COMMIT_CATALOGS"  # of the function that tells them, alone
 ENCRYPTION: Final = "S3COMMIT_ENCRYPTION"  # of the pipeline's own puts; none: the bucket's default
 ENCRYPTION_KEY: Final = "S3COMMIT_ENCRYPTION_KEY"
 
-# Read by Powertools itself, not by our settings.
-POWERTOOLS_SERVICE_NAME: Final = "POWERTOOLS_SERVICE_NAME"
-POWERTOOLS_METRICS_NAMESPACE: Final = "POWERTOOLS_METRICS_NAMESPACE"
-POWERTOOLS_LOG_LEVEL: Final = "POWERTOOLS_LOG_LEVEL"
-
 # Set where the embedded runtime has the app synthesized: the parameters in cdk.json are those of a
 # deployment on AWS, whose imported bucket and subnets are not here.
 LOCAL: Final = "S3COMMIT_LOCAL"

@@ -70,6 +70,9 @@ class StateMachine:
         return f"{self._arn.replace(':stateMachine:', ':execution:', 1)}:{name}"
 
 
+_machine = lru_cache(maxsize=1)(StateMachine)
+
+
 def runs_beside(own: str, execution: str) -> bool:
     """True if another execution of the same state machine is at work; ``own`` is the caller's ARN.
 
@@ -79,8 +82,3 @@ def runs_beside(own: str, execution: str) -> bool:
     """
     machine = machine_of(own)
     return machine is not None and _machine(machine).describe(execution).is_running
-
-
-@lru_cache(maxsize=1)
-def _machine(arn: str) -> StateMachine:
-    return StateMachine(arn)

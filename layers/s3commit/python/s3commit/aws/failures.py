@@ -133,9 +133,7 @@ def translate(error: Exception, what: str) -> S3CommitError:
     if isinstance(error, _UNHEARD):
         line, *_body = str(error).splitlines() or [""]
         return TransientError(f"{what}: {line}")
-    if isinstance(error, BotoCoreError):  # a parameter or a setting that no retry mends
-        return InvalidInputError(f"{what}: {error}")
-    return S3CommitError(f"{what}: {error}")
+    return InvalidInputError(f"{what}: {error}")  # a parameter or a setting that no retry mends
 
 
 def no_credentials() -> AccessError:

@@ -12,9 +12,8 @@ from s3commit.aws.clients import S3Client
 from s3commit.aws.failures import translated
 from s3commit.core.formats.layout import JOB_FILE, PENDINGSET_SUFFIX, REQUEST_FILE
 
-JOB_SUFFIX: Final = f"/{JOB_FILE}"
 REQUEST_SUFFIX: Final = f"/{REQUEST_FILE}"
-SUFFIXES: Final = (JOB_SUFFIX, REQUEST_SUFFIX, PENDINGSET_SUFFIX)
+SUFFIXES: Final = (f"/{JOB_FILE}", REQUEST_SUFFIX, PENDINGSET_SUFFIX)
 EVENT_BRIDGE: Final = "EventBridgeConfiguration"  # there, and empty, if all events go there
 
 

@@ -14,13 +14,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import (
-    AbstractContextManager,
-    ExitStack,
-    contextmanager,
-    nullcontext,
-    redirect_stdout,
-)
+from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Final
 
@@ -122,7 +116,7 @@ def run_foreground(
     versioned: bool = False,
     project: Path,
     verbose: bool = False,
-    beside: Callable[[], AbstractContextManager[str]] = lambda: nullcontext(""),
+    beside: Callable[[], AbstractContextManager[str]],
 ) -> None:
     """Run until SIGINT or SIGTERM; stdout gets the ready line and nothing else.
 
@@ -150,7 +144,7 @@ def run_foreground(
         enter(runtime.names())
         with announced(project, runtime.names()) as found, beside() as address:
             line = greeting(runtime.endpoint, runtime.bucket, project)
-            page = f"s3commit: in a browser: {address}\n" if address else ""
-            sys.stderr.write((line if found else _NOT_FOUND) + page)
+            sys.stderr.write(line if found else _NOT_FOUND)
+            sys.stderr.write(f"s3commit: in a browser: {address}\n")
             print(runtime.ready_line(), file=out, flush=True)
             signal.sigwait(signals)

@@ -17,15 +17,7 @@ from s3commit.aws import env
 from s3commit.local import LocalRuntimeError
 
 SHIPPED = Path(__file__).with_name("app.zip")  # `make wheel` puts it here
-SOURCES = (
-    "app.py",
-    "cdk.json",
-    "cdk.context.json",
-    "constraints.txt",
-    "stacks",
-    "lambdas",
-    "layers",
-)
+SOURCES = ("app.py", "cdk.json", "constraints.txt", "stacks", "lambdas", "layers")
 _STAMP = ".s3commit-sources"
 
 
