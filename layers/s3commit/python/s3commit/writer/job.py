@@ -9,12 +9,11 @@ from typing import Any, Self
 
 from s3commit.aws.clients import Encryption
 from s3commit.core.documents.job_json import JobSpec, encode_job
-from s3commit.core.documents.request_json import CommitRequest, CountedAttempt
+from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, refuse_two_attempts
 from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import digest
-from s3commit.core.model.errors import S3CommitError
-from s3commit.writer.attempts import chosen, refuse_left_out
+from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.writer.conditional_put import WriterStore
 from s3commit.writer.connect import shared_store
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
@@ -123,9 +122,9 @@ class Job:
             PreconditionError: another commit was requested first (``OTHER_REQUEST``).
             OutcomeUnknownError: after ``commit_timeout``. The job may be committed, also later.
         """
-        counted = chosen(attempts)
+        counted = _chosen(attempts)
         if not leave_out:
-            refuse_left_out(self._tasks, counted)
+            _refuse_left_out(self._tasks, counted)
         request = CommitRequest(self.job_id, counted, job_sha256=digest(encode_job(self.spec)))
         self._asked = True  # from here on: a request that was never made leaves the job to abort
         store, patience = self._connected(), Patience(self.environment, self.commit_timeout)
@@ -175,3 +174,41 @@ class Job:
         if self._store is None or self._process != os.getpid():  # a fork shares no connection
             self._store, self._process = shared_store(self.encryption), os.getpid()
         return self._store
+
+
+def _chosen(attempts: Iterable[CountedAttempt | None]) -> tuple[CountedAttempt, ...]:
+    """The attempts in the order of their tasks; None is a task without files.
+
+    Raises `InvalidInputError` for something else (``BAD_OPTION``), and for two of one task.
+    """
+    if not isinstance(attempts, Iterable):
+        raise _not_counted(attempts)
+    counted = []
+    for attempt in attempts:
+        if isinstance(attempt, CountedAttempt):
+            counted.append(attempt)
+        elif attempt is not None:
+            raise _not_counted(attempt)
+    refuse_two_attempts(counted)
+    return tuple(sorted(counted, key=lambda one: one.task_id))
+
+
+def _refuse_left_out(tasks: Iterable[Task], counted: Iterable[CountedAttempt]) -> None:
+    """Raise `InvalidInputError` (``LEFT_OUT``) if a task has files and no try of it is counted."""
+    known = {attempt.task_id for attempt in counted}
+    left = next((one for one in tasks if one.has_files and one.task_id not in known), None)
+    if left is not None:
+        raise InvalidInputError(
+            f"task {left.task_id} of job {left.directory.job_id} has files and is not among the"
+            " attempts: pass the result of its finish(), or commit(..., leave_out=True) to"
+            " discard them. No commit was requested.",
+            code="LEFT_OUT",
+        )
+
+
+def _not_counted(given: object) -> InvalidInputError:
+    return InvalidInputError(
+        f"commit needs a list with the result of each task.finish(), not {type(given).__name__}."
+        " No commit was requested.",
+        code="BAD_OPTION",
+    )
