@@ -5,6 +5,7 @@ import itertools
 import sys
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -43,7 +44,7 @@ class Disk:
     def layout(self, codec: str = "snappy") -> Layout:
         return Layout(self.open, SCHEMA.with_metadata(METADATA), codec)
 
-    def open(self, directory: str, counter: int) -> MemoryOutput:
+    def open(self, directory: str, counter: int) -> Any:
         assert (directory, counter) not in self.outputs
         output = self.outputs[directory, counter] = MemoryOutput()
         unsealed = [output for output in list(self.outputs.values()) if not output.sealed]
@@ -137,7 +138,7 @@ def test_a_directory_that_comes_back_gets_another_file() -> None:
 def test_files_that_are_being_closed_are_bounded_by_their_bytes() -> None:
     disk, most, opened = Disk(), 0, threading.Semaphore(0)
 
-    def slow(directory: str, counter: int) -> MemoryOutput:
+    def slow(directory: str, counter: int) -> Any:
         nonlocal most
         most = max(most, files._held)
         opened.acquire(timeout=0.05)
@@ -152,7 +153,7 @@ def test_files_that_are_being_closed_are_bounded_by_their_bytes() -> None:
 
 
 def test_an_error_of_a_file_that_is_closed_in_the_background_is_raised() -> None:
-    def refused(directory: str, _: int) -> MemoryOutput:
+    def refused(directory: str, _: int) -> Any:
         raise OSError(f"no upload for {directory}")
 
     files = TaskFiles(replace(Disk().layout(), open=refused))
@@ -185,7 +186,7 @@ def test_a_file_that_is_being_closed_when_all_is_discarded_is_not_sealed(
         discard(file)
         go.set()
 
-    def slow(directory: str, counter: int) -> MemoryOutput:
+    def slow(directory: str, counter: int) -> Any:
         started.set()
         assert go.wait(10)
         return disk.open(directory, counter)
@@ -218,7 +219,7 @@ def test_columns_of_unlike_values_get_no_dictionary() -> None:
         *("few", "some", "list.list.element", "map.key_value.key", "map.key_value.value"),
         "a.b.c.list.element.d",
     }
-    output = MemoryOutput()
+    output: Any = MemoryOutput()
     with open_writer(Sink(output), table.schema, "none", table) as writer:
         writer.write_table(table)
     found = pq.ParquetFile(io.BytesIO(output.getvalue())).metadata.row_group(0)

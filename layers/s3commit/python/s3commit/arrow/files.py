@@ -18,8 +18,9 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from s3commit.arrow.parquet import CODECS, Output, Sink, open_writer
+from s3commit.arrow.parquet import CODECS, Sink, open_writer
 from s3commit.writer.options import Options
+from s3commit.writer.stream import PendingUpload
 from s3commit.writer.task import Task
 from s3commit.writer.transfer import MIB
 
@@ -37,7 +38,7 @@ class Layout:
     ``max_records`` is the limit of a file, None for none.
     """
 
-    open: Callable[[str, int], Output]
+    open: Callable[[str, int], PendingUpload]
     schema: pa.Schema
     codec: str
     max_records: int | None = None
@@ -82,7 +83,7 @@ class DataFile:
         self.rows += rows.num_rows
         self.waiting += sum(map(size_of, rows.columns))
 
-    def open(self) -> Output:
+    def open(self) -> PendingUpload:
         """Start the upload, unless it is open: one request."""
         if self._sink.output is None:
             self._sink.output = self._layout.open(self.directory, self._counter)
@@ -225,7 +226,7 @@ def write_rows(
     files: TaskFiles | None = None
 
     def start(found: pa.Schema | None) -> TaskFiles:
-        def open_output(directory: str, counter: int) -> Output:
+        def open_output(directory: str, counter: int) -> PendingUpload:
             name = (
                 f"part-{number:05d}-{task.directory.job_id}.c{counter:03d}{CODECS[options.codec]}"
             )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
 import pyarrow as pa
 from pyarrow import parquet, types
+
+from s3commit.writer.stream import PendingUpload
 
 # What file names end in, by codec, as Spark's own writer ends them; Spark's default comes first.
 CODECS: Final[Mapping[str, str]] = {
@@ -25,20 +27,6 @@ _SAMPLE_ROWS: Final = 2000
 _UNLIKE: Final = 0.99
 
 
-class Output(Protocol):
-    """The pending upload that a file's bytes go to (`s3commit.writer.stream.PendingUpload`)."""
-
-    rows: int | None
-
-    def write(self, data: bytes, /) -> int:
-        """Take all of ``data``."""
-        ...
-
-    def seal(self) -> None:
-        """All bytes have been written; does not wait until they are in S3."""
-        ...
-
-
 @dataclass
 class Sink:
     """As much of a file as Arrow writes to; ``output`` is there before its first byte.
@@ -46,7 +34,7 @@ class Sink:
     Arrow writes a footer when a writer is dropped: `cut` prevents it.
     """
 
-    output: Output | None = None
+    output: PendingUpload | None = None
     is_cut: bool = False
     closed: ClassVar[bool] = False
 
