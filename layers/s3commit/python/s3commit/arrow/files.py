@@ -45,25 +45,6 @@ class Layout:
     row_group_bytes: int = ROW_GROUP_BYTES
 
 
-def size_of(column: pa.Array) -> int:
-    """The bytes of its data, as `nbytes`, which reads the offsets of empty lists too.
-
-    Spark 4.1 sends none for a list in lists that are all empty: Arrow's Java library leaves them
-    out, which the format allows (https://arrow.apache.org/docs/format/Columnar.html, "an empty
-    offsets buffer"), and `nbytes` of PyArrow 26 crashes on that.
-    """
-    count, kind = len(column), column.type
-    if pa.types.is_struct(kind):
-        return sum(size_of(column.field(number)) for number in range(kind.num_fields))
-    if not count:
-        return 0
-    if pa.types.is_list(kind) or pa.types.is_map(kind):
-        first, end = column.offsets[0].as_py(), column.offsets[-1].as_py()
-        inside = [column.values] if pa.types.is_list(kind) else [column.keys, column.items]
-        return 4 * (count + 1) + sum(size_of(one.slice(first, end - first)) for one in inside)
-    return int(column.nbytes)
-
-
 class DataFile:
     """A file of ``directory``: its rows wait as Arrow until they make a row group."""
 
@@ -81,7 +62,9 @@ class DataFile:
         """Keep ``rows`` until the next row group."""
         self._batches.append(rows)
         self.rows += rows.num_rows
-        self.waiting += sum(map(size_of, rows.columns))
+        # Not nbytes: it crashes on lists in lists without inner offsets, as Spark 4.1 sends empty
+        # ones (https://arrow.apache.org/docs/format/Columnar.html, "an empty offsets buffer").
+        self.waiting += pa.ipc.get_record_batch_size(rows)
 
     def open(self) -> PendingUpload:
         """Start the upload, unless it is open: one request."""
