@@ -15,7 +15,6 @@ from typing import Any, Final
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.job_json import Who
 from s3commit.core.documents.request_json import CountedAttempt
-from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory, is_data
 from s3commit.core.jobs.idempotency import hinted_job
 from s3commit.core.model.amounts import amount, many
@@ -80,12 +79,17 @@ def look_only(options: Options) -> CommitResult:
     look(options, partial(_check_rights, store, place))
     if (earlier := earlier_result(options)) is not None:
         return replace(earlier, dry_run=True)
-    removed, what = _removed(store, options), ""
+    removed, what = 0, ""
     if options.conflict is Conflict.REPLACE:
-        what = "files that it cannot list" if removed is None else many(removed, "file")
+        listed = store.list(place.bucket, place.prefix)
+        try:
+            removed = sum(is_data(one.key[len(place.prefix) :]) for one in listed)
+            what = many(removed, "file")
+        except AccessError:
+            what = "files that it cannot list"
         what = f"; the overwrite would remove {what}, at most"
     say(f"dry run at {place.uri}: nothing was written, and no check refused the write{what}")
-    return CommitResult(place.uri, replaced=removed or 0, dry_run=True)
+    return CommitResult(place.uri, replaced=removed, dry_run=True)
 
 
 def begin(options: Options, client: str, who: Who | None = None) -> Job:
@@ -98,8 +102,8 @@ def begin(options: Options, client: str, who: Who | None = None) -> Job:
 
 def commit(job: Job, attempts: Sequence[CountedAttempt | None], rows: int) -> CommitResult:
     """Request the commit, wait for the outcome, and print both; raises as `Job.commit`."""
-    written = [one for one in attempts if one]
-    ended = amount(sum(one.files for one in written), sum(one.bytes for one in written), rows)
+    counted = [one for one in attempts if one]
+    ended = amount(sum(one.files for one in counted), sum(one.bytes for one in counted), rows)
     say(f"the tasks have ended with {ended}; requesting the commit of job {job.job_id}")
     try:
         result = job.commit(attempts)
@@ -107,30 +111,22 @@ def commit(job: Job, attempts: Sequence[CountedAttempt | None], rows: int) -> Co
         if error.code != NOT_EMPTY:
             raise
         raise JobFailedError(f"{error.message}; {WAY_OUT}", code=NOT_EMPTY) from error
-    say(summary(result, rows, job.directory))
-    if result.already_committed:
-        spec = job.spec
-        return _earlier(earlier_job(spec.destination, spec.idempotency_key) or job.directory)
+    directory, spec = job.directory, job.spec
+    if result.already_committed and result.error is not None:
+        say(result.error.message)
+        return _earlier(earlier_job(spec.destination, spec.idempotency_key) or directory)
+    done = f"replaced {many(result.replaced, 'file')} with" if result.replaced else "committed"
+    written = amount(result.files, result.bytes, rows)
+    say(f"{done} {written}; see: s3commit show {directory.typed}")
     return CommitResult(
-        job.spec.destination.uri,
+        spec.destination.uri,
         job.job_id,
         result.files,
         rows,
         result.bytes,
         result.replaced,
-        f"s3://{job.directory.bucket}/{job.directory.commits}",
+        f"s3://{directory.bucket}/{directory.commits}",
     )
-
-
-def summary(result: JobResult, rows: int, directory: JobDirectory) -> str:
-    """The line about a job that ended well."""
-    if result.already_committed and result.error is not None:
-        return result.error.message
-    written = amount(result.files, result.bytes, rows)
-    done = f"committed {written}"
-    if result.replaced:
-        done = f"replaced {many(result.replaced, 'file')} with {written}"
-    return f"{done}; see: s3commit show {directory.typed}"
 
 
 def _refuse_files(destination: Destination) -> None:
@@ -149,17 +145,6 @@ def _refuse_files(destination: Destination) -> None:
             f"mode 'error': s3://{bucket}/{found} already exists; {WAY_OUT}. Nothing was written.",
             code=NOT_EMPTY,
         )
-
-
-def _removed(store: S3ObjectStore, options: Options) -> int | None:
-    """How many files an overwrite would remove at most; None without the right to list them."""
-    bucket, prefix = options.destination.bucket, options.destination.prefix
-    if options.conflict is not Conflict.REPLACE:
-        return 0
-    try:
-        return sum(is_data(one.key[len(prefix) :]) for one in store.list(bucket, prefix))
-    except AccessError:
-        return None
 
 
 def _check_rights(store: S3ObjectStore, destination: Destination) -> None:
