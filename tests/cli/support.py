@@ -62,11 +62,11 @@ class WorldEnvironment(Environment):
         self.clock = clock
         self.on_sleep: Callable[[], object] = lambda: None
 
-    def epoch(self) -> float:
-        return epoch_of(self.clock.now())
+    def now(self) -> str:
+        return self.clock.now()
 
     def monotonic(self) -> float:
-        return self.epoch()
+        return epoch_of(self.clock.now())
 
     def new_id(self) -> str:
         raise AssertionError("the command makes no ids")

@@ -56,7 +56,6 @@ files = st.builds(
     etags=st.lists(text.filter(bool), min_size=1, max_size=5).map(tuple),
     length=st.integers(0, 5 * 1024**4),
     rows=st.none() | st.integers(0, 10**12),
-    created=st.integers(0, 2**62),
 )
 
 

@@ -14,7 +14,6 @@ from s3commit.arrow.partitions import runs
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.spark.schema import check_schema
 from s3commit.writer.options import make_options
-from s3commit.writer.system import Environment
 from s3commit.writer.task import Task
 from s3commit.writer.transfer import MIB, UploadSettings
 from tests.writer.support import Forgetful, resident_bytes
@@ -47,7 +46,6 @@ def main() -> None:
         "a",
         Forgetful("bucket"),
         settings=UploadSettings(),
-        environment=Environment(),
     )
     checked = check_schema(schema, options.partition_by)
     before = resident_bytes("VmRSS")

@@ -15,6 +15,7 @@ from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Destination
+from s3commit.core.model.moments import shifted
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.objects import ObjectReader, ObjectStore, UploadStarter
 from s3commit.writer.conditional_put import WriterStore
@@ -48,8 +49,8 @@ class ScriptedEnvironment(Environment):
         self.on_sleep = on_sleep
         self._ids = itertools.count(1)
 
-    def epoch(self) -> float:
-        return 1_795_298_842.0 + sum(self.slept)
+    def now(self) -> str:
+        return shifted("2026-11-21T22:07:22.000Z", sum(self.slept))
 
     def monotonic(self) -> float:
         return 1000.0 + sum(self.slept)
@@ -95,14 +96,12 @@ def stream_on(
     store: UploadStarter,
     transfer: Transfer | None = None,
     key: str = KEY,
-    environment: ScriptedEnvironment | None = None,
 ) -> PendingUpload:
     """A stream over the store, outside of any task."""
     return PendingUpload(
         store,
         Target(JobDirectory(Destination(BUCKET, ""), JOB), key, "t", "a"),
         transfer or small(),
-        environment or ScriptedEnvironment(),
     )
 
 

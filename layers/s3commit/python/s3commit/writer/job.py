@@ -86,7 +86,6 @@ class Job:
             self.environment.new_id() if attempt_id is None else attempt_id,
             self._connected(),
             settings=self.settings,
-            environment=self.environment,
             encryption=self.encryption,
             task_count=task_count,
         )

@@ -19,7 +19,7 @@ from s3commit.writer.connect import check_pipeline, no_bucket
 from s3commit.writer.job import Job
 from s3commit.writer.options import Mode, Options, OverwriteMode, keywords_of, make_options
 from s3commit.writer.place import check_place, side_by_side
-from s3commit.writer.system import Environment, timestamp
+from s3commit.writer.system import Environment
 from s3commit.writer.transfer import UploadSettings
 from s3commit.writer.who import this_program
 
@@ -102,7 +102,7 @@ def start_job(
         conflict=options.conflict,
         scope=options.scope or Scope.DIRECTORY,
         partition_by=options.partition_by,
-        created_at=timestamp(environment),
+        created_at=environment.now(),
         client=client,
         who=this_program() if who is None else who,
         # The digest: nobody who reads a job's documents learns the next keys of a stream.

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar
 from s3commit.core.documents.pendingset import PendingFile
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.ports.objects import UploadStarter
-from s3commit.writer.system import Environment
 from s3commit.writer.target import StreamClosedError, Target
 from s3commit.writer.transfer import Transfer
 
@@ -52,7 +51,6 @@ class PendingUpload(io.BufferedIOBase):
         store: UploadStarter,
         target: Target,
         transfer: Transfer,
-        environment: Environment,
         rows: int | None = None,
     ) -> None:
         super().__init__()
@@ -60,7 +58,6 @@ class PendingUpload(io.BufferedIOBase):
         self.rows = rows
         self._store = store
         self._transfer = transfer
-        self._environment = environment
         self._state = _State.OPEN
         self._writing = threading.RLock()  # held through a write, close or abort
         self._stopped = threading.Event()  # nothing more is sent
@@ -68,7 +65,6 @@ class PendingUpload(io.BufferedIOBase):
         self._length = 0
         self._buffer = transfer.buffer(1)
         self._parts: list[Future[str]] = []  # the etag of each
-        self._created = self._saved = self._now()
         self._upload_id = store.create_upload(
             target.bucket, target.key, metadata=target.metadata, content_type=target.content_type
         )
@@ -114,8 +110,6 @@ class PendingUpload(io.BufferedIOBase):
             task_id=target.task_id,
             attempt_id=target.attempt_id,
             rows=self.rows,
-            created=self._created,
-            saved=self._saved,
         )
 
     def writable(self) -> bool:
@@ -177,7 +171,6 @@ class PendingUpload(io.BufferedIOBase):
                 # The process has to end: no more requests, the pipeline cleans up.
                 self._state = _State.FAILED
                 raise
-            self._saved = self._now()
             self._state = _State.CLOSED
 
     def abort(self) -> Exception | None:
@@ -289,6 +282,3 @@ class PendingUpload(io.BufferedIOBase):
                 return error
         self._upload_id = ""
         return None
-
-    def _now(self) -> int:
-        return int(self._environment.epoch() * 1000)

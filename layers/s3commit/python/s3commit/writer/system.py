@@ -6,20 +6,15 @@ import sys
 import time
 import uuid
 from contextlib import suppress
-from datetime import UTC, datetime
 
-from s3commit.core.model.moments import rfc3339
+from s3commit.aws.clock import SystemClock
 
 
-class Environment:
+class Environment(SystemClock):
     """The machine's own clock, and random UUIDs; tests put another one in its place.
 
     Stateless, so it can be pickled with a job.
     """
-
-    def epoch(self) -> float:
-        """Seconds since 1970, for documents."""
-        return time.time()
 
     def monotonic(self) -> float:
         """Seconds since some moment, for limits; never goes back."""
@@ -30,13 +25,8 @@ class Environment:
         return str(uuid.uuid4())
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for all of it: nothing here is left to chance."""
         time.sleep(seconds)
-
-
-def timestamp(environment: Environment) -> str:
-    """The present as RFC 3339 in UTC with milliseconds: ``2026-11-21T22:07:22.123Z``."""
-    return rfc3339(datetime.fromtimestamp(environment.epoch(), UTC))
 
 
 def say(line: str) -> None:

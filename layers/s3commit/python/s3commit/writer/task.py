@@ -18,7 +18,6 @@ from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.writer.conditional_put import WriterStore, put_own
 from s3commit.writer.connect import shared_store
 from s3commit.writer.stream import PendingUpload
-from s3commit.writer.system import Environment
 from s3commit.writer.target import DEFAULT_CONTENT_TYPE, Target, file_key
 from s3commit.writer.transfer import Transfer, UploadSettings
 
@@ -54,7 +53,6 @@ class Task:
         store: WriterStore | None,
         *,
         settings: UploadSettings,
-        environment: Environment,
         encryption: Encryption | None = None,
         task_count: int | None = None,
     ) -> None:
@@ -65,7 +63,6 @@ class Task:
         self.task_count = task_count
         self.transfer = Transfer(settings)
         self._given_store = store
-        self._environment = environment
         self._streams: dict[str, PendingUpload | None] = {}
         self._lock = threading.Lock()
         self._ended = False
@@ -139,7 +136,6 @@ class Task:
             self._store,
             Target(self.directory, key, self.task_id, self.attempt_id, content_type),
             self.transfer,
-            self._environment,
             rows,
         )
         with self._lock:
@@ -235,7 +231,6 @@ class Task:
         again = partial(
             Task,
             settings=self.transfer.settings,
-            environment=self._environment,
             encryption=self.encryption,
             task_count=self.task_count,
         )

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from s3commit.aws.clients import Encryption, make_client
-from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_header
@@ -40,7 +39,7 @@ from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
 from s3commit.writer.start import DEFAULT_CLIENT, put_job
-from s3commit.writer.system import Environment, timestamp
+from s3commit.writer.system import Environment
 from s3commit.writer.target import Target
 from s3commit.writer.task import put_manifest
 from s3commit.writer.transfer import MAX_PARTS, MIB
@@ -107,9 +106,10 @@ def undo(
     check_pipeline(client, directory.destination)
     no_ledger = cast("Ledger", None)  # a plan asks S3 alone
     store = S3ObjectStore(client, encryption=encryption)
-    ports = Ports(store, no_ledger, SystemClock(), ThreadMap(WORKERS))
+    environment = Environment()
+    ports = Ports(store, no_ledger, environment, ThreadMap(WORKERS))
     planned = plan_undo(ports, directory, leave_removed=leave_removed)
-    return carry_out(ports, planned, Environment(), commit_timeout=commit_timeout)
+    return carry_out(ports, planned, environment, commit_timeout=commit_timeout)
 
 
 def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> PlannedUndo:
@@ -147,7 +147,7 @@ def carry_out(
         job_id=environment.new_id(),
         destination=place,
         conflict=Conflict.REPLACE,
-        created_at=timestamp(environment),
+        created_at=environment.now(),
         client=DEFAULT_CLIENT,
         who=this_program(),
         idempotency_key=planned.key,

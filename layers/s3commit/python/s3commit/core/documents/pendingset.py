@@ -57,9 +57,9 @@ NonEmpty = Annotated[str, Text(least=1)]
 class PendingFile:
     """One pending upload: Hadoop's SinglePendingCommit, version 2.
 
-    ``etags[i]`` is the etag of part i+1, as S3 returned it. ``length`` is in bytes, ``created``
-    and ``saved`` in milliseconds since 1970. ``rows`` is None where the writer did not count.
-    ``origin`` is the key of the file of which an undo brings back a copy.
+    ``etags[i]`` is the etag of part i+1, as S3 returned it. ``length`` is in bytes. ``rows`` is
+    None where the writer did not count. ``origin`` is the key of the file of which an undo brings
+    back a copy.
     """
 
     bucket: NonEmpty
@@ -71,8 +71,6 @@ class PendingFile:
     task_id: str = ""
     attempt_id: str = ""
     rows: Annotated[int | None, Whole(most=MAX_ROWS)] = None
-    created: int = 0
-    saved: int = 0
     origin: Annotated[str, SPARSE] = ""
 
 
@@ -103,6 +101,7 @@ class PendingSet:
 
 _STATISTICS = ("counters", "gauges", "minimums", "maximums", "meanstatistics")
 HADOOPS: Final[dict[str, Any]] = {"iostatistics": {name: {} for name in _STATISTICS}}
+_TIMES: Final = {"created": 0, "saved": 0}  # that nobody reads
 _ETAG: Final = Text(MAX_ETAG, least=1)
 
 
@@ -122,7 +121,7 @@ def _etag(part: Any) -> Any:
 _FILE: Final = Codec(
     PendingFile,
     version=FILE_VERSION,
-    constants={"filename": None, "date": None, "text": "", "extraData": {}, **HADOOPS},
+    constants={"filename": None, "date": None, "text": "", "extraData": {}, **_TIMES, **HADOOPS},
     forms={
         "etags": each(Form(_etag, lambda etag: {"etag": etag}), Several(MAX_PARTS, least=1)),
     },

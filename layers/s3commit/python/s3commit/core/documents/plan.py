@@ -35,7 +35,7 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader
 from s3commit.core.ports.parallel import in_order
 
-_NOT_NEEDED: Final = {"job_id": "", "task_id": "", "attempt_id": "", "created": 0, "saved": 0}
+_NOT_NEEDED: Final = {"job_id": "", "task_id": "", "attempt_id": ""}
 _FILE: Final = Codec(PendingFile, "file of the job", unwritten=_NOT_NEEDED, **LINE)
 
 
