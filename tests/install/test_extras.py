@@ -38,16 +38,17 @@ with s3commit.open_job({uri!r}) as job:
 SPARK = """
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
-from s3commit.spark.spark_job import open_spark_job
 from s3commit.spark.options import parse_options
 from s3commit.spark.schema import check_schema
+from s3commit.spark.tasks import SparkJob
+from s3commit.writer.table_write import begin, commit
 
 options = parse_options({uri!r}, None)
 schema = check_schema(StructType([StructField("id", LongType())]), ())
-job = open_spark_job(options, schema)
-message = job.write(iter([pa.record_batch({{"id": [1, 2, 3]}})]), 0, 0)
-job.commit([message])
-print(message.rows, "rows")
+job = begin(options, "test")
+batches = iter([pa.record_batch({{"id": [1, 2, 3]}})])
+attempt, rows = SparkJob(job, options, schema).write(batches, 0, 0)
+print(commit(job, [attempt], rows).rows, "rows")
 """
 
 LOCAL = """

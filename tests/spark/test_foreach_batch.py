@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import batch_writer
-from s3commit.spark.spark_job import SparkJob
 from s3commit.writer.requests import wait_for_result
+from s3commit.writer.table_write import commit
 from tests.spark.tiny import Place
 
 POINTS = ("before_request", "request_put", "committed")
@@ -65,11 +65,10 @@ class Work:
 def faulty_writer(uri: str, work: Work) -> Any:
     """What `batch_writer` gives, which comes to each of `POINTS` in this order."""
     write = batch_writer(uri, partition_by="k", commit_timeout=60)
-    commit_of = SparkJob.commit
 
-    def faulty_commit(self: SparkJob, *args: Any, **said: Any) -> Any:
+    def faulty_commit(*args: Any) -> Any:
         work.at("before_request")
-        return commit_of(self, *args, **said)
+        return commit(*args)
 
     def waiting(*args: Any) -> Any:
         work.at("request_put")
@@ -77,7 +76,7 @@ def faulty_writer(uri: str, work: Work) -> Any:
 
     def write_batch(frame: DataFrame, number: int) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(SparkJob, "commit", faulty_commit)
+            patch.setattr("s3commit.writer.table_write.commit", faulty_commit)
             patch.setattr("s3commit.writer.job.wait_for_result", waiting)
             write(frame, number)
         work.at("committed")

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from s3commit.core.model.errors import InvalidInputError, JobFailedError, S3CommitError
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.spark import CommitResult, progress, write
-from s3commit.spark.task_errors import for_the_driver, of_a_task
+from s3commit.spark.tasks import for_the_driver, of_a_task
 from tests.spark.tiny import BUCKET, Place
 
 

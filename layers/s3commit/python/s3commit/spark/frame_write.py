@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.aws.clients import Encryption
-from s3commit.core.model.destination import Conflict
+from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.spark.frames import check_frame, refresh_cached
 from s3commit.spark.progress import shown, tally_of
-from s3commit.spark.tasks import run
 from s3commit.writer.commit_result import CommitResult, check_versions
 from s3commit.writer.options import (
     Compression,
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 
     from s3commit.core.documents.job_json import Who
     from s3commit.spark.schema import WriteSchema
-    from s3commit.spark.spark_job import SparkJob
 
+_CLIENT: Final = "s3commit-spark"
 _QUERY_ID: Final = "sql.streaming.queryId"  # a local property that StreamExecution sets
 
 
@@ -209,27 +208,24 @@ def _write(
     progress: bool | None = False,
 ) -> CommitResult | None:
     """Write; with ``rows_needed`` a job that would change nothing is aborted, and None returned."""
-    from s3commit.writer.table_write import earlier_result  # noqa: PLC0415
+    from s3commit.spark.tasks import SparkJob, run  # noqa: PLC0415
+    from s3commit.writer.table_write import begin, commit, earlier_result  # noqa: PLC0415
 
-    check_frame(df)
+    _check_frame(df)
     result = earlier_result(options)
     if result is None:  # else no task has to run
+        options, schema, who = _prepared(df, options)
         tally = tally_of(df.sparkSession, wanted=progress)
-        job = replace(_open(df, options), tally=tally)
-        with job.job as opened:  # aborts the job in an error
+        with begin(options, _CLIENT, who) as job:  # aborts the job in an error
             with shown(tally):
-                messages = run(df, job)
-            spec, rows = opened.spec, any(message.rows for message in messages)
-            if (
-                rows_needed
-                and not rows
-                and spec.conflict is Conflict.APPEND
-                and not spec.conditions
-            ):
-                opened.abort("the batch has no rows")
+                messages = run(df, SparkJob(job, options, schema, tally))
+            rows = sum(count for _, count in messages)
+            is_append = options.conflict is Conflict.APPEND
+            if rows_needed and not rows and is_append and not options.conditions:
+                job.abort("the batch has no rows")
                 return None
-            result = job.commit(messages)
-    refresh_cached(df, options.destination)
+            result = commit(job, [attempt for attempt, _ in messages], rows)
+    _refresh_cached(df, options.destination)
     return result
 
 
@@ -237,12 +233,6 @@ def _look_only(df: DataFrame, options: Options) -> CommitResult:
     from s3commit.writer.table_write import look_only  # noqa: PLC0415
 
     return look_only(_prepared(df, options)[0])
-
-
-def _open(df: DataFrame, options: Options) -> SparkJob:
-    from s3commit.spark.spark_job import open_spark_job  # noqa: PLC0415
-
-    return open_spark_job(*_prepared(df, options))
 
 
 def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Who]:
@@ -253,7 +243,7 @@ def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Wh
     from s3commit.spark.session_settings import apply_session_settings  # noqa: PLC0415
     from s3commit.writer.who import this_program  # noqa: PLC0415
 
-    check_frame(df)
+    _check_frame(df)
     settings = df.sparkSession.conf
 
     def setting(name: str) -> str | None:
@@ -268,3 +258,29 @@ def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Wh
     )
     who = this_program(setting("spark.app.id") or "", setting("spark.app.name") or "")
     return options, schema, who
+
+
+def _check_frame(frame: DataFrame) -> None:
+    """Raise `InvalidInputError` if it is not a DataFrame of Spark's, or a stream."""
+    if not hasattr(frame, "mapInArrow"):
+        kind = type(frame)
+        raise refused(
+            f"write needs a DataFrame of Spark, not {kind.__module__}.{kind.__qualname__}: make"
+            " one with spark.createDataFrame(...)"
+        )
+    if frame.isStreaming:
+        raise refused(
+            "this DataFrame is a stream: use .writeStream.foreachBatch(batch_writer(path))"
+        )
+
+
+def _refresh_cached(frame: DataFrame, destination: Destination) -> None:
+    """Let the session read what was committed: Spark's own writes refresh cached plans too.
+
+    Both spellings of the path are tried; a session that has no file system for one has nothing
+    cached there.
+    """
+    for scheme in ("s3a", "s3"):
+        uri = f"{scheme}://{destination.bucket}/{destination.prefix}"
+        with suppress(Exception):
+            frame.sparkSession.catalog.refreshByPath(uri)

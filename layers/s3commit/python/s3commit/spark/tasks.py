@@ -1,7 +1,8 @@
 """The tasks of a job that writes a DataFrame, in Spark's Python workers.
 
 The rows go through ``mapInArrow``. Each task answers with one row, its `TaskMessage`, and Spark
-returns the row of exactly one attempt of each task: those are the attempts that the job counts.
+returns the row of exactly one attempt of each task: those are the attempts that the job counts. Of
+a task's `S3CommitError` the driver sees a traceback's text alone.
 """
 
 from __future__ import annotations
@@ -9,20 +10,66 @@ from __future__ import annotations
 import functools
 import gc
 import pickle
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+from pyspark import TaskContext
+
+from s3commit.arrow.files import write_rows
+from s3commit.arrow.partitions import runs
+from s3commit.core.documents.request_json import CountedAttempt
+from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import S3CommitError
-from s3commit.spark.frames import arranged
-from s3commit.spark.task_errors import for_the_driver, of_a_task
+from s3commit.spark.schema import WriteSchema, without_null_inside
+from s3commit.writer.job import Job
+from s3commit.writer.options import Options
+from s3commit.writer.system import say
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from pyspark.accumulators import Accumulator
     from pyspark.sql import DataFrame
 
-    from s3commit.spark.spark_job import SparkJob, TaskMessage
+    from s3commit.spark.progress import Tally
 
 _MESSAGE: Final = "message"
+_SHOWN: Final = re.compile(
+    rf"^{re.escape(S3CommitError.__module__)}\.S3CommitError: \[(\w+) (\w+)\] (.*)$", re.MULTILINE
+)
+# What a task tells the driver: the attempt, None if it has written no file, and its rows.
+TaskMessage = tuple[CountedAttempt | None, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkJob:
+    """A job with the schema of its rows and the user's options. It is pickled for the tasks."""
+
+    job: Job
+    options: Options
+    schema: WriteSchema
+    tally: Accumulator[Tally] | None = None
+
+    def write(self, batches: Iterator[pa.RecordBatch], partition: int, attempt: int) -> TaskMessage:
+        """Write one partition's rows; runs in an executor's Python worker.
+
+        ``attempt`` is Spark's number of this try, unique in the application. Any error aborts the
+        attempt's uploads and reaches Spark, which tries the task again.
+        """
+        # Spark counts attempts per application; a second run of the job counts again.
+        task = self.job.task(f"{partition:05d}", f"{attempt}-{self.job.environment.new_id()}")
+        try:
+            found = _data(batches, self.schema)
+            rows = write_rows(task, partition, found, self.options, self.schema.of_files)
+            counted = task.finish()
+        except BaseException:
+            for error in task.abort():
+                say(f"an upload of task {partition} could not be aborted yet: {error}")
+            raise
+        if self.tally is not None:
+            self.tally.add((counted.files if counted else 0, rows))
+        return counted, rows
 
 
 def run(df: DataFrame, job: SparkJob) -> list[TaskMessage]:
@@ -32,7 +79,7 @@ def run(df: DataFrame, job: SparkJob) -> list[TaskMessage]:
     """
     try:
         rows = (
-            arranged(df, job.schema.partition_positions)
+            _arranged(df, job.schema.partition_positions)
             .mapInArrow(_task(job), f"{_MESSAGE} binary")
             .collect()
         )
@@ -46,18 +93,57 @@ def run(df: DataFrame, job: SparkJob) -> list[TaskMessage]:
     return messages or [job.write(iter(()), partition=0, attempt=0)]
 
 
+def _arranged(frame: DataFrame, partitions: Sequence[int]) -> DataFrame:
+    """The rows in the order of their directories, so that each task has one file open.
+
+    ``partitions`` are the positions of the partition columns, which become texts, cast by Spark as
+    for its own directories' names. The columns are named by their positions (`_by_position`):
+    PySpark parses the names that it is given, and a user's name may have a dot or a backtick.
+    """
+    plain = frame.toDF(*map(_by_position, range(len(frame.columns))))
+    names = list(map(_by_position, partitions))
+    if not names:
+        return plain
+    if not _is_sorted(frame, partitions):
+        plain = plain.sortWithinPartitions(*names)
+    return plain.withColumns({name: plain[name].cast("string") for name in names})
+
+
+def _by_position(number: int) -> str:
+    """The form in which the tasks get a column."""
+    return f"c{number}"
+
+
+def _is_sorted(frame: DataFrame, partitions: Sequence[int]) -> bool:
+    """True if Spark knows that the columns at these positions come first in the rows' order.
+
+    A sort would drop that order, which may have more columns. Spark's own writer looks too
+    (org.apache.spark.sql.execution.datasources.V1WritesUtils.isOrderingMatched). With
+    Spark Connect the order is not known.
+    """
+    if not hasattr(frame, "_jdf"):
+        return False
+    plan = frame._jdf.queryExecution().analyzed()
+    columns, ordering = plan.output(), plan.outputOrdering()
+    if ordering.size() < len(partitions):
+        return False
+    first = [ordering.apply(number).child() for number in range(len(partitions))]
+    return all(
+        one.getClass().getSimpleName() == "AttributeReference"
+        and one.exprId().equals(columns.apply(position).exprId())
+        for one, position in zip(first, partitions, strict=True)
+    )
+
+
 def _task(job: SparkJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow  # noqa: PLC0415
-        from pyspark import TaskContext  # noqa: PLC0415
-
         context = TaskContext.get()
         assert context is not None  # noqa: S101 - every task has one
         try:
             message = job.write(batches, context.partitionId(), context.taskAttemptId())
         except S3CommitError as error:
             raise for_the_driver(error) from None
-        yield pyarrow.record_batch({_MESSAGE: [pickle.dumps(message)]})
+        yield pa.record_batch({_MESSAGE: [pickle.dumps(message)]})
         _freeze()
 
     return task
@@ -72,3 +158,42 @@ def _freeze() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def _data(
+    batches: Iterator[pa.RecordBatch], schema: WriteSchema
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows without the partition columns, with their directories."""
+    for numbered in batches:
+        columns = list(map(without_null_inside, numbered.columns))
+        # The names are the schema's: `_arranged`.
+        fields = map(pa.Field.with_name, numbered.schema, schema.names)
+        batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+        yield from runs(batch, schema.partition_names)
+
+
+def for_the_driver(error: S3CommitError) -> S3CommitError:
+    """The error that a task raises for ``error``: class and code are in the text.
+
+    Without a traceback: Spark Connect hands on the first 2 KB of that alone.
+    """
+    return S3CommitError(f"[{type(error).__name__} {error.code}] {one_line(error.message)}")
+
+
+def of_a_task(error: Exception) -> S3CommitError | None:
+    """The error that a task raised, if Spark's ``error`` shows one; of several tries the last.
+
+    A class that this process does not know is an `S3CommitError` here.
+    """
+    found = _SHOWN.findall(str(error))
+    if not found:
+        return None
+    name, code, message = found[-1]
+    kind = next((one for one in _kinds(S3CommitError) if one.__name__ == name), S3CommitError)
+    return kind(message, code=code)
+
+
+def _kinds(kind: type[S3CommitError]) -> Iterator[type[S3CommitError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _kinds(below)
