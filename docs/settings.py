@@ -8,11 +8,25 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from s3commit.spark.parquet_settings import FIELD_IDS, RULES
+from s3commit.spark.settings import FIELD_IDS, RULES
 
+# Of `RULES`, in their order.
+REFUSED: Final = (
+    "refused: files would not be encrypted as Parquet's modular encryption does",
+    "`true` is refused: files have no Bloom filters",
+    "`false` is refused: files have statistics of all columns",
+    "`true` is refused: files have the standard's lists and decimals",
+    "files have `TIMESTAMP_MICROS`; another value is refused where a column holds timestamps",
+    "files have `CORRECTED`; `LEGACY` is refused where a column holds dates or timestamps",
+    "the same, where a column holds timestamps",
+    "a value other than `NONE` is refused: no summary files are written",
+    "`true` is refused: no summary files are written",
+    "harmless if the class only commits, as Parquet's, Hadoop's, Spark's and EMR's own do;"
+    " another is refused: it would not be called",
+)
 # The first row with a name holds: what is refused, then what is obeyed or harmless.
 TABLE: Final = (
-    *((rule.names, rule.words) for rule in RULES),
+    *((rule.names, words) for rule, words in zip(RULES, REFUSED, strict=True)),
     (
         (
             "spark.sql.parquet.compression.codec",

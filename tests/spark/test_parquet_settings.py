@@ -30,8 +30,8 @@ from pyspark.sql.types import (
 from docs.settings import TABLE, rows
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import write
-from s3commit.spark.parquet_settings import COMMIT_ONLY, refuse_unlike, settings_of
 from s3commit.spark.schema import ROW_METADATA, SPARK_VERSION, check_schema
+from s3commit.spark.settings import COMMIT_ONLY, refuse_unlike, settings_of
 from tests.spark.conftest import settings as set_for_a_while
 from tests.spark.tiny import Place
 

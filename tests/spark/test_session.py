@@ -10,7 +10,7 @@ from s3commit.aws.clients import Encryption
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import write
 from s3commit.spark.options import parse_options
-from s3commit.spark.session_settings import apply_session_settings
+from s3commit.spark.settings import apply_session_settings
 from s3commit.writer.options import Options
 from tests.spark.conftest import settings as set_for_a_while
 from tests.spark.tiny import BUCKET, Place

@@ -238,9 +238,13 @@ def _look_only(df: DataFrame, options: Options) -> CommitResult:
 def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Who]:
     """The job's options, completed by the session, and the schema."""
     from s3commit.spark.options import SESSION_SCOPE  # noqa: PLC0415
-    from s3commit.spark.parquet_settings import FIELD_IDS, refuse_unlike, settings_of  # noqa: PLC0415
     from s3commit.spark.schema import check_schema  # noqa: PLC0415
-    from s3commit.spark.session_settings import apply_session_settings  # noqa: PLC0415
+    from s3commit.spark.settings import (  # noqa: PLC0415
+        FIELD_IDS,
+        apply_session_settings,
+        refuse_unlike,
+        settings_of,
+    )
     from s3commit.writer.who import this_program  # noqa: PLC0415
 
     _check_frame(df)

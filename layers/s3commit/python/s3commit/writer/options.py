@@ -41,7 +41,7 @@ class Options:
     """The program's options. Times are in seconds; None means no limit.
 
     Of a Spark write ``compression``, ``max_records_per_file`` (0: no limit) and ``scope`` are None
-    where the session decides (`s3commit.spark.session_settings`, `scope_in`). ``conflict`` is the
+    where the session decides (`s3commit.spark.settings`, `scope_in`). ``conflict`` is the
     mode's.
     """
 
