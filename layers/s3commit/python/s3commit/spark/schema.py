@@ -89,28 +89,32 @@ class WriteSchema:
         None is Spark's own schema, where there are no rows.
         """
         found = arrow_schema(self.data) if data is None else data
-        fields = list(map(_nullable_where_above, found))
-        if self.with_field_ids:
-            fields = list(map(_with_field_id, fields, self.data.fields))
+        fields = list(map(self._of_file, found, self.data.fields))
         return pa.schema(fields, self.parquet_metadata)
 
+    def _of_file(self, field: pa.Field, column: StructField, above: bool = False) -> pa.Field:
+        """The field with its column's id, and optional if a struct that it is in may be null.
 
-def _nullable_where_above(field: pa.Field, above: bool = False) -> pa.Field:
-    """The field, optional if a struct that it is in may be null.
-
-    Spark gives such a struct with null in each field, also in those that are declared not null;
-    Arrow's writer refuses null there. Spark reads a variant only if its two fields are required.
-    """
-    kind, nullable = field.type, field.nullable or above
-    if is_variant(kind):
-        pass
-    elif pa.types.is_struct(kind):
-        kind = pa.struct([_nullable_where_above(one, nullable) for one in kind])
-    elif pa.types.is_map(kind):
-        kind = pa.map_(*map(_nullable_where_above, (kind.key_field, kind.item_field)))
-    elif pa.types.is_list(kind):
-        kind = pa.list_(_nullable_where_above(kind.value_field))
-    return field.with_type(kind).with_nullable(nullable)
+        Spark gives such a struct with null in each field, also in those that are declared not null;
+        Arrow's writer refuses null there. Spark reads a variant only if its two fields are
+        required. Ids are as of Spark's own writer
+        (org.apache.spark.sql.execution.datasources.parquet.ParquetUtils).
+        """
+        kind, spark, nullable = field.type, column.dataType, field.nullable or above
+        if isinstance(spark, UserDefinedType):
+            spark = spark.sqlType()
+        if isinstance(spark, StructType):
+            inside = zip(kind, spark.fields, strict=True)
+            kind = pa.struct([self._of_file(*pair, above=nullable) for pair in inside])
+        elif isinstance(spark, ArrayType):
+            kind = pa.list_(self._of_file(kind.value_field, StructField("", spark.elementType)))
+        elif isinstance(spark, MapType):
+            key = self._of_file(kind.key_field, StructField("", spark.keyType))
+            value = self._of_file(kind.item_field, StructField("", spark.valueType))
+            kind = pa.map_(key, value)
+        field = field.with_type(kind).with_nullable(nullable)
+        number = column.metadata.get(FIELD_ID) if self.with_field_ids else None
+        return field if number is None else field.with_metadata({_ARROW_FIELD_ID: str(number)})
 
 
 def is_variant(kind: pa.DataType) -> bool:
@@ -124,31 +128,6 @@ def without_null_inside(column: pa.Array) -> pa.Array:
         return column
     fields = [column.field(number).fill_null(b"") for number in range(2)]
     return pa.StructArray.from_arrays(fields, fields=list(column.type), mask=column.is_null())
-
-
-def _with_field_id(field: pa.Field, column: StructField) -> pa.Field:
-    """The field with the id that its column's metadata has, as those in it.
-
-    As Spark's own writer does (org.apache.spark.sql.execution.datasources.parquet.ParquetUtils).
-    """
-    field = field.with_type(_with_field_ids(field.type, column.dataType))
-    number = column.metadata.get(FIELD_ID)
-    return field if number is None else field.with_metadata({_ARROW_FIELD_ID: str(number)})
-
-
-def _with_field_ids(kind: pa.DataType, spark: DataType) -> pa.DataType:
-    if isinstance(spark, StructType) and pa.types.is_struct(kind):
-        return pa.struct(list(map(_with_field_id, kind, spark.fields)))
-    if isinstance(spark, ArrayType) and pa.types.is_list(kind):
-        element = kind.value_field
-        return pa.list_(element.with_type(_with_field_ids(element.type, spark.elementType)))
-    if isinstance(spark, MapType) and pa.types.is_map(kind):
-        key, item = kind.key_field, kind.item_field
-        return pa.map_(
-            key.with_type(_with_field_ids(key.type, spark.keyType)),
-            item.with_type(_with_field_ids(item.type, spark.valueType)),
-        )
-    return kind
 
 
 def check_schema(
