@@ -19,9 +19,6 @@ final class Committers {
           "com.amazon.emr.committer.EmrOptimizedSparkSqlParquetOutputCommitter");
 
   private static final String LEVEL = ParquetOutputFormat.JOB_SUMMARY_LEVEL;
-  private static final String ADVICE =
-      ", or leave the destination out of " + Setting.OURS + Setting.PREFIXES
-          + ". Nothing was written.";
 
   private Committers() {}
 
@@ -30,17 +27,18 @@ final class Committers {
     // For Parquet, Spark has put the value of the other setting here.
     String committer = conf.getTrimmed("spark.sql.sources.outputCommitterClass", "");
     if (!committer.isEmpty() && !COMMIT_ONLY.contains(committer)) {
-      throw new CommitException(
-          "BAD_SETTING",
+      throw refused(
           "the output committer " + committer + " would not be called: unset"
               + " spark.sql.parquet.output.committer.class and"
-              + " spark.sql.sources.outputCommitterClass" + ADVICE);
+              + " spark.sql.sources.outputCommitterClass");
     }
     if (committer.equals(SPARKS_OWN)
         && ParquetOutputFormat.getJobSummaryLevel(conf) != JobSummaryLevel.NONE) {
-      throw new CommitException(
-          "BAD_SETTING",
-          "Parquet's summary files would not be written: set " + LEVEL + "=NONE" + ADVICE);
+      throw refused("Parquet's summary files would not be written: set " + LEVEL + "=NONE");
     }
+  }
+
+  private static CommitException refused(String why) {
+    return new CommitException("BAD_SETTING", why + ", or " + Setting.LEAVE_OUT);
   }
 }

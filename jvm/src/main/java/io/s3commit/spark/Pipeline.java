@@ -43,8 +43,7 @@ final class Pipeline {
         throw new CommitException(
             "NO_PIPELINE",
             "bucket " + bucket + " has no s3commit pipeline, so this job would never commit."
-                + " Deploy s3commit for it, or leave it out of " + Setting.OURS
-                + Setting.PREFIXES + ". Nothing was written.");
+                + " Deploy s3commit for it, or " + Setting.LEAVE_OUT);
       }
       SEEN.add(bucket);
     } catch (InvocationTargetException answered) {

@@ -18,6 +18,10 @@ final class Setting {
   /** URIs of the destinations that are ours, with commas between them. */
   static final String PREFIXES = "prefixes";
 
+  /** What to do where a job can't be. */
+  static final String LEAVE_OUT =
+      "leave the destination out of " + OURS + PREFIXES + ". Nothing was written.";
+
   /** The class of the protocol that commits every other write. */
   static final String OTHERWISE = "otherwise";
 

@@ -106,8 +106,7 @@ final class Store {
       throw new CommitException(
           "NO_UPLOADER",
           path + ": " + fs.getClass().getName() + " starts no multipart uploads: s3commit needs S3A of"
-              + " Hadoop 3.3.1 or later. Use it, or leave the destination out of " + Setting.OURS
-              + Setting.PREFIXES + ". Nothing was written.");
+              + " Hadoop 3.3.1 or later. Use it, or " + Setting.LEAVE_OUT);
     }
   }
 

@@ -11,15 +11,12 @@ import org.apache.spark.sql.execution.QueryExecutionException;
 public final class WriteException extends QueryExecutionException {
   private static final long serialVersionUID = 1L;
 
-  private final String code;
-
   WriteException(CommitException failed) {
     super(failed.getMessage(), failed);
-    this.code = failed.code();
   }
 
   /** The code, as docs/codes.md lists it. */
   public String code() {
-    return code;
+    return ((CommitException) getCause()).code();
   }
 }
