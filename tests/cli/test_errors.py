@@ -84,7 +84,7 @@ def test_what_nobody_expected_has_its_traceback_and_ends_in_one_line(desk: Desk)
 
 
 def test_without_click_it_says_what_to_install() -> None:
-    script = "import sys; sys.modules['click'] = None; from s3commit.cli.main import main; main()"
+    script = "import sys; sys.modules['click'] = None; from s3commit.__main__ import main; main()"
     done = ran(sys.executable, "-c", script)
     assert done.returncode == 1
     assert done.stderr == (

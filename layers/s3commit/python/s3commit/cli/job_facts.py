@@ -182,10 +182,9 @@ def unreadable(name: str, error: S3CommitError) -> str:
     return f"{name} cannot be read: {error.message} [{error.code}]"
 
 
-def locate(session: Session, named: NamedJob) -> tuple[JobDirectory, str | None, str]:
+def locate(session: Session, job: NamedJob) -> tuple[JobDirectory, str | None, str]:
     """The arguments of `read_job`, as they were typed. Raises `NotFoundError` for an unknown id."""
-    job, destination = named
-    if isinstance(job, str) and destination is not None:
+    if isinstance(job, str) and (destination := session.typed.get("destination")):
         job = JobDirectory(destination, job)
     if isinstance(job, JobDirectory):
         return job, session.table_of(job), job.typed

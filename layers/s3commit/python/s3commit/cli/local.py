@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from s3commit.cli.extras import install
+from s3commit.cli import install
 from s3commit.cli.render import CommandError
 from s3commit.cli.ui import page_beside
 from s3commit.local.rehearsal import FAULTS, Rehearsal

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from s3commit.cli.job_facts import unreadable
-from s3commit.cli.options import DESTINATION, JOB, with_session
+from s3commit.cli.options import DESTINATION, JOB, NamedJob, with_session
 from s3commit.cli.render import fields
 from s3commit.cli.session import Session
 from s3commit.core.documents.commit_manifest import (
@@ -31,7 +31,7 @@ _FILES = "bytes as SIZE, rows, gone, path as FILE"
 @click.argument("destination", type=DESTINATION)
 @click.option("--files", "job", type=JOB, metavar="JOB", help="The files of one committed job.")
 @with_session
-def ls(session: Session, *, destination: Destination, job: JobDirectory | str | None) -> None:
+def ls(session: Session, *, destination: Destination, job: NamedJob | None) -> None:
     """List the committed jobs of a destination.
 
     The oldest job comes first. Times are UTC. The list comes from _commits/, whose manifests never

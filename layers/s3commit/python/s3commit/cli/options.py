@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from s3commit.aws import env
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
-from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import InvalidInputError
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+
+NamedJob = JobDirectory | str  # as a person types it: by its directory, or by its id
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _AGE = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
@@ -37,7 +37,7 @@ class Parsed(click.ParamType[T]):
             self.fail(str(error), param, ctx)
 
 
-def parse_job(text: str) -> JobDirectory | str:
+def parse_job(text: str) -> NamedJob:
     """A job id, or the directory of which the s3:// URI, or that of anything in it, is given.
 
     Raises `InvalidInputError`.
@@ -62,14 +62,7 @@ def parse_age(text: str) -> int:
     return int(found[1]) * _SECONDS[found[2]]
 
 
-class NamedJob(NamedTuple):
-    """A job as the caller names it: its id or directory, and its destination, if given."""
-
-    job: JobDirectory | str
-    destination: Destination | None = None
-
-
-JOB: Parsed[JobDirectory | str] = Parsed("job", parse_job)
+JOB: Parsed[NamedJob] = Parsed("job", parse_job)
 DESTINATION = Parsed("destination", parse_destination)
 
 
@@ -79,23 +72,28 @@ def age_option(*names: str, default: str | None = None, about: str) -> Callable[
     return click.option(*names, type=age, default=default, show_default=True, help=about)
 
 
-def _keep(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
     ctx.ensure_object(Session).typed[str(parameter.name)] = value
 
 
-name_option = click.option(
-    "--name",
-    metavar="NAME",
-    expose_value=False,
-    callback=_keep,
-    help="The deployment's name (its parameter `name`), if it has one.",
+def _kept_option(name: str, about: str, **how: Any) -> Callable[[F], F]:
+    """An option that no verb gets: the session has it in ``typed``."""
+    return click.option(name, expose_value=False, callback=_keep, help=about, **how)
+
+
+name_option = _kept_option(
+    "--name", "The deployment's name (its parameter `name`), if it has one.", metavar="NAME"
 )
-_table_option = click.option(
+_table_option = _kept_option(
     "--table",
+    f"Ledger table (stack output TableName) [env: {env.TABLE}]; '' for none.",
     metavar="NAME",
-    expose_value=False,
-    callback=_keep,
-    help=f"Ledger table (stack output TableName) [env: {env.TABLE}]; '' for none.",
+)
+_destination_option = _kept_option(
+    "--destination",
+    "The job's destination, if JOB is an id and no table is known.",
+    type=DESTINATION,
+    metavar="URI",
 )
 
 
@@ -118,20 +116,9 @@ dry_run_option = click.option(
 )
 
 
-def job_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The `NamedJob` of JOB, and its table or its destination, as ``job``."""
-
-    @wraps(function)
-    def with_job(*args: Any, job: Any, destination: Destination | None, **more: Any) -> None:
-        function(*args, job=NamedJob(job, destination), **more)
-
-    option = click.option(
-        "--destination",
-        type=DESTINATION,
-        metavar="URI",
-        help="The job's destination, if JOB is an id and no table is known.",
-    )
-    return click.argument("job", type=JOB)(table_option(option(with_job)))
+def job_options(function: F) -> F:
+    """JOB as ``job``, and the options by which `locate` finds it: its table, or its destination."""
+    return click.argument("job", type=JOB)(table_option(_destination_option(function)))
 
 
 def with_session(function: Callable[..., None]) -> Callable[..., None]:

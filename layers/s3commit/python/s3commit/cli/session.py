@@ -55,7 +55,7 @@ class Session:
         self.deployments: Callable[[str | None], Deployment] = cache(read_deployment)  # by name
         self.begun = False  # to change something: an error after that does not say that nothing was
         self.unread = False  # a stack, once: a network that lets no request through costs seconds
-        self.typed: dict[str, str | None] = {}  # the options "table" and "name"
+        self.typed: dict[str, Any] = {}  # the options "table", "name" and "destination"
 
     @cached_property
     def store(self) -> ObjectStore:
@@ -84,17 +84,16 @@ class Session:
     @property
     def where(self) -> str:
         """The options that a next command needs to work on the same table."""
-        said = ((option, value) for option, value in self.typed.items() if value is not None)
-        return "".join(f" --{option} {shlex.quote(value)}" for option, value in said)
+        said = [(name, self.typed.get(name)) for name in ("table", "name")]
+        return "".join(f" --{name} {shlex.quote(text)}" for name, text in said if text is not None)
 
     def named_table(self) -> str | None:
         """The ledger's table, if it is typed, or its deployment, or else by the environment.
 
         Empty if there is to be none. Raises as `table`.
         """
-        typed = self.typed.get("table")
-        if typed is not None:
-            return typed
+        if (typed := self.typed.get("table")) is not None:
+            return str(typed)
         return self._stacks_table() if self.typed.get("name") else os.environ.get(env.TABLE) or None
 
     def table(self, otherwise: str = "") -> str:

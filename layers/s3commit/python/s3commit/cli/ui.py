@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from s3commit.cli.extras import install
+from s3commit.cli import install
 from s3commit.cli.options import table_option, with_session
 from s3commit.cli.render import CommandError
 from s3commit.cli.session import Session

@@ -208,7 +208,7 @@ def _partitions(place: Destination, listed: list[ListedObject]) -> list[tuple[st
 
 
 def _job_in(asked: Mapping[str, str]) -> NamedJob:
-    return NamedJob(parse_job(asked.get("job", "").strip()))
+    return parse_job(asked.get("job", "").strip())
 
 
 def _place_in(asked: Mapping[str, str]) -> Destination:
