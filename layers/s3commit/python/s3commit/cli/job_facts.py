@@ -239,9 +239,8 @@ def read_manifests(
     ``most`` bounds how many objects below its ``_tasks/`` are. One request for each 1,000.
     """
     listed = session.store.list(job.directory.bucket, job.directory.tasks)
-    looked_at = listed if most is None else islice(listed, most)
-    keys = [found.key for found in looked_at if found.key.endswith(PENDINGSET_SUFFIX)]
-    return keys, most is None or next(listed, None) is None
+    keys = [one.key for one in islice(listed, most) if one.key.endswith(PENDINGSET_SUFFIX)]
+    return keys, next(listed, None) is None
 
 
 def read_manifest(session: Session, job: JobFacts, key: str) -> tuple[PendingSet, str]:
@@ -260,12 +259,12 @@ def own_uploads(
     """
     directory = job.directory
     listed = session.store.list_uploads(directory.bucket, directory.destination.prefix)
-    looked_at = listed if most is None else iter(list(islice(listed, most)))
+    looked_at = list(islice(listed, most))
     # S3 alone does not tell when it got _job.json: the document may have been put again, as it was.
     opened_at = job.record.opened_at if job.record else ""
     opened_at = opened_at or (LONG_AGO if job.spec else "")
     own = list(uploads_of_job(session.ports(None), directory, opened_at, looked_at))
-    return own, most is None or next(listed, None) is None
+    return own, next(listed, None) is None
 
 
 def refuse_second_request(job: JobFacts) -> None:

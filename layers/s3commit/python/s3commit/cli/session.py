@@ -131,9 +131,8 @@ class Session:
 
     def parameters(self, table: str) -> dict[str, Any] | None:
         """The deployment's parameters, if that table is its own and its stack says so."""
-        with suppress(S3CommitError):
-            return around.parameters if (around := self.deployment_of(table)) else None
-        return None
+        around = self.deployment_of(table)
+        return around.parameters if around else None
 
     def deployment_of(self, table: str | None) -> Deployment | None:
         """The deployment, if its stack can be read and says that the table is its own."""
