@@ -11,7 +11,7 @@ from flask import Response, request
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from s3commit.cli.page import door
-from s3commit.cli.page.server import Page as Served
+from s3commit.cli.page.server import served
 from tests.chromium import launch
 from tests.cli.support import TABLE, Desk, WorldEnvironment
 
@@ -75,6 +75,6 @@ def shown(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
         return harden(answer)
 
     monkeypatch.setattr(door, "_harden", note)
-    with closing(Served(desk.session, 0)) as served:
-        yield (page := Shown(desk, served.address, browser, answers))
+    with served(desk.session, 0) as address:
+        yield (page := Shown(desk, address, browser, answers))
     assert (page.asked - {page.home.partition("//")[2]}, page.wrong) == (set(), [])

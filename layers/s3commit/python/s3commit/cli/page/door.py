@@ -14,8 +14,6 @@ from flask import Flask, Response, abort, request
 
 from s3commit.local.serving import HOST
 
-TOKEN = "token"  # noqa: S105 - the parameter's name
-HTTP = 80  # the port of an address without one
 OWN = {"same-origin", "none"}  # https://www.w3.org/TR/fetch-metadata/: none is the person's doing
 ADDRESS = "open the address that the command printed"
 # Nothing is fetched from elsewhere, nothing within a page is run, and no page shows this one.
@@ -41,10 +39,10 @@ class Door:
 
     def __init__(self, application: Flask, port: int) -> None:
         self._token = secrets.token_urlsafe(32)
-        at = "" if port == HTTP else f":{port}"  # which no browser says
+        at = "" if port == 80 else f":{port}"  # no browser says http's
         self._hosts = {f"{name}{at}" for name in (HOST, "localhost")}
         self._cookie = f"s3commit-{port}"  # browsers send cookies to all ports of a host
-        self.address = f"http://{HOST}{at}/?{TOKEN}={self._token}"
+        self.address = f"http://{HOST}{at}/?token={self._token}"
         application.before_request(self._judge)
         application.after_request(_harden)
 
@@ -57,9 +55,10 @@ class Door:
             abort(403, f"this host, or site, has no access: {ADDRESS}")
         if request.method not in {"GET", "HEAD"}:
             abort(405, "this page only reads")
-        if request.headers.get("Sec-Fetch-Site", "none") not in OWN and _takes_long():
+        takes_long = request.path == "/log" or "fsck" in request.args
+        if takes_long and request.headers.get("Sec-Fetch-Site", "none") not in OWN:
             abort(403, "another site cannot open this view: open the address yourself")
-        if self._is_token(request.args.get(TOKEN, "")):
+        if self._is_token(request.args.get("token", "")):
             return self._let_in()
         if not self._is_token(request.cookies.get(self._cookie, "")):
             abort(
@@ -73,15 +72,11 @@ class Door:
 
     def _let_in(self) -> Response:
         """To the same page without the token, which then is in no history and no link."""
-        left = [(name, text) for name, text in request.args.items(multi=True) if name != TOKEN]
+        left = [(name, text) for name, text in request.args.items(multi=True) if name != "token"]
         place = quote("/" + request.path.lstrip("/\\"))  # two slashes would lead to another host
         answer = Response(status=303, headers={"Location": f"{place}?{urlencode(left)}"})
         answer.set_cookie(self._cookie, self._token, httponly=True, samesite="Lax")
         return answer
-
-
-def _takes_long() -> bool:
-    return request.path == "/log" or "fsck" in request.args
 
 
 def _harden(answer: Response) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import urlencode
 
@@ -112,14 +113,15 @@ class _Quiet(WSGIRequestHandler):
         """See werkzeug; the address has the token, which belongs in no log."""
 
 
-class Page:
-    """The page, until it is closed; raises as `Serving`. ``address`` leads into it."""
+@contextmanager
+def served(session: Session, port: int) -> Iterator[str]:
+    """The page for the length of the block: the address that leads into it. Raises as `Serving`."""
+    address = ""
 
-    def __init__(self, session: Session, port: int) -> None:
-        self.address = ""
+    def make(taken: int) -> Flask:
+        nonlocal address
+        application, address = make_page(session, taken)
+        return application
 
-        def make(taken: int) -> Flask:
-            application, self.address = make_page(session, taken)
-            return application
-
-        self.close = Serving(port, make, _Quiet, "ui").close
+    with closing(Serving(port, make, _Quiet, "ui")):
+        yield address

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice, takewhile
+from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup
 
 from s3commit.aws import env
 from s3commit.aws.function_logs import read_logs
@@ -16,7 +19,6 @@ from s3commit.cli.history import history_document
 from s3commit.cli.job_facts import jobs_at, locate, read_job
 from s3commit.cli.log import by_of, log_document, visible_at
 from s3commit.cli.options import NamedJob, parse_job
-from s3commit.cli.page.machine import draw
 from s3commit.cli.render import epoch_of, rows
 from s3commit.cli.session import Session
 from s3commit.cli.show import UNCOUNTED, job_document
@@ -38,6 +40,9 @@ COMMITS = 50  # jobs of a table
 CLOCKS = 60.0  # seconds by which S3's and CloudWatch's may differ
 SCANNED_UPLOADS = 3_000  # of the destination: three requests
 LISTED_MANIFESTS = 5_000  # of the job: five requests, and some megabytes of the ledger
+# `make pictures` draws it, from the definition that is deployed.
+DRAWING = Path(__file__).with_name("workflow.svg")
+_NODE = re.compile(r'class="node">\n<title>(\w+)</title>')
 # Words as a shell has them, up to what the sentence says of the command.
 _WORD = r"(?:'[^']*'|\"'\"|[^\s'\"()])+"
 _COMMAND = re.compile(rf"s3commit [a-z]+(?: (?!starts |ends |says ){_WORD})*")
@@ -131,8 +136,7 @@ class Views:
         return document, older
 
     def _with_writer(self, job: dict[str, Any]) -> dict[str, Any]:
-        bucket, _, prefix = job["destination"].removeprefix("s3://").partition("/")
-        directory = JobDirectory(Destination(bucket, prefix), job["jobId"])
+        directory = JobDirectory(parse_destination(job["destination"]), job["jobId"])
         try:
             by = self._writer(directory)
         except S3CommitError:  # it is asked again
@@ -152,7 +156,7 @@ class Views:
             "next": [(line, command_in(line)) for line in document["next"]],
             "progress": _progress(document),
             "history": history,
-            "machine": draw({one["state"]: one["did"] for one in history["states"]}),
+            "machine": _draw({one["state"]: one["did"] for one in history["states"]}),
             "facts": rows(facts),
             "documents": _documents(session, directory),
             "listed_manifests": LISTED_MANIFESTS,
@@ -250,3 +254,23 @@ def _documents(session: Session, directory: JobDirectory) -> list[dict[str, Any]
         {"key": one.key, "bytes": one.length, "putAt": one.modified}
         for one in filter(None, [*found, listed])
     ]
+
+
+@cache
+def _drawing() -> str:
+    """The picture as a part of a page. Its colours are attributes, and give way to a style's."""
+    _, _, picture = DRAWING.read_text().partition("<svg ")
+    sized = re.sub(r'width="\d+pt" height="\d+pt"', 'role="img" class="machine"', picture, count=1)
+    return f"<svg {sized}"
+
+
+def _draw(did: Mapping[str, str]) -> Markup:
+    """The state machine; ``did`` has a word for each state that is to be marked, no other."""
+
+    def mark(found: re.Match[str]) -> str:
+        word = did.get(found[1])
+        if word not in {"done", "now", "failed", "tried"}:
+            return found[0]
+        return f'class="node {word}">\n<title>{found[1]}: {word}</title>'
+
+    return Markup(_NODE.sub(mark, _drawing()))  # noqa: S704 - the drawing's text and our words
