@@ -83,9 +83,8 @@ def status(
         for state in wanted
     ]
     records = [record for of_state, _ in found for record in of_state]
-    document = jobs_document(
-        session, table, records, complete=not any(stopped for _, stopped in found)
-    )
+    document = jobs_document(session, table, records)
+    document["complete"] = not any(stopped for _, stopped in found)
     session.out.table(document, "jobs", _COLUMNS)
     session.out.note(_summary(document["jobs"], document["counts"]), *sentences(document))
     if not document["complete"]:
@@ -93,13 +92,8 @@ def status(
     session.out.note(*document["problems"])
 
 
-def jobs_document(
-    session: Session, table: str, records: list[JobRecord], *, complete: bool
-) -> dict[str, Any]:
-    """The rows of the jobs, those that need attention first, then the latest; and what rings.
-
-    ``complete`` says whether the records are all that were requested.
-    """
+def jobs_document(session: Session, table: str, records: list[JobRecord]) -> dict[str, Any]:
+    """The rows of the jobs, those that need attention first, then the latest; and what rings."""
     ledger, now = session.ledger(table), session.epoch()
     waits = dict(session.parallel(lambda record: (record.ref, blockers(ledger, record)), records))
     blocking = [other for others in waits.values() for other in others]
@@ -114,7 +108,6 @@ def jobs_document(
     return {
         "table": table,
         "counts": Counter(job["state"] for job in jobs),
-        "complete": complete,
         "problems": problems + unseen,
         "jobs": jobs,
         **watched(session, table),

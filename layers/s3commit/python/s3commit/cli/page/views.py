@@ -126,7 +126,7 @@ class Views:
         under_way = [one for one in states if one not in ENDED and not before]
         old = [one for some in in_order(session.parallel, oldest, under_way) for one in some]
         records = {one.ref: one for one in old} | shown
-        document = jobs_document(session, table, [*records.values()], complete=not older)
+        document = jobs_document(session, table, [*records.values()])
         known = {(one.job_id, one.destination.uri) for one in shown.values()}
         document["jobs"] = [
             job
@@ -152,7 +152,7 @@ class Views:
         history = history_document(session, job.execution)
         facts = {name: value for name, value in document.items() if name not in _DRAWN}
         return {
-            **{"title": f"Job {job.job_id}", "job_name": typed, "job": document},
+            **{"title": f"Job {job.job_id}", "job": document},
             "next": [(line, command_in(line)) for line in document["next"]],
             "progress": _progress(document),
             "history": history,
@@ -193,7 +193,7 @@ class Views:
             for job in reversed(document["jobs"])
         ]
         return {
-            **{"title": f"Table {place.uri}", "table_name": place.uri, "place": place.uri},
+            **{"title": f"Table {place.uri}", "place": place.uri},
             **{"jobs": jobs, "complete": document["complete"]},
             "partitions": None if listed is None else _partitions(place, listed),
             "fsck": rows(fsck_document(session, place)) if asked.get("fsck") else None,
