@@ -18,7 +18,7 @@ from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.errors import NotFoundError, S3CommitError
+from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.ports.executions import FORGOTTEN, Execution, Executions
 from s3commit.writer.system import Environment
 from tests.core.world import BUCKET, World, job_directory
@@ -119,7 +119,7 @@ class FakeStacks:
         if self.refusal is not None:
             raise self.refusal
         if asked["StackName"] not in self.outputs:
-            raise NotFoundError("no such stack")
+            raise InvalidInputError(f"Stack with id {asked['StackName']} does not exist")
         named = self.outputs[asked["StackName"]]
         outputs = [{"OutputKey": key, "OutputValue": value} for key, value in named.items()]
         return {"Stacks": [{"Outputs": outputs} if outputs else {}]}

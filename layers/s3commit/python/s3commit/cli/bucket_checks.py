@@ -14,20 +14,12 @@ from s3commit.cli.deployment import Deployment, Finding, ok, to_do
 from s3commit.core.model.errors import AccessError, NotFoundError
 
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
-# The notifications of a bucket, each kind with the name of its destination's ARN.
-KINDS = {
-    "QueueConfigurations": "QueueArn",
-    "TopicConfigurations": "TopicArn",
-    "LambdaFunctionConfigurations": "LambdaFunctionArn",
-}
+KINDS = ("Queue", "Topic", "LambdaFunction")  # of notifications, as S3 names their settings
 DENIED = ("s3:putobject", "s3:getobject")
 # Conditions of a Deny that no request of the pipeline meets: it uses TLS, of a current version.
 HARMLESS = {"aws:securetransport", "s3:tlsversion"}
 # And with the parameter encryption its puts have these headers.
-HEADERS = {
-    "s3:x-amz-server-side-encryption",
-    "s3:x-amz-server-side-encryption-aws-kms-key-id",
-}
+HEADERS = {"s3:x-amz-server-side-encryption", "s3:x-amz-server-side-encryption-aws-kms-key-id"}
 
 
 def notifications(around: Deployment) -> Finding:
@@ -61,9 +53,9 @@ def _importable(around: Deployment) -> Finding:
     """
     bucket = around.data_bucket
     overlapping = sorted(
-        each[name]
-        for kind, name in KINDS.items()
-        for each in around.notifications.get(kind, [])
+        each[f"{kind}Arn"]
+        for kind in KINDS
+        for each in around.notifications.get(f"{kind}Configurations", [])
         if any(event.startswith("s3:ObjectCreated:") for event in each["Events"])
         and any(suffix_of(each).endswith(one) or one.endswith(suffix_of(each)) for one in SUFFIXES)
     )

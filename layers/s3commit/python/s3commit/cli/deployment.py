@@ -126,8 +126,6 @@ class Deployment:
             found = self.ask(
                 f"reading stack {name}", "cloudformation", "describe_stacks", StackName=name
             )
-        except NotFoundError:
-            return {}
         except InvalidInputError as error:
             # CloudFormation says ValidationError of a stack that is not there.
             if "does not exist" not in error.message:

@@ -18,12 +18,8 @@ SHOWN = 50  # elements of a list
 _SHORT = 120  # characters of an object on one line
 _COLOURS = {
     "COMMITTED": "green",
-    "ABORTED": "yellow",
-    "ABORTING": "yellow",
-    "ROLLED_BACK": "red",
-    "ROLLING_BACK": "red",
-    "!": "red",
-    "fix": "red",
+    **dict.fromkeys(("ABORTED", "ABORTING"), "yellow"),
+    **dict.fromkeys(("ROLLED_BACK", "ROLLING_BACK", "!", "fix"), "red"),
 }
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
