@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import nsmallest
 from itertools import chain
@@ -102,13 +101,8 @@ class Sweep:
 
 def _small(record: JobRecord) -> JobRecord:
     """The jobs that a sweep looks at. A client may make a record of a hundred kilobytes (I12)."""
-    return JobRecord(
-        *(record.job_id, record.destination, record.state, record.generation),
-        *(record.created_at, record.updated_at),
-        idempotency_key=record.idempotency_key,
-        job_sha256=record.job_sha256,
-        execution=record.execution,
-        opened_at=record.opened_at,
+    return replace(
+        record, partition_by=(), locks=(), plan=None, replaced=None, waits=None, failure=None
     )
 
 
@@ -117,18 +111,10 @@ class Visit:
     """One job or destination that a question asks about; ``what`` names it if that fails."""
 
     what: str
-    find: Callable[[], Iterable[Action]]
+    find: Callable[[], Iterator[Action]]
 
 
 Question = Callable[[Sweep], Iterator[Visit]]
-
-
-@dataclass(slots=True)
-class _Answer:
-    """The actions done, or planned, and those that failed: where, and why."""
-
-    done: list[Action] = field(default_factory=list)
-    failures: list[tuple[str, str]] = field(default_factory=list)
 
 
 def ask(sweep: Sweep, questions: Iterable[Question]) -> SweepReport:
@@ -140,8 +126,15 @@ def ask(sweep: Sweep, questions: Iterable[Question]) -> SweepReport:
         until = shifted(sweep.now, number * share)
         visits = _in_time(sweep, question(sweep), until)
         try:
-            for answer in sweep.ports.parallel(lambda visit: _answer(sweep, visit), visits):
-                _take(report, planned, answer)
+            for done, failures in sweep.ports.parallel(partial(_answer, sweep), visits):
+                report.looked += 1
+                for failure in failures:
+                    report.fail(*failure)
+                for action in done:
+                    if action not in planned:  # a dry run meets it again, a real one does not
+                        planned.add(action)
+                        report.add(action.counts)
+                        report.note(action.line)
         except S3CommitError as error:  # the index can't be read: the next question may be able to
             report.broken = True
             report.fail(question.__name__, error.message)
@@ -155,33 +148,20 @@ def _in_time(sweep: Sweep, items: Iterable[T], until: str) -> Iterator[T]:
         yield item
 
 
-def _answer(sweep: Sweep, visit: Visit) -> _Answer:
-    """Carry out what one visit finds. If it fails, others still have their turn in this sweep."""
-    answer = _Answer()
-    with _noting(answer, visit.what):
-        for action in visit.find():
-            with _noting(answer, visit.what):
-                if sweep.dry_run or action.carry_out(sweep.ports, sweep.executions):
-                    answer.done.append(action)
-    return answer
+def _answer(sweep: Sweep, visit: Visit) -> tuple[list[Action], list[tuple[str, str]]]:
+    """Carry out what one visit finds: the actions done, or planned, and what failed, and why.
 
-
-@contextmanager
-def _noting(answer: _Answer, what: str) -> Iterator[None]:
-    try:
-        yield
-    except (LostRaceError, PreconditionError):
-        return  # the client, an execution or another sweep was faster
-    except S3CommitError as error:
-        answer.failures.append((what, error.message))
-
-
-def _take(report: SweepReport, planned: set[Action], answer: _Answer) -> None:
-    report.looked += 1
-    for failure in answer.failures:
-        report.fail(*failure)
-    for action in answer.done:
-        if action not in planned:  # a dry run meets again what a real one would have done by now
-            planned.add(action)
-            report.add(action.counts)
-            report.note(action.line)
+    If it fails, others still have their turn in this sweep.
+    """
+    done, failures, actions = list[Action](), list[tuple[str, str]](), visit.find()
+    while True:
+        try:
+            action = next(actions, None)
+            if action is None:  # also if finding them has failed
+                return done, failures
+            if sweep.dry_run or action.carry_out():
+                done.append(action)
+        except (LostRaceError, PreconditionError):
+            pass  # the client, an execution or another sweep was faster
+        except S3CommitError as error:
+            failures.append((visit.what, error.message))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from s3commit.core.documents.request_json import AbortRequest, encode_request
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.jobs.rounds import start_execution
 from s3commit.core.model.amounts import many
+from s3commit.core.model.errors import PreconditionError
 from s3commit.core.model.moments import seconds, shifted
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.objects import ListedObject
-from s3commit.core.sweep.actions import Action, aborting, retiring, starting
+from s3commit.core.sweep.actions import Action, SweepReport
 from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
 
 LISTED: Final = 100_000  # objects of one directory: a hundred requests
@@ -39,7 +43,8 @@ class Contents:
 def start(sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str) -> Iterator[Action]:
     """Start an execution for a job on which none has worked since ``since``, if a try is due.
 
-    The pause before the first try is `Limits.stuck`; it doubles with each, up to a day.
+    The pause before the first try is `Limits.stuck`; it doubles with each, up to a day. Two sweeps
+    that see the same start one.
     """
     record = job if isinstance(job, JobRecord) else None
     directory = JobDirectory.of(job) if isinstance(job, JobRecord) else job
@@ -47,8 +52,13 @@ def start(sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str) -> 
     execution = (record and record.execution) or directory.ref
     if due and not sweep.executions.describe(execution).is_running:
         silent = spelled(int(seconds(since, sweep.now)))
-        tidies = why in {LEFT_OBJECTS, LEFT_UPLOADS}
-        yield starting(directory, due, f"{why}, silent for {silent}", tidies=tidies)
+
+        def carry_out() -> bool:
+            return start_execution(sweep.executions, directory, due) is not None
+
+        line = f"{_job(directory)}: {why}, silent for {silent}; an execution starts"
+        counts = SweepReport(started=1, tidying=int(why in {LEFT_OBJECTS, LEFT_UPLOADS}))
+        yield Action(f"start {due}", directory, line, counts, carry_out)
 
 
 def try_due(since: str, now: str, pause: int) -> str:
@@ -63,9 +73,10 @@ def try_due(since: str, now: str, pause: int) -> str:
 def abort_if_silent(
     sweep: Sweep, directory: JobDirectory, found: Contents, last_known: str, holder: str = ""
 ) -> Iterator[Action]:
-    """Give a job up if nothing was put into its directory for `Limits.abandoned`.
+    """Request the abort of a job if nothing was put into its directory for `Limits.abandoned`.
 
-    For `Limits.stuck`, if ``holder`` is committed with its key: it can add nothing.
+    For `Limits.stuck`, if ``holder`` is committed with its key: it can add nothing. A driver that
+    wakes finds the request.
 
     ``last_known`` is when the ledger last noted something of it. A directory of more than `LISTED`
     objects may have got one that was not seen.
@@ -74,17 +85,23 @@ def abort_if_silent(
     limit = sweep.limits.stuck if holder else sweep.limits.abandoned
     if not found.is_all or last >= sweep.ago(limit):
         return
-    if holder:
-        why = f"its idempotencyKey was committed by job {holder}, so this job can add nothing"
-        yield aborting(directory, last, f"{why}, and the sweep gave it up")
-        return
-    silent = spelled(int(seconds(last, sweep.now)))
+    why, silent = "abandoned", spelled(int(seconds(last, sweep.now)))
     reason = (
         f"abandoned: no task has ended since {last}, for {silent}, and the sweep gave the job up;"
         " run it again. If its tasks take so long, raise abandonedHours first: it is"
         f" {spelled(sweep.limits.abandoned)} now"
     )
-    yield aborting(directory, last, reason)
+    if holder:
+        why = f"its idempotencyKey was committed by job {holder}"
+        reason = f"{why}, so this job can add nothing, and the sweep gave it up"
+
+    def carry_out() -> bool:
+        body = encode_request(AbortRequest(directory.job_id, reason, abandoned=True))
+        sweep.ports.store.put(directory.bucket, directory.request, body, if_absent=True)
+        return True
+
+    line = f"{_job(directory)}: {why}, no sign of life since {last}; its abort is requested"
+    yield Action("abort", directory, line, SweepReport(aborted=1), carry_out)
 
 
 def retirement(
@@ -97,8 +114,23 @@ def retirement(
     """
     kept = islice(sweep.ports.store.list(directory.bucket, directory.pipeline_prefix), LISTED)
     own = sorted(kept, key=lambda one: one.key == directory.decision)
-    documents = filter(None, (found.request, found.result, found.job))
-    return retiring(directory, [*documents, *own], record)
+    documents = [*filter(None, (found.request, found.result, found.job)), *own]
+
+    def carry_out() -> bool:
+        for one in documents:
+            with suppress(PreconditionError):  # it was replaced since, and stays
+                sweep.ports.store.delete(directory.bucket, one.key, if_match=one.etag)
+        if record is not None:
+            sweep.ports.ledger.unlist(record.ref)
+        return True
+
+    line = f"{_job(directory)}: its documents are past their time and go"
+    counts = SweepReport(retired=1, objects=len(documents))
+    return Action("retire", directory, line, counts, carry_out)
+
+
+def _job(directory: JobDirectory) -> str:
+    return f"job {directory.job_id} at {directory.destination.uri}"
 
 
 def contents(directory: JobDirectory, listing: Iterable[ListedObject]) -> Contents:
