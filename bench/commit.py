@@ -26,7 +26,7 @@ from s3commit.aws.clients import make_client
 from s3commit.aws.env import MOST_WORKERS
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.commit.note_arrivals import note_manifest
-from s3commit.core.documents.job_json import JobSpec, encode_job
+from s3commit.core.documents.job_json import JOB_JSON, JobSpec
 from s3commit.core.documents.pendingset import PendingFile, PendingSet, encode_pendingset
 from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, encode_request
 from s3commit.core.formats.layout import JobDirectory
@@ -125,7 +125,7 @@ class _Bench:
         """
         directory = _directory()
         self._store.put(
-            BUCKET, directory.job, encode_job(JobSpec(directory.job_id, directory.destination))
+            BUCKET, directory.job, JOB_JSON.encode(JobSpec(directory.job_id, directory.destination))
         )
         attempts = self._in_tasks(_write, directory, files)
         request = encode_request(CommitRequest(directory.job_id, tuple(attempts)))

@@ -21,7 +21,7 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
-from s3commit.core.documents.job_json import JobSpec, decode_job, encode_job
+from s3commit.core.documents.job_json import JOB_JSON, JobSpec, decode_job
 from s3commit.core.documents.pendingset import (
     PendingFile,
     PendingSet,
@@ -137,7 +137,7 @@ def task_of(task: int, files: int) -> PendingSet:
 def sealed(pipeline: Ports, tasks: Iterable[PendingSet]) -> Ticket:
     """A job that counts these tasks, after SealJob; their manifests are the caller's to put."""
     store = pipeline.store
-    store.put(BUCKET, DIRECTORY.job, encode_job(JobSpec(JOB, DIRECTORY.destination)))
+    store.put(BUCKET, DIRECTORY.job, JOB_JSON.encode(JobSpec(JOB, DIRECTORY.destination)))
     request = encode_request(CommitRequest(JOB, tuple(map(_attempt, tasks))))
     store.put(BUCKET, DIRECTORY.request, request)
     del request

@@ -9,7 +9,7 @@ from s3commit.aws import env
 from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_ports
 from s3commit.core.commit.complete_unit import complete_unit
-from s3commit.core.documents.pages import decode_unit
+from s3commit.core.documents.pages import UNIT
 from s3commit.core.documents.ticket import UNIT_RESULT, decode_ticket
 from s3commit.core.model.limits import COMPLETE_WORKERS
 
@@ -22,7 +22,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Complete ``event["unit"]`` under the generation of the event's ticket."""
     ticket = decode_ticket(event["ticket"])
     logger.append_keys(job_id=ticket.job_id)
-    result = complete_unit(ports, ticket, decode_unit(event["unit"]))
+    result = complete_unit(ports, ticket, UNIT.read(event["unit"]))
     logger.info("unit done", **asdict(result))
     count(env.FILES_COMPLETED, result.files)
     return UNIT_RESULT.write(result)

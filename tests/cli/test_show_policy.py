@@ -9,7 +9,7 @@ from s3commit.cli import render
 from s3commit.cli.advice import MEANING, meaning_of
 from s3commit.cli.show import COUNT_EVERY
 from s3commit.core.documents.job_json import Conditions
-from s3commit.core.documents.result_json import JobResult, encode_result
+from s3commit.core.documents.result_json import RESULT_JSON, JobResult
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Conflict, Scope
@@ -258,7 +258,7 @@ def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
 def test_a_job_that_is_not_committed_exits_3_and_says_why(desk: Desk, outcome: Outcome) -> None:
     directory = desk.requested_job()
     result = JobResult(JOB, outcome, None, 0, 0, None, None, "2026-11-21T22:00:01.000Z", "")
-    desk.world.store.put(BUCKET, directory.result, encode_result(result))
+    desk.world.store.put(BUCKET, directory.result, RESULT_JSON.encode(result))
     ended = desk.run("show", "--follow", uri_of(directory), exit_code=3)
     assert ended.stdout.split()[2] == outcome.value
     assert f"ended {outcome}; none of its files are visible: no reason given" in ended.stderr

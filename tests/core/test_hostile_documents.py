@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import s3commit.core
-from s3commit.core.documents.job_json import JobSpec, encode_job
+from s3commit.core.documents.job_json import JOB_JSON, JobSpec
 from s3commit.core.documents.request_json import AbortRequest, CommitRequest, encode_request
 from s3commit.core.documents.success_marker import success_job_id
 from s3commit.core.formats.layout import parse_destination, parse_manifest_key
@@ -38,7 +38,7 @@ def world() -> Neighbourhood:
 
 
 def in_job(**changes: Any) -> bytes:
-    spec = json.loads(encode_job(JobSpec(JOB, DIRECTORY.destination)))
+    spec = json.loads(JOB_JSON.encode(JobSpec(JOB, DIRECTORY.destination)))
     return json.dumps({**spec, **changes}).encode()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.documents.job_json import Conditions, JobSpec, decode_conditions, encode_job
+from s3commit.core.documents.job_json import JOB_JSON, Conditions, JobSpec, decode_conditions
 from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, encode_request
 from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.strict_json import digest
@@ -42,7 +42,7 @@ def ask(world: World, request: CommitRequest) -> None:
 
 
 def without_conditions(conflict: Conflict = Conflict.APPEND) -> bytes:
-    return encode_job(JobSpec(JOB, DIRECTORY.destination, conflict))
+    return JOB_JSON.encode(JobSpec(JOB, DIRECTORY.destination, conflict))
 
 
 @pytest.mark.parametrize("body", [None, without_conditions()], ids=["deleted", "replaced"])

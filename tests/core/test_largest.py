@@ -20,13 +20,13 @@ from s3commit.core.documents.commit_manifest import (
 )
 from s3commit.core.documents.decision_json import put_decision, read_decision
 from s3commit.core.documents.job_json import (
+    JOB_JSON,
     MAX_COLUMN_NAME,
     MAX_COLUMNS,
     MAX_JOB_BYTES,
     MAX_KEY_CHARACTERS,
     JobSpec,
     decode_job,
-    encode_job,
 )
 from s3commit.core.documents.pendingset import MAX_ROWS
 from s3commit.core.documents.ticket import UNIT_RESULT, UnitResult
@@ -182,7 +182,7 @@ def test_i2_i12_a_job_whose_texts_are_as_long_as_they_may_be_ends(
     """Behind the decision nothing that was too long could be mended, and the locks would stay."""
     world, directory = World(), job_directory()
     plain = JobSpec(JOB, directory.destination, conflict=conflict, scope=scope)
-    body = the_fullest(filler, conflict, scope) if full else encode_job(plain)
+    body = the_fullest(filler, conflict, scope) if full else JOB_JSON.encode(plain)
     world.store.put(BUCKET_OF_WORLD, directory.job, body)
     name = filler * (PARTITION // len(filler.encode()))
     files = {f"{n:02d}{name}/part-t0-{JOB}.csv": b"x" for n in range(MAX_NODES)}

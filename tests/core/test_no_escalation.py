@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from s3commit.core.commit import check_conditions
-from s3commit.core.documents.job_json import JobSpec, encode_job
+from s3commit.core.documents.job_json import JOB_JSON, JobSpec
 from s3commit.core.documents.pendingset import PendingFile, PendingSet
 from s3commit.core.documents.request_json import AbortRequest, encode_request
 from s3commit.core.formats.layout import JobDirectory
@@ -82,7 +82,7 @@ def test_i12_the_sweep_aborts_no_upload_for_a_forged_end_of_its_job(said: str) -
     key, upload, _ = _older_upload(world, job_directory(prefix=BELOW))
     world.later(1)
     if said == "both":
-        world.store.put(BUCKET, evil.job, encode_job(JobSpec(WRITE, evil.destination)))
+        world.store.put(BUCKET, evil.job, JOB_JSON.encode(JobSpec(WRITE, evil.destination)))
     if said != "commits":
         world.store.put(BUCKET, evil.result, b"{}")
     if said != "result":

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from s3commit.core.commit.note_arrivals import note_manifest
-from s3commit.core.documents.job_json import JobSpec, encode_job
+from s3commit.core.documents.job_json import JOB_JSON, JobSpec
 from s3commit.core.documents.pendingset import PendingFile, PendingSet, encode_pendingset
 from s3commit.core.documents.request_json import (
     AbortRequest,
@@ -73,7 +73,7 @@ class World:
     def open(self, directory: JobDirectory, **spec: Any) -> None:
         self._opened.add(directory)
         said = JobSpec(directory.job_id, directory.destination, **spec)
-        self.store.put(BUCKET, directory.job, encode_job(said), if_absent=True)
+        self.store.put(BUCKET, directory.job, JOB_JSON.encode(said), if_absent=True)
 
     def upload(
         self,

@@ -21,7 +21,7 @@ from s3commit.core.commit.remove_replaced import remove_replaced
 from s3commit.core.commit.roll_back import roll_back
 from s3commit.core.commit.tidy_up import tidy_up
 from s3commit.core.commit.verify_manifests import verify_manifests
-from s3commit.core.documents.pages import MAX_INDEX_BYTES, Unit, decode_unit
+from s3commit.core.documents.pages import MAX_INDEX_BYTES, UNIT, Unit
 from s3commit.core.documents.ticket import Ticket, UnitResult, decode_ticket, execution_input
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.guards import retrying_if_twin_won
@@ -181,7 +181,7 @@ def _complete_uploads(ports: Ports, ticket: Ticket, complete: CompleteUnits) -> 
         units = [*ticket.few]
         if not units:
             stored = ports.store.get(ticket.bucket, ticket.plan, max_bytes=MAX_INDEX_BYTES)
-            units = [decode_unit(unit) for unit in json.loads(stored.body)]
+            units = [UNIT.read(unit) for unit in json.loads(stored.body)]
     except (NotFoundError, AccessError, InvalidInputError, ValueError):
         return ticket  # the machine's catch of States.ItemReaderFailed: without results
     return replace(ticket, completed=tuple(complete(ports, ticket, units)))

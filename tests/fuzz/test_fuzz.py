@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from s3commit.core.documents.job_json import Conditions, JobSpec, Who, encode_job
+from s3commit.core.documents.job_json import JOB_JSON, Conditions, JobSpec, Who
 from s3commit.core.formats.strict_json import member_name
 from tests.engines.fuzz.documents import SPEC
 from tests.engines.fuzz.targets import read_mutated, run_mutated
@@ -26,7 +26,7 @@ def test_i12_a_job_of_changed_documents_touches_nothing_of_others(first: int) ->
 
 
 def test_i7_every_member_of_job_json_is_among_those_that_are_changed() -> None:
-    document = json.loads(encode_job(SPEC))
+    document = json.loads(JOB_JSON.encode(SPEC))
     for kind, written in (
         (JobSpec, document),
         (Conditions, document["conditions"]),

@@ -13,7 +13,7 @@ import pytest
 
 from bench.cold import LAMBDAS, environment
 from s3commit.core.documents.job_json import decode_job
-from s3commit.core.documents.pages import decode_unit
+from s3commit.core.documents.pages import UNIT
 from s3commit.core.documents.pendingset import decode_pendingset
 from s3commit.core.documents.request_json import decode_request
 from s3commit.core.documents.result_json import decode_result
@@ -148,7 +148,7 @@ def test_its_documents_are_read_today() -> None:
     assert decode_request(texts["_request.json"], DIRECTORY)
     assert len(decode_pendingset(texts["pendingset"], DIRECTORY).files) == 1
     assert decode_result(texts["_result.json"], DIRECTORY).files == 3
-    assert [decode_unit(unit).number for unit in json.loads(texts["index"])] == [0]
+    assert [UNIT.read(unit).number for unit in json.loads(texts["index"])] == [0]
 
 
 @pytest.mark.parametrize("name", ["_job.json", "_request.json", "_result.json"])

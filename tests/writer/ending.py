@@ -8,7 +8,7 @@ from s3commit.core.documents.request_json import (
     CountedAttempt,
     decode_request,
 )
-from s3commit.core.documents.result_json import encode_result
+from s3commit.core.documents.result_json import RESULT_JSON
 from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.errors import OutcomeUnknownError
 from s3commit.core.model.outcome import Failure, Outcome
@@ -24,7 +24,7 @@ def attempt(task_id: str = "0", attempt_id: str = "a", sha256: str = "0" * 64) -
 
 def end(store: MemoryObjectStore, job: Job, outcome: Outcome, error: Failure | None = None) -> None:
     """What the pipeline does when the job has ended."""
-    body = encode_result(result_of(job, outcome, error=error))
+    body = RESULT_JSON.encode(result_of(job, outcome, error=error))
     store.put(BUCKET, job.directory.result, body)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from s3commit.core.documents.result_json import encode_result
+from s3commit.core.documents.result_json import RESULT_JSON
 from s3commit.core.formats.layout import META_REQUESTED
 from s3commit.core.model.errors import (
     AccessError,
@@ -140,7 +140,7 @@ def test_i2_a_result_that_can_not_be_read_or_is_of_another_job_is_no_outcome(
     job: Job, store: MemoryObjectStore, job_id: str | None, told: str
 ) -> None:
     """Somebody has put it, or copied it here: whether this job is committed it does not say."""
-    body = b"[]" if job_id is None else encode_result(result_of(job, job_id=job_id))
+    body = b"[]" if job_id is None else RESULT_JSON.encode(result_of(job, job_id=job_id))
     store.put(BUCKET, job.directory.result, body)
     with pytest.raises(OutcomeUnknownError, match=told):
         job.commit([attempt()])

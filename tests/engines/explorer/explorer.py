@@ -22,8 +22,8 @@ import pytest
 
 from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.documents import plan
-from s3commit.core.documents.job_json import JobSpec, encode_job
-from s3commit.core.documents.pages import MAX_INDEX_BYTES, Unit, decode_unit
+from s3commit.core.documents.job_json import JOB_JSON, JobSpec
+from s3commit.core.documents.pages import MAX_INDEX_BYTES, UNIT, Unit
 from s3commit.core.documents.pendingset import PendingFile, PendingSet, encode_pendingset
 from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, encode_request
 from s3commit.core.documents.ticket import Ticket
@@ -148,7 +148,7 @@ class Explorer:
 
     def _ask(self, index: int, spec: JobSpec) -> None:
         directory = _directory(spec)
-        self.store.put(BUCKET, directory.job, encode_job(spec))
+        self.store.put(BUCKET, directory.job, JOB_JSON.encode(spec))
         counted = [self._write(index, spec, task, COUNTED) for task in own_files(spec)]
         request = encode_request(CommitRequest(directory.job_id, tuple(counted)))
         self.store.put(BUCKET, directory.request, request)
@@ -224,7 +224,7 @@ class Explorer:
             stored = self.store.get(BUCKET, ticket.plan, max_bytes=MAX_INDEX_BYTES)
         except NotFoundError:
             return ()  # the machine's catch of States.ItemReaderFailed
-        return tuple(decode_unit(unit) for unit in json.loads(stored.body))
+        return tuple(UNIT.read(unit) for unit in json.loads(stored.body))
 
     def _complete(self, execution: Execution, unit: Unit) -> tuple[str, Execution]:
         port = Port(self, execution)

@@ -19,7 +19,7 @@ from s3commit.core.documents.commit_manifest import (
     decode_commit_manifest,
 )
 from s3commit.core.documents.decision_json import read_decision
-from s3commit.core.documents.job_json import Conditions, JobSpec, Who, decode_job, encode_job
+from s3commit.core.documents.job_json import JOB_JSON, Conditions, JobSpec, Who, decode_job
 from s3commit.core.documents.pages import Unit, read_index, read_unit
 from s3commit.core.documents.pendingset import decode_pendingset, encode_pendingset
 from s3commit.core.documents.request_json import (
@@ -29,7 +29,7 @@ from s3commit.core.documents.request_json import (
     decode_request,
     encode_request,
 )
-from s3commit.core.documents.result_json import JobResult, decode_result, encode_result
+from s3commit.core.documents.result_json import RESULT_JSON, JobResult, decode_result
 from s3commit.core.documents.success_marker import success_job_id
 from s3commit.core.formats.strict_json import digest, dump
 from s3commit.core.jobs.replaced import decode_replaced
@@ -101,7 +101,7 @@ DECISION = _decision()
 DOCUMENTS: dict[str, tuple[bytes, Read]] = {
     "pendingset": (PENDINGSET, lambda body: decode_pendingset(body, DIRECTORY)),
     "job": (
-        encode_job(SPEC),
+        JOB_JSON.encode(SPEC),
         lambda body: decode_job(body, DIRECTORY),
     ),
     "request": (
@@ -116,7 +116,7 @@ DOCUMENTS: dict[str, tuple[bytes, Read]] = {
         ),
         lambda body: decode_request(body, DIRECTORY),
     ),
-    "result": (encode_result(RESULT), lambda body: decode_result(body, DIRECTORY)),
+    "result": (RESULT_JSON.encode(RESULT), lambda body: decode_result(body, DIRECTORY)),
     "commit manifest": (
         b"".join(commit_lines(HEADER, [FILE])),
         lambda body: decode_commit_manifest(body, DIRECTORY),
@@ -131,7 +131,7 @@ DOCUMENTS: dict[str, tuple[bytes, Read]] = {
             _put(DIRECTORY.decision, body).ports, BUCKET, DIRECTORY.decision
         ),
     ),
-    "marker": (encode_result(RESULT), success_job_id),
+    "marker": (RESULT_JSON.encode(RESULT), success_job_id),
     "abort": (
         encode_request(AbortRequest(JOB, "no")),
         lambda body: decode_request(body, DIRECTORY),

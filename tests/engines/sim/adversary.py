@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
-from s3commit.core.documents.job_json import encode_job
+from s3commit.core.documents.job_json import JOB_JSON
 from s3commit.core.documents.pendingset import PendingFile
 from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.layout import (
@@ -198,7 +198,7 @@ class _Scene:
 
     def have_a_job(self) -> None:
         """A job that is what it says: a replace of what lies there, maybe with nothing new."""
-        self.who.put(self.directory.job, encode_job(self.spec), if_absent=True)
+        self.who.put(self.directory.job, JOB_JSON.encode(self.spec), if_absent=True)
         if self.rng.random() < 0.7:
             self.finish_a_task()
         self.asked = True

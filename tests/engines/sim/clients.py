@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from s3commit.core.documents.job_json import encode_job
+from s3commit.core.documents.job_json import JOB_JSON
 from s3commit.core.documents.pendingset import PendingFile, PendingSet, encode_pendingset
 from s3commit.core.documents.request_json import (
     AbortRequest,
@@ -45,7 +45,7 @@ class Clients:
     def driver(self, job: Job, tasks: list[list[str]], *, gives_up: bool, dies: bool) -> None:
         """Set the job up, run its tasks, and say the word; then wait for the result."""
         directory = job.directory
-        self.put_once(directory.job, encode_job(job.spec))
+        self.put_once(directory.job, JOB_JSON.encode(job.spec))
         counted: Counted = {}
         attempts = [
             self.scheduler.spawn(

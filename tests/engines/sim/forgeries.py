@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from s3commit.core.documents.commit_manifest import CommitHeader, CommittedFile, commit_lines
-from s3commit.core.documents.job_json import MAX_JOB_BYTES, Conditions, JobSpec, encode_job
+from s3commit.core.documents.job_json import JOB_JSON, MAX_JOB_BYTES, Conditions, JobSpec
 from s3commit.core.documents.pendingset import PendingFile, PendingSet, encode_pendingset
 from s3commit.core.documents.request_json import (
     AbortRequest,
@@ -18,7 +18,7 @@ from s3commit.core.documents.request_json import (
     CountedAttempt,
     encode_request,
 )
-from s3commit.core.documents.result_json import MAX_RESULT_BYTES, JobResult, encode_result
+from s3commit.core.documents.result_json import MAX_RESULT_BYTES, RESULT_JSON, JobResult
 from s3commit.core.documents.success_marker import MAX_SUCCESS_BYTES
 from s3commit.core.formats.layout import JobDirectory, owner_of
 from s3commit.core.formats.strict_json import dump
@@ -62,10 +62,10 @@ def job_document(rng: random.Random, spec: JobSpec, elsewhere: Sequence[str]) ->
     """The job's own, or of a job at a place ``elsewhere``."""
     kind = rng.random()
     if kind < 0.7:
-        return encode_job(spec)
+        return JOB_JSON.encode(spec)
     if kind < 0.93 and elsewhere:
         other = Destination(spec.destination.bucket, rng.choice(elsewhere))
-        return encode_job(replace(spec, destination=other))
+        return JOB_JSON.encode(replace(spec, destination=other))
     return no_document(rng)
 
 
@@ -161,7 +161,7 @@ def result(rng: random.Random, directory: JobDirectory) -> bytes:
         finished_at=LONG_AGO,
         execution=rng.choice(["", "forged"]),
     )
-    return encode_result(said)
+    return RESULT_JSON.encode(said)
 
 
 def once_note(rng: random.Random, ids: Sequence[str]) -> bytes:

@@ -9,7 +9,7 @@ from functools import partial
 
 from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.commit.note_arrivals import note_job, note_manifest
-from s3commit.core.documents.pages import MAX_INDEX_BYTES, decode_unit
+from s3commit.core.documents.pages import MAX_INDEX_BYTES, UNIT
 from s3commit.core.documents.ticket import Ticket, UnitResult
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory
 from s3commit.core.jobs.guards import retrying_if_twin_won
@@ -162,7 +162,7 @@ class Machine:
         """The Map: a worker a unit, all at once, each tried again."""
         try:
             stored = self.ports.store.get(BUCKET, ticket.plan, max_bytes=MAX_INDEX_BYTES)
-            units = [decode_unit(unit) for unit in json.loads(stored.body)]
+            units = [UNIT.read(unit) for unit in json.loads(stored.body)]
         except (NotFoundError, AccessError, InvalidInputError):
             return ticket
         workers = [

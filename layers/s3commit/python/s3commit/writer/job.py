@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from s3commit.aws.clients import Encryption
-from s3commit.core.documents.job_json import JobSpec, encode_job
+from s3commit.core.documents.job_json import JOB_JSON, JobSpec
 from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, refuse_two_attempts
 from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
@@ -124,7 +124,7 @@ class Job:
         counted = _chosen(attempts)
         if not leave_out:
             _refuse_left_out(self._tasks, counted)
-        request = CommitRequest(self.job_id, counted, job_sha256=digest(encode_job(self.spec)))
+        request = CommitRequest(self.job_id, counted, job_sha256=digest(JOB_JSON.encode(self.spec)))
         self._asked = True  # from here on: a request that was never made leaves the job to abort
         store, patience = self._connected(), Patience(self.environment, self.commit_timeout)
         with saying_that_it_goes_on(self.directory):

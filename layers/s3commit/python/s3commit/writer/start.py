@@ -8,7 +8,7 @@ from typing import Final
 
 from s3commit.aws.clients import Encryption, make_client
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.documents.job_json import MAX_JOB_BYTES, JobSpec, Who, decode_job, encode_job
+from s3commit.core.documents.job_json import JOB_JSON, MAX_JOB_BYTES, JobSpec, Who, decode_job
 from s3commit.core.formats.layout import JobDirectory, check_job_id
 from s3commit.core.model.destination import Scope
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
@@ -135,7 +135,7 @@ def put_job(store: WriterStore, spec: JobSpec) -> None:
     (``JOB_EXISTS``), `NotFoundError`
     (``NO_BUCKET``), `AccessError` and `TransientError`.
     """
-    directory, body = JobDirectory(spec.destination, spec.job_id), encode_job(spec)
+    directory, body = JobDirectory(spec.destination, spec.job_id), JOB_JSON.encode(spec)
     decode_job(body, directory)  # what the pipeline would refuse after the last task, now
     destination, job_id = directory.destination, directory.job_id
     try:

@@ -139,7 +139,7 @@ class JobSpec:
 DESTINATION: Final = Form(
     lambda value: parse_destination(read_text(Text(), value)), lambda one: one.uri
 )
-_JOB: Final = Codec(
+JOB_JSON: Final = Codec(
     JobSpec,
     "_job.json",
     VERSION,
@@ -150,11 +150,6 @@ _JOB: Final = Codec(
 )
 
 
-def encode_job(spec: JobSpec) -> bytes:
-    """``_job.json``."""
-    return _JOB.encode(spec)
-
-
 def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
     """Read the ``_job.json`` of ``directory``. Raises `InvalidInputError`.
 
@@ -162,7 +157,7 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
     place is what S3 permissions are given for. So is one with a field that is not known
     (``BAD_FIELD``): to ignore it could break what the client requested.
     """
-    spec = _JOB.decode(body)
+    spec = JOB_JSON.decode(body)
     is_undo = spec.conflict is Conflict.REPLACE and spec.scope is Scope.DIRECTORY
     if spec.undoes and not (is_undo and JOB_ID.fullmatch(spec.undoes)):
         raise InvalidInputError(

@@ -53,7 +53,7 @@ LINE: Final[Any] = {"max_bytes": MAX_PAGE_BYTES, "most": 100_000}
 PAGES_AT_ONCE: Final = 32
 _ANY: Final = 2**63
 NDJSON: Final = "application/x-ndjson"
-_UNIT: Final = Codec(Unit, "unit")
+UNIT: Final = Codec(Unit, "unit")  # as an index names it, the input of a worker
 _LIMITS: Final[Any] = {
     "what": "index",
     "max_bytes": MAX_INDEX_BYTES,
@@ -87,7 +87,7 @@ def write_list(
                 written.append(Unit(len(written), key, start, start + size))
                 start += size
             yield partial(put, directory.page(key), body, content_type=NDJSON)
-        index = bounded(dump(list(map(_UNIT.write, written))), **_LIMITS)
+        index = bounded(dump(list(map(UNIT.write, written))), **_LIMITS)
         sha256 = digest(index)
         yield partial(put, directory.index(sha256), index)
         if beside is not None:
@@ -99,15 +99,10 @@ def write_list(
     return sha256, written
 
 
-def decode_unit(value: object) -> Unit:
-    """Read a unit as an index names it, the input of a worker. Raises `InvalidInputError`."""
-    return _UNIT.read(value)
-
-
 def read_index(reader: ObjectReader, directory: JobDirectory, sha256: str) -> list[Unit]:
     """The units of the list with that digest. Raises `NeedsOperatorError` (``PAGE_CHANGED``)."""
     body = _read(reader, directory, directory.index(sha256), sha256, MAX_INDEX_BYTES)
-    return list(map(_UNIT.read, parse(body, **_LIMITS)))
+    return list(map(UNIT.read, parse(body, **_LIMITS)))
 
 
 def whole_pages(units: Iterable[Unit]) -> list[Unit]:

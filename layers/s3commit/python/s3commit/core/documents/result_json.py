@@ -41,12 +41,7 @@ class JobResult:
         return self.error is not None and self.error.code == ALREADY_COMMITTED
 
 
-_RESULT: Final = Codec(JobResult, "_result.json", VERSION, max_bytes=MAX_RESULT_BYTES)
-
-
-def encode_result(result: JobResult) -> bytes:
-    """``_result.json``."""
-    return _RESULT.encode(result)
+RESULT_JSON: Final = Codec(JobResult, "_result.json", VERSION, max_bytes=MAX_RESULT_BYTES)
 
 
 def decode_result(body: bytes, directory: JobDirectory) -> JobResult:
@@ -54,7 +49,7 @@ def decode_result(body: bytes, directory: JobDirectory) -> JobResult:
 
     One that is of another job is refused (``WRONG_JOB``).
     """
-    result = _RESULT.decode(body)
+    result = RESULT_JSON.decode(body)
     if result.job_id != directory.job_id:
         raise InvalidInputError(
             f"_result.json in {directory.uri} is of another job", code="WRONG_JOB"
@@ -83,7 +78,7 @@ def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> Jo
     # If it is there, this step ran before; a job ends once, so that result says the same.
     with suppress(PreconditionError):
         etag = ports.store.put(
-            directory.bucket, directory.result, encode_result(result), if_absent=True
+            directory.bucket, directory.result, RESULT_JSON.encode(result), if_absent=True
         )
         if not committed and not _is_awaited(ports, directory):
             ports.store.delete(directory.bucket, directory.result, if_match=etag)
