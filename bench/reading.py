@@ -156,7 +156,9 @@ def _pipeline(store: MemoryObjectStore) -> Ports:
 
 
 READERS: Final[dict[str, Callable[[bytes], object]]] = {
-    "pendingset": _decoded(lambda body: decode_pendingset(body, DIRECTORY)),
+    "pendingset": _decoded(
+        lambda body: decode_pendingset(body, DIRECTORY, DIRECTORY.manifest_name("t0", "a"))
+    ),
     "job": _decoded(lambda body: decode_job(body, DIRECTORY)),
     "request": _decoded(lambda body: decode_request(body, DIRECTORY)),
     "result": _decoded(lambda body: decode_result(body, DIRECTORY)),

@@ -151,7 +151,8 @@ def _requests() -> tuple[float, float, float, float]:
     key = directory.prefix + counted.manifest
 
     def read() -> PendingSet:
-        return decode_pendingset(store.get(BUCKET, key, max_bytes=1 << 30).body, directory)
+        body = store.get(BUCKET, key, max_bytes=1 << 30).body
+        return decode_pendingset(body, directory, counted.manifest)
 
     def complete(file: PendingFile) -> object:
         return store.complete_upload(

@@ -123,7 +123,7 @@ def a_bad_document(desk: Desk, directory: JobDirectory) -> None:
     [
         (two_attempts, "1 task has two manifests, and only the driver knows which one counts: 1"),
         (a_gone_upload, f"1 upload is missing that the manifests name.*part-0-{JOB}.parquet"),
-        (a_bad_manifest, "manifest _tasks/9/_a9.pendingset: "),
+        (a_bad_manifest, "_tasks/9/_a9.pendingset cannot be read: "),
         (no_document, "_job.json was deleted or changed. A commit would end in an abort"),
         (a_bad_document, "_job.json cannot be read: "),
     ],

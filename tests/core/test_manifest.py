@@ -24,6 +24,7 @@ from s3commit.core.model.errors import InvalidInputError
 from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
 
 DIRECTORY = job_directory()
+NAME = DIRECTORY.manifest_name("t3", "a0")
 
 
 def one_file(**changes: Any) -> PendingFile:
@@ -62,7 +63,7 @@ files = st.builds(
 @given(st.lists(files, max_size=5, unique_by=lambda file: file.key), st.none() | st.integers(0, 9))
 def test_a_pendingset_comes_back_as_it_was(found: list[PendingFile], tasks: int | None) -> None:
     pending = PendingSet(JOB, tuple(found), "t3", "a0", tasks)
-    assert decode_pendingset(encode_pendingset(pending), DIRECTORY) == pending
+    assert decode_pendingset(encode_pendingset(pending), DIRECTORY, NAME) == pending
 
 
 # As S3A's serializer writes it: nulls, quoted etags, the magic path in ``uri``.
@@ -89,7 +90,8 @@ HADOOPS: dict[str, Any] = {
 
 def test_hadoops_own_pendingset_is_read() -> None:
     body = json.dumps({"version": 3, "jobId": JOB, "commits": [HADOOPS], "iostatistics": {}})
-    [file] = decode_pendingset(body.encode(), DIRECTORY).files
+    name = DIRECTORY.manifest_name(HADOOPS["taskId"], "a0")
+    [file] = decode_pendingset(body.encode(), DIRECTORY, name).files
     assert (file.length, file.rows, file.etags) == (6286, None, tuple(HADOOPS["etags"]))
 
 
@@ -132,6 +134,7 @@ HOSTILE = [
     ("jobId", "someone-else", "WRONG_JOB"),
     (COMMIT + "jobId", "someone-else", "WRONG_JOB"),
     (COMMIT + "taskId", "t4", "WRONG_JOB"),
+    (COMMIT + "attemptId", "a1", "WRONG_JOB"),
     (COMMIT + "version", 1, "BAD_VERSION"),
     (COMMIT + "rows", 2**63 - 1, "BAD_FIELD"),  # two of them are more than a record may have
     (COMMIT + "bucket", "other", "NOT_CONTAINED"),
@@ -174,9 +177,8 @@ def test_the_largest_manifest_is_written_and_read() -> None:
     parted = one_file(etags=('"0123456789abcdef0123456789abcdef"',) * MAX_PARTS)
     large = one_set(*(replace(parted, key=f"sales/{n}-{JOB}.parquet") for n in range(40)))
     for pending in (many, large):
-        assert len(decode_pendingset(encode_pendingset(pending), DIRECTORY).files) == len(
-            pending.files
-        )
+        body = encode_pendingset(pending)
+        assert len(decode_pendingset(body, DIRECTORY, NAME).files) == len(pending.files)
 
 
 def test_a_writer_refuses_what_no_reader_takes() -> None:

@@ -146,7 +146,8 @@ def test_its_documents_are_read_today() -> None:
     spec = decode_job(texts["_job.json"], DIRECTORY)
     assert spec.conflict is Conflict.REPLACE
     assert decode_request(texts["_request.json"], DIRECTORY)
-    assert len(decode_pendingset(texts["pendingset"], DIRECTORY).files) == 1
+    name = DIRECTORY.manifest_name("t0", "a0")
+    assert len(decode_pendingset(texts["pendingset"], DIRECTORY, name).files) == 1
     assert decode_result(texts["_result.json"], DIRECTORY).files == 3
     assert [UNIT.read(unit).number for unit in json.loads(texts["index"])] == [0]
 

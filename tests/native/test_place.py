@@ -131,7 +131,7 @@ def test_i1_documents_as_the_pipeline_and_hadoop_read_them(
         for attempt in request.attempts:
             body = read(directory.prefix + attempt.manifest)
             assert digest(body) == attempt.sha256
-            pending = decode_pendingset(body, directory)
+            pending = decode_pendingset(body, directory, attempt.manifest)
             assert (len(pending.files), pending.bytes) == (attempt.files, attempt.bytes) != (0, 0)
             assert {(one.key, one.upload_id) for one in pending.files} <= still_open
             if hadoop() >= (3, 5):  # until then etags were strings

@@ -125,7 +125,7 @@ def files_of(store: ObjectReader, job: Job, counted: CountedAttempt) -> list[Pen
     """The files that the attempt's manifest names, as the pipeline reads them."""
     key = job.directory.prefix + counted.manifest
     body = store.get(BUCKET, key, max_bytes=1 << 30).body
-    return list(decode_pendingset(body, job.directory).files)
+    return list(decode_pendingset(body, job.directory, counted.manifest).files)
 
 
 def result_of(job: Job, outcome: Outcome = Outcome.COMMITTED, **changes: object) -> JobResult:

@@ -35,7 +35,7 @@ from s3commit.core.formats.strict_json import digest, dump
 from s3commit.core.jobs.replaced import decode_replaced
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.outcome import Failure, Outcome
-from tests.core.test_manifest import one_set
+from tests.core.test_manifest import NAME, one_set
 from tests.core.world import BUCKET, JOB, World, job_directory
 
 Read = Callable[[bytes], object]
@@ -99,7 +99,7 @@ def _decision() -> bytes:
 DECISION = _decision()
 
 DOCUMENTS: dict[str, tuple[bytes, Read]] = {
-    "pendingset": (PENDINGSET, lambda body: decode_pendingset(body, DIRECTORY)),
+    "pendingset": (PENDINGSET, lambda body: decode_pendingset(body, DIRECTORY, NAME)),
     "job": (
         JOB_JSON.encode(SPEC),
         lambda body: decode_job(body, DIRECTORY),

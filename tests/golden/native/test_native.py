@@ -61,7 +61,8 @@ def test_a_job(
 
 def test_the_requests_and_the_manifest() -> None:
     body = golden("manifest.pendingset")
-    pending = pendingset.decode_pendingset(body, DIRECTORY)
+    place = DIRECTORY.manifest_name("00007", "12-a")
+    pending = pendingset.decode_pendingset(body, DIRECTORY, place)
     assert (pending.task_id, pending.attempt_id, pending.bytes) == ("00007", "12-a", 5 * 2**20 + 8)
     name = f"part-00007-{DIRECTORY.job_id}"
     assert [(one.key, one.upload_id, one.etags) for one in pending.files] == [

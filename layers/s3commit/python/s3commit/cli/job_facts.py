@@ -15,7 +15,7 @@ from s3commit.cli.render import some
 from s3commit.cli.session import Session
 from s3commit.core.documents.commit_manifest import CommitHeader, read_commit_header
 from s3commit.core.documents.job_json import JobSpec, read_spec
-from s3commit.core.documents.pendingset import MAX_MANIFEST_BYTES, PendingSet, decode_manifest
+from s3commit.core.documents.pendingset import MAX_MANIFEST_BYTES, PendingSet, decode_pendingset
 from s3commit.core.documents.request_json import AbortRequest, CommitRequest, read_request
 from s3commit.core.documents.result_json import JobResult, read_result, result_of
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, REQUEST_FILE, RESULT_FILE, JobDirectory
@@ -244,10 +244,10 @@ def read_manifests(
 
 
 def read_manifest(session: Session, job: JobFacts, key: str) -> tuple[PendingSet, str]:
-    """A manifest, and the digest of its bytes. Raises `JobRefusedError`."""
+    """A manifest, and the digest of its bytes. Raises as `decode_pendingset`."""
     directory = job.directory
     body = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
-    return decode_manifest(directory, key[len(directory.prefix) :], body), digest(body)
+    return decode_pendingset(body, directory, key[len(directory.prefix) :]), digest(body)
 
 
 def own_uploads(

@@ -53,7 +53,7 @@ def note_manifest(
         this_hour = datetime.fromisoformat(ports.clock.now()).replace(minute=0, second=0)
         start_execution(executions, directory, this_hour.isoformat())
         return False
-    pending = decode_pendingset(stored.body, directory)
+    pending = decode_pendingset(stored.body, directory, key[len(directory.prefix) :])
     attempt = AttemptRecord(
         ref=record.ref,
         task_id=task_id,

@@ -26,7 +26,7 @@ from s3commit.core.formats.layout import (
     parse_manifest_key,
 )
 from s3commit.core.formats.strict_json import bounded, dump
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import SPARSE, Name, Several, Text, Whole
 
 FILE_VERSION = 2
@@ -168,24 +168,22 @@ def encode_pendingset(pending: PendingSet) -> bytes:
     return bounded(dump(document), **_LIMITS)
 
 
-def decode_pendingset(body: bytes, directory: JobDirectory) -> PendingSet:
+def decode_pendingset(body: bytes, directory: JobDirectory, name: str) -> PendingSet:
     """Read a manifest of ``directory`` and refuse it whole if anything is wrong.
 
-    Raises `InvalidInputError`; its code is ``BAD_JSON``, ``TOO_LARGE``, ``BAD_VERSION``,
-    ``BAD_FIELD``, ``DUPLICATE_KEY``, ``WRONG_JOB``, ``NOT_CONTAINED``, ``NAME_NOT_UNIQUE`` or
-    ``UNSUPPORTED_CHECKSUM``.
+    ``name`` is its key below that, which says whose it is. Raises `InvalidInputError`; its code is
+    ``BAD_JSON``, ``TOO_LARGE``, ``BAD_VERSION``, ``BAD_FIELD``, ``DUPLICATE_KEY``, ``WRONG_JOB``,
+    ``NOT_CONTAINED``, ``NAME_NOT_UNIQUE`` or ``UNSUPPORTED_CHECKSUM``.
     """
     pending = _SET.decode(body)
     _check_keys(pending)
-    tasks: set[str] = set()
+    _, *own = parse_manifest_key(directory.bucket, directory.prefix + name)
     ones: tuple[PendingSet | PendingFile, ...] = (pending, *pending.files)
     for one in ones:
-        if one.job_id not in ("", directory.job_id):
-            message = f"manifest of job {one.job_id[:80]!r} in that of {directory.job_id}"
-            _refuse("WRONG_JOB", message)
-        tasks.add(one.task_id)
-    if len(tasks - {""}) > 1:
-        _refuse("WRONG_JOB", "manifest names more than one task")
+        ids = (one.job_id, one.task_id, one.attempt_id)
+        for said, known in zip(ids, (directory.job_id, *own), strict=True):
+            if said not in {"", known}:
+                _refuse("WRONG_JOB", f"manifest of {known} says that it is of {said[:80]!r}")
     for file in pending.files:
         if file.bucket != directory.bucket:
             message = f"file {file.key[:200]!r} is in bucket {file.bucket[:80]!r}"
@@ -226,24 +224,3 @@ def check_contained(key: str, directory: JobDirectory) -> None:
 
 def _refuse(code: str, message: str) -> NoReturn:
     raise InvalidInputError(message, code=code)
-
-
-def decode_manifest(directory: JobDirectory, name: str, body: bytes) -> PendingSet:
-    """The manifest as its bytes have it.
-
-    Raises `JobRefusedError` with the decoder's code, or ``WRONG_JOB`` if it is another attempt's.
-    """
-    try:
-        pending = decode_pendingset(body, directory)
-        _, task_id, attempt_id = parse_manifest_key(directory.bucket, directory.prefix + name)
-    except InvalidInputError as error:
-        raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
-    ones: tuple[PendingSet | PendingFile, ...] = (pending, *pending.files)
-    for one in ones:
-        if one.task_id not in {"", task_id} or one.attempt_id not in {"", attempt_id}:
-            raise JobRefusedError(
-                f"the manifest of task {task_id}, attempt {attempt_id}, says that it is of"
-                f" {one.task_id[:80]!r}, {one.attempt_id[:80]!r}",
-                code="WRONG_JOB",
-            )
-    return pending

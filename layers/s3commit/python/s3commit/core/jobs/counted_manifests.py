@@ -12,7 +12,7 @@ from s3commit.core.documents.pendingset import (
     MAX_MANIFEST_BYTES,
     SMALL_MANIFEST_BYTES,
     PendingSet,
-    decode_manifest,
+    decode_pendingset,
 )
 from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.layout import JobDirectory
@@ -71,7 +71,10 @@ def _judged(directory: JobDirectory, attempt: CountedAttempt, body: bytes) -> Pe
         raise JobRefusedError(
             f"manifest {name} has changed since its task wrote it", code="MANIFEST_CHANGED"
         )
-    pending = decode_manifest(directory, name, body)
+    try:
+        pending = decode_pendingset(body, directory, name)
+    except InvalidInputError as error:
+        raise JobRefusedError(f"manifest {name}: {error.message}", code=error.code) from error
     if (attempt.files, attempt.bytes) != (len(pending.files), pending.bytes):
         raise JobRefusedError(
             f"manifest {name} has {len(pending.files)} files of {pending.bytes} bytes,"
