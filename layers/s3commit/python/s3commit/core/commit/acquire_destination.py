@@ -51,9 +51,6 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import HeldError, LostRaceError
 
-BUSY = "DESTINATION_BUSY"
-OVERTAKEN = "OVERTAKEN"
-
 
 def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
     """Lock the nodes that the job replaces, or say that it has to wait; an append locks none.
@@ -156,7 +153,7 @@ def _refuse_overtaken(ports: Ports, record: JobRecord, reach: tuple[str, ...]) -
         raise JobRefusedError(
             f"the commit was requested more than {TURN_DAYS} days ago, and later commits here are"
             " no longer known; write the data again",
-            code=OVERTAKEN,
+            code="OVERTAKEN",
         )
     for turn in ports.ledger.turns_done(own, since=since):
         other = ports.ledger.job(turn.ref) if meet(reach, [turn.node]) else None
@@ -166,7 +163,7 @@ def _refuse_overtaken(ports: Ports, record: JobRecord, reach: tuple[str, ...]) -
             raise JobRefusedError(
                 f"{who} was requested later and already committed to a place that this job writes"
                 " to; this job changed nothing. If its data is the right one, write it again",
-                code=OVERTAKEN,
+                code="OVERTAKEN",
             )
 
 
@@ -224,7 +221,7 @@ def _wait(ports: Ports, ticket: Ticket, record: JobRecord, others: list[JobRecor
         raise JobRefusedError(
             f"the job waited too long for {_names(record, others)}; check `s3commit status`, then"
             " write again",
-            code=BUSY,
+            code="DESTINATION_BUSY",
         )
     waits = Waits(
         record.waits.since if record.waits else now,

@@ -14,8 +14,6 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 
-UPLOADS_LOST = "UPLOADS_LOST"
-
 
 def begin_publish(ports: Ports, ticket: Ticket) -> tuple[Ticket, JobRecord]:
     """COMMITTING→PUBLISHING if every unit of the plan was counted complete, exactly once.
@@ -63,7 +61,7 @@ def _miss(ports: Ports, ticket: Ticket, record: JobRecord, lost: int) -> Ticket:
         pause = max(again.pause, DENIED_PAUSE * 2**ticket.looks)
         return replace(again, pause=pause, looks=ticket.looks + 1)
     failure = Failure(
-        UPLOADS_LOST,
+        "UPLOADS_LOST",
         f"{lost} of {ticket.files} files could not be completed after the decision: their uploads"
         " were aborted by another program, expired or denied, or other objects have their names"
         f" ({reasons[0]}); write the data again",

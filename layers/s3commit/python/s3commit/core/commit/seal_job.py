@@ -23,11 +23,6 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import listed_at
 from s3commit.core.ports.parallel import together
 
-ABORTED_BY_CLIENT = "ABORTED_BY_CLIENT"
-ABORTED_BY_OPERATOR = "ABORTED_BY_OPERATOR"
-ABANDONED = "ABANDONED"
-JOB_ID_TAKEN = "JOB_ID_TAKEN"
-
 # Request, `_job.json` or what is wrong with it, and if a directory above has a job of the id.
 _Documents = tuple[CommitRequest | AbortRequest, JobSpec | InvalidInputError, bool]
 
@@ -75,7 +70,7 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     if record.state is JobState.COMMITTING:
         put_decision(ports, record)  # its execution may have died right after the decision
     if ticket.gives_up and record.state in {JobState.OPEN, JobState.SEALED}:
-        why, now = Failure(ABORTED_BY_OPERATOR, one_line(ticket.gives_up)), ports.clock.now()
+        why, now = Failure("ABORTED_BY_OPERATOR", one_line(ticket.gives_up)), ports.clock.now()
         record = ports.ledger.advance(record, JobState.ABORTING, now=now, failure=why)
     return ticket.after(record), None
 
@@ -126,7 +121,7 @@ def _judge_request(
     """The reason for which the job is aborted immediately, or its request."""
     request, spec, is_inner = documents
     if isinstance(request, AbortRequest):
-        code = ABANDONED if request.abandoned else ABORTED_BY_CLIENT
+        code = "ABANDONED" if request.abandoned else "ABORTED_BY_CLIENT"
         if request.abandoned and committed_holder(ports, record):
             code = ALREADY_COMMITTED
         return Failure(code, one_line(request.reason or "the client requested it"))
@@ -134,7 +129,7 @@ def _judge_request(
         return Failure(spec.code, one_line(spec.message))
     if is_inner:
         return Failure(
-            JOB_ID_TAKEN,
+            "JOB_ID_TAKEN",
             f"a directory above {record.destination.uri} has a job with id"
             f" {record.job_id}; write the data again under a new id",
         )

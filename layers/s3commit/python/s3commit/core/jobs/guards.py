@@ -75,7 +75,6 @@ def unless_overtaken(ports: Ports, ticket: Ticket, *expected: JobState) -> Itera
         raise
 
 
-UNREADABLE = "UNREADABLE"
 _OWN = b"{}\n"  # a page of no list
 
 
@@ -93,4 +92,4 @@ def refusing_unreadable(ports: Ports, directory: JobDirectory) -> Iterator[None]
         own = directory.page(hashlib.sha256(_OWN).hexdigest())
         ports.store.put(directory.bucket, own, _OWN)
         ports.store.get(directory.bucket, own, max_bytes=len(_OWN))
-        raise InvalidInputError(error.message, code=UNREADABLE) from error
+        raise InvalidInputError(error.message, code="UNREADABLE") from error

@@ -38,7 +38,6 @@ from s3commit.core.ports.ledger import HeldError
 from s3commit.core.ports.objects import ObjectReader
 from s3commit.core.ports.parallel import together
 
-KEY_TAKEN: Final = "KEY_TAKEN"
 MAX_NOTE_BYTES: Final = 16 * 1024
 
 _NOTE: Final = Codec(KeyHolder, "note of a key", VERSION, max_bytes=MAX_NOTE_BYTES)
@@ -83,7 +82,7 @@ def _refusal(record: JobRecord, holder: KeyHolder) -> JobRefusedError:
     return JobRefusedError(
         f"{name} was used by job {holder.job_id} for other data: that has {_counts(holder)}, this"
         f" job {_counts(ours)}; nothing was added, write the data again under another key",
-        code=KEY_TAKEN,
+        code="KEY_TAKEN",
     )
 
 

@@ -62,9 +62,6 @@ from s3commit.core.ports.objects import ListedObject
 MANIFESTS_AT_ONCE: Final = 4
 NOT_COMMITTED: Final = "NOT_COMMITTED"
 NOTHING_TO_UNDO: Final = "NOTHING_TO_UNDO"
-FILES_CHANGED: Final = "FILES_CHANGED"
-REPLACED_SINCE: Final = "REPLACED_SINCE"
-LIST_GONE: Final = "LIST_GONE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +108,7 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
     )
     asked = () if spec.leave_removed else found.restores
     if brought != Counter((file.first_key, file.length) for file in asked):
-        _refuse(FILES_CHANGED, "the table has changed since the undo began: run it again")
+        _refuse("FILES_CHANGED", "the table has changed since the undo began: run it again")
     return found
 
 
@@ -145,7 +142,7 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     ]
     for file in gone:
         if next(jobs_reaching(reaches, file), None) is None:
-            _refuse(FILES_CHANGED, f"{file.key!r} was deleted, and no job says that it did")
+            _refuse("FILES_CHANGED", f"{file.key!r} was deleted, and no job says that it did")
     restores = tuple(_restored(ports, directory, listed, undone))
     removed = {one.key for one in removes}
     still = [file for file in files if file.key in removed]
@@ -189,7 +186,7 @@ def _listed(
         return [], JobRefusedError(
             f"job {directory.job_id} replaced {header.replaced.files} files, and the list of them"
             " has expired: it is kept for the deployment's retentionDays",
-            code=LIST_GONE,
+            code="LIST_GONE",
         )
     return [one for one in files if not one.key.endswith(f"/{SUCCESS}")], None
 
@@ -225,7 +222,7 @@ def _present(
             with suppress(AccessError, InvalidInputError):  # under a key of another's
                 facts = ports.store.head(directory.bucket, key)  # encrypted, its etag tells nothing
             if facts is None or not facts.matches(was.length, was.etag):
-                _refuse(FILES_CHANGED, f"{key!r} is not what the job has put there")
+                _refuse("FILES_CHANGED", f"{key!r} is not what the job has put there")
     there = {wanted[key].first_key for key in present}
     return list(present.values()), [file for file in files if file.first_key not in there]
 
@@ -289,7 +286,7 @@ def _overwritten(
         return JobRefusedError(
             f"job {other.directory.job_id} has since replaced or undone data there: undo that one"
             " first",
-            code=REPLACED_SINCE,
+            code="REPLACED_SINCE",
         )
     return None
 
