@@ -8,10 +8,10 @@ from functools import partial
 from s3commit.core.commit.check_conditions import refuse_taken
 from s3commit.core.commit.decide_commit import decide
 from s3commit.core.commit.seal_job import Asked, seal_job
-from s3commit.core.commit.verify_manifests import FEW_FILES, Verified, verify
+from s3commit.core.commit.verify_manifests import FEW_FILES, verify
 from s3commit.core.documents.decision_json import refuse_unfit
 from s3commit.core.documents.job_json import refuse_changed
-from s3commit.core.documents.pages import in_groups
+from s3commit.core.documents.pages import Unit, in_groups
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.jobs.guards import unless_overtaken
 from s3commit.core.jobs.idempotency import refuse_held
@@ -41,21 +41,21 @@ def seal_and_decide(ports: Ports, ticket: Ticket) -> Ticket:
         return sealed
     try:
         with unless_overtaken(ports, sealed, JobState.SEALED):
-            found = _checked(ports, sealed, asked)
-            planned = replace(asked.record, plan=found.plan)
+            plan, few = _checked(ports, sealed, asked)
+            planned = replace(asked.record, plan=plan)
             refuse_unfit(planned, ports.clock.now())
     except LostRaceError:  # another execution has the job, or a twin has moved it on
         raise
     except S3CommitError:
         return sealed
     try:
-        decided = decide(ports, planned, found.plan)
+        decided = decide(ports, planned, plan)
     except HeldError:  # another job was faster with the key
         return sealed
-    return replace(sealed.after(decided), few=found.few)
+    return replace(sealed.after(decided), few=few)
 
 
-def _checked(ports: Ports, sealed: Ticket, asked: Asked) -> Verified:
+def _checked(ports: Ports, sealed: Ticket, asked: Asked) -> tuple[PlanFacts, tuple[Unit, ...]]:
     """The plan, verified and written; beside the last puts the job's conditions are judged."""
     record, spec = asked.record, asked.spec
     refuse_changed(spec, record)

@@ -108,17 +108,10 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     refuse_changed(spec, record)
     if not isinstance(request, CommitRequest):
         raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
-    found = verify(ports, ticket, record, spec, request)
-    record = ports.ledger.note(record, now=ports.clock.now(), plan=found.plan)
-    return replace(ticket.after(record), few=found.few, acquired=record.waits_for_nobody)
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """The plan, as the ledger is to have it; its units if they are few."""
-
-    plan: PlanFacts
-    few: tuple[Unit, ...]
+    plan, few = verify(ports, ticket, record, spec, request)
+    record = ports.ledger.note(record, now=ports.clock.now(), plan=plan)
+    needs_nothing = record.conflict is Conflict.APPEND and record.idempotency_key is None
+    return replace(ticket.after(record), few=few, acquired=needs_nothing)
 
 
 def verify(
@@ -129,9 +122,10 @@ def verify(
     request: CommitRequest,
     *,
     judge: Callable[[PlanFacts, list[str]], object] | None = None,
-) -> Verified:
+) -> tuple[PlanFacts, tuple[Unit, ...]]:
     """Judge what the ``request`` counts and write the plan; the ledger does not change.
 
+    Returns the plan, as the ledger is to have it, and its units if they are few.
     ``judge`` is called beside the last puts, with the plan's counts and, for a job of at most
     `FEW_FILES`, all keys in order.
     """
@@ -167,7 +161,7 @@ def verify(
         sha256, units = write_plan(ports, directory, files, total=total, beside=beside)
         _refuse_missing_uploads(ports, directory, found.uploads, units)
     plan = replace(found.counts(), sha256=sha256, units=len(units), partitions=partitions)
-    return Verified(plan, tuple(units) if len(units) <= UNITS_OF_A_JOB else ())
+    return plan, (tuple(units) if len(units) <= UNITS_OF_A_JOB else ())
 
 
 def _refuse_more(files: int, size: int = 0, names: int = 0, listed: int = 0) -> None:

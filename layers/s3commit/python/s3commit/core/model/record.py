@@ -144,11 +144,6 @@ class JobRecord:
         return job_ref(self.job_id, self.destination)
 
     @property
-    def waits_for_nobody(self) -> bool:
-        """True if the job needs no lock and no key."""
-        return self.conflict is Conflict.APPEND and self.idempotency_key is None
-
-    @property
     def planned(self) -> PlanFacts:
         """The plan of a job that has one. Raises `InvalidInputError`."""
         if self.plan is None:
