@@ -52,7 +52,8 @@ def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
     directory, digest = JobDirectory.of(record), key_digest(key)
     holder = ports.ledger.key_holder(record.destination, digest)
     if holder is None:
-        holder = _remembered(ports.store, directory, digest)
+        note = _own_note(ports.store, directory, digest)
+        holder = note if note and not note.undone_by else None
     elif holder.job_id != record.job_id:
         other = ports.ledger.job(JobDirectory(record.destination, holder.job_id).ref)
         if other is not None and other.state is not JobState.COMMITTED:
@@ -172,12 +173,6 @@ def _put(
 
 def _holder(record: JobRecord) -> KeyHolder:
     return KeyHolder(record.job_id, record.planned.files, record.planned.rows)
-
-
-def _remembered(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyHolder | None:
-    """The job that the pipeline's own note names, unless it is undone. Raises as `_own_note`."""
-    note = _own_note(store, directory, digest)
-    return None if note is None or note.undone_by else note
 
 
 def _own_note(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyHolder | None:
