@@ -17,8 +17,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.moments import shifted
 from s3commit.core.model.outcome import Outcome
-from s3commit.core.ports.objects import ObjectReader, ObjectStore, UploadStarter
-from s3commit.writer.conditional_put import WriterStore
+from s3commit.core.ports.objects import ObjectReader, ObjectStore, WriterStore
 from s3commit.writer.job import Job
 from s3commit.writer.options import make_options
 from s3commit.writer.start import start_job
@@ -93,7 +92,7 @@ def small(part: int = 16, *, in_flight: int = MIB, threads: int = 4, **sizes: in
 
 
 def stream_on(
-    store: UploadStarter,
+    store: WriterStore,
     transfer: Transfer | None = None,
     key: str = KEY,
 ) -> PendingUpload:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
 from s3commit.core.model.errors import (
     InvalidInputError,
@@ -11,15 +11,11 @@ from s3commit.core.model.errors import (
     PreconditionError,
     TransientError,
 )
-from s3commit.core.ports.objects import ObjectReader, ObjectWriter, UploadStarter
+from s3commit.core.ports.objects import WriterStore
 
 # S3 answers 409 to one of two conditional puts that race, and the object may then not be there
 # yet; each turn is one put and one read.
 TURNS: Final = 4
-
-
-class WriterStore(ObjectReader, ObjectWriter, UploadStarter, Protocol):
-    """The requests of a writer. It never completes an upload."""
 
 
 def put_first(store: WriterStore, bucket: str, key: str, body: bytes, *, max_bytes: int) -> bytes:

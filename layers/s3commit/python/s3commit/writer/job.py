@@ -14,7 +14,7 @@ from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.writer.conditional_put import WriterStore
+from s3commit.core.ports.objects import WriterStore
 from s3commit.writer.connect import shared_store
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
 from s3commit.writer.requests import (

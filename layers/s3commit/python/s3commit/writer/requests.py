@@ -28,7 +28,8 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.model.outcome import Outcome
-from s3commit.writer.conditional_put import WriterStore, put_first
+from s3commit.core.ports.objects import WriterStore
+from s3commit.writer.conditional_put import put_first
 from s3commit.writer.system import Environment, say
 
 # A pause is this share of the time waited: the result is seen that late at most.

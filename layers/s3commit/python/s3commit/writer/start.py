@@ -13,8 +13,9 @@ from s3commit.core.formats.layout import JobDirectory, check_job_id
 from s3commit.core.model.destination import Scope
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.model.locks import key_digest
+from s3commit.core.ports.objects import WriterStore
 from s3commit.version import __version__
-from s3commit.writer.conditional_put import WriterStore, put_first
+from s3commit.writer.conditional_put import put_first
 from s3commit.writer.connect import check_pipeline, no_bucket
 from s3commit.writer.job import Job
 from s3commit.writer.options import Mode, Options, OverwriteMode, keywords_of, make_options

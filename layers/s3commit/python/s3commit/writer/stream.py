@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from s3commit.core.documents.pendingset import PendingFile
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.ports.objects import UploadStarter
+from s3commit.core.ports.objects import WriterStore
 from s3commit.writer.target import StreamClosedError, Target
 from s3commit.writer.transfer import Transfer
 
@@ -48,7 +48,7 @@ class PendingUpload(io.BufferedIOBase):
 
     def __init__(
         self,
-        store: UploadStarter,
+        store: WriterStore,
         target: Target,
         transfer: Transfer,
         rows: int | None = None,

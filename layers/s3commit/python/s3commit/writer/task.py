@@ -15,7 +15,8 @@ from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.layout import JobDirectory, check_id
 from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.writer.conditional_put import WriterStore, put_own
+from s3commit.core.ports.objects import WriterStore
+from s3commit.writer.conditional_put import put_own
 from s3commit.writer.connect import shared_store
 from s3commit.writer.stream import PendingUpload
 from s3commit.writer.target import DEFAULT_CONTENT_TYPE, Target, file_key

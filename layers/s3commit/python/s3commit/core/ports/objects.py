@@ -144,8 +144,18 @@ def listed_at(store: ObjectReader, bucket: str, key: str) -> ListedObject | None
     return first if first is not None and first.key == key else None
 
 
-class ObjectWriter(Protocol):
-    """Writing whole objects, conditionally."""
+@dataclass(frozen=True, slots=True)
+class PartSource:
+    """A version of an object, or its bytes from ``start`` up to ``stop``."""
+
+    key: str
+    version_id: str
+    start: int = 0
+    stop: int | None = None
+
+
+class WriterStore(ObjectReader, Protocol):
+    """The requests of a writer. It never completes an upload."""
 
     def put(
         self,
@@ -180,20 +190,6 @@ class ObjectWriter(Protocol):
         """
         ...
 
-
-@dataclass(frozen=True, slots=True)
-class PartSource:
-    """A version of an object, or its bytes from ``start`` up to ``stop``."""
-
-    key: str
-    version_id: str
-    start: int = 0
-    stop: int | None = None
-
-
-class UploadStarter(Protocol):
-    """The calls of a task: start uploads and send parts, never complete them."""
-
     def create_upload(
         self, bucket: str, key: str, *, metadata: dict[str, str], content_type: str
     ) -> str:
@@ -220,7 +216,7 @@ class UploadStarter(Protocol):
         ...
 
 
-class ObjectStore(ObjectReader, ObjectWriter, UploadStarter, Protocol):
+class ObjectStore(WriterStore, Protocol):
     """All verbs, for adapters and the contract suite: the pipeline alone makes uploads visible."""
 
     def complete_upload(
