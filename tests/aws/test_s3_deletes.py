@@ -125,18 +125,6 @@ def test_i12_a_look_after_a_refused_delete_is_no_head(
     assert [request.method for request in answers.requests] == ["DELETE", "GET"]
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [("<Status>Enabled</Status>", True), ("<Status>Suspended</Status>", False), ("", False)],
-)
-def test_only_enabled_versioning_keeps_what_was_before(
-    store: S3ObjectStore, answers: Answers, status: str, expected: bool
-) -> None:
-    answers.add(200, f"<VersioningConfiguration>{status}</VersioningConfiguration>")
-
-    assert store.is_versioned("lake") is expected
-
-
 @pytest.mark.parametrize("ignored", IGNORED_ETAGS)
 def test_i5_a_store_that_ignores_the_etag_of_a_delete_is_found(
     moto_endpoint: str, monkeypatch: pytest.MonkeyPatch, ignored: str

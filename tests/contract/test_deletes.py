@@ -101,11 +101,6 @@ def test_a_key_that_a_request_for_many_hardly_carries_is_deleted(place: Place, n
     assert place.store.head(place.bucket, place.key(name)) is None
 
 
-def test_a_bucket_says_whether_it_keeps_versions(place: Place, versioned: Place) -> None:
-    assert not place.store.is_versioned(place.bucket)
-    assert versioned.store.is_versioned(versioned.bucket)
-
-
 def test_with_versions_what_was_seen_is_hidden_and_what_changed_stays(versioned: Place) -> None:
     store, bucket = versioned.store, versioned.bucket
     for name in ("a", "b"):

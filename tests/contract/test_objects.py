@@ -84,7 +84,6 @@ def test_a_bucket_that_is_not_there_is_said_to_be_missing(backend: Backend) -> N
         lambda: list(store.list_uploads(nowhere, "")),
         lambda: store.create_upload(nowhere, "k", metadata={}, content_type="text/plain"),
         lambda: store.delete_seen(nowhere, [ListedObject("k", '"e"', 1)]),
-        lambda: store.is_versioned(nowhere),
     ):
         with pytest.raises(NotFoundError) as caught:
             call()

@@ -123,9 +123,6 @@ class MemoryObjectStore:
             ]
         return iter(sorted(found, key=lambda upload: (upload.key.encode(), upload.initiated)))
 
-    def is_versioned(self, bucket: str) -> bool:
-        return self.bucket(bucket).versioned
-
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
         with self._lock:
             upload = self.bucket(bucket).uploads.get(upload_id)

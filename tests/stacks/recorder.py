@@ -25,7 +25,6 @@ S3_ACTIONS = {
     "DeleteObject": "DeleteObject",
 }
 S3_BUCKET_ACTIONS = {
-    "GetBucketVersioning": "GetBucketVersioning",
     "GetBucketNotificationConfiguration": "GetBucketNotification",
     "ListObjectsV2": "ListBucket",
     "ListMultipartUploads": "ListBucketMultipartUploads",

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 READS = frozenset(
-    {"get", "head", "list", "list_uploads", "is_versioned", "upload_is_open", "job", "locks",
+    {"get", "head", "list", "list_uploads", "upload_is_open", "job", "locks",
      "attempts", "jobs_with_id", "key_holder", "appends", "locks_below", "describe",
      "is_running", "jobs_in", "turns_asked", "turns_done",
      "first_bytes", "list_versions"}

@@ -15,7 +15,7 @@ from s3commit.core.ports.objects import ListedObject, ObjectStore, OpenUpload
 from tests.engines.sim.door import Door
 
 STORE_VERBS = (
-    "get", "first_bytes", "head", "is_versioned", "upload_is_open", "put", "delete",
+    "get", "first_bytes", "head", "upload_is_open", "put", "delete",
     "list_versions", "delete_seen", "create_upload", "upload_part", "copy_part",
     "abort_upload", "complete_upload",
 )  # fmt: skip

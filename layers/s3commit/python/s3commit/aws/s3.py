@@ -123,10 +123,6 @@ class S3ObjectStore:
     def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
         return open_uploads(self._client, bucket, prefix, after=after, page_size=self._page)
 
-    def is_versioned(self, bucket: str) -> bool:
-        with translated(f"looking at the versioning of s3://{bucket}"):
-            return self._client.get_bucket_versioning(Bucket=bucket).get("Status") == "Enabled"
-
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
         try:
             with translated(f"looking at an upload of s3://{bucket}/{key}"):

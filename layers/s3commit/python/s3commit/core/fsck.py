@@ -101,12 +101,9 @@ def check(
     """
     report, seen = Report(destination), _list(store, destination)
     missing = _compare(store, report, seen)
-    versioned = bool(missing) and store.is_versioned(destination.bucket)
     above = sorted({at for one in missing for at in directories_above(one.file.key)})
     last = dict(parallel(lambda at: (at, _last_replaced(store, destination.bucket, at)), above))
-    report.findings += filter(
-        None, parallel(partial(_judge, store, report, last, versioned), missing)
-    )
+    report.findings += filter(None, parallel(partial(_judge, store, report, last), missing))
     report.findings += filter(None, parallel(partial(_without_list, store, seen), seen.ended))
     report.findings.sort(key=lambda one: one.key)
     report.open_jobs += filter(None, parallel(partial(_open_job, store, ledger, seen), seen.open))
@@ -203,7 +200,6 @@ def _judge(
     store: ObjectReader,
     report: Report,
     last_replaced: Mapping[str, Replaced],
-    versioned: bool,
     one: _Missing,
 ) -> Finding | None:
     """The fault of a file that is not there as it was; counts it if it has none.
@@ -225,7 +221,7 @@ def _judge(
     if facts is None and one.moment < max(_reaching(last_replaced, file), default=one.moment):
         report.replaced += 1
         return None
-    version = _version(store, bucket, file) if versioned else ""
+    version = _version(store, bucket, file)
     fix = f"restore version {version}" if version else "no version of it is kept: write it again"
     what = FindingKind.GONE if facts is None else FindingKind.CHANGED
     return Finding(what, file.key, one.directory.job_id, fix)

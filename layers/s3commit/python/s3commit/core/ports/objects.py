@@ -120,10 +120,6 @@ class ObjectReader(Protocol):
         """
         ...
 
-    def is_versioned(self, bucket: str) -> bool:
-        """True if the bucket keeps earlier versions (versioning enabled, not suspended)."""
-        ...
-
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
         """True if S3 still holds the upload (ListParts: the answer that counts after an abort).
 
