@@ -1,7 +1,5 @@
 """The app that `cdk` and `python app.py` run: the stacks, by the parameters in the CDK context."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """``python -m acceptance``: try s3commit's promises in an account, report, remove all."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import secrets

@@ -1,7 +1,5 @@
 """The checks of commits: by each client, and when something of the pipeline fails."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The checks of the account: what S3 and DynamoDB promise, rights, alarms, and a redeployment."""
 
-from __future__ import annotations
-
 import json
 import time
 import uuid

@@ -1,7 +1,5 @@
 """What bench/limits.py assumes of AWS, measured in the account, beside the assumption."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -4,8 +4,6 @@ Both take the same synthesized assembly, whose parameters are the run's alone: t
 keeps in `cdk.json` name buckets and keys that a run must not touch.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What a run will create, how long it takes and what it costs, said before it begins."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from pathlib import Path

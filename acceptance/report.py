@@ -1,7 +1,5 @@
 """The report of a run, for people and for programs."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field

@@ -1,7 +1,5 @@
 """A Spark driver of its own: ``write | jar``, a destination, and how many rows."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any

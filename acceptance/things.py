@@ -4,8 +4,6 @@ Each thing has the run's name in its own name, so that a later run finds what a 
 Nothing else is touched.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress

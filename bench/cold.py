@@ -10,8 +10,6 @@ calls at the share of one that the function's memory buys. What is Lambda's, S3'
 Functions' own is not in it: starting a machine, fetching the layers, and waiting for answers.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -5,8 +5,6 @@ most. It is read in a fresh process that has imported the function which reads i
 peak RSS; the baseline is the memory of that function.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Figures, each with the baseline of the same run, and how they are shown and kept."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass

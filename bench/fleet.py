@@ -5,8 +5,6 @@ AWS each has a process and a processor of its own; here they share this machine'
 for each core, so that few wait for each other's interpreter.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import time

@@ -1,7 +1,5 @@
 """The server that stands between the clients and S3: it delays responses and counts requests."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -5,8 +5,6 @@ alone, and a pass of the sweep behind many ended jobs beside one behind few. Wha
 and allow is computed in tests/aws/test_units.py.
 """
 
-from __future__ import annotations
-
 import os
 import time
 import uuid

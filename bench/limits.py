@@ -3,8 +3,6 @@
 Step Functions gives three regions (us-east-1, us-west-2, eu-west-1) more; these are the others'.
 """
 
-from __future__ import annotations
-
 from typing import Final, Self
 
 _AWS: Final = "<https://docs.aws.amazon.com/"

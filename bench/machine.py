@@ -1,7 +1,5 @@
 """Where and when the figures were taken: without it they say nothing."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -5,8 +5,6 @@ the prices, `bench.crowd` what happens when functions run out; the deployment's 
 code's. A job's steps run one after the other; each takes as long as its requests or its processor.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace

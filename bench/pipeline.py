@@ -4,8 +4,6 @@ SeaweedFS sends no notifications, so a thread looks for each job's request inste
 same steps that the state machine runs in AWS, with a ledger in memory.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import traceback

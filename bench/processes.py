@@ -4,8 +4,6 @@ Fields of ``/proc/<pid>/stat`` and ``/proc/<pid>/status``: proc(5). Times have t
 tick, 10 ms.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading

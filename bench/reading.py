@@ -4,8 +4,6 @@
 so that making it costs no memory here.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

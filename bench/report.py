@@ -1,7 +1,5 @@
 """The committers' results as tables in markdown, and as plots."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby

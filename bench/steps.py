@@ -8,8 +8,6 @@ the fakes. The baseline of a request is the smallest one, that of a step `json.l
 manifests. Latency is AWS's, and is none of it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """Writes docs/codes.md from the table in the code."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ The prices are those of us-east-1 without free tiers. `tests/docs/test_costs.py`
 from the template and from jobs that it runs; only the durations are assumptions, and are marked.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from typing import Final

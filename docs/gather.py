@@ -4,8 +4,6 @@ The pages link to each other and to files by their places in the repository, so 
 of those places: every page, and every file that a page links to.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import sys

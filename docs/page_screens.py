@@ -3,8 +3,6 @@
 One of the jobs is half complete: S3 keeps the rest of its completions waiting meanwhile.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import random

@@ -1,7 +1,5 @@
 """Draws docs/pictures/pipeline.svg and speed.svg: `make pictures`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from html import escape

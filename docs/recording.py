@@ -5,8 +5,6 @@ text that appears at its time, and all of them move up when the window is full. 
 animated, the last lines are shown; with them it also begins, for who sees its first frame alone.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -3,8 +3,6 @@
 Each line of `PAGE` that begins with ``$`` is run, and what the command prints stands below it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -3,8 +3,6 @@
 A test compares it with the names that the running Spark has.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Final
 

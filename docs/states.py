@@ -1,7 +1,5 @@
 """Prints the picture of the states in docs/protocol.md, from the table in the code."""
 
-from __future__ import annotations
-
 import sys
 
 from s3commit.core.model.states import ENDED, TRANSITIONS, JobState

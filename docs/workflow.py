@@ -1,7 +1,5 @@
 """Prints the state machine of a job for Graphviz, from its definition: `make pictures`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from typing import Any, Final

@@ -4,8 +4,6 @@ Runs the synthesized template on this machine and writes real data to it with Sp
 looks on. Then a driver is killed the moment it has asked for its commit.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A job was committed below a table's prefix: notify the Glue Data Catalog of its partitions."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

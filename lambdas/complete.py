@@ -1,7 +1,5 @@
 """A worker of the Map: complete the uploads of one unit and say how many files are visible."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From the sealed request to the decision: five named steps of the state machine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The driver has spoken: start the state machine for the job, once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from s3commit.aws import env

@@ -1,7 +1,5 @@
 """The steps after the uploads are completed, or aborted: publish, remove, undo, tidy up."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

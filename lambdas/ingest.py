@@ -1,7 +1,5 @@
 """A job was set up, or a manifest was put: note it in the ledger."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from s3commit.aws import env

@@ -1,7 +1,5 @@
 """The scheduled sweep: it finds the jobs that no event leads to."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from s3commit.aws import env

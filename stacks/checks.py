@@ -1,7 +1,5 @@
 """The way to write down an exception from cdk-nag's rules."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import aws_cdk as cdk

@@ -4,8 +4,6 @@
 embedded runtime's interpreter speaks as well. State names are the words of the people on call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

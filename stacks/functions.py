@@ -1,7 +1,5 @@
 """Every function of the pipeline: one table of facts, one construct that builds each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast

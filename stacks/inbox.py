@@ -5,8 +5,6 @@ refuses two notifications of one event whose filters overlap, EventBridge refuse
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-filtering.html
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

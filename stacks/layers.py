@@ -12,8 +12,6 @@ The dependencies come from pip, without Docker, the same modules on every machin
 that compiles, so a synth installs once and later ones need no network.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess

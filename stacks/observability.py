@@ -1,7 +1,5 @@
 """Alarms that call for a person, and a dashboard. `docs/operations.md` says what to do on each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 `build` puts it upon the storage, for `app.py` and the tests.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

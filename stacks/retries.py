@@ -8,8 +8,6 @@ and environment of a function one after the other: for some seconds they may dif
 start. A process that died may do so again.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 # The next try says the same. Lambda reports an error by the name of its class, and Step Functions

@@ -3,8 +3,6 @@
 The logical ids of this stack never change: CloudFormation would replace what is behind them.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """The resource that runs the state machine, with its role and its log."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

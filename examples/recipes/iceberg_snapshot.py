@@ -15,8 +15,6 @@ gone from S3 by then: until the next call, a reader of the snapshot before may n
 Rights: ``s3:ListBucket``, ``s3:GetObject``; and the catalog's.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ The environment has the WEBHOOK, an address of Slack's or another that takes ``{
 Rights: none. The function needs a way to the internet.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from shlex import quote

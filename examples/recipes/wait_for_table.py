@@ -8,8 +8,6 @@ A rule of EventBridge sends the table's commits to an SQS queue of the waiting D
 Rights: ``sqs:ReceiveMessage`` and ``sqs:DeleteMessage`` on the queue.
 """
 
-from __future__ import annotations
-
 import json
 
 import boto3

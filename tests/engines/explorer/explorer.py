@@ -9,8 +9,6 @@ Where a move is one call, a step is run again from its start at each of its call
 answers that it got before: so the code under test stands still at any call without a thread.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import deque

@@ -1,7 +1,5 @@
 """The small worlds that are explored to the end: ``python -m tests.engines.explorer.worlds``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """Judges that are not ours: ``make judge-states``, and so on. 1 if one finds something wrong."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

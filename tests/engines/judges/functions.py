@@ -3,8 +3,6 @@
 Three jobs are played by them, so each step that these have is found, imported and answers.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

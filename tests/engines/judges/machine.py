@@ -4,8 +4,6 @@ The embedded runtime is an account whose Step Functions are LocalStack's; the ac
 there what it tries in an account.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """AWS's own language service over the synthesized definition of each variant."""
 
-from __future__ import annotations
-
 import json
 
 from tests.engines.judges.tools import node, npm

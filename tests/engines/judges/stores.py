@@ -4,8 +4,6 @@
 still, and no other may.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

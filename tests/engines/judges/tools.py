@@ -3,8 +3,6 @@
 They run as programs of their own; nothing of them is committed or shipped.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

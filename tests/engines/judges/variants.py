@@ -1,7 +1,5 @@
 """Four variants of the deployment, as AWS would see them: each name resolved, nothing created."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any, cast

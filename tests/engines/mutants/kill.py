@@ -5,8 +5,6 @@ simulation, or the tests that the list names, are run on the copy. One that surv
 the simulation.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Deliberate bugs, as the lists beside this module have them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ It begins at a seed by chance, and prints it: ``make soak ARGS="--minutes 10"``,
 ``--first 17``. ``make soak ARGS="--seed 17"`` replays one.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -6,8 +6,6 @@ its prefix. What it writes is drawn by seed from all documents of the protocol (
 the ids and keys that it sees. What comes of it is judged by `escalation`.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Worlds that break one promise each on which the protocol stands (docs/proof.md)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager

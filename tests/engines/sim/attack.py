@@ -1,7 +1,5 @@
 """A run with an adversary: its world, the events of what it puts, and its end."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Drivers and task attempts, by the formats alone."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The invariants as of each move of the ledger: the decision, the end, and the way there."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The fakes behind a door at which the scheduler, the faults and the observer stand."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from contextlib import suppress

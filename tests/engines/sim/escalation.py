@@ -6,8 +6,6 @@ call; what is done for all others is judged as ever, save that the adversary may
 below its prefix.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What goes wrong at a port call, drawn by seed."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 

@@ -3,8 +3,6 @@
 Each function gives the bytes of one kind, drawn by ``rng``; ``directory`` is where they are to lie.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import replace

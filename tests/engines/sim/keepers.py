@@ -1,7 +1,5 @@
 """Sweeps and checks: processes of the run, with faults of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """What a sweep may touch: judged at the very call, by what the simulation knows."""
 
-from __future__ import annotations
-
 import json
 
 from s3commit.core.model.limits import S3_CLOCKS

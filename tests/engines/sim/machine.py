@@ -1,7 +1,5 @@
 """The pipeline's processes: handlers, executions and their steps, as deployed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ It knows what each upload was, from the moment that it was started, and judges b
 bytes in the bucket; of the code under test it trusts nothing but the formats.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Sequence

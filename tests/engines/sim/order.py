@@ -6,8 +6,6 @@ no circle, there is an order of all jobs; and a job that had ended before anothe
 comes before it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 

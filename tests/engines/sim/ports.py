@@ -1,7 +1,5 @@
 """What the processes see of the fakes: each port of the code under test, behind the door."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast

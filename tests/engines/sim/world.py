@@ -1,7 +1,5 @@
 """One run: a world made from a seed, let go, recovered, and judged."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

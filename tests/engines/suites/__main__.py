@@ -5,8 +5,6 @@ there. What a test looks at by `java.io.File` it does not find: such tests fail 
 protocol too. ``differences.json`` has them, and those that fail by the jar alone, with the code.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """What a suite of Spark's reports, held against what it should."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ The package is the content of the Lambda layer, of the wheel, and of the zip for
 Importing it costs nothing; the subpackages import what they need.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

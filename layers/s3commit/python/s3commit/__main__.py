@@ -1,7 +1,5 @@
 """Where the command ``s3commit`` starts, which is ``python -m s3commit`` as well."""
 
-from __future__ import annotations
-
 import sys
 
 from s3commit.cli import install

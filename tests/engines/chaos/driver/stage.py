@@ -1,7 +1,5 @@
 """The embedded runtime in this process, PySpark drivers that die at it, and who kills them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """One destination at which drivers die, and the verdict at the end."""
 
-from __future__ import annotations
-
 import io
 import json
 import time

@@ -5,8 +5,6 @@ encoded and sealed in the background: S3 takes about 30 ms to start its upload, 
 rows come.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections import Counter

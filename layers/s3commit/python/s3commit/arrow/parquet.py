@@ -1,7 +1,5 @@
 """Rows as parquet, in the bytes of a pending upload."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final

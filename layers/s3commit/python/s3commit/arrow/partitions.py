@@ -4,8 +4,6 @@ The names follow Spark's `ExternalCatalogUtils.getPartitionPathString`: the valu
 (by who calls), then escaped; a null or an empty string is a name of its own.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce

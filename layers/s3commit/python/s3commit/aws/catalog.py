@@ -6,8 +6,6 @@ with S3 after each commit that has removed files, and again after each drop: so 
 files came in between is there again, even if the call dies in between and another try ends it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 from urllib.parse import unquote

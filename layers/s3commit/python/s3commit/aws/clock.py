@@ -1,7 +1,5 @@
 """The system's clock."""
 
-from __future__ import annotations
-
 import random
 import time
 from datetime import UTC, datetime

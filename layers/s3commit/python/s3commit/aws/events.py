@@ -1,7 +1,5 @@
 """S3's events in batches of SQS messages, answered message by message."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace

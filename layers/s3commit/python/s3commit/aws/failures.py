@@ -5,8 +5,6 @@ references, https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

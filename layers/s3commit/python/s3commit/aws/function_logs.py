@@ -1,7 +1,5 @@
 """The log lines of the functions about a job."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import suppress

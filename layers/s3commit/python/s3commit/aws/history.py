@@ -1,7 +1,5 @@
 """The states of an execution, read from its history."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime

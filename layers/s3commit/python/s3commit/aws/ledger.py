@@ -7,8 +7,6 @@ A request whose answer is lost is repeated by botocore, and then meets its own f
 write leaves a ``token`` of its own in the item: a loser that finds its token has won.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace

@@ -27,8 +27,6 @@ since 1970.
 No `VersionAttribute` anywhere: generation and version are the protocol's own and are written out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, TypeVar

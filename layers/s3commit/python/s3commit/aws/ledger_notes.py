@@ -1,7 +1,5 @@
 """The ledger's smaller items: locks, keys, appends, attempts and healing."""
 
-from __future__ import annotations
-
 import time
 import uuid
 from collections.abc import Collection, Iterator

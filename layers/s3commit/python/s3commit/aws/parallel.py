@@ -1,7 +1,5 @@
 """The parallel map of the pipeline: threads, a bounded window, the first error raised."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice

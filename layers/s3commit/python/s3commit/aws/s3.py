@@ -4,8 +4,6 @@ Requests are what they say: one call is one request (a listing: one a page), apa
 retries and the look that a conditional delete takes after a 412.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress

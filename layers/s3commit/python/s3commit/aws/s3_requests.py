@@ -4,8 +4,6 @@ A listing of open uploads, page by page, a delete of many objects, each only if 
 was seen, and the look whether a store keeps that promise.
 """
 
-from __future__ import annotations
-
 import re
 import uuid
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A function's settings, read from its environment, once at cold start."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """Runs one named step of the state machine: a ticket in, the next ticket out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Logs and metrics: one vocabulary for all functions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from aws_lambda_powertools import Logger, single_metric

@@ -1,7 +1,5 @@
 """Adapters put together: what a handler holds from its cold start on."""
 
-from __future__ import annotations
-
 from s3commit.aws import env
 from s3commit.aws.clients import MAX_POOL_CONNECTIONS, S3Client, make_client
 from s3commit.aws.clock import SystemClock

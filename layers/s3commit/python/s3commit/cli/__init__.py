@@ -1,7 +1,5 @@
 """The command, and the advice where an extra of the package is missing."""
 
-from __future__ import annotations
-
 from s3commit.version import __version__
 
 

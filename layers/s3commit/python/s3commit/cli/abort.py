@@ -1,7 +1,5 @@
 """``s3commit abort``."""
 
-from __future__ import annotations
-
 import click
 
 from s3commit.cli.job_facts import REQUESTED, locate, read_job, refuse_second_request

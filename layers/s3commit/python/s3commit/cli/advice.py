@@ -1,7 +1,5 @@
 """The state of a job in words, whether someone has to act, and which command is next."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

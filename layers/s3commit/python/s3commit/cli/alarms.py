@@ -1,7 +1,5 @@
 """A deployment's alarms that ring, and its dead letters: for `status`, `doctor` and the page."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any

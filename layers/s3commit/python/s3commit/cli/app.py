@@ -1,7 +1,5 @@
 """The command, its verbs, and how an error ends it: one line on stderr, and the exit code."""
 
-from __future__ import annotations
-
 import io
 import sys
 import traceback

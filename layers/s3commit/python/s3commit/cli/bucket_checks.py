@@ -1,7 +1,5 @@
 """The checks by `doctor` of the data bucket, before a deployment and after it."""
 
-from __future__ import annotations
-
 import json
 from fnmatch import fnmatchcase
 from typing import Any

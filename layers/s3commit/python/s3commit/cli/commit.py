@@ -1,7 +1,5 @@
 """``s3commit commit``."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial

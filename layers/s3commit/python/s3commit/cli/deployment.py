@@ -1,7 +1,5 @@
 """A deployment: its stacks, its region and account; and the answers of `doctor` about it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``s3commit doctor``: one function for each thing that a deployer can act on."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace

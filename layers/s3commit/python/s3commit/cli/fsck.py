@@ -1,7 +1,5 @@
 """``s3commit fsck``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """The history of an execution, state by state."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from s3commit.aws.executions import machine_of

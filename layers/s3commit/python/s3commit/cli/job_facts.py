@@ -1,7 +1,5 @@
 """One job as S3 and the ledger have it, for the verbs that look at it or end it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,8 +1,6 @@
 """``s3commit local``."""
 
 # ruff: noqa: PLC0415 - the embedded runtime is an extra, and takes a second to import
-from __future__ import annotations
-
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``s3commit log``."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """``s3commit ls``."""
 
-from __future__ import annotations
-
 from os.path import commonprefix
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The options and arguments that several verbs have."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar

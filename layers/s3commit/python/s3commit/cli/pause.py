@@ -1,7 +1,5 @@
 """``s3commit pause`` and ``s3commit resume``: what calls the functions of a deployment."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """``s3commit redrive``."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Output: a document as JSON for programs, or the same facts, aligned, for people."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """``s3commit rescue``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

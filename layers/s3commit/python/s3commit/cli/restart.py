@@ -4,8 +4,6 @@ That is safe at any time and any number of times: the new one raises the job's g
 ledger refuses whatever an older one still tries, and it continues where ledger and S3 say.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from s3commit.aws import env

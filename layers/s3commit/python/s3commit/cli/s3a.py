@@ -5,8 +5,6 @@ task that is done, a ``.pending`` file has one file of a task that is not. Sourc
 ``org.apache.hadoop.fs.s3a.commit.files`` of Hadoop 3.3.4 and 3.5.0.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import re

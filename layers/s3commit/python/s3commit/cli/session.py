@@ -1,7 +1,5 @@
 """The connections of the verbs, each made when it is first needed."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Callable, Iterable

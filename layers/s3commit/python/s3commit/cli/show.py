@@ -1,7 +1,5 @@
 """``s3commit show``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """``s3commit status``."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """``s3commit sweep``."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import click

@@ -1,8 +1,6 @@
 """``s3commit ui``."""
 
 # ruff: noqa: PLC0415 - flask is an extra, and takes its time to import
-from __future__ import annotations
-
 from contextlib import AbstractContextManager, suppress
 from importlib.util import find_spec
 

@@ -1,7 +1,5 @@
 """``s3commit undo``."""
 
-from __future__ import annotations
-
 import click
 
 from s3commit.cli.job_facts import locate

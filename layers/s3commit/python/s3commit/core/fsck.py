@@ -4,8 +4,6 @@ Compares every commit manifest with one listing of the destination. Of a job wit
 gives the ledger's state. To run a job's steps again is the repair of what they left undone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The embedded runtime: the synthesized template, the real handlers and the real state machine."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from s3commit.core.model.errors import S3CommitError

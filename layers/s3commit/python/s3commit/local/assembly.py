@@ -4,8 +4,6 @@ Format: https://github.com/aws/aws-cdk-cli/tree/main/packages/@aws-cdk/cloud-ass
 (`manifest.json`, `*.template.json`). Nothing is resolved here.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from graphlib import TopologicalSorter

@@ -4,8 +4,6 @@ The file is locked for as long as the runtime runs, so what a runtime that was k
 behind is known for what it is.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

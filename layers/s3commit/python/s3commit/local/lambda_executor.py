@@ -1,7 +1,5 @@
 """Runs functions in pools of persistent workers."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

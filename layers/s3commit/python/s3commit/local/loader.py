@@ -6,8 +6,6 @@ function that our templates do not use, or use in another form:
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

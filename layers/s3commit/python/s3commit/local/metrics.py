@@ -4,8 +4,6 @@ moto keeps alarms and evaluates none: they are evaluated here whenever someone d
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
 """
 
-from __future__ import annotations
-
 import json
 import operator
 import threading

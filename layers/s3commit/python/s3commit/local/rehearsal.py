@@ -3,8 +3,6 @@
 A broken part shows its former state, so that `Rehearsal.repair` needs no memory.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

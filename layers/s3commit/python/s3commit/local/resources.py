@@ -1,7 +1,5 @@
 """The resource types that the loader knows, and the functions that create them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

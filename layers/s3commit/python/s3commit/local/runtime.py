@@ -1,7 +1,5 @@
 """The embedded runtime as one object."""
 
-from __future__ import annotations
-
 import functools
 import json
 import tempfile

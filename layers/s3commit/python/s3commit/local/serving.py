@@ -1,7 +1,5 @@
 """WSGI applications on 127.0.0.1, in threads of this process; one of them is moto's."""
 
-from __future__ import annotations
-
 import functools
 import logging
 import os

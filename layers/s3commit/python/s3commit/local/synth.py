@@ -1,7 +1,5 @@
 """The assembly to run: a checkout's own, synthesized once for each state, else the wheel's."""
 
-from __future__ import annotations
-
 import atexit
 import fcntl
 import hashlib

@@ -5,8 +5,6 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html and
 https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-scheduled-rule-pattern.html
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading

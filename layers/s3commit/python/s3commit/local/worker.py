@@ -1,7 +1,5 @@
 """One worker process: a function's environment that is started once and called many times."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

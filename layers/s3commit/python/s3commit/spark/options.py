@@ -3,8 +3,6 @@
 As Spark's own, names are compared without case, and values are texts or plain values.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final

@@ -4,8 +4,6 @@ The parquet files carry Spark's own key-value metadata, so that Spark reads back
 that were written (void, intervals, variants, collations and comments are lost without it).
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass

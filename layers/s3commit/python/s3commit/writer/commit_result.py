@@ -1,7 +1,5 @@
 """The result of a write of a table, and the packages that it needs. Loads no client of AWS."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Final

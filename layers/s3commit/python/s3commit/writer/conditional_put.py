@@ -1,7 +1,5 @@
 """Puts an object where none is, and says which one is there then."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Final
 

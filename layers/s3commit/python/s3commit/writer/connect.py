@@ -4,8 +4,6 @@ One client, made when first needed, serves all tasks of a process. The look come
 writes gigabytes that no pipeline would commit.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 

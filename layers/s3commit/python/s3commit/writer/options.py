@@ -1,7 +1,5 @@
 """The options of a write: one vocabulary, parsed once into one frozen value."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence

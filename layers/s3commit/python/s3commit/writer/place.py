@@ -4,8 +4,6 @@ All looks are bounded. Without the right to list the bucket nothing is looked at
 the same (``Place.java``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

@@ -1,7 +1,5 @@
 """The driver's one request for its job, commit or abort, and the wait for the result."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass

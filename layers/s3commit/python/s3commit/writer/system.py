@@ -1,7 +1,5 @@
 """Time, ids, waiting and a word to the user: what a writer needs beside the store."""
 
-from __future__ import annotations
-
 import sys
 import time
 import uuid

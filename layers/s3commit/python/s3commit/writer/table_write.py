@@ -3,8 +3,6 @@
 A table is rows with columns. For other files, open a job (`s3commit.writer.job`).
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Where a pending upload goes, and the attempt that writes it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

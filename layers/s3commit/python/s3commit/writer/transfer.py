@@ -1,7 +1,5 @@
 """How a task sends: the sizes of parts, the memory in which one is filled, and the threads."""
 
-from __future__ import annotations
-
 import mmap
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The writer, as ``_job.json`` names the program, for the people who look at the job later."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import socket

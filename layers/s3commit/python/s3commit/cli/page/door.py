@@ -4,8 +4,6 @@ Other programs of this machine can connect to its port, and any site can have a 
 form or a frame, or under a name of its own that it has lead to 127.0.0.1.
 """
 
-from __future__ import annotations
-
 import hmac
 import secrets
 from urllib.parse import quote, urlencode

@@ -1,7 +1,5 @@
 """The page on 127.0.0.1: each view whole, and what changes in it as server-sent events."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

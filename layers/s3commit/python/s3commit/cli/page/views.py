@@ -1,7 +1,5 @@
 """The content of each of the page's views, from the commands' documents."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping

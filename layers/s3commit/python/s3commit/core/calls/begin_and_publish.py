@@ -1,7 +1,5 @@
 """BeginPublish and PublishSuccess in one call, for a job that removes nothing in between."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from s3commit.core.commit.begin_publish import begin_publish

@@ -1,7 +1,5 @@
 """SealJob and the steps up to the decision in one call, for a small job that need not wait."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

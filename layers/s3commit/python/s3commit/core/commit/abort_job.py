@@ -1,7 +1,5 @@
 """AbortJob: a job ends before its decision."""
 
-from __future__ import annotations
-
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.jobs.conclusion import conclude
 from s3commit.core.jobs.guards import own_record

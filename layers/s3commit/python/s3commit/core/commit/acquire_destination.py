@@ -8,8 +8,6 @@ Before it locks, a job waits for those that were requested earlier, as long as t
 locks it looks whether a later one is committed: then it came too late (docs/adr/0037).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace

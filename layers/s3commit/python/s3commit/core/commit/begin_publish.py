@@ -1,7 +1,5 @@
 """BeginPublish: every file of the plan is visible, or the job is rolled back."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from s3commit.core.documents.ticket import Ticket

@@ -1,7 +1,5 @@
 """CheckConditions: conditions and policy against what is at the destination."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """CompleteUnit: a worker makes the files of one unit visible, after the decision."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from s3commit.core.documents.pages import Unit

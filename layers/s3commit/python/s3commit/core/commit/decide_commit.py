@@ -1,7 +1,5 @@
 """DecideCommit: the decision."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from s3commit.core.documents.decision_json import put_decision, refuse_unfit

@@ -1,7 +1,5 @@
 """Before the request: _job.json and manifests arrive, in any order, several times, or never."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from s3commit.core.documents.job_json import read_spec

@@ -1,7 +1,5 @@
 """PublishSuccess: all files are visible; now say so."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import islice
 from typing import NamedTuple

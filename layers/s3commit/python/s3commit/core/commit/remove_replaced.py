@@ -1,7 +1,5 @@
 """RemoveReplaced: what the decided replace list names is deleted (I5, I10)."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial

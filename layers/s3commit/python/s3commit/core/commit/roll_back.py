@@ -1,7 +1,5 @@
 """RollBack: a decided job of which a file is lost is undone."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import partial
 from itertools import chain

@@ -1,7 +1,5 @@
 """SealJob: the first step of every execution, of those too that resume a job."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 

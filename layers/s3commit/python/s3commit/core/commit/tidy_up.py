@@ -1,7 +1,5 @@
 """TidyUp: what a job's work has left behind goes when the job has ended (I4)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """VerifyManifests: is every counted file really there to be completed? Then the plan."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """``_commits/_<job_id>.jsonl``: the files that a job has made visible, listed for readers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ it: a visible object is deleted only for a job with a decision on record, in the
 the ledger was lost, here (docs/adr/0004).
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final

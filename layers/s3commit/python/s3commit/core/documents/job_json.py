@@ -1,7 +1,5 @@
 """``_job.json``: the client's description of its job (docs/protocol.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final

@@ -7,8 +7,6 @@ an index names units (docs/adr/0007). No client may write there, so what a page 
 when it was written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -9,8 +9,6 @@ is judged (I7), whole and on first sight: what `decode_pendingset` returns acts 
 destination of the manifest's job directory, and nowhere else.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, NoReturn

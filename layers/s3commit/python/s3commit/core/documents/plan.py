@@ -1,7 +1,5 @@
 """The plan of a job: the files that it completes, in pages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial

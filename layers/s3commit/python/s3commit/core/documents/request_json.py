@@ -1,7 +1,5 @@
 """``_request.json``: the client's request to commit or abort its job (docs/protocol.md)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """``_result.json``: how a job ended."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final

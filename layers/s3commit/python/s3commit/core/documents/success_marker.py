@@ -1,7 +1,5 @@
 """``_SUCCESS``: the marker that readers of Hadoop's wait for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime

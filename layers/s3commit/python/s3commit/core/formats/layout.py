@@ -5,8 +5,6 @@ document itself starts with ``_``: given a glob, Spark and Hadoop judge each mat
 alone, not by the directories above it.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

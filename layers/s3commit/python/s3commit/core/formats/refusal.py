@@ -1,7 +1,5 @@
 """The error of a step as text, which a function's caller reads: its code, then its message."""
 
-from __future__ import annotations
-
 import json
 import re
 

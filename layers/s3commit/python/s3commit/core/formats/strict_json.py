@@ -4,8 +4,6 @@ The standard parser takes duplicate keys (the last wins), NaN and lone surrogate
 one manifest could then disagree on what it says. Here all of it is refused, with the path.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any, NoReturn

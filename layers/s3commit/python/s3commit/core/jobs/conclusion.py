@@ -1,7 +1,5 @@
 """The end of a job: its result, and the event that announces it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from s3commit.core.documents.result_json import write_result

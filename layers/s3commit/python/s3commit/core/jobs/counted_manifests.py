@@ -1,7 +1,5 @@
 """The manifests that a request counts: read side by side, and judged."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import partial
 from operator import attrgetter

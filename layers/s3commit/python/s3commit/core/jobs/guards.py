@@ -1,7 +1,5 @@
 """The checks of a step before it acts: the job is still its execution's, and readable."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -9,8 +9,6 @@ first looked at. Where nothing is below ``_s3commit/`` there is nothing to wait 
 plan there before it is decided. docs/adr/0032 has the reasons.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial

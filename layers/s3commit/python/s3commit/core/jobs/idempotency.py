@@ -9,8 +9,6 @@ An undo of the job frees its key: the notes say that the job is undone, and stay
 call of that job can put them again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial

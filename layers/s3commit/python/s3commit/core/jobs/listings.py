@@ -8,8 +8,6 @@ caller that knows some of the keys names those to cut at
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html, key-marker).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

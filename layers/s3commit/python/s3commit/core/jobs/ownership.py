@@ -5,8 +5,6 @@ with one id, the outer one is the job: a client with rights below the inner one 
 made it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import chain
 

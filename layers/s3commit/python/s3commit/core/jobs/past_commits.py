@@ -1,7 +1,5 @@
 """The removals of a table's jobs, by their manifests in ``_commits/``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

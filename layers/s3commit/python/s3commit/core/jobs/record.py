@@ -1,7 +1,5 @@
 """The job's record in the ledger: made, and found."""
 
-from __future__ import annotations
-
 from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.locks import key_digest

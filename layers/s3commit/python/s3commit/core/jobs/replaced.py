@@ -6,8 +6,6 @@ stay, whether it is under way or decided later, as if it had come after. The mom
 all partitions and for all files of an append, so the jobs have one order: docs/proof.md says why.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """When a step comes again, how many workers it gets, and how executions are started."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime
 

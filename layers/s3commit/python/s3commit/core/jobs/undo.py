@@ -8,8 +8,6 @@ what the job replaced, which the pipeline keeps below ``_s3commit/``.
 A job is undone if another one that undoes it is committed, and is not undone itself.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

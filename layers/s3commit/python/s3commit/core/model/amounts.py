@@ -1,7 +1,5 @@
 """Counts and sizes as people read them, in whatever part says them."""
 
-from __future__ import annotations
-
 
 def size(count: int | None) -> str:
     """``512 B``, ``1.5 KiB``, ``12.0 GiB``; ``-`` for what is not known."""

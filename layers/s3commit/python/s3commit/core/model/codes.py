@@ -5,8 +5,6 @@ that failed has not ended its job: once the cause is fixed, another execution re
 `docs/codes.md` is made from these tables.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Final
 

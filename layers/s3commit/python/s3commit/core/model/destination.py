@@ -1,7 +1,5 @@
 """A job's id and the place that it writes to, and how it treats what is there."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The class says what is guaranteed, so that a caller can decide by class alone wh
 clean up, or to keep its hands off. ``code`` is stable and part of ``_result.json``.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 CONFLICT = "CONFLICT"  # the code where another request for the same key was under way

@@ -4,8 +4,6 @@
 text without limits has at most 4,096 characters, a number is from 0 to below 2**63.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Annotated, Final

@@ -1,7 +1,5 @@
 """The numbers of the protocol, each with its reason."""
 
-from __future__ import annotations
-
 from typing import Final
 
 # Completions that one worker has under way. With 40 workers, the most that a deployment may have

@@ -10,8 +10,6 @@ The ledger's other items for a job follow from its record (`items`), and is writ
 transaction. So a lock, a key or an append is never there without its job.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Moments: RFC 3339 in UTC, with milliseconds."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 

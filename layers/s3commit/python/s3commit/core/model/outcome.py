@@ -1,7 +1,5 @@
 """How a job ended."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final

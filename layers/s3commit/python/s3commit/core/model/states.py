@@ -1,7 +1,5 @@
 """The states of a job, and the only table that says which may follow which."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from s3commit.core.model.errors import UnchangedError

@@ -1,7 +1,5 @@
 """All ports that the steps of the protocol work on, together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

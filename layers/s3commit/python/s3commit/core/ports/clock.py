@@ -1,7 +1,5 @@
 """The present, and the time that a call of a step has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar

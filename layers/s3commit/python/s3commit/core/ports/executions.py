@@ -1,7 +1,5 @@
 """The executions of the pipeline's state machine."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, Protocol
 

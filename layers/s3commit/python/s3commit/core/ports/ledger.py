@@ -3,8 +3,6 @@
 `s3commit.aws` implements it on DynamoDB, the tests' fakes in memory.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace

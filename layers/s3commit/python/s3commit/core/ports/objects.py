@@ -4,8 +4,6 @@
 semantics; one contract suite runs on all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol

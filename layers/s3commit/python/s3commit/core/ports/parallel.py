@@ -1,7 +1,5 @@
 """Calls side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any, Protocol

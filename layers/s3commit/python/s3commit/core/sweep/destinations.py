@@ -4,8 +4,6 @@ Requests that no event has announced, and working objects and uploads that an en
 left. Each destination costs two bounded listings, and a read of the ledger for few of the jobs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain, groupby, islice, takewhile

@@ -1,7 +1,5 @@
 """The questions that go to the ledger's index: who is dead, who is silent, whose time is over."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Final

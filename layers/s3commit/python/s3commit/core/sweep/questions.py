@@ -1,7 +1,5 @@
 """The four questions of a sweep: who is dead, who is silent, whose time is over, what is left."""
 
-from __future__ import annotations
-
 from s3commit.core.sweep.actions import SweepReport
 from s3commit.core.sweep.destinations import known_destinations
 from s3commit.core.sweep.known_jobs import open_jobs, past_jobs, stuck_jobs

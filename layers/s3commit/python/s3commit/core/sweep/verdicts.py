@@ -1,7 +1,5 @@
 """The verdicts of a sweep on one job: start an execution, abort it, or delete its documents."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass

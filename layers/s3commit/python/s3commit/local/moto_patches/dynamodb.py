@@ -1,7 +1,5 @@
 """DynamoDB: conditional writes that are atomic, idempotent transactions, ids of tables."""
 
-from __future__ import annotations
-
 import threading
 import uuid
 from typing import Any

@@ -1,7 +1,5 @@
 """Lambda, what wakes it, and what watches it: queues lose nothing, a schedule has a rate."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

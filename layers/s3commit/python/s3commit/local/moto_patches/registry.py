@@ -1,7 +1,5 @@
 """How the patches are listed, applied and removed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any

@@ -1,7 +1,5 @@
 """S3: conditions hold when the write happens; multipart uploads end, page and are checked."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable

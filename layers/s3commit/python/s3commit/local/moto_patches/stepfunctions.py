@@ -1,7 +1,5 @@
 """Step Functions: failures of a distributed map count, and executions are started once."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time
