@@ -112,7 +112,7 @@ def read_back(bench: Bench, settings: Settings) -> list[Figure]:
             shared_client.cache_clear()
             uri, job = result.destination, result.job_id
             own = uri.replace("s3://", "s3a://")
-            variants = {
+            variants: dict[str, Callable[[], Cost]] = {
                 "Spark": lambda: bench.consumed(spark, lambda: spark.read.parquet(own)),
                 "one job": lambda: bench.consumed(spark, lambda: read(spark, uri, job_id=job)),
             }

@@ -47,9 +47,8 @@ def test_i6_a_replace_removes_appends_that_had_ended_and_leaves_all_others(
     if moment == "before":
         append()
     elif moment != "under way":
-        world.plan.run_before(
-            "list", append, where=lambda call: call.key + call.arguments["after"] == "top/sales/"
-        )
+        listing = {"prefix": "top/sales/", "after": ""}.items()
+        world.plan.run_before("list", append, where=lambda call: listing <= call.arguments.items())
     world.run(replacing)
     append()
     for directory in (appending, replacing):

@@ -16,6 +16,19 @@ OTHERS = b"a stranger's"
 
 
 @pytest.mark.parametrize("key_of", [CUSTOMER, FOREIGN])
+@pytest.mark.parametrize("key", [DIRECTORY.result, DIRECTORY.commits, DIRECTORY.success])
+def test_i12_what_others_have_encrypted_before_a_job_begins_keeps_it_from_no_end(
+    key: str, key_of: str
+) -> None:
+    world = World()
+    world.ask(DIRECTORY, conflict=Conflict.REPLACE)
+    world.store.put(BUCKET, key, OTHERS)
+    world.store.encrypt(BUCKET, key, key_of)
+    world.run(DIRECTORY)
+    check(world)
+
+
+@pytest.mark.parametrize("key_of", [CUSTOMER, FOREIGN])
 def test_i12_a_long_commit_manifest_goes_over_one_that_others_have_encrypted(
     key_of: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
