@@ -250,7 +250,7 @@ destroy: setup ## Remove the pipeline, unless a job is decided and has not ended
 wheel: setup ## Build the wheel into dist/, with the synthesized app for `s3commit local up`
 	rm -rf dist/s3commit-*.whl .build/app
 	S3COMMIT_LOCAL=1 CDK_DISABLE_STACK_TRACE=1 CDK_OUTDIR=.build/app $(BIN)/python app.py
-	@find .build/app -exec touch -t 198001010000 {} +  # the zip's bytes depend on the files alone
+	@chmod -R u=rwX,go=rX .build/app && find .build/app -exec touch -t 198001010000 {} +  # the zip's bytes: the files' alone
 	$(BIN)/python -m zipfile -c $(APP) .build/app/.
 	@trap 'rm -f $(APP)' EXIT; $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 

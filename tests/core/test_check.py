@@ -77,6 +77,16 @@ def test_i2_a_file_that_is_not_what_it_was_is_found_with_the_version_to_restore(
     assert restore == found.fix if versioned else "no version of it is kept" in found.fix
 
 
+def test_without_the_right_to_list_versions_a_lost_file_is_found_all_the_same(
+    desk: Checked,
+) -> None:
+    desk.world.store.delete(BUCKET, file_of(JOB))
+    desk.world.plan.fail("list_versions", AccessError("403"))
+    (found,) = desk.report().findings
+    assert (found.what, found.key) == (FindingKind.GONE, file_of(JOB))
+    assert "s3:ListBucketVersions" in found.fix
+
+
 def test_behind_kms_a_copy_of_the_same_length_passes() -> None:
     desk = Checked(World(opaque=True))
     committed(desk.world)

@@ -16,7 +16,9 @@ OTHERS = b"a stranger's"
 
 
 @pytest.mark.parametrize("key_of", [CUSTOMER, FOREIGN])
-@pytest.mark.parametrize("key", [DIRECTORY.result, DIRECTORY.commits, DIRECTORY.success])
+@pytest.mark.parametrize(
+    "key", [DIRECTORY.result, DIRECTORY.commits, DIRECTORY.success, "sales/old.parquet"]
+)
 def test_i12_what_others_have_encrypted_before_a_job_begins_keeps_it_from_no_end(
     key: str, key_of: str
 ) -> None:

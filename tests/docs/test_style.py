@@ -101,3 +101,10 @@ def test_no_refused_phrase_is_read_by_people(kind: str) -> None:
         for slip in slips(text)
     ]
     assert found == [], "\n".join(["", *found])
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row[0])
+def test_every_phrase_of_the_table_is_refused(row: list[str]) -> None:
+    for phrase in row[0].split(", "):
+        text = phrase.removeprefix("^ ").replace("…", "key").replace("#", "8")
+        assert slips(f"{text} so"), phrase

@@ -42,6 +42,12 @@ def test_i12_whatever_an_adversary_puts_below_its_prefix(schedules: int) -> None
     assert f"{schedules} schedules" in done.stdout
 
 
+def test_a_seed_replays_step_by_step() -> None:
+    first, second = simulate("--seed", "18"), simulate("--seed", "18")
+    assert first.stdout == second.stdout
+    assert "DecideCommit" in first.stdout
+
+
 def test_every_write_may_be_sent_twice_and_every_change_of_the_bucket_is_judged() -> None:
     writes = {*STORE_VERBS, *LEDGER_VERBS} - READS
     assert writes - RESENT == {"healing"}  # two requests in one

@@ -49,7 +49,9 @@ class DataFile:
     def __init__(self, layout: Layout, directory: str, counter: int) -> None:
         self.directory = directory
         self.rows = 0
-        self.waiting = 0  # bytes of Arrow data
+        self.waiting = (
+            0  # bytes of Arrow data, with the head of each batch and without dictionaries
+        )
         self._layout = layout
         self._counter = counter
         self._batches: list[pa.RecordBatch] = []

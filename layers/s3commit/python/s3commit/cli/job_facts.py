@@ -257,7 +257,7 @@ def own_uploads(
     """
     directory = job.directory
     listed = session.store.list_uploads(directory.bucket, directory.destination.prefix)
-    looked_at = list(islice(listed, most))
+    looked_at = listed if most is None else list(islice(listed, most))
     # S3 alone does not tell when it got _job.json: the document may have been put again, as it was.
     opened_at = job.record.opened_at if job.record else ""
     opened_at = opened_at or (LONG_AGO if job.spec else "")

@@ -25,7 +25,7 @@ from s3commit.core.formats.layout import (
 )
 from s3commit.core.jobs.past_commits import manifests_at, reaches_of, read_commits
 from s3commit.core.model.destination import Destination
-from s3commit.core.model.errors import NOT_READABLE, InvalidInputError
+from s3commit.core.model.errors import NOT_READABLE, AccessError, InvalidInputError
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectReader, listed_at
@@ -219,8 +219,13 @@ def _judge(
     if facts is None and one.moment < max(_reaching(last_replaced, file), default=one.moment):
         report.replaced += 1
         return None
-    version = _version(store, bucket, file)
-    fix = f"restore version {version}" if version else "no version of it is kept: write it again"
+    try:
+        version = _version(store, bucket, file)
+        fix = (
+            f"restore version {version}" if version else "no version of it is kept: write it again"
+        )
+    except AccessError:
+        fix = "write it again, or look for a version of it with the right s3:ListBucketVersions"
     what = FindingKind.GONE if facts is None else FindingKind.CHANGED
     return Finding(what, file.key, one.directory.job_id, fix)
 

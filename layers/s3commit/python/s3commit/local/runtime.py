@@ -38,10 +38,9 @@ class LocalRuntime:
 
     A context manager. ``port`` 0 takes a free one; ``bucket`` renames the data bucket. One runtime
     a process at a time: moto's state is the process's. ``middleware`` sees each request before
-    AWS's APIs do. To enter it raises `LocalRuntimeError`, to make it also
-    `UnsupportedTemplateError`. Then it has ``endpoint``, the URL of every AWS API; ``outputs``,
-    those of all stacks by name; and of these ``bucket``, ``table`` and ``state_machine_arn``, empty
-    where a template has none.
+    AWS's APIs do. To make or enter it raises `LocalRuntimeError` and `UnsupportedTemplateError`.
+    Then it has ``endpoint``, the URL of every AWS API; ``outputs``, those of all stacks by name;
+    and of these ``bucket``, ``table`` and ``state_machine_arn``, empty where a template has none.
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import islice, takewhile
 from pathlib import Path
@@ -134,12 +135,12 @@ class Views:
         return document, older
 
     def _with_writer(self, job: dict[str, Any]) -> dict[str, Any]:
-        directory = JobDirectory(parse_destination(job["destination"]), job["jobId"])
-        try:
-            by = self._writer(directory)
-        except S3CommitError:  # it is asked again
-            by = ""
-        return {**job, "directory": directory.uri, "by": by}
+        directory, by = "", ""
+        with suppress(S3CommitError):  # it is asked again
+            place = JobDirectory(parse_destination(job["destination"]), job["jobId"])
+            directory = place.uri
+            by = self._writer(place)
+        return {**job, "directory": directory, "by": by}
 
     def job(self, asked: Mapping[str, str]) -> dict[str, Any]:
         """One job, by its id or directory. Requests: as `show`, and some for its history."""

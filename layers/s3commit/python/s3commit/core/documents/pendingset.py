@@ -178,10 +178,10 @@ def decode_pendingset(body: bytes, directory: JobDirectory, name: str) -> Pendin
     _, *own = parse_manifest_key(directory.bucket, directory.prefix + name)
     ones: tuple[PendingSet | PendingFile, ...] = (pending, *pending.files)
     for one in ones:
-        ids = (one.job_id, one.task_id, one.attempt_id)
-        for said, known in zip(ids, (directory.job_id, *own), strict=True):
-            if said not in {"", known}:
-                _refuse("WRONG_JOB", f"manifest of {known} says that it is of {said[:80]!r}")
+        said = {"job": one.job_id, "task": one.task_id, "attempt": one.attempt_id}
+        for (kind, id_), known in zip(said.items(), (directory.job_id, *own), strict=True):
+            if id_ not in {"", known}:
+                _refuse("WRONG_JOB", f"manifest of {kind} {known} names {kind} {id_[:80]!r}")
     for file in pending.files:
         if file.bucket != directory.bucket:
             message = f"file {file.key[:200]!r} is in bucket {file.bucket[:80]!r}"

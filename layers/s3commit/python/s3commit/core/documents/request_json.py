@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from s3commit.core.formats.codec import VERSION, Codec
@@ -65,19 +66,35 @@ class AbortRequest:
     abandoned: Annotated[bool, SPARSE] = False
 
 
+class _Action(StrEnum):
+    COMMIT = "commit"
+    ABORT = "abort"
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The head of every request: the action decides which fields follow."""
+
+    job_id: JobId
+    action: _Action
+
+
 _REQUEST: Final[Any] = {
     "what": "_request.json",
     "max_bytes": MAX_REQUEST_BYTES,
     "most": MAX_REQUEST_VALUES,
 }
+_HEAD: Final = Codec(_Head, version=VERSION, **_REQUEST)
 _COMMIT: Final = Codec(
     CommitRequest,
     version=VERSION,
-    constants={"action": "commit"},
+    constants={"action": _Action.COMMIT},
     unwritten={"put_at": ""},
     **_REQUEST,
 )
-_ABORT: Final = Codec(AbortRequest, version=VERSION, constants={"action": "abort"}, **_REQUEST)
+_ABORT: Final = Codec(
+    AbortRequest, version=VERSION, constants={"action": _Action.ABORT}, **_REQUEST
+)
 
 
 def encode_request(request: CommitRequest | AbortRequest) -> bytes:
@@ -94,14 +111,12 @@ def decode_request(body: bytes, directory: JobDirectory) -> CommitRequest | Abor
     not at the place which its ids give.
     """
     document = parse(body, **_REQUEST)
-    action = document.get("action") if isinstance(document, dict) else None
-    request = _ABORT.read(document) if action == "abort" else _COMMIT.read(document)
-    if request.job_id != directory.job_id:
+    head = _HEAD.read(document)
+    if head.job_id != directory.job_id:
         raise InvalidInputError("_request.json is of another job", code="WRONG_JOB")
-    if isinstance(request, AbortRequest):
-        return request
-    if action != "commit":
-        raise InvalidInputError("_request.json: $.action must be commit or abort", code="BAD_FIELD")
+    if head.action is _Action.ABORT:
+        return _ABORT.read(document)
+    request = _COMMIT.read(document)
     for attempt in request.attempts:
         if attempt.manifest != directory.manifest_name(attempt.task_id, attempt.attempt_id):
             raise InvalidInputError(

@@ -1,17 +1,30 @@
 """``_SUCCESS``: the marker that readers of Hadoop's wait for."""
 
 from collections.abc import Iterable
-from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated, Final
 
 from s3commit.core.documents.commit_manifest import header_of
 from s3commit.core.documents.pendingset import HADOOPS
-from s3commit.core.formats.strict_json import dump, parse
+from s3commit.core.formats.codec import Codec
+from s3commit.core.formats.strict_json import dump
 from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.fields import Text
 from s3commit.core.model.record import JobRecord
 
 SUCCESS_NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
 MAX_SUCCESS_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Marker:
+    """The fields read of a ``_SUCCESS``: Hadoop's is of 0 bytes, or of a job of its own."""
+
+    job_id: Annotated[str, Text(200)] = ""
+
+
+_MARKER: Final = Codec(_Marker, "_SUCCESS", max_bytes=MAX_SUCCESS_BYTES)
 
 
 def encode_success(record: JobRecord, keys: Iterable[str], now: str) -> bytes:
@@ -46,8 +59,7 @@ def encode_success(record: JobRecord, keys: Iterable[str], now: str) -> bytes:
 
 def success_job_id(body: bytes) -> str:
     """The job whose marker this is; empty for a marker of another kind (Hadoop's is 0 bytes)."""
-    with suppress(InvalidInputError):
-        match parse(body, what="_SUCCESS", max_bytes=MAX_SUCCESS_BYTES):
-            case {"jobId": str(job_id)}:
-                return job_id
-    return ""
+    try:
+        return _MARKER.decode(body).job_id
+    except InvalidInputError:
+        return ""
