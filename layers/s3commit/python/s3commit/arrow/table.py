@@ -1,5 +1,7 @@
 """`write_table`: rows of any library that hands them over as Arrow, without Spark."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol

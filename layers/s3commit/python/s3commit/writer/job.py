@@ -1,5 +1,7 @@
 """Write files that become visible together: the API for any Python program."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace

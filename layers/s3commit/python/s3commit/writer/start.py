@@ -1,5 +1,7 @@
 """Starts a job: `open_job`, and what libraries that have a name of their own call."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
 from typing import Final

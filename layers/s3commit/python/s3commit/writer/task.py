@@ -1,5 +1,7 @@
 """One try at one task: the files that it writes, and the manifest that names them."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import threading

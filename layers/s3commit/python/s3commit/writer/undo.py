@@ -5,6 +5,8 @@ bucket keeps into uploads, which are invisible as those of any job; no byte pass
 process.
 """
 
+from __future__ import annotations
+
 import re
 from contextlib import suppress
 from dataclasses import dataclass
