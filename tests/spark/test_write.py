@@ -244,7 +244,7 @@ def test_i1_a_driver_that_is_interrupted_aborts_its_job(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(frame_write, "run", interrupted)
+    monkeypatch.setattr(tasks, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write(session.range(3), place.uri)
     assert place.tidy().state is JobState.ABORTED
