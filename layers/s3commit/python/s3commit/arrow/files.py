@@ -49,9 +49,7 @@ class DataFile:
     def __init__(self, layout: Layout, directory: str, counter: int) -> None:
         self.directory = directory
         self.rows = 0
-        self.waiting = (
-            0  # bytes of Arrow data, with the head of each batch and without dictionaries
-        )
+        self.waiting = 0  # bytes of Arrow data, without dictionaries
         self._layout = layout
         self._counter = counter
         self._batches: list[pa.RecordBatch] = []

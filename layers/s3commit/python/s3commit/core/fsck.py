@@ -221,9 +221,8 @@ def _judge(
         return None
     try:
         version = _version(store, bucket, file)
-        fix = (
-            f"restore version {version}" if version else "no version of it is kept: write it again"
-        )
+        restore = f"restore version {version}"
+        fix = restore if version else "no version of it is kept: write it again"
     except AccessError:
         fix = "write it again, or look for a version of it with the right s3:ListBucketVersions"
     what = FindingKind.GONE if facts is None else FindingKind.CHANGED
