@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.documents.pages import grouped, read_index, whole_pages
+from s3commit.core.documents.partition_list import read_partitions, write_partitions
 from s3commit.core.documents.pendingset import MAX_ETAG, MAX_PARTS, PendingFile
 from s3commit.core.documents.plan import (
     files_of_unit,
@@ -20,16 +21,10 @@ from s3commit.core.documents.plan import (
     unit_limits,
     write_plan,
 )
+from s3commit.core.documents.replace_list import decode_replaced, replaced_files, write_replaced
 from s3commit.core.formats.layout import PIPELINE, JobDirectory
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.jobs.record import new_record
-from s3commit.core.jobs.replaced import (
-    decode_replaced,
-    read_partitions,
-    replaced_files,
-    write_partitions,
-    write_replaced,
-)
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import PAGE_CHANGED, InvalidInputError, NeedsOperatorError
 from s3commit.core.model.limits import (

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from s3commit.core.commit.remove_replaced import remove_replaced
-from s3commit.core.documents import plan
+from s3commit.core.documents import plan, replace_list
 from s3commit.core.documents.ticket import Ticket, decode_ticket, encode_ticket
 from s3commit.core.formats.layout import JobDirectory, is_data
-from s3commit.core.jobs import replaced
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.limits import CALL_SECONDS, DELETE_AT_ONCE
@@ -32,7 +31,7 @@ SLOW = CALL_SECONDS / 5  # seconds of a request: five in a call, and what it has
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "UNIT_FILES", 2)
     monkeypatch.setattr(plan, "PAGE_FILES", 2)
-    monkeypatch.setattr(replaced, "DELETE_AT_ONCE", 7)
+    monkeypatch.setattr(replace_list, "DELETE_AT_ONCE", 7)
 
 
 def to_be_aborted() -> World:

@@ -22,6 +22,7 @@ from s3commit.core.documents.decision_json import read_decision
 from s3commit.core.documents.job_json import JOB_JSON, Conditions, JobSpec, Who, decode_job
 from s3commit.core.documents.pages import Unit, read_index, read_unit
 from s3commit.core.documents.pendingset import decode_pendingset, encode_pendingset
+from s3commit.core.documents.replace_list import decode_replaced
 from s3commit.core.documents.request_json import (
     AbortRequest,
     CommitRequest,
@@ -32,7 +33,6 @@ from s3commit.core.documents.request_json import (
 from s3commit.core.documents.result_json import RESULT_JSON, JobResult, decode_result
 from s3commit.core.documents.success_marker import success_job_id
 from s3commit.core.formats.strict_json import digest, dump
-from s3commit.core.jobs.replaced import decode_replaced
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.outcome import Failure, Outcome
 from tests.core.test_manifest import NAME, one_set

@@ -10,8 +10,8 @@ import pytest
 from s3commit.core.commit import acquire_destination as acquire
 from s3commit.core.commit import check_conditions as conditions
 from s3commit.core.commit import tidy_up
-from s3commit.core.documents import commit_manifest, pages, plan
-from s3commit.core.jobs import counted_manifests, listings, ownership, replaced
+from s3commit.core.documents import commit_manifest, pages, plan, replace_list
+from s3commit.core.jobs import counted_manifests, listings, ownership
 from s3commit.core.model import locks
 from s3commit.core.ports import clock
 from s3commit.core.ports.bundle import Ports
@@ -45,7 +45,7 @@ _SCALED: list[tuple[tuple[Any, ...], str, list[Any]]] = [
     ((conditions,), "FILES_LOOKED_AT", [1, 20_000]),
     ((conditions,), "LISTED_AT_ONCE", [1, 10_000]),
     ((listings,), "RANGES", [2, 32]),
-    ((replaced, tidy_up), "DELETE_AT_ONCE", [1, 1000]),
+    ((replace_list, tidy_up), "DELETE_AT_ONCE", [1, 1000]),
     ((commit_manifest,), "PUT_BYTES", [300, 8 * 1024 * 1024]),
     ((ownership,), "ABORT_ROUNDS", [2, 5]),
     ((clock,), "CALL_SECONDS", [0.002, 600]),

@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
+from s3commit.core.documents.partition_list import read_partitions
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.guards import planned_record, unless_overtaken
 from s3commit.core.jobs.idempotency import other_holder
-from s3commit.core.jobs.replaced import read_partitions
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobRefusedError, NeedsOperatorError, TransientError
 from s3commit.core.model.limits import (

@@ -9,7 +9,9 @@ from typing import Final
 
 from s3commit.core.documents.job_json import JobSpec, read_spec, refuse_changed
 from s3commit.core.documents.pages import Unit, in_groups, read_index, whole_pages
+from s3commit.core.documents.partition_list import read_partitions
 from s3commit.core.documents.plan import files_of_unit, planned_files
+from s3commit.core.documents.replace_list import write_replaced
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import (
     JobDirectory,
@@ -20,14 +22,7 @@ from s3commit.core.formats.layout import (
 )
 from s3commit.core.jobs.guards import planned_record, refusing_unreadable, unless_overtaken
 from s3commit.core.jobs.listings import PAGE, list_objects
-from s3commit.core.jobs.replaced import (
-    MOST_MARKERS,
-    Appends,
-    existing_files,
-    markers_to_remove,
-    read_partitions,
-    write_replaced,
-)
+from s3commit.core.jobs.replaced import MOST_MARKERS, Appends, existing_files, markers_to_remove
 from s3commit.core.jobs.undo import judge_undo
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobRefusedError

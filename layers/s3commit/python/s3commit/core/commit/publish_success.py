@@ -8,7 +8,7 @@ from s3commit.core.documents.commit_manifest import SUCCESS_FILES, publish_manif
 from s3commit.core.documents.decision_json import note_end, note_publishing, stored_decision
 from s3commit.core.documents.pendingset import PendingFile
 from s3commit.core.documents.plan import files_of_few, planned_files
-from s3commit.core.documents.success_marker import MAX_SUCCESS_BYTES, encode_success, success_job_id
+from s3commit.core.documents.success_marker import encode_success, read_success
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.conclusion import conclude
@@ -127,8 +127,7 @@ def _marker(ports: Ports, directory: JobDirectory) -> _Seen:
     or encrypted with a key of others, a listing has the etag.
     """
     try:
-        stored = ports.store.get(directory.bucket, directory.success, max_bytes=MAX_SUCCESS_BYTES)
-        return stored.facts.etag, success_job_id(stored.body)
+        return read_success(ports.store, directory.bucket, directory.success)
     except NotFoundError:
         return None, None
     except (InvalidInputError, AccessError):

@@ -9,10 +9,10 @@ from s3commit.core.documents.decision_json import note_publishing, stored_decisi
 from s3commit.core.documents.pages import Unit, read_index, read_unit
 from s3commit.core.documents.pendingset import PendingFile
 from s3commit.core.documents.plan import files_of_few, planned_files
+from s3commit.core.documents.replace_list import decode_replaced
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.guards import own_record, unless_overtaken
-from s3commit.core.jobs.replaced import decode_replaced
 from s3commit.core.model.errors import NeedsOperatorError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState

@@ -9,6 +9,7 @@ from typing import Final
 from s3commit.core.documents.commit_manifest import MAX_COMMITS_BYTES, MAX_LINE_BYTES, listed_bytes
 from s3commit.core.documents.job_json import JOB_CHANGED, JobSpec, read_spec, refuse_changed
 from s3commit.core.documents.pages import Unit, whole_pages
+from s3commit.core.documents.partition_list import write_partitions
 from s3commit.core.documents.pendingset import PendingFile, PendingSet
 from s3commit.core.documents.plan import files_of_unit, write_plan
 from s3commit.core.documents.request_json import CommitRequest, read_request
@@ -19,7 +20,7 @@ from s3commit.core.jobs.counted_manifests import counted_manifests
 from s3commit.core.jobs.guards import own_record, refusing_unreadable, unless_overtaken
 from s3commit.core.jobs.listings import PAGE, list_uploads
 from s3commit.core.jobs.ownership import is_older
-from s3commit.core.jobs.replaced import MAX_NAMES, write_partitions
+from s3commit.core.jobs.replaced import MAX_NAMES
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import MAX_JOB_FILES, MAX_TOTAL_BYTES, UNITS_OF_A_JOB

@@ -1,7 +1,7 @@
 """Lists of the pipeline's own: pages of lines, and an index that names the pages.
 
-The plan of a job and the lists of what it replaces (`s3commit.core.jobs.replaced`) are kept so,
-below ``_s3commit/<ref>/``. A list comes in units, of which each is one call of a worker: ranges of
+The plan of a job, its replace list and its list of partitions are kept so, below
+``_s3commit/<ref>/``. A list comes in units, of which each is one call of a worker: ranges of
 the lines of a page. Each object is named by the digest of its bytes; the ledger names an index, and
 an index names units (docs/adr/0007). No client may write there, so what a page says was verified
 when it was written.

@@ -12,6 +12,7 @@ from s3commit.core.formats.strict_json import dump
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import Text
 from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.objects import ObjectReader
 
 SUCCESS_NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
 MAX_SUCCESS_BYTES = 1024 * 1024
@@ -55,6 +56,15 @@ def encode_success(record: JobRecord, keys: Iterable[str], now: str) -> bytes:
             "stage": None,
         }
     )
+
+
+def read_success(reader: ObjectReader, bucket: str, key: str) -> tuple[str, str]:
+    """The etag of the marker, and its job as by `success_job_id`.
+
+    Raises `NotFoundError`, `InvalidInputError` (``TOO_LARGE``) and `AccessError`.
+    """
+    stored = reader.get(bucket, key, max_bytes=MAX_SUCCESS_BYTES)
+    return stored.facts.etag, success_job_id(stored.body)
 
 
 def success_job_id(body: bytes) -> str:

@@ -9,14 +9,12 @@ An undo of the job frees its key: the notes say that the job is undone, and stay
 call of that job can put them again.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final
 
 from s3commit.core.documents.commit_manifest import read_commit_header
-from s3commit.core.formats.codec import VERSION, Codec
-from s3commit.core.formats.layout import JobDirectory, check_job_id
+from s3commit.core.documents.key_note import put_note, read_note
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
     NOT_READABLE,
@@ -24,8 +22,6 @@ from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
     NeedsOperatorError,
-    NotFoundError,
-    PreconditionError,
 )
 from s3commit.core.model.locks import KeyHolder, key_digest
 from s3commit.core.model.outcome import ALREADY_COMMITTED
@@ -35,10 +31,6 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import HeldError
 from s3commit.core.ports.objects import ObjectReader
 from s3commit.core.ports.parallel import together
-
-MAX_NOTE_BYTES: Final = 16 * 1024
-
-_NOTE: Final = Codec(KeyHolder, "note of a key", VERSION, max_bytes=MAX_NOTE_BYTES)
 
 
 def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
@@ -107,7 +99,13 @@ def note_key(ports: Ports, record: JobRecord, key: str) -> None:
         holder = ports.ledger.key_holder(record.destination, digest)
         return holder is not None and holder.job_id == record.job_id
 
-    put = partial(_put, ports, record.destination.bucket, note=_holder(record), may_replace=has_it)
+    put = partial(
+        put_note,
+        ports.store,
+        record.destination.bucket,
+        note=_holder(record),
+        may_replace=has_it,
+    )
     together(ports.parallel, *(partial(put, name) for name in _names(record, digest)))
 
 
@@ -128,7 +126,7 @@ def free_key(ports: Ports, record: JobRecord) -> None:
     undone = KeyHolder(record.undoes, 0, undone_by=record.job_id)
     notes = (undone, KeyHolder(record.job_id, 0))
     for name, note in zip(_names(record, digest), notes, strict=True):
-        _put(ports, bucket, name, note, is_its)
+        put_note(ports.store, bucket, name, note, is_its)
     ports.ledger.free_key(record.destination, digest, record.undoes)
 
 
@@ -147,28 +145,6 @@ def has_lost_key(store: ObjectReader, record: JobRecord) -> bool:
     return note is not None and (note.job_id != record.job_id or note.undone_by != "")
 
 
-def _put(
-    ports: Ports,
-    bucket: str,
-    name: str,
-    note: KeyHolder,
-    may_replace: Callable[[KeyHolder | None], bool],
-) -> None:
-    """Put the note where none is, or in place of one that it may replace; None: can't be read."""
-    body = _NOTE.encode(note)
-    with suppress(PreconditionError):
-        ports.store.put(bucket, name, body, if_absent=True)
-        return
-    condition, found = None, None
-    with suppress(*NOT_READABLE):
-        stored = ports.store.get(bucket, name, max_bytes=MAX_NOTE_BYTES)
-        condition = stored.facts.etag
-        found = _NOTE.decode(stored.body)
-    if found != note and may_replace(found):
-        with suppress(PreconditionError):  # another call was faster
-            ports.store.put(bucket, name, body, if_match=condition)
-
-
 def _holder(record: JobRecord) -> KeyHolder:
     return KeyHolder(record.job_id, record.planned.files, record.planned.rows)
 
@@ -177,7 +153,7 @@ def _own_note(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyH
     """The pipeline's own note. Raises `NeedsOperatorError` if it is spoilt."""
     key = directory.key_note(digest)
     try:
-        return _read(store, directory.bucket, key)
+        return read_note(store, directory.bucket, key)
     except InvalidInputError as error:
         raise NeedsOperatorError(
             f"s3://{directory.bucket}/{key} names the committed job with this idempotency key, and"
@@ -196,16 +172,7 @@ def hinted_job(store: ObjectReader, destination: Destination, key: str) -> JobDi
     """
     name = JobDirectory(destination, "").once(key_digest(key))
     with suppress(*NOT_READABLE):
-        note = _read(store, destination.bucket, name)
+        note = read_note(store, destination.bucket, name)
         job = JobDirectory(destination, note.job_id) if note else None
         return job if job and read_commit_header(store, job).idempotency_key == key else None
     return None
-
-
-def _read(store: ObjectReader, bucket: str, key: str) -> KeyHolder | None:
-    try:
-        note = _NOTE.decode(store.get(bucket, key, max_bytes=MAX_NOTE_BYTES).body)
-    except NotFoundError:
-        return None
-    check_job_id(note.job_id)
-    return note

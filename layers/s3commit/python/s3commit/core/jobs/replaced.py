@@ -8,22 +8,12 @@ all partitions and for all files of an append, so the jobs have one order: docs/
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
 from itertools import chain, islice
 from typing import Final
 
-from s3commit.core.documents.pages import LINE, in_groups, read_list, write_list
-from s3commit.core.documents.success_marker import MAX_SUCCESS_BYTES, success_job_id
-from s3commit.core.formats.codec import Codec
-from s3commit.core.formats.layout import (
-    SUCCESS,
-    JobDirectory,
-    is_data,
-    is_inner_marker,
-    owner_of,
-    partition_of,
-)
+from s3commit.core.documents.partition_list import read_partitions
+from s3commit.core.documents.success_marker import read_success
+from s3commit.core.formats.layout import SUCCESS, JobDirectory, is_data, owner_of, partition_of
 from s3commit.core.jobs.listings import list_objects
 from s3commit.core.model.destination import Scope
 from s3commit.core.model.errors import (
@@ -32,41 +22,14 @@ from s3commit.core.model.errors import (
     JobRefusedError,
     NotFoundError,
 )
-from s3commit.core.model.limits import APPEND_READINGS, DELETE_AT_ONCE, MAX_APPENDS
+from s3commit.core.model.limits import APPEND_READINGS, MAX_APPENDS
 from s3commit.core.model.locks import Append, destination_node, nodes_above
-from s3commit.core.model.record import JobRecord, ReplacedFacts
+from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
 
 MAX_NAMES: Final = 90 * 1024 * 1024  # characters of all names together, which are held at once
-NAMES_AT_ONCE: Final = 1_000
 MOST_MARKERS: Final = 1_000  # of tables inside: each is read before the decision
-_REPLACED: Final = Codec(ListedObject, "replaced file", unwritten={"modified": ""}, **LINE)
-
-
-@dataclass(frozen=True, slots=True)
-class _Partition:
-    partition: str
-
-
-_PARTITION: Final = Codec(_Partition, "partition", **LINE)
-
-
-def write_partitions(ports: Ports, directory: JobDirectory, partitions: Iterable[str]) -> str:
-    """Put the list; return the digest of its index.
-
-    A partition is a directory relative to the destination, with its ``/``; the root is empty.
-    Raises as `write_list`.
-    """
-    pages = ([unit] for unit in in_groups(map(_Partition, sorted(partitions)), NAMES_AT_ONCE))
-    sha256, _ = write_list(ports, directory, pages, _PARTITION.encode)
-    return sha256
-
-
-def read_partitions(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[str]:
-    """The list that the plan in the ledger names. Raises as `read_index`."""
-    lines = read_list(ports, directory, record.planned.partitions, _PARTITION.decode)
-    return [line.partition for line in lines]
 
 
 def existing_files(
@@ -112,55 +75,6 @@ def _outermost(partitions: Iterable[str]) -> Iterator[str]:
             yield name
 
 
-def write_replaced(
-    ports: Ports, directory: JobDirectory, files: Iterable[ListedObject]
-) -> ReplacedFacts:
-    """Put the replace list, of which a page is one DeleteObjects call. Raises as `write_list`.
-
-    The markers in it are not files, and are not counted.
-    """
-    count = size = 0
-
-    def counted() -> Iterator[ListedObject]:
-        nonlocal count, size
-        for one in files:
-            _refuse_no_data(one, directory)  # what could not be carried out after the decision
-            if not one.key.endswith(f"/{SUCCESS}"):
-                count += 1
-                size += one.length
-            yield one
-
-    pages = ([unit] for unit in in_groups(counted(), DELETE_AT_ONCE))
-    sha256, _ = write_list(ports, directory.of_replaced, pages, _REPLACED.encode)
-    return ReplacedFacts(sha256, count, size)
-
-
-def replaced_files(
-    ports: Ports, directory: JobDirectory, facts: ReplacedFacts
-) -> Iterator[ListedObject]:
-    """The files and markers of the list. Raises as `read_index`, and as `decode_replaced`."""
-    decode = partial(decode_replaced, directory=directory)
-    return read_list(ports, directory.of_replaced, facts.sha256, decode)
-
-
-def decode_replaced(line: bytes, directory: JobDirectory) -> ListedObject:
-    """Read a line of the replace list. Raises `InvalidInputError` for a key without data (I7)."""
-    listed = _REPLACED.decode(line)
-    _refuse_no_data(listed, directory)
-    return listed
-
-
-def _refuse_no_data(listed: ListedObject, directory: JobDirectory) -> None:
-    relative = listed.key[len(directory.destination.prefix) :]
-    is_inside = listed.key.startswith(directory.destination.prefix)
-    if not is_inside or not (is_data(relative) or is_inner_marker(relative)):
-        raise InvalidInputError(
-            f"the replace list names {listed.key[:200]!r}, which is not a data file of"
-            f" {directory.destination.uri}",
-            code="NOT_CONTAINED",
-        )
-
-
 def markers_to_remove(
     ports: Ports, bucket: str, markers: list[ListedObject], staying: Iterable[str]
 ) -> Iterator[ListedObject]:
@@ -177,8 +91,8 @@ def markers_to_remove(
         if any(node.startswith(one) or one.startswith(node) for one in nodes):
             return marker, False
         with suppress(NotFoundError, InvalidInputError, AccessError):
-            stored = ports.store.get(bucket, marker.key, max_bytes=MAX_SUCCESS_BYTES)
-            return marker, stored.facts.etag == marker.etag and success_job_id(stored.body) != ""
+            etag, job_id = read_success(ports.store, bucket, marker.key)
+            return marker, etag == marker.etag and job_id != ""
         return marker, False
 
     return (one for one, past in ports.parallel(is_past, markers) if past)

@@ -26,6 +26,7 @@ from s3commit.core.documents.commit_manifest import (
 from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.documents.pages import in_groups
 from s3commit.core.documents.plan import planned_files
+from s3commit.core.documents.replace_list import replaced_files
 from s3commit.core.formats.layout import (
     SUCCESS,
     JobDirectory,
@@ -42,7 +43,7 @@ from s3commit.core.jobs.past_commits import (
     jobs_reaching,
     undone_jobs,
 )
-from s3commit.core.jobs.replaced import Appends, replaced_files
+from s3commit.core.jobs.replaced import Appends
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
     NOT_READABLE,
