@@ -49,21 +49,23 @@ class Form(NamedTuple):
 
 
 class _Member(NamedTuple):
-    """A field as a reader meets it; without ``read`` no document has it, and ``default`` counts."""
+    """A member of a document, and the ``place`` of its field in the record."""
 
+    place: int
     name: str
-    read: Read | None
-    default: Any
+    read: Read
+    is_required: bool
 
 
 class _Plan(NamedTuple):
     """A kind of record, analysed.
 
-    ``members`` has all fields in their order, ``names`` those that are written, of which ``values``
-    gets the values; ``converted`` has a writer for those that need one, ``sparse`` the default of
-    those that are left out at it.
+    ``empty`` has what each field holds where a document has no member for it. ``names`` are those
+    of ``members``, of which ``values`` gets the values; ``converted`` has a writer for those that
+    need one, ``sparse`` the default of those that are left out at it.
     """
 
+    empty: list[Any]
     members: list[_Member]
     names: list[str]
     values: Callable[[Any], tuple[Any, ...]]
@@ -126,15 +128,13 @@ class Codec(Generic[R]):
         unknown = value.keys() - {"version", *plan.names} if self.closed else ()
         if unknown:
             raise RefusedError(f"has {min(unknown)[:80]!r}, which is not known")
-        found: list[Any] = []
+        found = plan.empty.copy()
         try:
-            for name, read, default in plan.members:
-                given = value.get(name) if read else None
-                if read and given is not None:
-                    found.append(read(given))
-                elif default is not MISSING:
-                    found.append(default)
-                else:
+            for place, name, read, is_required in plan.members:
+                given = value.get(name)
+                if given is not None:
+                    found[place] = read(given)
+                elif is_required:
                     raise RefusedError("is missing")
         except RefusedError as refused:
             raise refused.below(f".{name}") from None
@@ -158,11 +158,12 @@ class Codec(Generic[R]):
     def _plan(self) -> _Plan:
         """The kind, analysed once."""
         hints = hints_of(self.kind, include_extras=True)
+        empty: list[Any] = []
         members: list[_Member] = []
-        names, written, converted, sparse = [], [], [], []
-        for one in fields(self.kind):  # type: ignore[arg-type]
+        written, converted, sparse = [], [], []
+        for place, one in enumerate(fields(self.kind)):  # type: ignore[arg-type]
             if one.name in self.unwritten:
-                members.append(_Member(one.name, None, self.unwritten[one.name]))
+                empty.append(self.unwritten[one.name])
                 continue
             hint, limits = _unwrapped(hints[one.name])
             default = one.default if one.default_factory is MISSING else one.default_factory()
@@ -170,14 +171,15 @@ class Codec(Generic[R]):
                 default = None
             name = limits[Name].name if Name in limits else self.spell(one.name)
             form = self.forms.get(one.name) or _form(hint, limits, self.spell)
-            members.append(_Member(name, form.read, default))
-            names.append(name)
+            empty.append(default)
+            members.append(_Member(place, name, form.read, default is MISSING))
             written.append(one.name)
             if form.write:
                 converted.append((name, form.write))
             if SPARSE in limits.values():
                 sparse.append((name, default))
-        return _Plan(members, names, _getter(written), converted, sparse)
+        names = [member.name for member in members]
+        return _Plan(empty, members, names, _getter(written), converted, sparse)
 
 
 def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
