@@ -9,6 +9,7 @@ STAMP := $(VENV)/.s3commit-installed
 CDK_VERSION := 2.1148.1
 OUT ?= cdk.out
 ARGS ?=
+DIST ?= dist
 APP := layers/s3commit/python/s3commit/local/app.zip
 SBOM := .build/sbom/bin/cyclonedx-py
 VERSION = $(shell sed -n 's/__version__ = "\(.*\)"/\1/p' layers/s3commit/python/s3commit/version.py)
@@ -227,6 +228,10 @@ clean: ## Remove what was built; the virtual environment stays
 synth: setup ## Write the templates to cdk.out
 	CDK_OUTDIR=$(OUT) $(BIN)/python app.py
 
+.PHONY: cdk
+cdk: setup ## Any other command of the CDK: make cdk ARGS="ls"
+	@$(CDK) $(ARGS)
+
 .PHONY: bootstrap
 bootstrap: setup ## Prepare an account and region for the CDK, once
 	@$(CDK) bootstrap $(ARGS)
@@ -280,9 +285,11 @@ release: jar ## Build all that is published into dist/; nothing is uploaded
 	  layers/dependencies/requirements.txt
 	cd dist && sha256sum * > ../SHA256SUMS && mv ../SHA256SUMS . && ls -l
 
-.PHONY: test-wheel
-test-wheel: setup ## Install the wheel, or WHEEL=..., into an empty environment, run the pipeline there, commit a job
-	S3COMMIT_WHEEL="$(abspath $(WHEEL))" $(BIN)/python -m pytest $(ARGS) -m long tests/install
+# What the jar needs of Hadoop is not published with it: it comes from Maven.
+.PHONY: test-release
+test-release: setup java jdk ## Install the wheel, the jar and the app of dist/, or of DIST=..., where nothing else is, and commit a job by each
+	$(BIN)/python tests/native/s3a.py
+	S3COMMIT_DIST="$(abspath $(DIST))" $(BIN)/python -m pytest $(ARGS) -m long tests/install
 
 .PHONY: version
 version:

@@ -1,11 +1,6 @@
-"""What each extra brings is enough for its role, and no more; the wheel alone is a trial."""
+"""What each extra brings is enough for its role, and no more."""
 
-import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +15,6 @@ from stacks.layers import REQUIREMENTS
 from tests.contract.conftest import create_table
 from tests.install.installed import ROOT, Machine, closure, declared, install, modules_of
 from tests.lake import Lake, lake_on
-from tests.servers import ran
 from tests.stacks.synthesized import synthesize
 
 MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:x"
@@ -179,58 +173,3 @@ def test_the_embedded_runtime_needs_local(installed: Installed) -> None:
     code = IMPORT.format(names=[name for name in modules_of("local") if "bootstrap" not in name])
     told = does(machine, code + LOCAL.format(assembly=str(synthesize().directory)))
     assert told.splitlines()[-1] == "1 file"
-
-
-# The wheel in an empty environment is a trial: no checkout, no Node, no CDK
-
-
-TRIAL = """
-import os, s3commit
-with s3commit.open_job(f"s3://{os.environ['BUCKET']}/sales/") as job:
-    with job.task("t0") as task, task.open("a.csv") as file:
-        file.write(b"1,2")
-    print(job.commit([task.counted]).files, "file")
-"""
-
-
-@pytest.fixture
-def bin_directory(tmp_path: Path) -> Path:
-    """Of a virtual environment that has the wheel with its extra ``local`` alone."""
-    wheel = os.environ.get("S3COMMIT_WHEEL")  # the one that is published
-    if not wheel:
-        subprocess.run(["make", "--silent", "wheel"], cwd=ROOT, check=True)
-        (wheel,) = map(str, (ROOT / "dist").glob("s3commit-*.whl"))
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    commands = tmp_path / "venv" / "bin"
-    install = [str(commands / "pip"), "install", "--quiet", "-c", str(ROOT / "constraints.txt")]
-    subprocess.run([*install, f"{wheel}[local]"], check=True)
-    return commands
-
-
-@pytest.mark.long  # it downloads 300 MB into the environment
-def test_the_wheel_alone_runs_the_pipeline_and_commits_a_job(
-    bin_directory: Path, tmp_path: Path
-) -> None:
-    here = tmp_path / "empty"
-    here.mkdir()
-    environment = {"PATH": str(bin_directory), "HOME": str(here)}
-    command = [str(bin_directory / "s3commit"), "local", "up"]
-    with (
-        (tmp_path / "told").open("w+") as told,
-        subprocess.Popen(
-            command, cwd=here, env=environment, text=True, stdout=subprocess.PIPE, stderr=told
-        ) as up,
-    ):
-        try:
-            assert up.stdout is not None
-            ready = json.loads(up.stdout.readline())
-            script = 'eval "$(s3commit local env)" && python -c "$TRIAL" && s3commit status --all'
-            done = ran("/bin/sh", "-c", script, cwd=here, env={**environment, "TRIAL": TRIAL})
-            assert done.returncode == 0, done.stderr
-            assert done.stdout.startswith("1 file\n")
-            assert "COMMITTED" in done.stdout
-        finally:
-            os.kill(up.pid, signal.SIGINT)
-        assert up.wait(30) == 0
-        told.seek(0)
-        assert f"running at {ready['endpoint']}, bucket s3://{ready['bucket']}/" in told.read()
