@@ -316,4 +316,5 @@ def test_every_promise_and_figure_is_in_the_report_that_the_documentation_shows(
     assert [one.promise for one in CHECKS.values() if f"| {one.promise} |" not in page] == []
     for name in ("EVENT", "TRANSITION", "MAP_RUN", "CHILD", "LATENCY", "ITEM", "COLD", "START"):
         assert f"| `{name}` | {getattr(limits, name).what} |" in page
+    assert "| from the functions' network: A1 by " in page
     assert " 0 broken. Nothing is left in the account.**" in page
