@@ -30,7 +30,6 @@ class ArrowStream(Protocol):
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The rows, as a capsule."""
-        ...
 
 
 def write_table(  # noqa: D417 - the others are those of write

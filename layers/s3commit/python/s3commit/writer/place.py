@@ -34,7 +34,6 @@ class NamesReader(ObjectReader, Protocol):
 
         In key order, each once; the directory's own marker is left out.
         """
-        ...
 
 
 def escape(name: str) -> str:

@@ -14,11 +14,9 @@ class Clock(Protocol):
 
     def now(self) -> str:
         """The present as RFC 3339 in UTC with milliseconds: ``2026-11-21T22:07:22.123Z``."""
-        ...
 
     def sleep(self, seconds: float) -> None:
         """Wait for half of the time to all of it, by chance: who lost together part here."""
-        ...
 
 
 class CallTime:

@@ -87,36 +87,30 @@ class ObjectReader(Protocol):
         before more than that is read. `AccessError` and `InvalidInputError` also say that it can't
         be read (`listed_at`).
         """
-        ...
 
     def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
         """The first ``count`` bytes of the object, or all that it has.
 
         Raises `NotFoundError`; `InvalidInputError` for one that is empty.
         """
-        ...
 
     def head(self, bucket: str, key: str) -> ObjectFacts | None:
         """The facts of the object, or None if there is none. Raises as `get`."""
-        ...
 
     def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
         """Every object whose key starts with ``prefix`` and comes after ``after``.
 
         In key order, however many pages.
         """
-        ...
 
     def list_versions(self, bucket: str, key: str) -> Iterator[ListedVersion]:
         """The versions of the object, the newest first."""
-        ...
 
     def list_uploads(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[OpenUpload]:
         """Every open upload whose key starts with ``prefix`` and comes after ``after``.
 
         In key order, however many pages.
         """
-        ...
 
     def upload_is_open(self, bucket: str, key: str, upload_id: str) -> bool:
         """True if S3 still holds the upload (ListParts: the answer that counts after an abort).
@@ -124,7 +118,6 @@ class ObjectReader(Protocol):
         Raises `AccessError`, `InvalidInputError` where its parts have checksums, and a key without
         the right to use it.
         """
-        ...
 
 
 def listed_at(store: ObjectReader, bucket: str, key: str) -> ListedObject | None:
@@ -167,14 +160,12 @@ class WriterStore(ObjectReader, Protocol):
         ``if_absent`` is If-None-Match ``*``; ``if_match`` an etag. Raises `PreconditionError` if
         the condition does not hold; `NotFoundError` if the bucket is not there.
         """
-        ...
 
     def delete(self, bucket: str, key: str, *, if_match: str | None = None) -> None:
         """Delete the object; nothing to delete is success. A bucket that keeps versions keeps it.
 
         Raises `PreconditionError` if ``if_match`` is given and the object is another one.
         """
-        ...
 
     def delete_seen(self, bucket: str, objects: Sequence[ListedObject]) -> None:
         """Delete up to 1,000 objects with one call, each only if it still has the etag seen.
@@ -182,19 +173,16 @@ class WriterStore(ObjectReader, Protocol):
         One that was deleted, or is another object, is skipped without an error. Raises
         `TransientError` if some could not be judged; those that could be are deleted.
         """
-        ...
 
     def create_upload(
         self, bucket: str, key: str, *, metadata: dict[str, str], content_type: str
     ) -> str:
         """Start a multipart upload at its final key; return its id."""
-        ...
 
     def upload_part(
         self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
     ) -> str:
         """Send part ``number`` (from 1) and return its etag. Raises `UploadGoneError`."""
-        ...
 
     def copy_part(
         self, bucket: str, key: str, upload_id: str, number: int, source: PartSource
@@ -203,11 +191,9 @@ class WriterStore(ObjectReader, Protocol):
 
         Raises `NotFoundError` if that version is not there, and `UploadGoneError`.
         """
-        ...
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
         """Abort the upload; one that is already gone is success."""
-        ...
 
 
 class ObjectStore(WriterStore, Protocol):
@@ -234,4 +220,3 @@ class ObjectStore(WriterStore, Protocol):
         (code ``PARTS_MISMATCH``) if S3 always refuses it, as where the parts are not the ones that
         it has.
         """
-        ...

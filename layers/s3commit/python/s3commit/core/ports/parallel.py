@@ -10,7 +10,6 @@ class ParallelMap(Protocol):
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
         """Apply ``function`` to each item."""
-        ...
 
 
 def in_order(
