@@ -1,6 +1,7 @@
 """A desk with the command on it: a world in memory, or one on a moto server."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -233,7 +234,9 @@ class Desk:
         return CliRunner().invoke(app, arguments, obj=self.session)
 
     def json(self, *arguments: str, exit_code: int = 0) -> Any:
-        return json.loads(self.run(*arguments, "--output", "json", exit_code=exit_code).stdout)
+        told = json.loads(self.run(*arguments, "--output", "json", exit_code=exit_code).stdout)
+        check_units("", told)
+        return told
 
     def fails(self, *arguments: str, exit_code: int) -> str:
         """Run the command, see that it fails without data, and return its one line of error."""
@@ -321,3 +324,17 @@ class Desk:
 
 def uri_of(directory: JobDirectory) -> str:
     return f"s3://{directory.bucket}/{directory.prefix}"
+
+
+def check_units(name: str, value: Any) -> None:
+    """A member's name ends in what it is, and nothing else ends so: `s3commit.cli.render`."""
+    if isinstance(value, dict):
+        for member, inner in value.items():
+            check_units(member, inner)
+    elif isinstance(value, list):
+        for element in value:
+            check_units(name, element)
+    elif value not in {None, ""}:
+        is_time = isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\dT", value) is not None
+        assert is_time == name.endswith(("At", "Since")), (name, value)
+        assert isinstance(value, int | float) or not name.endswith("Seconds"), (name, value)

@@ -16,14 +16,14 @@ _MOST = 100  # alarms that ring, which is one request
 
 
 def ringing(around: Deployment) -> dict[str, dict[str, str]]:
-    """The alarms that ring, by the names that the runbook has: ``description`` and ``since``."""
+    """The alarms that ring, by their names in the runbook: ``description``, ``ringsSince``."""
     prefix = env.ALARM.format(around.stack(env.PIPELINE_STACK), "")
     asked: dict[str, Any] = {"AlarmNamePrefix": prefix, "StateValue": "ALARM", "MaxRecords": _MOST}
     found = around.ask("reading the alarms", "cloudwatch", "describe_alarms", **asked)
     return {
         one["AlarmName"].removeprefix(prefix): {
             "description": one.get("AlarmDescription", ""),
-            "since": rfc3339(_since(one).astimezone(UTC)),
+            "ringsSince": rfc3339(_since(one).astimezone(UTC)),
         }
         for one in found["MetricAlarms"]
         if one["StateValue"] == "ALARM"
@@ -83,7 +83,7 @@ def sentences(found: dict[str, Any]) -> list[str]:
     lines = []
     if found["alarms"]:
         alarms = sorted(found["alarms"].items())
-        named = ", ".join(f"{name} since {moment(one['since'])}" for name, one in alarms)
+        named = ", ".join(f"{name} since {moment(one['ringsSince'])}" for name, one in alarms)
         lines.append(f"alarms: {named}; see {RUNBOOK}")
     if found["deadLetters"]:
         each = ", ".join(f"{count} in {name}" for name, count in found["deadLetters"].items())

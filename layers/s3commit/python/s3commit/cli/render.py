@@ -138,7 +138,11 @@ def rows(document: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, s
 
 
 def _text(name: str, value: Any) -> str:
-    """A member of a document as people read it, by the end of its name."""
+    """A member of a document as people read it.
+
+    JSON has neither times nor durations, so a member's name ends in what it is, in all documents:
+    ``At`` and ``Since`` are times, ``Seconds`` a duration. Programs read it there as well.
+    """
     if isinstance(value, dict):
         parts = ((_words(key), _text(key, one)) for key, one in value.items())
         return ", ".join(f"{key} {text}" for key, text in parts if text)
