@@ -149,13 +149,14 @@ def many(value: Any) -> list[Any]:
 
 
 ALLOWED = {action for one in POLICY["Statement"] for action in many(one["Action"])}
-# What is asked of AWS alone: by the CDK, of stacks, and of roles.
+# What is asked of AWS alone: by the CDK, of stacks and what they leave, and of roles.
 NOT_HERE_CALLED = {
     "iam:SimulatePrincipalPolicy",
     "sts:AssumeRole",
     "cloudformation:DeleteStack",
     "cloudformation:DescribeStacks",
     "cloudformation:UpdateTerminationProtection",
+    "logs:DescribeLogGroups",
 }
 SERVICES = {"stepfunctions": "states"}
 # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
