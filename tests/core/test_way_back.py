@@ -167,25 +167,6 @@ def test_i6_a_manifest_that_is_put_again_keeps_its_place_among_the_commits(
     assert world.open_uploads() == []
 
 
-def test_a_list_that_the_release_before_has_put_is_carried_out() -> None:
-    table = Table()
-    table.write("dt=1/")
-    over = job_directory(table.environment.new_id())
-    table.world.open(over, **REPLACE)
-    table.world.request(over, table.world.attempt(over, "t"))
-
-    def as_before() -> None:
-        for key in table.world.all_keys(over.replaced):
-            body = table.world.store.get("lake", key, max_bytes=10**6).body
-            table.world.store.put("lake", key.replace("/_replaced/", "/"), body)
-            table.world.store.delete("lake", key)
-
-    table.world.plan.run_before("decide", as_before)
-    table.world.run(over)
-    assert table.world.result(over).replaced == 1
-    assert len(table.world.visible()) == 1
-
-
 @pytest.mark.parametrize(
     ("name", "back"),
     [

@@ -1,6 +1,5 @@
 """RemoveReplaced: what the decided replace list names is deleted (I5, I10)."""
 
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +12,6 @@ from s3commit.core.documents.replace_list import decode_replaced
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.guards import own_record, unless_overtaken
-from s3commit.core.model.errors import NeedsOperatorError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
@@ -41,13 +39,13 @@ def remove_replaced(ports: Ports, ticket: Ticket) -> Ticket:
         # After the first delete the job is never rolled back, even if the ledger is lost (I8):
         # else both old and new files could be gone. And the new files are listed for readers
         # before an old one is deleted.
-        (place, index), *_ = together(
+        index, *_ = together(
             ports.parallel,
-            partial(_read_index, ports, directory, record.replaced.sha256),
+            partial(read_index, ports.store, directory.of_replaced, record.replaced.sha256),
             partial(note_publishing, ports, record, decision),
             *([] if ticket.page else [partial(_list_files, ports, directory, record, few)]),
         )
-        page = _remove(ports, directory, place, index, first=ticket.page)
+        page = _remove(ports, directory, index, first=ticket.page)
     return replace(ticket, page=page)
 
 
@@ -57,20 +55,7 @@ def _list_files(
     publish_manifest(ports, directory, record, few or planned_files(ports, directory, record))
 
 
-def _read_index(
-    ports: Ports, directory: JobDirectory, sha256: str
-) -> tuple[JobDirectory, list[Unit]]:
-    """The index of the replace list, and where its pages are."""
-    place = directory.of_replaced
-    with suppress(NeedsOperatorError):
-        return place, read_index(ports.store, place, sha256)
-    # The release before has put it (docs/adr/0033).
-    return directory, read_index(ports.store, directory, sha256)
-
-
-def _remove(
-    ports: Ports, directory: JobDirectory, place: JobDirectory, index: list[Unit], *, first: int
-) -> int:
+def _remove(ports: Ports, directory: JobDirectory, index: list[Unit], *, first: int) -> int:
     """Delete from page ``first`` on; the page with which another call resumes, 0 when all is done.
 
     Repeatable: each file is deleted only with the etag that was seen.
@@ -78,7 +63,7 @@ def _remove(
     time = CallTime(ports.clock)
     pages = time.take(index[first:])
     decode = partial(decode_replaced, directory=directory)
-    lists = (read_unit(ports.store, place, page, decode) for page in pages)
+    lists = (read_unit(ports.store, directory.of_replaced, page, decode) for page in pages)
     for _done in ports.parallel(partial(ports.store.delete_seen, directory.bucket), lists):
         pass
     return first + time.taken if time.is_cut else 0
