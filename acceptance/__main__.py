@@ -4,6 +4,7 @@ import argparse
 import os
 import secrets
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -48,13 +49,16 @@ def main(arguments: list[str] | None = None) -> int:
             _, left = _removed(place)
             _say(f"of {place.name} is left: {', '.join(left) or 'nothing'}")
             return int(bool(left))
-        _say(plan(place.name, chosen.only, chosen.files, is_aws=place.is_aws, region=region))
+        facts: dict[str, Any] = {"is_aws": place.is_aws, "region": region}
+        facts["account"] = _account_number(place) if place.is_aws else ""
+        _say(plan(place.name, chosen.only, chosen.files, **facts))
         for other in sorted(_others(place)):
             _say(f"Another run, {other}, is there. If it has ended: --clean {other} removes it")
         if not (chosen.yes or _agreed(place.name)):
             return 2
         where = f"AWS, {region}" if place.is_aws else "the embedded runtime, on this machine"
-        report = Report(place.name, where, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
+        started = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        report = Report(place.name, where, started, _commit(), place.is_aws)
         _carry_out(place, report, chosen)
         page = report.keep(chosen.report)
         _say(f"{report.summary()} Report: {page}")
@@ -114,6 +118,22 @@ def _interrupt(*_: object) -> None:
     """Once: a second Ctrl-C must not end the removal that follows the first."""
     _ignore_signals()
     raise KeyboardInterrupt
+
+
+def _account_number(place: Place) -> str:
+    """That of the account to which the credentials lead, so that a person can compare it."""
+    try:
+        return str(place.clients("sts").get_caller_identity()["Account"])
+    except (BotoCoreError, ClientError) as error:
+        _say(f"The credentials lead to no account: {error}; nothing was begun.")
+        sys.exit(2)
+
+
+def _commit() -> str:
+    """The commit of the checkout; empty where git does not know it."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude", "*"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def _agreed(name: str) -> bool:

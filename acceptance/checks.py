@@ -24,7 +24,7 @@ ROWS = 1_000
 PAGE_BYTES = 1 << 25
 
 
-@check("The files of a job of `open_job` appear all together, and none before its commit")
+@check("No file of a job of `open_job` is visible before its commit, and all are when it returns")
 def a_job_by_open_job(run: Run) -> str:
     job, counted = run.write("open-job")
     equal(run.data("open-job"), [], "files before the commit")
@@ -120,13 +120,18 @@ def _commit_without(run: Run, table: str, part: str, event: str, *, again: bool)
     return execution
 
 
-@check("A Map whose child fails is tried again: the job waits for what is missing", minutes=5)
+@check("If a child of the Map fails, the Map is tried again until the job is committed", minutes=5)
 def a_child_of_the_map_fails(run: Run) -> str:
     _commit_without(run, "child-fails", "/_pages/", "MapRunFailed", again=False)
-    return run.by_express("the Map Run failed without a page of the plan, then completed all files")
+    return run.by_express(
+        "a Map Run failed while a page of the plan was missing; the next one completed all files"
+    )
 
 
-@check("Without its dataset the Map fails, nothing is undone, and the job continues", minutes=5)
+@check(
+    "If the Map cannot read its dataset, nothing is undone, and the job can be committed later",
+    minutes=5,
+)
 def the_dataset_of_the_map_is_missing(run: Run) -> str:
     failed = _commit_without(run, "no-dataset", "/_index-", "ExecutionFailed", again=True)
     error = run.clients("stepfunctions").describe_execution(executionArn=failed).get("error")
@@ -151,7 +156,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@check("A driver that is killed before its request shows nothing; after it, its job is committed")
+@check("A driver killed before its request leaves no visible file; after it, its job is committed")
 def a_killed_driver(run: Run) -> str:
     for when, files in (("before", 0), ("after", 1)):
         uri = run.uri(f"killed-{when}")
@@ -189,7 +194,7 @@ def _swept(run: Run, job: s3commit.Job) -> bool:
     return run.ports.store.head(run.bucket, job.directory.result) is not None
 
 
-@check("A job that replaces removes the files before it, after its own are visible")
+@check("When a job that replaces has ended, its files are visible and the earlier ones removed")
 def a_job_that_replaces(run: Run) -> str:
     run.commit("replaced", "old.txt")
     result = run.commit("replaced", "new.txt", mode="overwrite")

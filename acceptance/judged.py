@@ -93,8 +93,8 @@ def the_assumptions(run: Run) -> str:
         passed = said["passed"]
         held.update(one for test in passed for part, one in ASSUMPTIONS.items() if part in test)
     equal(sorted(held), sorted(ASSUMPTIONS.values()), "assumptions with tests")
-    counts = ", ".join(f"{name} by {held[name]}" for name in sorted(held))
-    return f"from the functions' network: {counts} tests"
+    counts = ", ".join(f"{name} {held[name]}" for name in sorted(held))
+    return f"tests that passed in a function: {counts}"
 
 
 # A key of each kind of name, as stacks/access.py has patterns for them.
@@ -127,7 +127,10 @@ def allowed(access: Access, action: str, key: str) -> bool:
     return may and not any(fnmatchcase(key, at) for at in access.denied.get(action, ()))
 
 
-@check("Each function may do what its steps need and nothing else (A6), as IAM judges", minutes=2)
+@check(
+    "IAM allows each function the calls of its table, and denies the others that are tried (A6)",
+    minutes=2,
+)
 def rights_of_the_functions(run: Run) -> str:
     """By https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html."""
     if not run.place.is_aws:
@@ -203,7 +206,8 @@ def alarms_that_ring(run: Run) -> str:
             partial(rings, name), f"the alarm {name}", began + ALARM_SECONDS - time.monotonic()
         )
     took = time.monotonic() - began
-    return f"{len(states())} alarms are deployed; both rang within {took:.0f} s"
+    when = f"within {took:.0f} s" if took >= 1 else "at the first look"
+    return f"{len(states())} alarms are deployed; both rang {when}"
 
 
 @check("Jobs are committed while the pipeline is deployed again", minutes=8)

@@ -39,11 +39,15 @@ def dollars(files: int, hours: float) -> tuple[float, float]:
     return month / HOURS * hours + work, month + work
 
 
-def plan(name: str, checks: list[str], files: int, *, is_aws: bool, region: str) -> str:
+def plan(
+    name: str, checks: list[str], files: int, *, is_aws: bool, region: str, account: str = ""
+) -> str:
     """The lines that a person reads before the run begins."""
     most = minutes(checks)
     likely, whole = dollars(files, most / 60)
     facts: dict[str, Any] = {"most": most, "likely": likely, "whole": math.ceil(whole)}
     facts |= {"stacks": " and ".join(f"{stack}-{name}" for stack in reversed(STACKS))}
-    said = _PLAN.render(name=name, checks=checks, is_aws=is_aws, region=region, **facts)
+    said = _PLAN.render(
+        name=name, checks=checks, is_aws=is_aws, region=region, account=account, **facts
+    )
     return str(said).rstrip()

@@ -36,6 +36,8 @@ class Report:
     name: str
     place: str
     started: str
+    commit: str = ""
+    is_aws: bool = False
     seconds: float = 0.0
     results: list[Result] = field(default_factory=list)
     measures: list[Measure] = field(default_factory=list)
@@ -53,8 +55,12 @@ class Report:
         counts = Counter(one.verdict for one in self.results)
         said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in (SEEN, NOT_SEEN, BROKEN))
         ended = f" The run did not come to its end: {self.problem}." if self.problem else ""
-        left = "Something is left (below)." if self.left else "Nothing is left in the account."
-        return f"{len(self.results)} promises tried: {said}.{ended} {left}"
+        left = (
+            "Something is left (below)."
+            if self.left
+            else "Nothing with the name of the run is left."
+        )
+        return f"{len(self.results)} promises: {said}.{ended} {left}"
 
     def page(self) -> str:
         """As Markdown."""

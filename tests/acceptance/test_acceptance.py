@@ -9,15 +9,17 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
+from botocore.exceptions import ClientError
 
 from acceptance import judged, things
 from acceptance.__main__ import main
-from acceptance.places import PARAMETERS, STANDS_IN, BrokenError, NotSeenError
+from acceptance.places import PARAMETERS, STANDS_IN, Aws, BrokenError, NotSeenError
 from acceptance.plan import dollars, minutes, plan
 from acceptance.report import Report
 from acceptance.run import BROKEN, CHECKS, NOT_SEEN, SEEN, Check, Result, Run, tried
@@ -149,14 +151,13 @@ def many(value: Any) -> list[Any]:
 
 
 ALLOWED = {action for one in POLICY["Statement"] for action in many(one["Action"])}
-# What is asked of AWS alone: by the CDK, of stacks and what they leave, and of roles.
+# What is asked of AWS alone: by the CDK, of stacks, and of roles.
 NOT_HERE_CALLED = {
     "iam:SimulatePrincipalPolicy",
     "sts:AssumeRole",
     "cloudformation:DeleteStack",
     "cloudformation:DescribeStacks",
     "cloudformation:UpdateTerminationProtection",
-    "logs:DescribeLogGroups",
 }
 SERVICES = {"stepfunctions": "states"}
 # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
@@ -258,6 +259,22 @@ def test_what_is_called_aws_is_aws(
     assert account.things() == before
 
 
+def test_nothing_is_begun_with_credentials_that_lead_to_no_account(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    gone = ClientError({"Error": {"Code": "ExpiredToken"}}, "GetCallerIdentity")
+    sts = mock.Mock(get_caller_identity=mock.Mock(side_effect=gone))
+    with (
+        mock.patch("acceptance.__main__.Aws", partial(Aws, clients=lambda _: sts)),
+        mock.patch("acceptance.__main__._elsewhere", return_value=""),
+        mock.patch.dict(os.environ),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main(["--region", REGION, "--yes"])
+    assert ended.value.code == 2
+    assert "ExpiredToken" in capsys.readouterr().err
+
+
 # Its tables
 
 
@@ -304,10 +321,11 @@ def test_a_verdict_is_never_better_than_what_was_seen() -> None:
 
 
 def test_the_plan_says_what_is_made_how_long_it_takes_and_what_it_costs() -> None:
-    said = plan(NAME, list(CHECKS), 10_500, is_aws=True, region="eu-central-1")
+    where: Any = {"is_aws": True, "region": "eu-central-1", "account": "111122223333"}
+    said = plan(NAME, list(CHECKS), 10_500, **where)
     likely, most = dollars(10_500, 1)
     assert 0 < likely < 1 < most < 10
-    for part in (f"S3CommitStorage-{NAME}", "eu-central-1", f"{minutes(CHECKS)} minutes at most"):
+    for part in (f"S3CommitStorage-{NAME}", "account 111122223333", f"{minutes(CHECKS)} minutes"):
         assert part in said
     assert minutes(CHECKS) <= 120
 
@@ -317,5 +335,5 @@ def test_every_promise_and_figure_is_in_the_report_that_the_documentation_shows(
     assert [one.promise for one in CHECKS.values() if f"| {one.promise} |" not in page] == []
     for name in ("EVENT", "TRANSITION", "MAP_RUN", "CHILD", "LATENCY", "ITEM", "COLD", "START"):
         assert f"| `{name}` | {getattr(limits, name).what} |" in page
-    assert "| from the functions' network: A1 by " in page
-    assert " 0 broken. Nothing is left in the account.**" in page
+    assert "tests that passed in a function: A1 " in page
+    assert " 0 broken. Nothing with the name of the run is left.**" in page
