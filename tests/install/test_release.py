@@ -65,7 +65,7 @@ def commands(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (wheel,) = dist.glob("s3commit-*.whl")
     venv = tmp_path_factory.mktemp("venv")
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    install = [venv / "bin" / "pip", "install", "--quiet", "-c", ROOT / "constraints.txt"]
+    install = [str(venv / "bin" / "pip"), "install", "--quiet", "-c", str(ROOT / "constraints.txt")]
     subprocess.run([*install, f"{wheel}[local]"], check=True)
     return venv / "bin"
 
@@ -78,7 +78,7 @@ def laptop(commands: Path, home: Path) -> Iterator[dict[str, str]]:
     with (
         told.open("w") as stderr,
         subprocess.Popen(
-            [commands / "s3commit", "local", "up"],
+            [str(commands / "s3commit"), "local", "up"],
             cwd=home,
             env=environment,
             text=True,
