@@ -64,6 +64,12 @@ INSERTS = [
         "INSERT OVERWRITE TABLE t PARTITION (dt = 'd1') SELECT 7",
         before="CREATE TABLE t (id BIGINT) PARTITIONED BY (dt STRING) STORED AS PARQUET",
     ),
+    Case(
+        "no sort, so several files of a task are open side by side",
+        S,
+        before=T,
+        settings={"spark.sql.maxConcurrentOutputFileWriters": "20"},
+    ),
     Case("TRUNCATE, then append", "TRUNCATE TABLE t;\n" + S, before=T + S),
     Case(
         "a partition of Hive's that is dropped, added and filled again",

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from s3commit.core.model.states import JobState
 from tests.native import s3a
 from tests.native.conftest import uri
 from tests.native.s3a import ROOT
-from tests.servers import ran
+from tests.servers import free_ports, ran
 from tests.spark.tiny import Place, TinyPipeline
 
 DEPLOY = "org.apache.spark.deploy"
@@ -42,9 +41,7 @@ def environment(work: Path) -> dict[str, str]:
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a cluster of Spark's own."""
     work = tmp_path_factory.mktemp("work")
-    with socket.socket() as free:
-        free.bind((HOSTS[0], 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     url = f"spark://{HOSTS[0]}:{port}"
     with ExitStack() as stack:
         here = ["--host", HOSTS[0], "--port", str(port), "--webui-port", "0"]

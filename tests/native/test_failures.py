@@ -93,21 +93,18 @@ def test_i4_an_upload_that_is_aborted_already_is_nothing_to_warn_of(
     done = tmp_path / "aborted"
     of_the_task = {"Bucket": BUCKET, "Prefix": f"{place.destination.prefix}part-00001"}
 
+    def abort() -> None:
+        s3: Any = boto3.client("s3")
+        listed = until(lambda: s3.list_multipart_uploads(**of_the_task).get("Uploads"))
+        for one in listed:
+            s3.abort_multipart_upload(Bucket=BUCKET, Key=one["Key"], UploadId=one["UploadId"])
+        done.touch()
+
     def abort_and_fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, batch in enumerate(batches):
             yield batch
             if number == 2 and task_ids() == (1, 0):  # the first batch has left the process
-                s3: Any = boto3.client("s3")
-                for _ in range(600):
-                    found = s3.list_multipart_uploads(**of_the_task).get("Uploads", [])
-                    if found:
-                        break
-                    time.sleep(0.1)
-                for one in found:
-                    s3.abort_multipart_upload(
-                        Bucket=BUCKET, Key=one["Key"], UploadId=one["UploadId"]
-                    )
-                    done.touch()
+                abort()
                 raise RuntimeError("the first try fails")
 
     frame = spark.range(0, 1000, 1, 2).selectExpr("id", "repeat('x', 9000) as text")

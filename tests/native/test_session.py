@@ -1,24 +1,18 @@
 """What one session writes and then reads: large files, many writers, its cache, two at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.states import JobState
 from s3commit.spark import read, write
-from tests.moments import TABLES, fill
-from tests.native.conftest import settings, uri
+from tests.native.conftest import uri
 from tests.servers import until
 from tests.spark.test_spark_guide import run_page
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 __all__ = ["run_page"]
 
@@ -33,16 +27,6 @@ def test_a_file_of_many_parts(spark: SparkSession, place: Place) -> None:
     (file,) = place.committed()
     assert file.etag.strip('"').endswith("-4")
     assert spark.read.parquet(uri(place)).exceptAll(frame).count() == 0
-
-
-def test_writers_side_by_side(spark: SparkSession, place: Place) -> None:
-    """With this setting Spark does not sort first, and has several files of a task open."""
-    frame = spark.range(0, 1000, 1, 2).selectExpr("id", "id % 10 as k")
-    with settings(spark, spark__sql__maxConcurrentOutputFileWriters="20"):
-        frame.write.partitionBy("k").parquet(uri(place))
-    place.tidy()
-    assert len(place.data) == 20
-    assert spark.read.parquet(uri(place)).count() == 1000
 
 
 def test_values_that_are_escaped_in_a_path(spark: SparkSession, place: Place) -> None:
@@ -132,13 +116,3 @@ def test_i6_the_first_overwrite_of_a_partition_replaces_it(
 @pytest.mark.usefixtures("spark")
 def test_the_page_does_what_it_says(run_page: Callable[[str], None]) -> None:
     run_page("native.md")
-
-
-def test_spark_reads_past_the_documents_of_jobs(spark: SparkSession, place: Place) -> None:
-    """As the page on readers says."""
-    with fill(f"{place.uri}/"):
-        for table, rows in TABLES.items():
-            reader = spark.read.format("json" if table == "events" else "parquet")
-            found = reader.load(f"{uri(place)}/{table}")
-            assert found.count() == rows
-            assert found.columns == (["id", "dt"] if table == "sales" else ["id"])

@@ -1,21 +1,17 @@
 """Which writes are ours, and what is refused before anything is written."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from moto.s3.exceptions import S3AccessDeniedError
 from moto.s3.models import S3Backend
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
 
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.native import NoJarError, configure, find_jar
 from tests.native.conftest import FAILURES, settings, uri
 from tests.spark.tiny import Place
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def refused(spark: SparkSession, target: str, message: str) -> None:
@@ -76,26 +72,18 @@ def test_a_bucket_whose_notifications_may_not_be_read(
     assert spark.read.parquet(f"s3a://{bucket}/table").count() == 10
 
 
-def stream(spark: SparkSession, target: str, tmp_path: Path, rows: int) -> None:
-    """The rows so far as a batch of Spark's file sink."""
-    source = tmp_path / "in"
-    spark.range(rows).write.mode("append").json(str(source))
-    read = spark.readStream.schema("id bigint").json(str(source))
-    writer = read.writeStream.format("parquet").trigger(availableNow=True)
-    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start(target)
-    query.awaitTermination()
-
-
 def test_sparks_file_sink_for_streams_is_refused_if_we_are_named(
     spark: SparkSession, place: Place, tmp_path: Path
 ) -> None:
-    from pyspark.errors import StreamingQueryException
-
     ours = "io.s3commit.spark.S3CommitProtocol"
+    spark.range(10).write.json(str(tmp_path / "in"))
+    rows = spark.readStream.schema("id bigint").json(str(tmp_path / "in"))
     with settings(spark, spark__sql__streaming__commitProtocolClass=ours):
-        for target in (uri(place), str(tmp_path / "out")):
+        for number, target in enumerate((uri(place), str(tmp_path / "out"))):
+            writer = rows.writeStream.format("parquet").trigger(availableNow=True)
+            writer = writer.option("checkpointLocation", str(tmp_path / f"log-{number}"))
             with pytest.raises(StreamingQueryException, match=r"batch_writer.*BAD_OPTIONS"):
-                stream(spark, target, tmp_path / str(len(target)), 10)
+                writer.start(target).awaitTermination()
     assert place.data == []
 
 
@@ -122,9 +110,7 @@ def test_a_setting_of_ours_that_can_not_be_is_refused_before_spark_deletes_anyth
 
 
 def test_configure_keeps_jars_and_names_prefixes(spark: SparkSession) -> None:
-    from pyspark.sql import SparkSession as Session
-
-    builder = Session.Builder().config("spark.jars", "mine.jar")
+    builder = SparkSession.Builder().config("spark.jars", "mine.jar")
     for _ in range(2):
         configure(builder, prefixes=["s3a://bucket/t/", "s3://cellar/"], jar="ours.jar")
     found = builder._options
@@ -133,14 +119,12 @@ def test_configure_keeps_jars_and_names_prefixes(spark: SparkSession) -> None:
     assert "spark.s3commit.otherwise" not in found
     for wrong in ("b/t", "gs://bucket/t/", "s3a://B_d/", "s3a://one/,s3a://two/"):
         with pytest.raises(InvalidInputError, match="give s3a://bucket"):
-            configure(Session.Builder(), prefixes=wrong)
+            configure(SparkSession.Builder(), prefixes=wrong)
 
 
 def test_configure_keeps_the_class_that_was_named(spark: SparkSession) -> None:
-    from pyspark.sql import SparkSession as Session
-
     name = "spark.sql.sources.commitProtocolClass"
-    builder = Session.Builder().config(name, "some.other.Protocol")
+    builder = SparkSession.Builder().config(name, "some.other.Protocol")
     found = configure(configure(builder, jar="ours.jar"), jar="ours.jar")._options
     assert found["spark.s3commit.otherwise"] == "some.other.Protocol"
     assert found[name] == "io.s3commit.spark.S3CommitProtocol"

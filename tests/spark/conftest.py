@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from s3commit.spark import frame_read
+from tests.spark.server import connected
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
 VERSION = tuple(map(int, pyspark.__version__.split(".")[:2]))
@@ -93,19 +94,16 @@ def connect(
     tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[SparkSession]:
     """A session of Spark Connect, whose server is another process."""
-    from tests.spark.server import ConnectServer
-
     settings = {**SETTINGS, **_warehouse(tmp_path_factory)}
     log = tmp_path_factory.mktemp("connect") / "log"
-    with environment(tiny, **_workers(request)), ConnectServer(settings, log) as server:
-        yield server.session()
+    with environment(tiny, **_workers(request)), connected(settings, log) as session:
+        yield session
 
 
-@pytest.fixture(params=["classic", "connect"])
+@pytest.fixture(params=["spark", "connect"], ids=["classic", "connect"])
 def session(request: pytest.FixtureRequest) -> SparkSession:
     """Both kinds of session in turn."""
-    kind = {"classic": "spark", "connect": "connect"}[request.param]
-    found: SparkSession = request.getfixturevalue(kind)
+    found: SparkSession = request.getfixturevalue(request.param)
     return found
 
 

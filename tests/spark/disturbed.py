@@ -1,16 +1,12 @@
 """Rows that come with a fault: tasks that fail or are killed while they write them."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
 
 
 def disturbed(frame: DataFrame, disturb: Callable[[int, int], None]) -> DataFrame:
@@ -30,8 +26,6 @@ def disturbed(frame: DataFrame, disturb: Callable[[int, int], None]) -> DataFram
 
 def task_ids() -> tuple[int, int]:
     """The partition and the attempt number of the Spark task that asks."""
-    from pyspark import TaskContext
-
     context = TaskContext.get()
     assert context is not None
     return context.partitionId(), context.attemptNumber()

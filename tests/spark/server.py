@@ -1,70 +1,51 @@
 """A server of Spark Connect, as a process of its own."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, cast
 
 import pyspark
+from pyspark.sql import SparkSession
 
-from tests.servers import free_ports
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.servers import free_ports, until
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
-class ConnectServer:
-    """Runs while the block does, with this process's environment; what it says is in ``log``."""
+@contextmanager
+def connected(settings: Mapping[str, str], log: Path) -> Iterator[SparkSession]:
+    """A session at a server that has this process's environment; what it says is in ``log``."""
+    from pyspark.sql.connect.session import SparkSession as Remote
 
-    def __init__(self, settings: Mapping[str, str], log: Path) -> None:
-        (self._port,) = free_ports(1)
-        self._log = log
-        self._session: Any = None
-        self._settings = {**settings, "spark.connect.grpc.binding.port": str(self._port)}
+    (port,) = free_ports(1)
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    given = {**settings, "spark.connect.grpc.binding.port": str(port)}
+    said = [word for pair in given.items() for word in ("--conf", "=".join(pair))]
+    memory = ["--driver-memory", settings["spark.driver.memory"]]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [submit, "--master", "local[2,3]", *memory, *said, "--class", SERVER, "spark-internal"],
+            stdout=output,
+            stderr=output,
+            env={**os.environ, "SPARK_HOME": str(submit.parents[1])},
+            start_new_session=True,
+        )
 
-    def __enter__(self) -> Self:
-        submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-        said = [word for pair in self._settings.items() for word in ("--conf", "=".join(pair))]
-        memory = ["--driver-memory", self._settings["spark.driver.memory"]]
-        command = [str(submit), "--master", "local[2,3]", *memory, *said, "--class", SERVER]
-        with self._log.open("w") as log:
-            self._process = subprocess.Popen(
-                [*command, "spark-internal"],
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "SPARK_HOME": str(submit.parents[1])},
-                start_new_session=True,
-            )
-        self._wait()
-        return self
+    def answers() -> bool:
+        assert process.poll() is None, log.read_text()[-2000:]
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
 
-    def __exit__(self, *_: object) -> None:
-        if self._session is not None:
-            self._session.stop()
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-
-    def session(self) -> SparkSession:
-        """A session of this process at the server."""
-        from pyspark.sql.connect.session import SparkSession as Remote
-
-        builder = Remote.builder.remote(f"sc://127.0.0.1:{self._port}")
-        self._session = builder.create()
-        return cast("SparkSession", self._session)
-
-    def _wait(self) -> None:
-        for _ in range(600):
-            assert self._process.poll() is None, self._log.read_text()[-2000:]
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self._port)) == 0:
-                    return
-            time.sleep(0.1)
-        raise AssertionError(self._log.read_text()[-2000:])
+    try:
+        until(answers, f"a server that says so in {log}")
+        session: Any = Remote.builder.remote(f"sc://127.0.0.1:{port}").create()
+        yield cast("SparkSession", session)
+        session.stop()
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -3,7 +3,6 @@
 import json
 import uuid
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,10 +16,6 @@ from s3commit.spark import write
 from s3commit.spark.schema import running_release
 from tests.spark.conftest import settings as settings_of_session
 from tests.spark.tiny import BUCKET, Place
-
-
-def save(frame: DataFrame, place: Place, **options: Any) -> None:
-    write(frame, place.uri, mode="append", **options)
 
 
 def load(spark: SparkSession, place: Place, target: Path) -> DataFrame:
@@ -88,7 +83,7 @@ def test_types_and_values_come_back_as_they_were(
     session: SparkSession, place: Place, tmp_path: Path, types: str
 ) -> None:
     written = session.sql(f"SELECT {types} FROM range(4)")
-    save(written, place)
+    write(written, place.uri)
     read = load(session, place, tmp_path)
     expected = nullable(written.schema)
     assert read.schema == expected
@@ -111,7 +106,7 @@ def test_other_readers_see_the_types_that_spark_writes(
     }
     with settings_of_session(session, **chosen):
         frame.write.parquet(str(tmp_path / "own"))
-        save(frame, place)
+        write(frame, place.uri)
     own, ours = (
         parquet.read_schema(next(Path(root).glob("*.parquet"))).remove_metadata()
         for root in (tmp_path / "own", place.download(tmp_path / "ours"))
@@ -124,12 +119,12 @@ def test_comments_and_metadata_of_columns_are_kept(
 ) -> None:
     written = spark.range(1).selectExpr("id")
     written = written.withMetadata("id", {"comment": "the row", "unit": 7})
-    save(written, place)
+    write(written, place.uri)
     assert load(spark, place, tmp_path).schema["id"].metadata == {"comment": "the row", "unit": 7}
 
 
 def test_names_carry_partition_job_counter_and_codec(spark: SparkSession, place: Place) -> None:
-    save(spark.range(0, 10, 1, 2), place, compression="zstd")
+    write(spark.range(0, 10, 1, 2), place.uri, compression="zstd")
     (job,) = place.jobs
     assert place.data == [f"part-0000{n}-{job}.c000.zstd.parquet" for n in (0, 1)]
     head = place.tiny.store.head(BUCKET, place.destination.prefix + place.data[0])
@@ -149,7 +144,7 @@ def test_directories_are_named_as_sparks_own_partitionby_names_them(
     written = spark.createDataFrame(values, "id int, p string").selectExpr("id", "p", "p `a=b/c`")
     written = written.coalesce(1)
     written.write.partitionBy("p", "a=b/c").parquet(str(tmp_path / "native"))
-    save(written, place, partition_by=["p", "A=B/C"])
+    write(written, place.uri, partition_by=["p", "A=B/C"])
     ours = load(spark, place, tmp_path / "ours")
     assert local_directories(tmp_path / "native") == local_directories(tmp_path / "ours")
     expected = sorted((n, text or None) for n, text in values)
@@ -182,7 +177,7 @@ def test_typed_partition_values_are_written_as_spark_writes_them(
     )
     written = written.coalesce(1)
     written.write.partitionBy(*names).parquet(str(tmp_path / "native"))
-    save(written, place, partition_by=names)
+    write(written, place.uri, partition_by=names)
     assert local_directories(tmp_path / "native") == local_directories(
         Path(place.download(tmp_path / "ours"))
     )
@@ -193,7 +188,7 @@ def test_each_task_makes_one_file_a_directory_as_spark_does(
 ) -> None:
     frame = spark.range(0, 300, 1, 2).selectExpr("id", "id % 10 k", "id % 3 j")
     frame.write.partitionBy("k", "j").parquet(str(tmp_path / "native"))
-    save(frame, place, partition_by=["k", "j"])
+    write(frame, place.uri, partition_by=["k", "j"])
     ours = local_directories(Path(place.download(tmp_path / "ours")))
     assert local_directories(tmp_path / "native") == ours
     assert len(ours) == 60
@@ -203,12 +198,13 @@ def test_rows_that_are_sorted_keep_their_order_within_a_directory(
     spark: SparkSession, place: Place, tmp_path: Path
 ) -> None:
     frame = spark.range(0, 1000, 1, 1).selectExpr("(id * 7919) % 1000 id", "id % 3 k")
-    save(frame.sortWithinPartitions("k", "id").withColumn("z", f.lit(1)), place, partition_by="k")
+    by_key = frame.sortWithinPartitions("k", "id").withColumn("z", f.lit(1))
+    write(by_key, place.uri, partition_by="k")
     (one,) = Path(place.download(tmp_path)).glob("k=1/*.parquet")
     ids = [row.id for row in spark.read.parquet(str(one)).collect()]
     assert ids == sorted(ids)
     other = Place(place.tiny)
-    save(frame.sortWithinPartitions("id"), other, partition_by="k")  # another order is no help
+    write(frame.sortWithinPartitions("id"), other.uri, partition_by="k")  # another order is no help
     assert len(other.data) == 3
 
 
@@ -222,15 +218,10 @@ ANY = st.text(st.sampled_from("ab.`'\"()[]{}*,:;=%/\\ $#@-é") | CHARACTERS, min
 FOLDED = st.lists(ANY, min_size=1, max_size=4, unique_by=str.casefold)
 
 
-def frame_of(session: SparkSession, names: list[str]) -> DataFrame:
-    """Two rows; each value says in which column it was."""
-    values = [tuple(f"{row}-{column}" for column in range(len(names))) for row in range(2)]
-    return session.createDataFrame(values, names).coalesce(1)
-
-
 def compare(session: SparkSession, place: Place, target: Path, names: list[str], by: str) -> None:
-    """What Spark's own writer leaves is what `write` leaves."""
-    frame = frame_of(session, names)
+    """What Spark's own writer leaves is what `write` leaves; a value says what its column was."""
+    values = [tuple(f"{row}-{column}" for column in range(len(names))) for row in range(2)]
+    frame = session.createDataFrame(values, names).coalesce(1)
     writer = frame.write.partitionBy(by) if by else frame.write
     own, ours = target / "own", target / "ours"
     writer.parquet(str(own))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from s3commit.core.documents.commit_manifest import CommitHeader, commit_lines
+from s3commit.core.documents.commit_manifest import CommitHeader, CommittedFile, commit_lines
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.idempotency import hinted_job
 from s3commit.core.model.destination import Destination
@@ -36,7 +36,7 @@ LIST = CommitHeader(JOB, "", "2026Z", 0, 0, 3, idempotency_key=key_digest(KEY))
         (HINT, "no json", False),
         (HINT, "", False),
         (HINT, replace(LIST, job_id=OTHER), False),
-        (HINT, replace(LIST, destination="s3://lake/copied/from/"), False),
+        (HINT, replace(LIST, destination="s3://lake/copied/from/"), False),  # by aws s3 cp
         (HINT, replace(LIST, idempotency_key=key_digest("2026-11-24")), False),
         (HINT, replace(LIST, idempotency_key=None), False),
         ({**HINT, "jobId": "../x"}, LIST, False),
@@ -44,7 +44,7 @@ LIST = CommitHeader(JOB, "", "2026Z", 0, 0, 3, idempotency_key=key_digest(KEY))
         ("no json", LIST, False),
     ],
 )
-def test_i11_a_hint_counts_if_the_list_of_its_job_has_the_key(
+def test_i11_i12_a_hint_counts_if_the_list_of_its_job_has_the_key(
     place: Place, hint: object, listed: CommitHeader | str | None, found: bool
 ) -> None:
     directory, put = JobDirectory(place.destination, JOB), place.tiny.store.put
@@ -72,16 +72,6 @@ def test_i12_a_hint_that_can_not_be_read_is_none(unreadable: str, answer: Except
     verb = "get" if unreadable == "the hint" else "first_bytes"
     world.plan.fail(verb, answer)
     assert hinted_job(world.ports.store, SALES, key) is None
-
-
-def test_i11_i12_the_hints_of_a_copied_table_are_none() -> None:
-    """As after `aws s3 cp --recursive` of a table's `_commits/`."""
-    world, key = World(), key_digest(KEY)
-    world.commit(job_directory(), idempotency_key=key)
-    for one in list(world.store.list(LAKE, "sales/_commits/")):
-        body = world.store.get(LAKE, one.key, max_bytes=10**6).body
-        world.store.put(LAKE, one.key.replace("sales/", "copy/", 1), body)
-    assert hinted_job(world.store, Destination(LAKE, "copy/"), key) is None
 
 
 class DiedError(BaseException):
@@ -170,30 +160,17 @@ def test_what_is_not_there_or_no_path_is_refused(session: SparkSession, place: P
         read(session, "/tmp/table")
 
 
-@pytest.mark.parametrize(
-    ("header", "file", "code"),
-    [
-        ({"destination": "s3://tests-spark/other/table/"}, {}, "WRONG_JOB"),
-        ({"jobId": "22222222-2222-4222-8222-222222222222"}, {}, "WRONG_JOB"),
-        ({}, {"key": "another/tenant/part-0-{job}.parquet"}, "NOT_CONTAINED"),
-        ({}, {"key": "{table}../tenant/part-0-{job}.parquet"}, "NOT_CONTAINED"),
-    ],
-)
-def test_i12_a_list_that_was_copied_or_forged_makes_a_reader_load_nothing(
-    spark: SparkSession, place: Place, header: dict[str, str], file: dict[str, str], code: str
+def test_i12_a_list_that_was_forged_makes_a_reader_load_nothing(
+    spark: SparkSession, place: Place
 ) -> None:
-    """A reader may have more rights than who has put the list."""
-    job = write(spark.range(0, 1, 1, 1), place.uri).job_id
-    table = place.destination.prefix
-    listed = f"{table}_commits/_{job}.jsonl"
-    body = place.tiny.store.get(BUCKET, listed, max_bytes=10**6).body
-    first, second = map(json.loads, body.splitlines())
-    forged = {name: text.format(job=job, table=table) for name, text in file.items()}
-    lines = (json.dumps(one).encode() for one in ({**first, **header}, {**second, **forged}))
-    place.tiny.store.put(BUCKET, listed, b"\n".join(lines) + b"\n")
+    """A reader may have more rights than who has put it. tests/core/test_documents.py has more."""
+    directory = JobDirectory(place.destination, JOB)
+    header = replace(LIST, destination=place.destination.uri, files=1)
+    file = CommittedFile(f"another/tenant/part-0-{JOB}.parquet", 3)
+    place.tiny.store.put(BUCKET, directory.commits, b"".join(commit_lines(header, [file])))
     with pytest.raises(InvalidInputError) as caught:
-        read(spark, place.uri, job_id=job)
-    assert caught.value.code == code
+        read(spark, place.uri, job_id=JOB)
+    assert caught.value.code == "NOT_CONTAINED"
 
 
 def test_a_spark_without_s3a_is_said_in_one_line(spark: SparkSession, place: Place) -> None:

@@ -21,7 +21,6 @@ from s3commit.writer.transfer import MIB
 from tests.servers import ran
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
-METADATA = {ROW_METADATA: b"{}"}
 
 
 class MemoryOutput(io.BytesIO):
@@ -41,8 +40,8 @@ class Disk:
         self.outputs: dict[tuple[str, int], MemoryOutput] = {}
         self.most_open = 0
 
-    def layout(self, codec: str = "snappy") -> Layout:
-        return Layout(self.open, SCHEMA.with_metadata(METADATA), codec)
+    def layout(self) -> Layout:
+        return Layout(self.open, SCHEMA.with_metadata({ROW_METADATA: b"{}"}), "snappy")
 
     def open(self, directory: str, counter: int) -> Any:
         assert (directory, counter) not in self.outputs
@@ -248,7 +247,8 @@ def test_runs_keep_every_row_once_in_order_under_its_directory(
             "q": pa.array([key[1] for key in keys], pa.large_string()),
         }
     )
-    found = [(where, rows.schema.names, rows["row"].to_pylist()) for where, rows in cut(batch)]
+    cut = runs(batch, ("p", "q"))
+    found = [(where, rows.schema.names, rows["row"].to_pylist()) for where, rows in cut]
     assert [row for _, _, rows in found for row in rows] == list(range(len(keys)))
     assert all(names == ["row"] and rows for _, names, rows in found)
     for where, _, rows in found:
@@ -260,10 +260,6 @@ def test_runs_keep_every_row_once_in_order_under_its_directory(
 
 def names_of(key: tuple[str | None, str | None]) -> str:
     return directory(("p", "q"), [text or "" for text in key])
-
-
-def cut(batch: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
-    return list(runs(batch, ("p", "q")))
 
 
 def test_without_partition_columns_a_batch_is_one_run() -> None:

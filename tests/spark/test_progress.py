@@ -25,6 +25,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_a_write_says_how_to_follow_it_before_its_tasks_and_when_it_asks_for_the_commit(
     session: SparkSession, place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """And how far it is only to a program that has asked."""
     result = write(session.range(0, 10, 1, 2), place.uri)
     begins, ended, committed = lines(capsys)
     where = f"s3commit show --follow {place.destination.uri}__magic_job-{result.job_id}/"
@@ -52,13 +53,6 @@ def test_who_watches_sees_files_and_rows_as_tasks_end(
         assert int(rows) == 10 * int(files) > 0
         assert bool(end) or where == "is_notebook"
     assert found[-1] == ("3", "30", "\n")
-
-
-def test_nobody_watches_a_program_that_did_not_ask(
-    session: SparkSession, place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write(session.range(3), place.uri)
-    assert "tasks have written" not in capsys.readouterr().err
 
 
 def test_with_connect_no_progress_is_shown(connect: SparkSession, place: Place) -> None:

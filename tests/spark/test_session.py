@@ -1,6 +1,5 @@
 """Settings that Spark's own writer obeys are obeyed, or refused with what to do."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -53,8 +52,7 @@ def test_the_codec_is_the_sessions_unless_the_program_names_one(
 def test_records_per_file_are_the_sessions_unless_the_program_says(
     settings: dict[str, str], said: dict[str, int], limit: int
 ) -> None:
-    options = parse_options("s3://lake/sales/", None, **said)
-    assert apply_session_settings(options, settings.get).max_records_per_file == limit
+    assert obeyed(settings=settings, **said).max_records_per_file == limit
 
 
 @pytest.mark.parametrize(
@@ -110,20 +108,15 @@ def test_what_cannot_be_obeyed_is_refused_with_what_to_do(name: str, value: str,
 # On a session.
 
 
-@pytest.fixture
-def settings(session: SparkSession) -> Iterator[SparkSession]:
-    said = {CODEC: "gzip", RECORDS: "4", f"{S3A}bucket.{BUCKET}.encryption.algorithm": "SSE-KMS"}
-    with set_for_a_while(session, **said):
-        yield session
-
-
 def test_a_session_that_says_nothing_changes_nothing(session: SparkSession) -> None:
     said = parse_options("s3://lake/sales/", {})
     assert apply_session_settings(said, lambda name: session.conf.get(name, None)) == said
 
 
-def test_the_function_obeys(settings: SparkSession, place: Place) -> None:
-    result = write(settings.range(0, 8, 1, 1), place.uri)
+def test_the_function_obeys(session: SparkSession, place: Place) -> None:
+    said = {CODEC: "gzip", RECORDS: "4", f"{S3A}bucket.{BUCKET}.encryption.algorithm": "SSE-KMS"}
+    with set_for_a_while(session, **said):
+        result = write(session.range(0, 8, 1, 1), place.uri)
     assert result.files == len(place.data) == 2
     for name in place.data:
         assert name.endswith(".gz.parquet")

@@ -1,19 +1,18 @@
 """`write`: the function that commits a DataFrame on every Spark, classic and Connect."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.states import JobState
@@ -21,11 +20,8 @@ from s3commit.spark import CommitResult, WrongPythonError, batch_writer, frame_w
 from tests.native.s3a import ROOT
 from tests.servers import ran
 from tests.spark.conftest import settings
-from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try
+from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try, task_ids
 from tests.spark.tiny import BUCKET, Place
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def ids(session: SparkSession, place: Place, target: Path) -> list[int]:
@@ -195,12 +191,8 @@ def test_i3_i4_of_two_attempts_that_finish_one_counts(
         task = task_of(job)
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            from pyspark import TaskContext
-
             answers = list(task(batches))
-            context = TaskContext.get()
-            assert context is not None
-            fail_first_try(context.partitionId(), context.attemptNumber())
+            fail_first_try(*task_ids())
             yield from answers
 
         return run

@@ -114,7 +114,7 @@ class TinyPipeline:
     def handle(self, bucket: str, quoted: str) -> None:
         """Do what an event about the object brings about."""
         key = unquote_plus(quoted)
-        if key.endswith("/_request.json"):
+        if key.endswith(REQUEST):
             place = parse_directory(bucket, key)
             run_execution(self.ports, place)
             self._event(place.job_id).set()
@@ -169,14 +169,11 @@ class Place:
         """Wait until none is open: a manifest that came late is handled after its job's end."""
         until(lambda: not self.uploads, "that no upload is open")
 
-    def settle(self) -> set[str]:
-        """Wait for every job that was asked for to end; their ids."""
-        suffix = "/_request.json"
-        asked = {name.split("/")[0] for name in self.names if name.endswith(suffix)}
-        jobs = {name.removeprefix("__magic_job-") for name in asked}
-        for job in jobs:
-            self.tiny.wait_until_tidy(job)
-        return jobs
+    def settle(self) -> None:
+        """Wait for every job that was asked for to end."""
+        for name in self.names:
+            if name.endswith(REQUEST):
+                self.tiny.wait_until_tidy(name.split("/")[0].removeprefix("__magic_job-"))
 
     def committed(self) -> list[CommittedFile]:
         """The files that the only job's commit manifest lists."""

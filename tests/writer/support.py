@@ -120,8 +120,9 @@ def completed_bytes(store: ObjectStore, file: PendingFile) -> bytes:
     return store.get(file.bucket, file.key, max_bytes=1 << 40).body
 
 
-def files_of(store: ObjectReader, job: Job, counted: CountedAttempt) -> list[PendingFile]:
+def files_of(store: ObjectReader, job: Job, counted: CountedAttempt | None) -> list[PendingFile]:
     """The files that the attempt's manifest names, as the pipeline reads them."""
+    assert counted is not None
     key = job.directory.prefix + counted.manifest
     body = store.get(BUCKET, key, max_bytes=1 << 30).body
     return list(decode_pendingset(body, job.directory, counted.manifest).files)

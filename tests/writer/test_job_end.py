@@ -100,21 +100,21 @@ def test_what_the_sweep_gave_up_is_told_by_its_result(job: Job, store: MemoryObj
 
 
 @pytest.mark.parametrize(
-    ("stands", "told", "code"),
+    ("stands", "told"),
     [
-        (encode_request(CommitRequest(JOB, (attempt("0", "b"),))), "another commit", "OTHER_"),
-        (encode_request(CommitRequest(JOB, ())), "another commit was", "OTHER_REQUEST"),
-        (b"{", "_request.json cannot be read", "OTHER_REQUEST"),
+        (encode_request(CommitRequest(JOB, (attempt("0", "b"),))), "another commit was"),
+        (encode_request(CommitRequest(JOB, ())), "another commit was"),
+        (b"{", "_request.json cannot be read"),
     ],
 )
 def test_i3_another_request_that_stands_is_not_waited_for(
-    job: Job, store: MemoryObjectStore, stands: bytes, told: str, code: str
+    job: Job, store: MemoryObjectStore, stands: bytes, told: str
 ) -> None:
     store.put(BUCKET, job.directory.request, stands)
     end(store, job, Outcome.COMMITTED)
     with pytest.raises(PreconditionError, match=told) as caught:
         job.commit([attempt("0", "a")])
-    assert caught.value.code.startswith(code)
+    assert caught.value.code == "OTHER_REQUEST"
 
 
 @pytest.mark.parametrize("times", [1, 3])

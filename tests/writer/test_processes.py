@@ -10,7 +10,6 @@ import pytest
 
 from s3commit.core.model.errors import PreconditionError
 from s3commit.writer.start import open_job
-from s3commit.writer.task import Task
 from tests.fakes.store import MemoryObjectStore
 from tests.lake import Lake
 from tests.writer.support import BUCKET, open_on, open_uploads
@@ -56,16 +55,12 @@ def test_i3_two_copies_of_a_task_are_one_try(lake: Lake, pool: ProcessPoolExecut
     assert lake.open_uploads() == []
 
 
-def die(task: Task) -> None:
-    process = SPAWN.Process(target=die_in_task, args=(task, 0))
-    process.start()
-    process.join(60)
-    assert process.exitcode == 7
-
-
 def test_i3_i4_a_process_that_dies_leaves_nothing_and_its_task_is_tried_again(lake: Lake) -> None:
     with open_job(f"s3://{lake.bucket}/t/") as job:
-        die(job.task("0"))
+        process = SPAWN.Process(target=die_in_task, args=(job.task("0"),))
+        process.start()
+        process.join(60)
+        assert process.exitcode == 7
         assert len(lake.open_uploads()) == 2
         with job.task("0") as again, again.open("whole.txt") as file:
             file.write(b"whole")

@@ -12,9 +12,7 @@ import duckdb
 import duckdb_extension_avro
 import duckdb_extension_httpfs
 import duckdb_extension_iceberg
-import pandas
 import pandas as pd
-import polars
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -40,11 +38,11 @@ Reader = Callable[[str], Rows]
 
 @pytest.fixture
 def duck(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
-    """DuckDB with its extension for S3, which leads to the test's server."""
-    folder = Path(duckdb_extension_httpfs.__file__).parent / "extensions"
-    [extension] = folder.rglob("httpfs.duckdb_extension")
+    """DuckDB with its extensions for Iceberg and for S3, which leads to the test's server."""
     with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
-        connection.load_extension(str(extension))
+        for module in (duckdb_extension_httpfs, duckdb_extension_avro, duckdb_extension_iceberg):
+            [extension] = Path(module.__file__ or "").parent.rglob("*.duckdb_extension")
+            connection.load_extension(str(extension))
         endpoint = urlsplit(lake.client.meta.endpoint_url).netloc
         connection.execute(
             f"CREATE SECRET (TYPE s3, KEY_ID 'testing', SECRET 'testing', REGION 'us-east-1',"
@@ -70,22 +68,22 @@ def rows(frame: Any) -> Rows:
 def readers(form: str, duck: duckdb.DuckDBPyConnection) -> dict[str, Reader]:
     """By the patterns of the page."""
     if form == "parquet":
-        hive = partial(polars.scan_parquet, hive_partitioning=True)
+        hive = partial(pl.scan_parquet, hive_partitioning=True)
         return {
             "pyarrow": partial(arrow, form),
-            "pandas": lambda uri: rows(pandas.read_parquet(uri)),
+            "pandas": lambda uri: rows(pd.read_parquet(uri)),
             "polars": lambda uri: rows(hive(f"{uri}**/*.parquet").collect()),
             "DuckDB": partial(ducks, duck, "read_parquet", "**/*.parquet"),
         }
     if form == "csv":
         return {
             "pyarrow": partial(arrow, form),
-            "polars": lambda uri: rows(polars.scan_csv(f"{uri}**/*.csv").collect()),
+            "polars": lambda uri: rows(pl.scan_csv(f"{uri}**/*.csv").collect()),
             "DuckDB": partial(ducks, duck, "read_csv", "**/*.csv"),
         }
     return {
         "pyarrow": partial(arrow, form),
-        "polars": lambda uri: rows(polars.scan_ndjson(f"{uri}**/part-*.json").collect()),
+        "polars": lambda uri: rows(pl.scan_ndjson(f"{uri}**/part-*.json").collect()),
         "DuckDB": partial(ducks, duck, "read_json", "**/[!_]*.json"),
     }
 
@@ -112,22 +110,16 @@ def test_readers_get_the_rows_of_the_data_at_each_moment(
 ROWS = 1000
 
 
-@pytest.fixture
-def frame() -> pd.DataFrame:
-    days = ["2026-11-20", "2026-11-21"]
-    return pd.DataFrame(
+def test_file_objects_of_a_task_take_what_every_library_writes(lake: Lake) -> None:
+    numbers, days = range(ROWS), ["2026-11-20", "2026-11-21"]
+    frame = pd.DataFrame(
         {
-            "n": range(ROWS),
-            "price": [number / 7 for number in range(ROWS)],
-            "name": [f"ü{number % 13}" for number in range(ROWS)],
-            "dt": [days[number % 2] for number in range(ROWS)],
+            "n": numbers,
+            "price": [number / 7 for number in numbers],
+            "name": [f"ü{number % 13}" for number in numbers],
+            "dt": [days[number % 2] for number in numbers],
         }
     )
-
-
-def test_file_objects_of_a_task_take_what_every_library_writes(
-    lake: Lake, frame: pd.DataFrame
-) -> None:
     arrow, polars = pa.Table.from_pandas(frame), pl.from_pandas(frame)
     writers: dict[str, Callable[[Any], object]] = {
         "plain.csv": lambda file: file.write(b"n\n1\n"),
@@ -184,10 +176,6 @@ def test_every_count_is_one_that_a_commit_made_true(
 ) -> None:
     partitioned = bool(table.spec().fields)
     files = Table(lake.ports, lake.bucket, "parquet", partitioned)
-    for module in (duckdb_extension_avro, duckdb_extension_iceberg):
-        name = module.__name__.removeprefix("duckdb_extension_")
-        [extension] = Path(module.__file__ or "").parent.rglob(f"{name}.duckdb_extension")
-        duck.load_extension(str(extension))
     seen: list[list[int]] = []
 
     def ducks() -> list[int]:

@@ -2,7 +2,7 @@
 
 from datetime import date
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -29,8 +29,10 @@ TEMPLATES = ("{{ ds }}", "${ds}", "%(ds)s", "{ds}", "{}")
         *(({"idempotency_key": f"day-{one}"}, "not filled in") for one in TEMPLATES),
         ({"path": "s3://lake/{{ ds }}/"}, "path='s3://lake/{{ ds }}/'.* not filled in"),
         ({"path": "s3://lake"}, "is a whole bucket"),
+        ({"path": "/tmp/t"}, "must look like"),
         ({"mode": "upsert"}, "mode='upsert': give one of append"),
         ({"min_rows": -1}, "conditions: "),
+        ({"min_rows": 1.5}, "conditions: "),
     ],
 )
 def test_what_no_program_means_is_refused_before_anything(given: dict[str, Any], line: str) -> None:
@@ -126,28 +128,19 @@ def test_something_else_than_attempts_is_refused_in_one_line(
     assert "a list with the result of each task.finish()" in refused(job, wrong, "BAD_OPTION", plan)
 
 
-def interrupted(
-    store: MemoryObjectStore, plan: FaultPlan, *, in_request: bool
-) -> tuple[Job, KeyboardInterrupt]:
-    """A job whose program is interrupted in the request, or in the wait that follows."""
-
+def test_who_stops_the_wait_is_told_that_the_commit_goes_on(
+    job: Job,
+    store: MemoryObjectStore,
+    environment: ScriptedEnvironment,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def stop(_: int) -> None:
         raise KeyboardInterrupt
 
-    environment = ScriptedEnvironment(stop)
-    job = open_on(plan.wrap(store), environment=environment, job_id=JOB)
-    if in_request:
-        plan.fail("put", cast("Exception", KeyboardInterrupt()))
+    environment.on_sleep = stop
     with pytest.raises(KeyboardInterrupt) as caught, job:
         job.commit([written(job, "0").finish()])
-    return job, caught.value
-
-
-def test_who_stops_the_wait_is_told_that_the_commit_goes_on(
-    store: MemoryObjectStore, plan: FaultPlan, capsys: pytest.CaptureFixture[str]
-) -> None:
-    job, error = interrupted(store, plan, in_request=False)
-    (note,) = error.__notes__
+    (note,) = caught.value.__notes__
     assert f"job {JOB}: if its commit was requested, it continues" in note
     assert note.endswith(f"see: s3commit show {job.directory.typed}")
     assert note in capsys.readouterr().err

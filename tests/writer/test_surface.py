@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from s3commit.core.model.errors import S3CommitError
 from s3commit.writer.options import KEYWORDS
 from tests.guide import run_examples
 from tests.lake import Lake
+from tests.servers import ran
 
 ROOT = Path(__file__).parents[2]
 MISUSE = Path(__file__).with_name("misuse.py")
@@ -144,7 +144,7 @@ def test_a_type_checker_finds_each_slip(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-pretty"]
     command += ["--ignore-missing-imports", f"--cache-dir={tmp_path}", "--follow-imports=silent"]
     command += ["--disable-error-code=import-untyped"]
-    done = subprocess.run([*command, str(MISUSE)], capture_output=True, text=True, check=False)
+    done = ran(*command, MISUSE)
     found = dict[int, str]()
     for number, said in re.findall(r"misuse\.py:(\d+): error: (.*)", done.stdout):
         found[int(number)] = f"{found.get(int(number), '')} {said}"

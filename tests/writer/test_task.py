@@ -24,12 +24,10 @@ from tests.writer.support import (
     BUCKET,
     JOB,
     Gate,
-    ScriptedEnvironment,
     beside,
     completed_bytes,
     fake_id,
     files_of,
-    open_on,
     open_uploads,
     visible,
 )
@@ -119,19 +117,15 @@ def test_sealed_files_are_closed_by_finish(job: Job, store: MemoryObjectStore) -
         file = task.open(f"{number}")
         file.write(b"abc")
         file.seal()
-    counted = task.finish()
-    assert counted is not None
-    assert counted.files == 3
-    assert [completed_bytes(store, file) for file in files_of(store, job, counted)] == [b"abc"] * 3
+    files = files_of(store, job, task.finish())
+    assert [completed_bytes(store, file) for file in files] == [b"abc"] * 3
 
 
 def test_an_aborted_file_is_left_out(job: Job, store: MemoryObjectStore) -> None:
     task = job.task("0")
     task.open("a").close()
     task.open("b").abort()
-    counted = task.finish()
-    assert counted is not None
-    assert [file.key for file in files_of(store, job, counted)] == [f"t/a-{JOB}"]
+    assert [file.key for file in files_of(store, job, task.finish())] == [f"t/a-{JOB}"]
     assert open_uploads(store) == [f"t/a-{JOB}"]
 
 
@@ -263,21 +257,17 @@ def test_files_may_be_written_from_many_threads(job: Job, store: MemoryObjectSto
 
     with ThreadPoolExecutor(16) as threads:
         list(threads.map(write, range(16)))
-    counted = task.finish()
-    assert counted is not None
-    for file in files_of(store, job, counted):
+    for file in files_of(store, job, task.finish()):
         body = completed_bytes(store, file)
         assert body == body[:1] * 1000
 
 
 @pytest.mark.parametrize("nth", range(1, 7))
 def test_i1_i3_a_crash_at_any_request_leaves_nothing_visible_and_nothing_counted(
-    store: MemoryObjectStore, nth: int
+    job: Job, store: MemoryObjectStore, plan: FaultPlan, nth: int
 ) -> None:
-    plan = FaultPlan().crash_before(nth=nth)
-    job = open_on(store, job_id=JOB, environment=ScriptedEnvironment())
-    wrapped = Job(job.spec, job.settings, None, ScriptedEnvironment(), plan.wrap(store))
-    task = wrapped.task("0")
+    plan.crash_before(nth=nth)
+    task = job.task("0")
     try:
         for name in "ab":
             with task.open(name) as file:
@@ -301,7 +291,6 @@ def test_a_file_of_the_programs_own_is_added_whole(
     with job.task("0") as task:
         file = task.add(local, "dt=1/all.zip", rows=7, content_type="application/zip")
     assert (file.closed, file.pending.rows) == (True, 7)
-    assert task.counted is not None
     (found,) = files_of(store, job, task.counted)
     assert completed_bytes(store, found) == local.read_bytes()
 

@@ -154,13 +154,11 @@ def test_a_dry_run_writes_nothing_and_says_what_an_overwrite_would_remove(
         s3commit.write_table(TABLE, uri, mode="append", partition_by="dt", dry_run=True)
     with pytest.raises(NotFoundError):
         s3commit.write_table(TABLE, "s3://no-such-bucket/t/", dry_run=True)
-    with monkeypatch.context() as patch:
-        refused = AccessError("AccessDenied")
-        patch.setattr("s3commit.aws.s3.S3ObjectStore.create_upload", lambda *_, **__: fail(refused))
-        with pytest.raises(AccessError):
-            s3commit.write_table(TABLE, uri, mode="append", partition_by="hot", dry_run=True)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AccessError("AccessDenied")
+
+    monkeypatch.setattr("s3commit.aws.s3.S3ObjectStore.create_upload", refuse)
+    with pytest.raises(AccessError):
+        s3commit.write_table(TABLE, uri, mode="append", partition_by="hot", dry_run=True)
     assert (lake.visible(), lake.open_uploads()) == (before, [])
-
-
-def fail(error: Exception) -> None:
-    raise error
