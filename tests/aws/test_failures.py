@@ -195,16 +195,6 @@ def machine(stub: Stubber) -> StateMachine:
     return StateMachine(MACHINE, service)
 
 
-def describe(stub: Stubber, status: str, arn: str = EXECUTION) -> None:
-    answer = {
-        "executionArn": arn,
-        "stateMachineArn": MACHINE,
-        "status": status,
-        "startDate": "2026-11-22",
-    }
-    stub.add_response("describe_execution", answer, {"executionArn": arn})
-
-
 @pytest.mark.parametrize(
     ("status", "running"),
     [
@@ -220,7 +210,13 @@ def describe(stub: Stubber, status: str, arn: str = EXECUTION) -> None:
 def test_an_execution_runs_or_does_not(
     machine: StateMachine, stub: Stubber, status: str, running: bool, execution: str
 ) -> None:
-    describe(stub, status)
+    answer = {
+        "executionArn": EXECUTION,
+        "stateMachineArn": MACHINE,
+        "status": status,
+        "startDate": "2026-11-22",
+    }
+    stub.add_response("describe_execution", answer, {"executionArn": EXECUTION})
     assert machine.describe(execution).is_running is running
 
 
@@ -245,12 +241,15 @@ def test_an_execution_of_a_machine_that_was_replaced_is_not_asked_for(
     ("code", "error"),
     [("ThrottlingException", TransientError), ("AccessDeniedException", AccessError)],
 )
-def test_what_is_not_known_is_not_taken_for_dead(
+def test_what_is_not_known_is_taken_neither_for_dead_nor_for_started(
     machine: StateMachine, stub: Stubber, code: str, error: type[Exception]
 ) -> None:
     stub.add_client_error("describe_execution", code)
     with pytest.raises(error):
         machine.describe(EXECUTION)
+    stub.add_client_error("start_execution", code)
+    with pytest.raises(error):
+        machine.start("again-1", DIRECTORY)
 
 
 def test_an_execution_is_started_by_name_for_its_place(
@@ -265,13 +264,3 @@ def test_an_execution_is_started_by_name_for_its_place(
         "start_execution", {"executionArn": EXECUTION, "startDate": "2026-11-22"}, expected
     )
     assert machine.start("again-1", DIRECTORY) == EXECUTION
-
-
-def test_a_name_that_is_taken_starts_nothing_and_a_throttled_start_says_so(
-    machine: StateMachine, stub: Stubber
-) -> None:
-    stub.add_client_error("start_execution", "ExecutionAlreadyExists")
-    assert machine.start("again-1", DIRECTORY) is None
-    stub.add_client_error("start_execution", "ThrottlingException")
-    with pytest.raises(TransientError):
-        machine.start("again-1", DIRECTORY)

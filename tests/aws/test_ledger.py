@@ -115,23 +115,17 @@ def test_only_what_has_ended_expires(ledger: DynamoLedger, items: Items) -> None
     bring_to(ledger, JobState.ROLLING_BACK)
     bring_to(ledger, JobState.COMMITTED, "job-2", now=T0, idempotency_key=KEY)
     bring_to(ledger, JobState.COMMITTING, "job-3", nodes=(f"{NODE}x/",), conflict=Conflict.REPLACE)
+    ledger.open_job(a_job("job-4", state=JobState.ABORTED))  # before the ledger knew it
     ledger.record_attempt(an_attempt(3))
 
     expiry = {key: int(item["expires_at"]) for key, item in items().items() if "expires_at" in item}
 
     assert expiry == {
         ("JOB#job-2", OTHER.removeprefix("job-2-")): EPOCH_OF_T0 + JOB_DAYS * DAY,
+        ("JOB#job-4", ref_of("job-4").removeprefix("job-4-")): EPOCH_OF_T0 + JOB_DAYS * DAY,
         (f"ENDED#lake/table/#{T0[:15]}", f"{NODE}/{OTHER}"): EPOCH_OF_T0 + ENDED_SECONDS,
         (f"ATTEMPTS#{REF}#3", "task-3#attempt-0"): EPOCH_OF_T0 + NOTE_DAYS * DAY,
     }
-
-
-def test_a_job_that_had_ended_before_the_ledger_knew_it_expires_as_well(
-    ledger: DynamoLedger, items: Items
-) -> None:
-    ledger.open_job(replace(a_job(), state=JobState.ABORTED))
-    expires_at = items()[JOB_KEY]["expires_at"]
-    assert expires_at == EPOCH_OF_T0 + JOB_DAYS * DAY
 
 
 def test_a_job_goes_to_the_shelf_of_its_state(ledger: DynamoLedger, items: Items) -> None:
@@ -173,10 +167,7 @@ def _lock(ledger: DynamoLedger) -> JobRecord:
 )
 @pytest.mark.parametrize("is_late", [False, True])
 def test_i6_a_change_whose_answer_is_lost_is_known_as_ones_own(
-    ledger: DynamoLedger,
-    change: Callable[[DynamoLedger], JobRecord],
-    operation: str,
-    is_late: bool,
+    ledger: DynamoLedger, change: Callable[[DynamoLedger], JobRecord], operation: str, is_late: bool
 ) -> None:
     """DynamoDB knows the token of a transaction for ten minutes, and the record that of a write.
 
@@ -197,15 +188,6 @@ def test_i6_a_change_whose_answer_is_lost_is_known_as_ones_own(
 
 def _without_token(params: dict[str, Any], **_: Any) -> dict[str, Any]:
     return {name: one for name, one in params.items() if name != "ClientRequestToken"}
-
-
-def test_a_note_whose_answer_is_lost_is_noted_once(ledger: DynamoLedger) -> None:
-    sent = lose_first_answer(ledger, "PutItem")
-
-    ledger.record_attempt(an_attempt(1))
-
-    assert sent == [1, 2]
-    assert list(ledger.attempts(ref_of("job-1"))) == [an_attempt(1)]
 
 
 @pytest.mark.parametrize(

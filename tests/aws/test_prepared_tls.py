@@ -4,15 +4,11 @@ import http.server
 import ssl
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from werkzeug.serving import make_ssl_devcert
 
 from s3commit.aws import clients
 from s3commit.aws.s3 import S3ObjectStore
@@ -43,28 +39,9 @@ class Server(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     """A certificate of localhost that nobody has signed, with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
+    made, key = make_ssl_devcert(str(tmp_path / "localhost"), host="localhost")
     both = tmp_path / "localhost.pem"
-    secret = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    both.write_bytes(made.public_bytes(serialization.Encoding.PEM) + secret)
+    both.write_bytes(Path(made).read_bytes() + Path(key).read_bytes())
     return both
 
 
@@ -78,6 +55,13 @@ def https(certificate: Path) -> Iterator[str]:
     yield f"https://localhost:{server.server_port}"
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def trusting(https: str, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> S3ObjectStore:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", https)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+    return S3ObjectStore(clients.make_client())
 
 
 @pytest.mark.parametrize("name", ["AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "ca_bundle"])
@@ -120,15 +104,12 @@ def test_a_stranger_is_sent_nothing(
 
 
 def test_a_connection_that_was_closed_meanwhile_is_no_reason_to_pause(
-    https: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
+    trusting: S3ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", https)
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
-    store = S3ObjectStore(clients.make_client())
     monkeypatch.setattr(Server, "closes", True)
 
-    assert [store.put("lake", "k", b"x") for _ in range(5)] == ['"e"'] * 5
-    assert store._prepared._again == 0
+    assert [trusting.put("lake", "k", b"x") for _ in range(5)] == ['"e"'] * 5
+    assert trusting._prepared._again == 0
 
 
 @pytest.mark.parametrize(
@@ -141,26 +122,20 @@ def test_a_connection_that_was_closed_meanwhile_is_no_reason_to_pause(
 )
 @pytest.mark.parametrize("before", [0, 1, 2])
 def test_without_a_name_of_botocores_it_sends_all(
-    name: str, before: int, https: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, before: int, trusting: S3ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are not of its documented interface; a cluster may bring another version."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL", https)
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
-    store = S3ObjectStore(clients.make_client())
-    puts = [store.put("lake", "k", b"x") for _ in range(before)]
+    puts = [trusting.put("lake", "k", b"x") for _ in range(before)]
     monkeypatch.delattr(f"botocore.{name}")
-    puts += [store.put("lake", "k", b"x") for _ in range(3)]
+    puts += [trusting.put("lake", "k", b"x") for _ in range(3)]
     assert {*puts} == {'"e"'}
 
 
 @pytest.mark.parametrize("setting", ["REQUESTS_CA_BUNDLE", "AWS_PROFILE"])
 def test_a_setting_that_became_wrong_is_no_failure_of_what_was_done(
-    setting: str, monkeypatch: pytest.MonkeyPatch, https: str, certificate: Path
+    setting: str, trusting: S3ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", https)
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
-    store = S3ObjectStore(clients.make_client())
     monkeypatch.delenv("AWS_CA_BUNDLE")
     monkeypatch.setenv(setting, "nowhere")
 
-    assert [store.put("lake", "k", b"x") for _ in range(3)] == ['"e"'] * 3
+    assert [trusting.put("lake", "k", b"x") for _ in range(3)] == ['"e"'] * 3

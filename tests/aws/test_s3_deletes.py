@@ -152,8 +152,7 @@ DUAL = [one for one in REGIONS if one not in {"aws-iso-e", "aws-iso-f"}]
 
 
 @pytest.mark.parametrize(
-    ("partition", "dual"),
-    [*((one, "false") for one in REGIONS), *((one, "true") for one in DUAL)],
+    ("partition", "dual"), [*((one, "false") for one in REGIONS), *((one, "true") for one in DUAL)]
 )
 def test_i5_aws_is_not_asked(partition: str, dual: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It documents what it does, and no job takes a request more: in whichever partition."""

@@ -18,16 +18,7 @@ from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectFacts, ObjectStore
-from tests.contract.given import (
-    GivenLedger,
-    add_options,
-    clear,
-    empty,
-    given,
-    items,
-    make_bucket,
-    own_prefix,
-)
+from tests.contract.given import GivenLedger, clear, empty, given, items, make_bucket, own_prefix
 from tests.fakes.bucket import CUSTOMER
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 from tests.servers import REGION
@@ -67,7 +58,7 @@ KNOWN = {
         bounds_keys=False,
         bounds_deletes=False,
         asks_for_keys=False,
-        not_denied=frozenset({"head", "upload"}),
+        not_denied=frozenset({"head"}),
     ),
     "weed": Differences(
         flat=False,
@@ -162,11 +153,6 @@ class Backend:
         except ClientError:
             return {"Version": "2012-10-17", "Statement": []}
 
-    def clean_up(self) -> None:
-        """Leave nothing in buckets that were given."""
-        for bucket in (self.bucket, self.versioned):
-            empty(self.client, bucket, self.base)
-
 
 @dataclass
 class Place:
@@ -214,7 +200,9 @@ def at_once(calls: Sequence[Callable[[], T]]) -> list[T | Exception]:
         return list(pool.map(outcome, calls))
 
 
-def winners(outcomes: Sequence[T | Exception], *, lose_by: type[Exception]) -> list[T]:
+def winners(
+    outcomes: Sequence[T | Exception], *, lose_by: type[Exception] | tuple[type[Exception], ...]
+) -> list[T]:
     """What those who won returned; every other lost by ``lose_by``."""
     won = []
     for outcome in outcomes:
@@ -242,7 +230,16 @@ def _s3_backend(name: str, endpoint: str) -> Backend:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    add_options(parser)
+    """The switch: all of it, or nothing."""
+    group = parser.getgroup("contract", "run on buckets and a table that are there")
+    group.addoption("--bucket", help="a bucket without versioning")
+    group.addoption("--versioned-bucket", help="a bucket with versioning")
+    group.addoption("--table", help="an empty table with the keys and the index of the ledger's")
+    group.addoption("--machine-role", help="the ARN of a role for state machines")
+    group.addoption(
+        "--differences", default="aws", help="whose known differences hold: aws (none), moto, …"
+    )
+    group.addoption("--s3", help="the URL of a versitygw server: make judge-stores")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -275,30 +272,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """Each object store in turn."""
     if request.param == "given":
-        backend = _given_backend(request.config)
-        yield backend
-        backend.clean_up()
-    else:
-        yield _backend(request)
-
-
-def _given_backend(config: pytest.Config) -> Backend:
-    options = given(config)
-    client = make_client()
-    store = S3ObjectStore(client, page=PAGE)
-    buckets = options["--bucket"], options["--versioned-bucket"]
-    known = KNOWN[config.getoption("differences")]
-    return Backend("given", store, store, known, *buckets, base=own_prefix(), client=client)
-
-
-def _backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param == "memory":
+        options, client = given(request.config), make_client()
+        store = S3ObjectStore(client, page=PAGE)
+        buckets = options["--bucket"], options["--versioned-bucket"]
+        known, base = KNOWN[request.config.getoption("differences")], own_prefix()
+        yield Backend("given", store, store, known, *buckets, base=base, client=client)
+        for bucket in buckets:
+            empty(client, bucket, base)
+    elif request.param == "memory":
         plain = MemoryObjectStore("contract")
         versioned = MemoryObjectStore("contract-versioned", versioned=True)
-        return Backend("memory", plain, versioned, KNOWN["memory"])
-    if request.param == "versity":
-        return _s3_backend("versity", request.config.getoption("s3"))
-    return _s3_backend(request.param, request.getfixturevalue(f"{request.param}_endpoint"))
+        yield Backend("memory", plain, versioned, KNOWN["memory"])
+    elif request.param == "versity":
+        yield _s3_backend("versity", request.config.getoption("s3"))
+    else:
+        yield _s3_backend(request.param, request.getfixturevalue(f"{request.param}_endpoint"))
 
 
 @pytest.fixture

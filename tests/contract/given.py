@@ -17,21 +17,6 @@ INDEX_LAG = 3.0  # seconds that the index of jobs by state is given to follow th
 OPTIONS = ("--bucket", "--versioned-bucket", "--table", "--machine-role")
 
 
-def add_options(parser: pytest.Parser) -> None:
-    """The switch: all of it, or nothing."""
-    group = parser.getgroup("contract", "run on buckets and a table that are there")
-    group.addoption("--bucket", help="a bucket without versioning")
-    group.addoption("--versioned-bucket", help="a bucket with versioning")
-    group.addoption("--table", help="an empty table with the keys and the index of the ledger's")
-    group.addoption("--machine-role", help="the ARN of a role for state machines")
-    group.addoption(
-        "--differences",
-        default="aws",
-        help="whose known differences hold: aws (none), moto, …",
-    )
-    group.addoption("--s3", help="the URL of a versitygw server: make judge-stores")
-
-
 def given(config: pytest.Config) -> dict[str, str]:
     """The options, or nothing. Raises `pytest.UsageError` where some are missing."""
     found = {option: config.getoption(option[2:].replace("-", "_"), None) for option in OPTIONS}
@@ -73,17 +58,13 @@ def empty(client: Any, bucket: str, prefix: str) -> None:
 class GivenLedger(DynamoLedger):
     """A ledger of which a test reads the index when that has followed the table."""
 
-    def jobs_in(
-        self, state: JobState, *, before: str, since: str = "", latest_first: bool = False
-    ) -> Iterator[JobRecord]:
-        """As `DynamoLedger.jobs_in`, after a while."""
+    def jobs_in(self, *state: JobState, **bounds: Any) -> Iterator[JobRecord]:
         time.sleep(INDEX_LAG)
-        return super().jobs_in(state, before=before, since=since, latest_first=latest_first)
+        return super().jobs_in(*state, **bounds)
 
-    def count_in(self, state: JobState, *, since: str, most: int) -> int:
-        """As `DynamoLedger.count_in`, after a while."""
+    def count_in(self, *state: JobState, **bounds: Any) -> int:
         time.sleep(INDEX_LAG)
-        return super().count_in(state, since=since, most=most)
+        return super().count_in(*state, **bounds)
 
 
 def items(table: str) -> Iterator[dict[str, Any]]:

@@ -152,11 +152,7 @@ def test_memory_and_s3_can_not_be_told_apart(
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
     client = make_client()
 
-    machine = type(
-        "OnMoto",
-        (Conformance,),
-        {"real": S3ObjectStore(client, page=3)},
-    )
+    machine = type("OnMoto", (Conformance,), {"real": S3ObjectStore(client, page=3)})
     run_state_machine_as_test(
         machine,
         settings=settings(

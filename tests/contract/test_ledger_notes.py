@@ -118,15 +118,6 @@ def test_attempts_are_read_as_they_were_noted(ledger: Ledger) -> None:
     assert list(ledger.attempts(ref_of("job-10"))) == [an_attempt(0, job_id="job-10")]
 
 
-def test_an_attempt_keeps_its_first_note(ledger: Ledger) -> None:
-    changed = replace(an_attempt(1), sha256="d" * 64, files=7)
-    for attempt in (an_attempt(1), an_attempt(2), changed, an_attempt(2)):
-        ledger.record_attempt(attempt)
-
-    found = sorted(ledger.attempts(ref_of("job-1")), key=lambda attempt: attempt.task_id)
-    assert found == [an_attempt(1), an_attempt(2)]
-
-
 def test_jobs_are_listed_by_state_oldest_first(ledger: Ledger) -> None:
     times = [f"2026-11-21T22:00:{second:02d}.000Z" for second in (9, 3, 5, 1, 7)]
     for number, now in enumerate(times):

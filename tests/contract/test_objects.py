@@ -1,23 +1,21 @@
 """Whole objects and their listings: what every object store does with them."""
 
-import hashlib
 import uuid
 from functools import partial
-from itertools import takewhile
 from typing import cast
 
 import pytest
 
-from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.model.errors import (
     InvalidInputError,
     NotFoundError,
     PreconditionError,
     UploadGoneError,
 )
-from s3commit.core.ports.objects import ListedObject, OpenUpload, PartSource
+from s3commit.core.ports.objects import ListedObject, PartSource
 from s3commit.writer.place import NamesReader
 from tests.contract.conftest import PAGE, PART, THREADS, Backend, Place, at_once, winners
+from tests.fakes.bucket import etag_of
 
 UNUSUAL = [
     "a space",
@@ -32,17 +30,13 @@ UNUSUAL = [
 ]
 
 
-def quoted_md5(body: bytes) -> str:
-    return f'"{hashlib.md5(body).hexdigest()}"'
-
-
 def test_an_object_is_read_as_it_was_put(place: Place) -> None:
     etag = place.store.put(place.bucket, place.key(), b"some bytes")
 
     found = place.store.get(place.bucket, place.key(), max_bytes=10)
 
     assert found.body == b"some bytes"
-    assert etag == found.facts.etag == quoted_md5(b"some bytes")
+    assert etag == found.facts.etag == etag_of(b"some bytes")
     assert (found.facts.key, found.facts.length) == (place.key(), 10)
     assert place.store.head(place.bucket, place.key()) == found.facts
 
@@ -102,19 +96,24 @@ def test_a_conditional_put_has_one_winner(place: Place, is_new: bool) -> None:
         outcomes = at_once([partial(put, body) for body in bodies])
 
         (won,) = winners(outcomes, lose_by=PreconditionError)
-        assert quoted_md5(place.body(key)) == won
+        assert etag_of(place.body(key)) == won
 
 
 def test_a_listing_has_every_object_below_the_prefix_and_no_other(place: Place) -> None:
+    """From a key on, if one is given."""
     names = [f"data1/{number:02d}" for number in range(30)]
-    for name in [*names, "data10/x", "data"]:
+    for name in [*reversed(names), "data10/x", "data"]:
         place.store.put(place.bucket, place.key(name), name.encode())
+    listing = partial(place.store.list, place.bucket, place.key("data1/"))
 
-    found = list(place.store.list(place.bucket, place.key("data1/")))
+    found = list(listing())
 
-    assert [line.key for line in found] == [place.key(name) for name in names]
-    assert [line.etag for line in found] == [quoted_md5(name.encode()) for name in names]
+    keys = [place.key(name) for name in names]
+    assert [line.key for line in found] == keys
+    assert [line.etag for line in found] == [etag_of(name.encode()) for name in names]
     assert {line.length for line in found} == {8}
+    assert all(one.modified.startswith("20") and one.modified.endswith("Z") for one in found)
+    assert [line.key for line in listing(after=keys[PAGE])] == keys[PAGE + 1 :]
 
 
 def test_a_listing_is_in_the_order_of_the_keys_bytes(place: Place) -> None:
@@ -151,59 +150,8 @@ def test_an_unusual_key_is_a_key(place: Place, name: str) -> None:
 
     assert place.body(place.key(name)) == b"x"
     assert [line.key for line in place.store.list(place.bucket, place.prefix)] == [place.key(name)]
-    place.store.delete(place.bucket, place.key(name), if_match=quoted_md5(b"x"))
+    place.store.delete(place.bucket, place.key(name), if_match=etag_of(b"x"))
     assert place.store.head(place.bucket, place.key(name)) is None
-
-
-# Listings with times, gone on with from a key
-
-
-def all_uploads(place: Place, **after: str) -> list[OpenUpload]:
-    """The bucket's uploads, be they of this test's place or not."""
-    store = place.store
-    if not place.known.pages_uploads:
-        assert isinstance(store, S3ObjectStore)
-        store = S3ObjectStore(store._client)  # with pages as large as S3's
-    return list(store.list_uploads(place.bucket, "", **after))
-
-
-def uploads_below(place: Place, after: str = "") -> list[str]:
-    """The bucket's uploads from the place's prefix on, as far as they are below it."""
-    if not place.known.pages_uploads:  # nor does it know a KeyMarker
-        keys = sorted(one.key for one in all_uploads(place) if one.key.startswith(place.prefix))
-        return [key[len(place.prefix) :] for key in keys if key > after]
-    found = all_uploads(place, after=after or place.prefix)
-    below = takewhile(lambda upload: upload.key.startswith(place.prefix), found)
-    return [upload.key[len(place.prefix) :] for upload in below]
-
-
-def test_objects_are_listed_in_order_from_a_key_on_with_their_times(place: Place) -> None:
-    names = [f"{number:02d}" for number in range(3 * PAGE)]
-    for name in reversed(names):
-        place.store.put(place.bucket, place.key(name), name.encode())
-    found = list(place.store.list(place.bucket, place.prefix))
-    assert [one.key[len(place.prefix) :] for one in found] == names
-    assert all(one.modified.startswith("20") and one.modified.endswith("Z") for one in found)
-    later = place.store.list(place.bucket, place.prefix, after=place.key(names[PAGE]))
-    assert [one.key[len(place.prefix) :] for one in later] == names[PAGE + 1 :]
-
-
-def test_uploads_are_listed_in_order_from_a_key_on(place: Place) -> None:
-    names = [f"{number:02d}" for number in range(2 * PAGE + 1)]
-    for name in names:
-        place.upload(place.key(name), b"x")
-    place.upload(place.key(names[1]), b"x")  # two of one key
-    assert uploads_below(place) == sorted([*names, names[1]])
-    assert uploads_below(place, place.key(names[1])) == names[2:]
-
-
-@pytest.mark.parametrize("name", UNUSUAL)
-def test_an_upload_of_an_unusual_key_is_found_and_gone_on_from(place: Place, name: str) -> None:
-    if not place.known.encodes_upload_keys and set(name) & set("+%"):
-        return  # the store says that it encodes what it does not
-    place.upload(place.key(name), b"x")
-    assert uploads_below(place) == [name]
-    assert uploads_below(place, place.key(name)) == []
 
 
 def test_the_versions_of_an_object_are_its_own_and_those_that_have_bytes(versioned: Place) -> None:
@@ -213,10 +161,7 @@ def test_the_versions_of_an_object_are_its_own_and_those_that_have_bytes(version
     store.put(bucket, versioned.key("ab"), b"another key")
     store.delete(bucket, key)
     found = list(store.list_versions(bucket, key))
-    assert [(one.length, one.etag) for one in found] == [
-        (2, quoted_md5(b"22")),
-        (1, quoted_md5(b"1")),
-    ]
+    assert [(one.length, one.etag) for one in found] == [(2, etag_of(b"22")), (1, etag_of(b"1"))]
     assert len({one.version_id for one in found}) == 2
 
 

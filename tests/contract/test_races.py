@@ -162,11 +162,10 @@ def test_a4_a_repeated_completion_brings_nothing_back_and_covers_nothing(
         with suppress(UploadGoneError, PreconditionError):
             complete(if_absent=if_absent)
 
-    expected = {"nothing": b"ours", "replaced": b"theirs"}
     if then == "deleted":
         assert store.head(bucket, key) is None
     else:
-        assert either.body(key) == expected[then]
+        assert either.body(key) == {"nothing": b"ours", "replaced": b"theirs"}[then]
     assert versions(either, key) == before
 
 
@@ -181,11 +180,7 @@ def test_a4_an_upload_that_several_complete_at_once_is_completed_once(either: Pl
             [partial(store.complete_upload, bucket, key, upload_id, etags, length=4)] * 3
         )
 
-        for outcome in outcomes:
-            if isinstance(outcome, Exception) and not isinstance(
-                outcome, (UploadGoneError, TransientError)
-            ):
-                raise outcome
+        winners(outcomes, lose_by=(UploadGoneError, TransientError))
         assert either.body(key) == b"ours"
         assert versions(either, key) == once + 1
 

@@ -142,31 +142,27 @@ class _Client:
     def __init__(self, code: str, status: int) -> None:
         self.code, self.status = code, status
 
-    def error(self, operation: str = "any") -> ClientError:
+    def error(self) -> ClientError:
         answer: Any = {
             "Error": {"Code": self.code, "Message": "in words"},
             "ResponseMetadata": {"HTTPStatusCode": self.status},
         }
-        return ClientError(answer, operation)
+        return ClientError(answer, "any")
 
     def get_paginator(self, operation: str) -> Any:
         return self
 
     def paginate(self, **_: Any) -> Iterator[Any]:
         """Refused with its first page."""
-        yield from map(self._raise, [self.error("ListObjectsV2")])
-
-    @staticmethod
-    def _raise(error: ClientError) -> Any:
-        raise error
+        return map(self.next_page, [1])
 
     def delete_objects(self, *, Delete: Any, **_: Any) -> Any:  # noqa: N803
         """S3 answers for each key by itself."""
         return {"Errors": [{"Key": one["Key"], "Code": self.code} for one in Delete["Objects"]]}
 
     def __getattr__(self, operation: str) -> Callable[..., Any]:
-        def refuse(**_: Any) -> Any:
-            raise self.error(operation)
+        def refuse(*_: Any, **__: Any) -> Any:
+            raise self.error()
 
         return refuse
 

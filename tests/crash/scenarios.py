@@ -12,11 +12,7 @@ from tests.fakes.execution import run_execution
 from tests.fakes.faults import FaultPlan
 
 KEY = "2026-11-21"
-BEFORE = {
-    "sales/old.csv": b"old",
-    "sales/dt=1/old.csv": b"old 1",
-    "sales/dt=2/old.csv": b"old 2",
-}
+BEFORE = {"sales/old.csv": b"old", "sales/dt=1/old.csv": b"old 1", "sales/dt=2/old.csv": b"old 2"}
 OTHERS_FILE = f"sales/part-t0-{OTHER_JOB}.parquet"
 
 

@@ -38,13 +38,6 @@ from tests.fakes.faults import Crash, FaultPlan
 ALL = [*SCENARIOS, *POLICIES]
 
 
-def strike(plan: FaultPlan, when: str, point: int) -> None:
-    if when == "503 for a while":
-        plan.fail(None, TransientError("503 Slow Down"), nth=point, times=5)
-    else:
-        {"before": plan.crash_before, "answer lost": plan.lose_response}[when](nth=point)
-
-
 @pytest.mark.parametrize("scenario", ALL, ids=lambda one: one.name)
 @pytest.mark.parametrize("when", ["before", "answer lost", "503 for a while"])
 def test_i1_i2_i4_i5_i6_i9_i10_i11_whatever_the_crash_point_the_job_ends_whole(
@@ -52,7 +45,10 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_whatever_the_crash_point_the_job_ends_whole(
 ) -> None:
     def check(point: int) -> FaultPlan:
         plan = FaultPlan()
-        strike(plan, when, point)
+        if when == "503 for a while":
+            plan.fail(None, TransientError("503 Slow Down"), nth=point, times=5)
+        else:
+            {"before": plan.crash_before, "answer lost": plan.lose_response}[when](nth=point)
         world = scenario.begin(World(plan=plan))
         try:
             world.run(job_directory())
@@ -137,10 +133,7 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_an_execution_that_was_overtaken_at_any_call_d
 @SCENARIO
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
-    when: str,
-    scenario: Scenario,
-    repeats: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    when: str, scenario: Scenario, repeats: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine hears of one of the two alone: that one must not give the job up.
 
@@ -173,9 +166,7 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
     every_point(check)
 
 
-COMMITTED = [
-    *(one for one in [*SCENARIOS, *POLICIES] if one.outcome is Outcome.COMMITTED),
-]
+COMMITTED = [one for one in ALL if one.outcome is Outcome.COMMITTED]
 
 
 def at_every_call(check: Callable[[World], None], prepare: Callable[[World], object]) -> None:

@@ -186,14 +186,10 @@ def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
 ) -> None:
     """It continues in the empty table, before it is healed or after another one was decided."""
 
-    def check(point: int) -> bool:
-        plan = FaultPlan()
-        world = World(plan=plan)
-        scenario.begin(world)
-        fired: list[int] = []
+    def check(point: int) -> FaultPlan:
+        world = scenario.begin(World())
 
         def lose_it() -> None:
-            fired.append(1)
             world.ledger.lose()
             if healed:
                 world.heal()
@@ -202,7 +198,7 @@ def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
                 with contextlib.suppress(Crash):
                     run_execution(ports, DIRECTORY, execution="execution-2")
 
-        plan.run_before(None, lose_it, nth=point)
+        world.plan.run_before(None, lose_it, nth=point)
         with contextlib.suppress(S3CommitError):  # it fails: its job is another's
             world.run(DIRECTORY)
         run_execution(world.unplanned, DIRECTORY, execution="execution-3")
@@ -213,7 +209,7 @@ def test_i2_i6_i8_the_execution_that_ran_when_the_ledger_was_lost_does_no_harm(
         else:
             assert world.visible() == scenario.visible
             assert world.open_uploads() == ["sales2/theirs"]
-        return bool(fired)
+        return world.plan
 
     every_point(check)
 
@@ -274,8 +270,7 @@ def test_i8_a_record_that_a_late_function_opened_gives_way_to_the_decision(ends:
 def kept(world: World) -> MemoryLedger:
     """The table as it is now."""
     copy = MemoryLedger()
-    for mine, theirs in zip(copy._parts(), world.ledger._parts(), strict=True):
-        mine.update(theirs)
+    copy.restore(world.ledger)
     return copy
 
 
@@ -284,10 +279,9 @@ def test_i2_i6_i8_a_restored_table_decides_nothing_until_an_empty_one_takes_its_
 
     def check(point: int) -> bool:
         tables: list[MemoryLedger] = []
-        plan = FaultPlan()
-        world = World(plan=plan)
+        world = World()
         two_replace(world)
-        plan.run_before(None, lambda: tables.append(kept(world)), nth=point)
+        world.plan.run_before(None, lambda: tables.append(kept(world)), nth=point)
         world.run(DIRECTORY)
         if not tables or not tables[0]._healing:  # an empty one
             return bool(tables)
@@ -309,11 +303,10 @@ def test_i2_i6_i8_a_restored_table_decides_nothing_until_an_empty_one_takes_its_
 
 
 def test_i6_an_execution_that_holds_its_destination_in_a_restored_table_is_not_decided() -> None:
-    plan = FaultPlan()
-    world = World(plan=plan)
+    world = World()
     two_replace(world)
-    plan.run_before("decide", lambda: world.ledger.restore(kept(world)))
-    plan.run_before("healing", lambda: world.ledger.restore(kept(world)), nth=2)
+    world.plan.run_before("decide", lambda: world.ledger.restore(kept(world)))
+    world.plan.run_before("healing", lambda: world.ledger.restore(kept(world)), nth=2)
     with pytest.raises(NeedsOperatorError, match="restored from a backup"):
         world.run(DIRECTORY)
     assert world.store.head(BUCKET, DIRECTORY.decision) is None

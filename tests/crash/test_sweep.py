@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from s3commit.core.model.outcome import Outcome
+from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.core.enumerated import every_point
 from tests.core.swept import LIMITS, Swept, announced, ended, sealed
@@ -39,14 +40,9 @@ def prepared(plan: FaultPlan) -> Swept:
     world.upload(ENDED, f"zombie-{ENDED.job_id}.x", b"x", task="t8", attempt="zombie")
     world.later(LIMITS.stuck + 1)
     world.attempt(ALIVE, "t1", files={f"slow-{ALIVE.job_id}.x": b"x"})
-    use(world, plan)
+    world.plan = plan  # from now on it strikes
+    world.ports = Ports(plan.wrap(world.store), plan.wrap(world.ledger), world.clock)
     return world
-
-
-def use(world: Swept, plan: FaultPlan) -> None:
-    """From now on the plan strikes."""
-    world.plan = plan
-    world.ports = type(world.ports)(plan.wrap(world.store), plan.wrap(world.ledger), world.clock)
 
 
 def check_swept(world: Swept) -> None:

@@ -26,7 +26,6 @@ class Version:
     body: bytes | None
     etag: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
-    content_type: str = ""
     modified: str = field(default="", compare=False)
     opaque: bool = False
     archived: bool = False
@@ -45,7 +44,6 @@ class Upload:
     key: str
     initiated: str
     metadata: dict[str, str]
-    content_type: str
     parts: dict[int, bytes] = field(default_factory=dict)
     key_of: str = ""
 

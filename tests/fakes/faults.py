@@ -16,7 +16,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, cast
 
 from s3commit.core.model.errors import TransientError
 
@@ -44,6 +44,7 @@ class Call:
         return str(self.arguments.get("key", self.arguments.get("prefix", "")))
 
 
+Moment = Literal["before", "after", "instead"]
 Predicate = Callable[[Call], bool]
 
 
@@ -64,9 +65,8 @@ Action = Callable[[Call], object]
 @dataclass(slots=True)
 class _Rule:
     verb: str | None
-    before: Action | None = None
-    after: Action | None = None
-    instead: Action | None = None
+    moment: Moment
+    act: Action
     nth: int = 1
     times: int | None = 1
     where: Predicate | None = None
@@ -95,36 +95,36 @@ class FaultPlan:
 
     def fail(self, verb: str | None, error: Exception, **when: Unpack[When]) -> Self:
         """Raise ``error`` instead of the call."""
-        return self._add(verb, when, before=_raising(lambda _: error))
+        return self._add(verb, "before", _raising(lambda _: error), when)
 
     def crash_before(self, verb: str | None = None, **when: Unpack[When]) -> Self:
         """Die before the call."""
-        return self._add(verb, when, before=_raising(lambda call: Crash(f"before {call}")))
+        return self._add(verb, "before", _raising(lambda call: Crash(f"before {call}")), when)
 
     def crash_after(self, verb: str | None = None, **when: Unpack[When]) -> Self:
         """Die when the call has been performed."""
-        return self._add(verb, when, after=_raising(lambda call: Crash(f"after {call}")))
+        return self._add(verb, "after", _raising(lambda call: Crash(f"after {call}")), when)
 
     def lose_response(self, verb: str | None = None, **when: Unpack[When]) -> Self:
         """Perform the call, then raise `TransientError` as if the answer had been lost."""
         lost = _raising(lambda call: TransientError(f"the answer to {call} was lost"))
-        return self._add(verb, when, after=lost)
+        return self._add(verb, "after", lost, when)
 
     def run_before(
         self, verb: str | None, action: Callable[[], object], **when: Unpack[When]
     ) -> Self:
         """Run ``action`` before the call: another process that gets in between."""
-        return self._add(verb, when, before=lambda _: action())
+        return self._add(verb, "before", lambda _: action(), when)
 
     def run_after(
         self, verb: str | None, action: Callable[[], object], **when: Unpack[When]
     ) -> Self:
         """Run ``action`` when the call has been performed, before its caller continues."""
-        return self._add(verb, when, after=lambda _: action())
+        return self._add(verb, "after", lambda _: action(), when)
 
     def answer(self, verb: str | None, give: Action, **when: Unpack[When]) -> Self:
         """What ``give`` returns or raises is the answer, and the call does not happen."""
-        return self._add(verb, when, instead=give)
+        return self._add(verb, "instead", give, when)
 
     def wrap(self, target: T) -> T:
         """``target`` under this plan: the same methods, recorded and struck."""
@@ -166,29 +166,22 @@ class FaultPlan:
             if struck:
                 self._fired.append(record)
         for rule in struck:
-            if rule.before is not None:
-                rule.before(record)
+            if rule.moment == "before":
+                rule.act(record)
         for rule in struck:
-            if rule.instead is not None:
-                return rule.instead(record)
+            if rule.moment == "instead":
+                return rule.act(record)
         result = call()
         if isinstance(result, Iterator):  # a lazy listing has not happened yet
             result = iter(list(result))
         for rule in struck:
-            if rule.after is not None:
-                rule.after(record)
+            if rule.moment == "after":
+                rule.act(record)
         return result
 
-    def _add(
-        self,
-        verb: str | None,
-        when: When,
-        before: Action | None = None,
-        after: Action | None = None,
-        instead: Action | None = None,
-    ) -> Self:
+    def _add(self, verb: str | None, moment: Moment, act: Action, when: When) -> Self:
         with self._lock:
-            self._rules.append(_Rule(verb, before, after, instead, **when))
+            self._rules.append(_Rule(verb, moment, act, **when))
         return self
 
 

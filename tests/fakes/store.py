@@ -35,7 +35,7 @@ from tests.fakes.bucket import (
     refuse_key,
 )
 from tests.fakes.clock import ManualClock
-from tests.fakes.s3_limits import LEAST_PART, check_deletes, check_key, check_part
+from tests.fakes.s3_limits import LEAST_PART, check_deletes, check_key
 
 
 class MemoryObjectStore:
@@ -150,7 +150,6 @@ class MemoryObjectStore:
                 bytes(body),
                 self._etag(etag_of(body)),
                 dict(metadata or {}),
-                content_type,
                 self._clock.now(),
                 self._opaque,
             )
@@ -189,13 +188,12 @@ class MemoryObjectStore:
             check_key(key)
             upload_id = f"upload-{next(self._serial):06d}"
             lowered = {name.lower(): value for name, value in metadata.items()}
-            holder.uploads[upload_id] = Upload(key, self._clock.now(), lowered, content_type)
+            holder.uploads[upload_id] = Upload(key, self._clock.now(), lowered)
             return upload_id
 
     def upload_part(
         self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
     ) -> str:
-        check_part(number)
         copy = bytes(body)
         with self._lock:
             upload = self._upload(bucket, key, upload_id)
@@ -205,7 +203,6 @@ class MemoryObjectStore:
     def copy_part(
         self, bucket: str, key: str, upload_id: str, number: int, source: PartSource
     ) -> str:
-        check_part(number)
         with self._lock:
             for one in self.bucket(bucket).objects.get(source.key, []):
                 if (one.version_id or "null") == source.version_id and one.body is not None:
@@ -245,7 +242,6 @@ class MemoryObjectStore:
                 b"".join(parts),
                 self._etag(composite_etag(parts)),
                 upload.metadata,
-                upload.content_type,
                 self._clock.now(),
                 self._opaque,
                 key_of=upload.key_of,

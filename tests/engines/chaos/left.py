@@ -95,7 +95,7 @@ class Left:
         self.observer.jobs = {job.name: job for job in self.jobs}
         for upload_id, upload in list(there.multiparts.items()):
             key = upload.key_name
-            self.bucket.uploads[upload_id] = Upload(key, "", {}, "")
+            self.bucket.uploads[upload_id] = Upload(key, "", {})
             for job in self.jobs:
                 if job.directory.job_id in key:
                     file = File(job.name, "", "", key, upload_id, b"", 0)
