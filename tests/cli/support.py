@@ -39,15 +39,6 @@ def arn_of(job_id: str, name: str = "") -> str:
     return f"{MACHINE.replace('stateMachine', 'execution')}:{name or job_directory(job_id).ref}"
 
 
-def deploy_stack(cloudformation: Any, name: str, outputs: Mapping[str, str]) -> None:
-    """A stack with these outputs."""
-    template = {
-        "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
-        "Outputs": {name: {"Value": value} for name, value in outputs.items()},
-    }
-    cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template))
-
-
 def run(*arguments: str, exit_code: int = 0, session: Session | None = None) -> Result:
     """Run the command and see that it ends so; as people do, by the environment's AWS settings."""
     result = CliRunner().invoke(app, arguments, obj=session)
