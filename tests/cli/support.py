@@ -299,7 +299,3 @@ class Desk:
         self.world.request_abort(directory)
         self.world.run(directory)
         return directory
-
-
-def uri_of(directory: JobDirectory) -> str:
-    return f"s3://{directory.bucket}/{directory.prefix}"
