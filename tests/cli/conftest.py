@@ -1,25 +1,15 @@
 """What the command's tests share."""
 
-import itertools
-from typing import Any
-
-import boto3
 import pytest
 
 from s3commit.aws import env
-from s3commit.aws.clock import SystemClock
-from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.notifications import SUFFIXES
-from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.ports.bundle import Ports
+from s3commit.cli.deployment import Deployment
 from s3commit.version import __version__
 from tests.cli.account import Account
 from tests.cli.browser import Browser
 from tests.cli.support import Desk
 from tests.conftest import REGION
-from tests.contract.conftest import create_table
-
-_NUMBERS = itertools.count()
 
 
 @pytest.fixture(autouse=True)
@@ -40,20 +30,11 @@ def browser(desk: Desk) -> Browser:
 
 
 @pytest.fixture
-def ports(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Ports:
-    """A bucket and a table of one name on a server, and the environment that leads there."""
-    name = f"desk-{next(_NUMBERS)}"
-    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
-    monkeypatch.setenv(env.TABLE, name)
-    create_table(name, moto_endpoint)
-    region: Any = {"LocationConstraint": REGION}
-    boto3.client("s3").create_bucket(Bucket=name, CreateBucketConfiguration=region)
-    return Ports(S3ObjectStore(), DynamoLedger(name), SystemClock())
-
-
-@pytest.fixture
-def account(moto_endpoint: str) -> Account:
-    return Account(moto_endpoint)
+def account(moto_endpoint: str, desk: Desk) -> Account:
+    """An account that the desk works on, too, whatever deployment is named."""
+    account = Account(moto_endpoint)
+    desk.session.deployments = lambda name: Deployment(REGION, account.connect, name)
+    return account
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.core.ports.executions import FORGOTTEN, Execution, Executions
+from s3commit.core.ports.executions import FORGOTTEN, Execution
 from s3commit.writer.system import Environment
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.clock import ManualClock
@@ -38,15 +38,6 @@ MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:Machine"
 def arn_of(job_id: str, name: str = "") -> str:
     """The execution of a job, or one with another name."""
     return f"{MACHINE.replace('stateMachine', 'execution')}:{name or job_directory(job_id).ref}"
-
-
-def deploy_stack(cloudformation: Any, name: str, outputs: Mapping[str, str]) -> None:
-    """A stack with these outputs."""
-    template = {
-        "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
-        "Outputs": {name: {"Value": value} for name, value in outputs.items()},
-    }
-    cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template))
 
 
 def run(*arguments: str, exit_code: int = 0, session: Session | None = None) -> Result:
@@ -85,18 +76,15 @@ class FakeExecutions:
         self.errors: dict[str, tuple[str, str]] = {}
         self.started: list[str] = []
         self.gives_up = ""
-        self.machine = ""
         self.refusal: S3CommitError | None = None
 
     def describe(self, execution: str) -> Execution:
         if self.refusal is not None:
             raise self.refusal
-        if not execution.startswith("arn:"):
-            execution = f"{self.machine.replace('stateMachine', 'execution')}:{execution}"
         return Execution(self.statuses.get(execution, FORGOTTEN), *self.errors.get(execution, ()))
 
     def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str:
-        arn = f"{self.machine.replace('stateMachine', 'execution')}:{name}"
+        arn = arn_of(directory.job_id, name)
         self.statuses[arn] = "RUNNING"
         self.gives_up = gives_up
         self.started.append(arn)
@@ -128,17 +116,13 @@ class FakeStacks:
     def describe_alarms(self, **asked: Any) -> Any:
         if self.unwatched is not None:
             raise self.unwatched
+        prefix = asked["AlarmNamePrefix"]
         named = {
             "StateValue": asked["StateValue"],
-            "AlarmDescription": "x",
             "StateUpdatedTimestamp": datetime(2026, 11, 21, 23, tzinfo=UTC),
             "StateTransitionedTimestamp": datetime(2026, 11, 21, 22, tzinfo=UTC),
         }
-        return {
-            "MetricAlarms": [
-                {"AlarmName": asked["AlarmNamePrefix"] + one, **named} for one in self.alarms
-            ]
-        }
+        return {"MetricAlarms": [{"AlarmName": prefix + one, **named} for one in self.alarms]}
 
     def get_queue_attributes(self, **_asked: Any) -> Any:
         if self.unwatched is not None:
@@ -188,21 +172,6 @@ class FakeStacks:
         outputs[stack(env.PIPELINE_STACK)] = {env.STATE_MACHINE_OUTPUT: MACHINE, **dead}
 
 
-class AnyMachine(dict[str, Executions]):
-    """The executions of any state machine."""
-
-    def __init__(self, executions: FakeExecutions) -> None:
-        super().__init__()
-        self._executions = executions
-
-    def __contains__(self, machine: object) -> bool:
-        return True
-
-    def __getitem__(self, machine: str) -> Executions:
-        self._executions.machine = machine
-        return self._executions
-
-
 @dataclass
 class Desk:
     """The command over a world in memory."""
@@ -217,7 +186,7 @@ class Desk:
         self.environment = WorldEnvironment(self.world.clock)
         self.session = Session()
         self.session.store = self.world.plan.wrap(self.world.store)
-        self.session.machines = AnyMachine(self.executions)
+        self.session.machines = {MACHINE: self.executions}
         self.session.deployments = self.stacks.deployment
         vars(self.session)["has_pipeline"] = lambda _bucket: self.has_pipeline
         vars(self.session)["has_console"] = lambda: self.has_console
@@ -237,6 +206,19 @@ class Desk:
         told = json.loads(self.run(*arguments, "--output", "json", exit_code=exit_code).stdout)
         check_units("", told)
         return told
+
+    def shown(self, job_id: str = JOB) -> Any:
+        """What `show` tells a program of a job, with the ledger."""
+        return self.json("show", job_id, "--table", TABLE)
+
+    def text(self, *arguments: str) -> str:
+        """What a verb prints, with single blanks."""
+        lines = self.run(*arguments).stdout.splitlines()
+        return "\n".join(" ".join(line.split()) for line in lines)
+
+    def listed(self, *options: str) -> Any:
+        """The jobs that `status` tells a program of."""
+        return self.json("status", "--table", TABLE, *options)["jobs"]
 
     def fails(self, *arguments: str, exit_code: int) -> str:
         """Run the command, see that it fails without data, and return its one line of error."""
@@ -320,10 +302,6 @@ class Desk:
         self.world.request_abort(directory)
         self.world.run(directory)
         return directory
-
-
-def uri_of(directory: JobDirectory) -> str:
-    return f"s3://{directory.bucket}/{directory.prefix}"
 
 
 def check_units(name: str, value: Any) -> None:

@@ -14,7 +14,7 @@ from s3commit.cli.app import app
 from s3commit.cli.job_facts import REQUESTED
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import AccessError, TransientError
-from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, THIRD, Desk, uri_of
+from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, THIRD, Desk
 
 ANOTHER = MACHINE.replace("Machine", "Another")
 
@@ -72,17 +72,14 @@ def test_a_shell_that_completes_a_line_asks_no_stack(
 @pytest.mark.parametrize("place", ["a URI", "--destination"])
 def test_a_job_whose_place_is_known_has_its_ledger_too(desk: Desk, place: str) -> None:
     directory = desk.requested_job()
-    job = [uri_of(directory)] if place == "a URI" else [JOB, "--destination", SALES]
+    job = [directory.uri] if place == "a URI" else [JOB, "--destination", SALES]
     assert desk.json("show", *job)["state"] == REQUESTED
     desk.stacks.deploy()
     assert desk.json("show", *job)["noted"]["tasks"] == 2
     assert desk.json("show", *job, "--table", "")["noted"] is None
 
 
-REFUSALS = [AccessError("not authorized"), TransientError("throttled")]
-
-
-@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("refusal", [AccessError("not authorized"), TransientError("throttled")])
 @pytest.mark.parametrize("of", ["stack", "table"])
 def test_where_stack_or_table_can_not_be_read_s3_alone_is_enough(
     desk: Desk, refusal: AccessError | TransientError, of: str
@@ -94,9 +91,9 @@ def test_where_stack_or_table_can_not_be_read_s3_alone_is_enough(
     else:
         desk.session.ledgers[TABLE] = desk.world.plan.wrap(desk.world.ledger)
         desk.world.plan.fail("job", refusal, times=None)
-    assert desk.json("show", uri_of(directory))["noted"] is None
-    desk.run("commit", uri_of(directory), "--tasks", "2")
-    assert "was already requested" in desk.fails("abort", uri_of(directory), exit_code=3)
+    assert desk.json("show", directory.uri)["noted"] is None
+    desk.run("commit", directory.uri, "--tasks", "2")
+    assert "was already requested" in desk.fails("abort", directory.uri, exit_code=3)
 
 
 def test_the_table_of_another_bucket_is_not_this_jobs(desk: Desk) -> None:
@@ -104,7 +101,7 @@ def test_the_table_of_another_bucket_is_not_this_jobs(desk: Desk) -> None:
     directory = desk.open_job()
     desk.stacks.deploy()
     desk.stacks.outputs[env.STORAGE_STACK][env.BUCKET_OUTPUT] = "another"
-    assert desk.json("show", uri_of(directory))["noted"] is None
+    assert desk.json("show", directory.uri)["noted"] is None
 
 
 def test_a_caller_who_may_not_read_the_stack_is_told_what_to_name(desk: Desk) -> None:
@@ -128,7 +125,7 @@ def test_no_execution_of_another_deployment_is_started(
     desk.stacks.deploy("prod")
     monkeypatch.setenv(env.STATE_MACHINE, ANOTHER)
     document = desk.json("commit", JOB, "--name", "prod", "--dry-run")
-    assert document["dryRun"]
+    assert (document["dryRun"], document["started"]) == (True, None)
     document = desk.json("commit", JOB, "--name", "prod")
     assert document["started"].startswith(MACHINE.replace("stateMachine", "execution"))
 
@@ -140,13 +137,12 @@ def test_a_next_command_works_as_it_stands(desk: Desk, typed: tuple[str, str]) -
     waits = desk.open_job()
     desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
     desk.job_at("AcquireDestination", THIRD, conflict=Conflict.REPLACE)
-    (fix,) = [
-        one["fix"] for one in desk.json("fsck", SALES, *typed)["openJobs"] if one["jobId"] == JOB
-    ]
+    open_jobs = desk.json("fsck", SALES, *typed)["openJobs"]
+    (fix,) = [one["fix"] for one in open_jobs if one["jobId"] == JOB]
     told = [*desk.json("show", JOB, *typed)["next"], *desk.json("show", THIRD, *typed)["next"]]
     told.append(desk.fails("commit", JOB, *typed, exit_code=3).partition(" [")[0])
     told.append(desk.fails("abort", OTHER, *typed, exit_code=3).partition(" [")[0])
-    told.append(desk.run("abort", uri_of(waits), *typed).stderr)
+    told.append(desk.run("abort", waits.uri, *typed).stderr)
     commands = re.findall(r"s3commit ([a-z]+ [^,;\n]+)", "\n".join([*told, fix]))
     verbs = ["commit", "abort", "show", "abort", "show", "show", "commit", "abort"]
     assert [command.split()[0] for command in commands] == verbs

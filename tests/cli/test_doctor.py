@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from s3commit.cli.deployment import Deployment
 from s3commit.cli.doctor import CHECKS, ON_BUCKET, ON_JOBS, ON_OBJECTS
 from tests.cli.account import Account
 from tests.cli.support import Desk, run
@@ -45,9 +44,9 @@ def test_before_the_first_deployment_it_says_what_to_set(account: Account) -> No
     assert "name it with --name" in found["pipeline"][1]
 
 
-@pytest.mark.parametrize("service", ["lambda", "cloudformation"])
-def test_what_may_not_be_read_is_skipped_and_fails_nothing(deployed: Account, service: str) -> None:
-    deployed.denied = {service}
+@pytest.mark.parametrize("asked", ["GetAccountSettings", "DescribeStacks"])
+def test_what_may_not_be_read_is_skipped_and_fails_nothing(deployed: Account, asked: str) -> None:
+    deployed.refuse(asked)
     found = deployed.ask()
     assert "skipped" in {verdict for verdict, _ in found.values()}
     assert "fix" not in {verdict for verdict, _ in found.values()}
@@ -74,7 +73,7 @@ def test_a_prefix_is_a_directory_with_its_slash_or_without(deployed: Account) ->
 
 
 def test_who_may_not_simulate_is_told_to_try(deployed: Account) -> None:
-    deployed.denied = {"iam"}
+    deployed.refuse("SimulatePrincipalPolicy")
     verdict, text = deployed.ask(role=ROLE, prefix="sales/")["rights"]
     assert verdict == "skipped"
     assert "not allowed" in text
@@ -92,8 +91,7 @@ def test_the_callers_own_rights_are_tried_and_nothing_is_changed(
         "s3:ListBucket": "ListObjectsV2",
     }
     if lacking:
-        deployed.refused = refused.get(lacking, lacking.removeprefix("s3:"))
-    before = deployed.left()
+        deployed.refuse(refused.get(lacking, lacking.removeprefix("s3:")))
     verdict, text = deployed.ask(prefix="sales/")["rights"]
     where = f"s3://{deployed.name}/sales/"
     if lacking:
@@ -101,7 +99,7 @@ def test_the_callers_own_rights_are_tried_and_nothing_is_changed(
         assert f"lacks {lacking} at {where}" in text
     else:
         assert (verdict, text) == ("ok", f"the caller has all rights of a writer at {where}")
-    assert deployed.left() == before == (0, 0)
+    assert deployed.left() == (0, 0)
 
 
 def test_the_rights_are_those_that_the_documentation_gives() -> None:
@@ -111,28 +109,16 @@ def test_the_rights_are_those_that_the_documentation_gives() -> None:
     assert sorted(bucket["Action"]) == sorted(ON_BUCKET)
 
 
-@pytest.fixture
-def asked(deployed: Account, desk: Desk) -> Account:
-    def deployment(name: str | None) -> Deployment:
-        assert name == "dev"
-        return Deployment(REGION, deployed.connect, deployed.name)
-
-    desk.session.deployments = deployment
-    return deployed
-
-
-def test_a_line_a_check_and_exit_code_0(desk: Desk, asked: Account) -> None:
-    result = desk.run("doctor", "--name", "dev", "--role", ROLE)
-    assert [line[:4] for line in result.stdout.splitlines()] == [
-        "VERD",
-        *["ok  "] * (1 + len(CHECKS)),
-    ]
+def test_a_line_a_check_and_exit_code_0(desk: Desk, deployed: Account) -> None:
+    result = desk.run("doctor", "--name", deployed.name, "--role", ROLE)
+    begins = [line[:4] for line in result.stdout.splitlines()]
+    assert begins == ["VERD", *["ok  "] * (1 + len(CHECKS))]
     assert result.stderr == ""
 
 
-def test_json_and_exit_code_1_if_one_fails(desk: Desk, asked: Account) -> None:
-    asked.free = 10
-    result = desk.run("doctor", "--name", "dev", "--output", "json", exit_code=1)
+def test_json_and_exit_code_1_if_one_fails(desk: Desk, deployed: Account) -> None:
+    deployed.free = 10
+    result = desk.run("doctor", "--name", deployed.name, "--output", "json", exit_code=1)
     told = json.loads(result.stdout)
     assert told["ok"] is False
     assert [one["check"] for one in told["checks"] if one["verdict"] == "fix"] == ["concurrency"]

@@ -8,19 +8,16 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from click.testing import CliRunner
 
 from s3commit.aws import env, wiring
 from s3commit.cli.app import _CHANGES, app
 from s3commit.cli.session import Session
-from s3commit.core.ports.bundle import Ports
 from s3commit.writer import connect
-from s3commit.writer.job import Job
-from s3commit.writer.options import make_options
-from s3commit.writer.start import start_job
-from tests.cli.support import JOB, deploy_stack, run
+from tests.cli.account import Account
+from tests.cli.support import JOB, run
+from tests.contract.conftest import create_table
 from tests.servers import answering
 
 REGION = "eu-north-1"
@@ -170,44 +167,32 @@ def test_every_verb_is_tried_here_and_stands_in_the_page_for_people_on_call() ->
     assert verbs <= set(re.findall(r"s3commit ([a-z]+)", page))
 
 
-# The command as people run it: no fakes in it, S3 and DynamoDB answered by a server
-
-
-@pytest.fixture
-def job(ports: Ports) -> Job:
-    """A job with two files written, whose driver has asked for nothing."""
-    job = start_job(make_options(f"s3://{os.environ[env.TABLE]}/sales/"), store=ports.store)
-    for name in ("dt=1/a.csv", "dt=2/b.csv"):
-        with job.task(name[3], task_count=2) as task, task.open(name) as file:
-            file.write(b"hello")
-    return job
+# The command as people run it, without fakes
 
 
 def test_the_table_is_found_by_the_deployments_stack(
-    ports: Ports, job: Job, monkeypatch: pytest.MonkeyPatch
+    account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outputs = {env.TABLE_OUTPUT: os.environ[env.TABLE]}
-    stacks = boto3.client("cloudformation", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
-    deploy_stack(stacks, f"{env.STORAGE_STACK}-desk", outputs)
-    monkeypatch.delenv(env.TABLE)
-    listed = run("log", job.spec.destination.uri, "--name", "desk").stdout
-    assert f"OPEN   {job.job_id}" in listed
-    assert run("status", "--name", "desk").stderr == "no jobs\n"  # nothing was noted yet
+    monkeypatch.setenv("AWS_ENDPOINT_URL", account.endpoint)
+    create_table(account.name, account.endpoint)
+    account.deploy(env.STORAGE_STACK, **{env.TABLE_OUTPUT: account.name})
+    assert run("status", "--name", account.name).stderr == "no jobs\n"
     told = run("status", "--name", "other", exit_code=1).stderr
     assert "no stack S3CommitStorage-other in this account and region names the" in told
 
 
-def test_a_table_that_is_not_there_is_one_line(ports: Ports) -> None:
+def test_a_table_that_is_not_there_is_one_line(
+    moto_endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
     told = run("status", "--table", "no-such-table", exit_code=1).stderr
     assert len(told.splitlines()) == 1
     assert "[NO_TABLE]; check the table name" in told
 
 
-def test_a_profile_that_is_not_there_is_one_line(
-    ports: Ports, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_profile_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
-    for arguments in (("ls", "s3://lake/t/"), ("status",)):
+    for arguments in (("ls", PLACE), ("status", "--table", "ledger")):
         told = run(*arguments, exit_code=1).stderr
         assert len(told.splitlines()) == 1
         assert "nobody" in told

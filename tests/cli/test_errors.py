@@ -19,25 +19,21 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.version import __version__
-from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
+from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk
 from tests.core.world import BUCKET, job_directory
 from tests.servers import ran
 
 EXITS: list[tuple[S3CommitError, int, str]] = [
-    (InvalidInputError("bad"), 1, "Error: bad [INVALID_INPUT]"),
-    (NotFoundError("gone"), 1, "Error: gone [NOT_FOUND]"),
-    (TransientError("slow"), 1, "Error: slow [TRANSIENT]; try again"),
-    (
-        AccessError("no"),
-        1,
-        "Error: no [ACCESS_DENIED]; check your identity: aws sts get-caller-identity",
-    ),
-    (S3CommitError("odd"), 1, "Error: odd"),
-    (JobRefusedError("no"), 3, "Error: no [REFUSED]"),
-    (PreconditionError("else"), 3, "Error: else [PRECONDITION_FAILED]"),
-    (LostRaceError("lost", None), 3, "Error: lost [LOST_RACE]"),
-    (JobFailedError("over", code="X"), 3, "Error: over [X]"),
-    (OutcomeUnknownError("who knows"), 4, "Error: who knows [OUTCOME_UNKNOWN]"),
+    (InvalidInputError("bad"), 1, "bad [INVALID_INPUT]"),
+    (NotFoundError("gone"), 1, "gone [NOT_FOUND]"),
+    (TransientError("slow"), 1, "slow [TRANSIENT]; try again"),
+    (AccessError("no"), 1, "no [ACCESS_DENIED]; check your identity: aws sts get-caller-identity"),
+    (S3CommitError("odd"), 1, "odd"),
+    (JobRefusedError("no"), 3, "no [REFUSED]"),
+    (PreconditionError("else"), 3, "else [PRECONDITION_FAILED]"),
+    (LostRaceError("lost", None), 3, "lost [LOST_RACE]"),
+    (JobFailedError("over", code="X"), 3, "over [X]"),
+    (OutcomeUnknownError("who knows"), 4, "who knows [OUTCOME_UNKNOWN]"),
 ]
 
 
@@ -46,7 +42,7 @@ def test_each_error_has_its_exit_code_and_its_line(
     desk: Desk, error: S3CommitError, exit_code: int, line: str
 ) -> None:
     desk.world.plan.fail("list", error)
-    assert desk.fails("ls", SALES, exit_code=exit_code) == line
+    assert desk.fails("ls", SALES, exit_code=exit_code) == f"Error: {line}"
 
 
 def test_what_changes_something_says_that_it_did_not(desk: Desk) -> None:
@@ -71,7 +67,7 @@ def test_i12_no_key_reaches_the_terminal_as_it_is(desk: Desk) -> None:
     desk.world.request_abort(job_directory(OTHER), "\x1b[31m")
     shown = desk.run("show", OTHER, "--table", TABLE).stdout
     assert "reason \\x1b[31m" in shown
-    everything = listed + checked + shown + desk.run("show", uri_of(directory)).stdout
+    everything = listed + checked + shown + desk.run("show", directory.uri).stdout
     assert not {"\x1b", "\x9b", "\u202e"} & set(everything)
 
 

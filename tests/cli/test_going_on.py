@@ -26,12 +26,12 @@ def test_i6_a_destination_that_a_dead_execution_held_is_free_after_one_command(
 ) -> None:
     holder = desk.job_at(step, conflict=Conflict.FAIL)
     desk.dies(JOB, status)
+    would = desk.run("commit", JOB, "--table", TABLE, "--dry-run")
+    assert desk.executions.started == []
     told = desk.run("commit", JOB, "--table", TABLE)
     arn = the_started(desk)
-    assert told.stdout == (
-        f"started an execution of job {JOB}, which continues its commit (the last one is"
-        f" {status}): {arn}\n"
-    )
+    does = f"an execution of job {JOB}, which continues its commit (the last one is {status})"
+    assert (would.stdout, told.stdout) == (f"would start {does}\n", f"started {does}: {arn}\n")
     assert told.stderr == f"follow it: s3commit show --follow {JOB} --table {TABLE}\n"
     assert arn.startswith(arn_of(JOB, f"{REF}-6b021"))  # the seconds since 1970, in hex
     assert desk.world.result(holder).outcome is Outcome.COMMITTED
@@ -56,18 +56,14 @@ def test_a_job_that_was_given_up_for_another_is_ended(desk: Desk) -> None:
     desk.committed_job(OTHER, conflict=Conflict.FAIL)
     assert desk.world.record(directory).state is JobState.ABORTING
     assert len(desk.world.open_uploads()) == 2
-    shown = desk.json("show", JOB, "--table", TABLE)
+    shown = desk.shown()
     assert shown["error"]["code"] == "STALLED"
-    assert shown["next"] == [
-        f"no execution works on it: s3commit commit {JOB} --table {TABLE} ends it"
-    ]
-    (listed,) = desk.json("status", "--table", TABLE)["jobs"]
+    ends_it = f"s3commit commit {JOB} --table {TABLE} ends it"
+    assert shown["next"] == [f"no execution works on it: {ends_it}"]
+    (listed,) = desk.listed()
     assert (listed["jobId"], listed["attention"]) == (JOB, True)
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
-    assert (
-        "name the state machine with --state-machine or S3COMMIT_STATE_MACHINE, or the deployment"
-        " with --name"
-    ) in line
+    assert "with --state-machine or S3COMMIT_STATE_MACHINE, or the deployment with --name" in line
     desk.run("commit", JOB, "--table", TABLE, "--state-machine", MACHINE)
     the_started(desk)
     assert desk.world.failure(directory).code == "STALLED"
@@ -89,22 +85,23 @@ def test_a_request_that_nobody_took_up_is_taken_up(
     assert desk.world.result(directory).outcome is Outcome.COMMITTED
 
 
-@pytest.mark.parametrize(("step", "verb"), [("SealJob", "abort"), ("CompleteUploads", "commit")])
+@pytest.mark.parametrize(
+    ("step", "verb", "other", "says"),
+    [
+        ("SealJob", "abort", "commit", "its request cannot be read here"),
+        ("CompleteUploads", "commit", "abort", "its commit was already requested"),
+    ],
+)
 def test_a_job_whose_request_was_written_over_is_resumed_by_the_verb_that_show_names(
-    desk: Desk, step: str, verb: str
+    desk: Desk, step: str, verb: str, other: str, says: str
 ) -> None:
     """A stranger's document changes nothing for a job that is decided; any other is aborted."""
     directory = desk.job_at(step)
     desk.world.store.put(BUCKET, directory.request, b"no json")
     desk.dies(JOB)
-    (line,) = desk.json("show", JOB, "--table", TABLE)["next"]
+    (line,) = desk.shown()["next"]
     assert f"its execution is FAILED: s3commit {verb} {JOB} --table {TABLE} starts" in line
-    other = {"abort": "commit", "commit": "abort"}[verb]
-    asked = {
-        "abort": "its request cannot be read here",
-        "commit": "its commit was already requested",
-    }
-    assert asked[verb] in desk.fails(other, JOB, "--table", TABLE, exit_code=3)
+    assert says in desk.fails(other, JOB, "--table", TABLE, exit_code=3)
     assert f"continues its {verb}" in desk.run(verb, JOB, "--table", TABLE).stdout
 
 
@@ -114,10 +111,8 @@ def test_i4_an_abort_whose_execution_died_is_gone_on_with(desk: Desk) -> None:
     record = desk.world.record(directory)
     desk.world.ledger.take_over(record, execution=arn_of(JOB), now=desk.world.clock.now())
     desk.executions.statuses[arn_of(JOB)] = "RUNNING"
-    assert (
-        "and its execution, which is RUNNING, decides"
-        in desk.run("abort", JOB, "--table", TABLE).stdout
-    )
+    told = desk.run("abort", JOB, "--table", TABLE).stdout
+    assert "and its execution, which is RUNNING, decides" in told
     desk.dies(JOB)
     line = desk.fails("commit", JOB, "--table", TABLE, exit_code=3)
     assert "its abort was already requested" in line
@@ -136,7 +131,7 @@ def test_i1_i4_a_requested_job_is_given_up_until_it_is_decided(
     directory = desk.job_at(step, conflict=Conflict.REPLACE) if step else desk.requested_job()
     desk.executions.statuses[arn_of(JOB)] = status
     where = ["--table", TABLE, "--state-machine", MACHINE]
-    (*_, line) = desk.json("show", JOB, "--table", TABLE)["next"]
+    (*_, line) = desk.shown()["next"]
     is_offered = status == "FAILED" or not step
     assert (line == f"to abort it: s3commit abort {JOB} --table {TABLE}") == is_offered
     assert "would start an execution" in desk.run("abort", JOB, *where, "--dry-run").stdout
@@ -166,38 +161,15 @@ def test_i11_a_job_whose_key_was_committed_by_another_says_so(desk: Desk) -> Non
     directory = job_directory(JOB)
     desk.world.open(directory, idempotency_key="k")
     desk.world.announce(directory, desk.world.attempt(directory, "0"))
-    shown = desk.json("show", JOB, "--table", TABLE)
+    shown = desk.shown()
     assert (shown["keyCommittedBy"], shown["next"][0]) == (None, "nothing while its driver lives")
     desk.committed_job(OTHER, idempotency_key="k")
-    shown = desk.json("show", JOB, "--table", TABLE)
+    shown = desk.shown()
     assert shown["keyCommittedBy"] == OTHER
     assert f"job {OTHER} already committed" in shown["next"][0]
-    (listed,) = desk.json("status", "--table", TABLE)["jobs"]
-    assert (listed["jobId"], listed["attention"], listed["code"]) == (
-        JOB,
-        True,
-        "ALREADY_COMMITTED",
-    )
-
-
-@pytest.mark.parametrize("requested", [True, False])
-def test_what_is_true_of_an_open_job_is_one_of_two_things(desk: Desk, requested: bool) -> None:
-    desk.requested_job() if requested else desk.open_job()
-    means = desk.json("show", JOB, "--table", TABLE)["means"]
-    assert ("tasks are writing" in means, "no execution" in means) == (not requested, requested)
-
-
-def test_a_dry_run_starts_nothing(desk: Desk) -> None:
-    desk.job_at("DecideCommit")
-    desk.dies(JOB)
-    told = desk.run("commit", JOB, "--table", TABLE, "--dry-run").stdout
-    assert told == (
-        f"would start an execution of job {JOB}, which continues its commit (the last"
-        " one is FAILED)\n"
-    )
-    document = desk.json("commit", JOB, "--table", TABLE, "--dry-run")
-    assert (document["dryRun"], document["started"]) == (True, None)
-    assert desk.executions.started == []
+    (listed,) = desk.listed()
+    assert (listed["jobId"], listed["attention"]) == (JOB, True)
+    assert listed["code"] == "ALREADY_COMMITTED"
 
 
 def test_a_job_that_has_ended_without_its_result_gets_it(desk: Desk) -> None:

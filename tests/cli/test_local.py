@@ -1,71 +1,49 @@
 """``s3commit local up``: what it hands on, and what it says if something is missing."""
 
-import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from unittest.mock import ANY, Mock, create_autospec
 
 import pytest
 
 from s3commit.cli.ui import page_beside
-from s3commit.local.foreground import FILE, announced, greeting
+from s3commit.local.foreground import FILE, announced, greeting, run_foreground
 from s3commit.version import __version__
 from tests.cli.support import Desk
 from tests.servers import ran
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """The calls of the runtime and of the synthesis."""
-    made: list[tuple[Any, ...]] = []
-
-    def assembly_for(project: Path) -> Path:
-        made.append(("assembly", project))
-        return project / "assembly"
-
-    def run_foreground(
-        assembly: Path,
-        port: int,
-        bucket: str | None,
-        *,
-        versioned: bool,
-        project: Path,
-        verbose: bool,
-        beside: Any,
-    ) -> None:
-        assert beside.func is page_beside
-        made.append(("run", assembly, port, bucket, versioned, project, verbose))
-
-    monkeypatch.setattr("s3commit.local.foreground.run_foreground", run_foreground)
-    monkeypatch.setattr("s3commit.local.synth.assembly_for", assembly_for)
-    return made
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """In place of the runtime: ``serve`` and ``synthesize``."""
+    runtime = Mock(serve=create_autospec(run_foreground))
+    runtime.synthesize.side_effect = lambda project: project / "assembly"
+    monkeypatch.setattr("s3commit.local.foreground.run_foreground", runtime.serve)
+    monkeypatch.setattr("s3commit.local.synth.assembly_for", runtime.synthesize)
+    return runtime
 
 
-def test_up_serves_the_assembly_of_the_project(
-    desk: Desk, calls: list[tuple[Any, ...]], tmp_path: Path
-) -> None:
+def test_up_serves_the_assembly_of_the_project(desk: Desk, runtime: Mock, tmp_path: Path) -> None:
     desk.run("local", "up", "--project", str(tmp_path), "--port", "4566", "--bucket", "lake")
-    out = tmp_path / "assembly"
-    assert calls == [("assembly", tmp_path), ("run", out, 4566, "lake", False, tmp_path, False)]
+    how = {"versioned": False, "project": tmp_path, "verbose": False, "beside": ANY}
+    runtime.serve.assert_called_once_with(tmp_path / "assembly", 4566, "lake", **how)
+    assert runtime.serve.call_args.kwargs["beside"].func is page_beside
 
 
-def test_up_serves_an_assembly_as_it_is(
-    desk: Desk, calls: list[tuple[Any, ...]], tmp_path: Path
-) -> None:
+def test_up_serves_an_assembly_as_it_is(desk: Desk, runtime: Mock, tmp_path: Path) -> None:
     desk.run("local", "up", "--assembly", str(tmp_path), "--verbose", "--versioned")
-    assert calls == [("run", tmp_path, 0, None, True, Path(), True)]
+    how = {"versioned": True, "project": Path(), "verbose": True, "beside": ANY}
+    runtime.serve.assert_called_once_with(tmp_path, 0, None, **how)
+    runtime.synthesize.assert_not_called()
 
 
 def test_without_the_extra_it_says_what_to_install(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = importlib.util.find_spec
-    monkeypatch.setattr(
-        "s3commit.cli.local.find_spec",
-        lambda name: None if name == "moto" else known(name),
-    )
+    found = {"flask": True, "awslambdaric": True}
+    monkeypatch.setattr("s3commit.cli.local.find_spec", found.get)
     assert desk.fails("local", "up", exit_code=1) == (
         f"Error: the embedded runtime needs moto: pip install 's3commit-{__version__}-py3-none-any"
         ".whl[local]', or pip install '.[local]' in a checkout of s3commit"

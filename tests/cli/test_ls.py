@@ -1,7 +1,7 @@
 """``s3commit ls`` and ``fsck``: the committed jobs of a table, their files, and what lacks."""
 
 from s3commit.core.model.destination import Conflict, Scope
-from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, uri_of
+from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
 from tests.core.world import BUCKET
 
 
@@ -9,7 +9,7 @@ def test_committed_jobs_come_in_the_order_of_their_decisions(desk: Desk) -> None
     desk.committed_job(JOB)
     desk.world.clock.advance(3600)
     desk.committed_job(OTHER)
-    desk.requested_job("22222222-7425-40de-944b-e07fc1f90ae7")
+    desk.requested_job(THIRD)
     result = desk.run("ls", SALES)
     header, first, second = result.stdout.splitlines()
     assert header.split() == ["DECIDED", "FILES", "SIZE", "ROWS", "JOB"]
@@ -32,12 +32,8 @@ def test_the_files_of_a_job(desk: Desk) -> None:
 def test_files_that_a_later_job_replaced_are_said_to_be_gone(desk: Desk) -> None:
     files = {f"dt={day}/part-{JOB}.csv": b"old" for day in (1, 2)}
     desk.committed_job(JOB, files=files)
-    desk.committed_job(
-        OTHER,
-        files={f"dt=1/part-{OTHER}.csv": b"new"},
-        conflict=Conflict.REPLACE,
-        scope=Scope.PARTITION,
-    )
+    files = {f"dt=1/part-{OTHER}.csv": b"new"}
+    desk.committed_job(OTHER, files=files, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
     result = desk.run("ls", SALES, "--files", JOB)
     header, first, second = (line.split() for line in result.stdout.splitlines())
     assert header == ["SIZE", "ROWS", "GONE", "FILE"]
@@ -95,22 +91,15 @@ def test_i5_the_lists_of_a_copied_table_name_no_job_of_the_copy(desk: Desk) -> N
 # fsck: what it prints, and how it ends; tests/core has the facts
 
 
-def test_a_sound_table_says_so(desk: Desk) -> None:
-    desk.committed_job()
-    text = " ".join(desk.run("fsck", SALES).stdout.split())
-    assert text.startswith(f"destination {SALES} sound yes jobs 1 files 2 bytes 8 B")
-
-
 def test_what_is_gone_and_what_is_open_is_listed(desk: Desk) -> None:
     directory, waits = desk.committed_job(), desk.open_job(OTHER)
     key = min(desk.world.visible())
     desk.world.store.delete(BUCKET, key)
-    result = desk.run("fsck", SALES, "--table", TABLE, exit_code=1)
-    text = " ".join(result.stdout.split())
+    text = " ".join(desk.run("fsck", SALES, "--table", TABLE, exit_code=1).stdout.split())
     assert "sound no jobs 1 files 1" in text
     assert f"findings what gone, key {key}, job id {JOB}, fix no version of it is kept" in text
     assert f"open jobs job id {OTHER}, state OPEN, requested no, fix if its driver died" in text
-    assert uri_of(waits) in text
+    assert waits.uri in text
     document = desk.json("fsck", SALES, exit_code=1)
     assert (document["sound"], document["files"]) == (False, 1)
     assert document["findings"][0]["jobId"] == directory.job_id
@@ -120,12 +109,13 @@ def test_what_is_gone_and_what_is_open_is_listed(desk: Desk) -> None:
     assert waits_still["fix"] == f"if no execution works on it: s3commit commit {waits.typed}"
 
 
-def test_it_changes_nothing(desk: Desk) -> None:
+def test_a_sound_table_says_so_and_nothing_is_changed(desk: Desk) -> None:
     desk.committed_job()
     desk.requested_job(OTHER)
     before = desk.world.all_keys(), desk.world.open_uploads()
     calls = len(desk.world.plan.calls)
-    desk.run("fsck", SALES, "--table", TABLE)
+    text = desk.text("fsck", SALES, "--table", TABLE).replace("\n", " ")
+    assert text.startswith(f"destination {SALES} sound yes jobs 1 files 2 bytes 8 B")
     assert (desk.world.all_keys(), desk.world.open_uploads()) == before
     writes = {"put", "delete", "delete_seen", "abort_upload", "complete_upload", "advance"}
     assert not writes & {call.verb for call in desk.world.plan.calls[calls:]}

@@ -10,23 +10,48 @@ from typing import Any
 import pytest
 
 from s3commit.core.model.errors import AccessError, InvalidInputError
-from tests.cli.left_behind import DAYS, data, dead, jobs_of, snapshot
-from tests.cli.support import JOB, OTHER, SALES, Desk, uri_of
+from tests.cli.support import JOB, OTHER, SALES, Desk
 from tests.core.world import BUCKET, World, job_directory
-from tests.golden.s3a.replay import Recorded, read
+from tests.fakes.faults import Call
+from tests.golden.s3a.replay import Recorded, read, replay
 
 CASES = ["plain", "partitioned", "in_memory", "halfway", "task_running"]
+DAYS = 2 * 86400.0
+
+
+def dead(desk: Desk, case: str = "plain", *, later: float = DAYS) -> Recorded:
+    """What the driver left behind, and some time after it."""
+    recorded = read(case)
+    replay(desk.world.store, recorded)
+    desk.world.clock.advance(later)
+    return recorded
+
+
+def data(world: World) -> dict[str, bytes]:
+    return {key: body for key, body in world.visible().items() if not key.endswith("/")}
+
+
+def snapshot(desk: Desk) -> tuple[list[str], list[str]]:
+    return desk.world.all_keys(), desk.world.open_uploads()
 
 
 def look(desk: Desk, recorded: Recorded) -> Any:
-    (job,) = desk.json("rescue", uri_of(recorded.directory))["jobs"]
+    (job,) = desk.json("rescue", recorded.directory.uri)["jobs"]
     return job
+
+
+def refused(desk: Desk, recorded: Recorded, *words: str) -> str:
+    """What the refusal to act on the job says; nothing was changed."""
+    before = snapshot(desk)
+    line = desk.fails("rescue", recorded.directory.uri, *words, exit_code=3)
+    assert snapshot(desk) == before
+    return line
 
 
 def change(desk: Desk, recorded: Recorded, **fields: Any) -> str:
     """Let the first file of the first manifest say something else; return the manifest's key."""
     key = next(iter(recorded.manifests))
-    body = json.loads(desk.world.store.get(BUCKET, key, max_bytes=10**6).body)
+    body = desk.world.json(key)
     body["commits"][0].update(fields)
     desk.world.store.put(BUCKET, key, json.dumps(body).encode())
     desk.world.clock.advance(DAYS)
@@ -37,18 +62,18 @@ def change(desk: Desk, recorded: Recorded, **fields: Any) -> str:
 def test_a_dead_drivers_job_is_completed(desk: Desk, case: str) -> None:
     recorded = dead(desk, case)
     partial = ["--partial"] * (case == "task_running")
-    shown = desk.json("rescue", uri_of(recorded.directory), "--commit", *partial)["jobs"][0]
+    shown = desk.json("rescue", recorded.directory.uri, "--commit", *partial)["jobs"][0]
     assert data(desk.world) == recorded.files
     assert (shown["visible"], shown["open"], shown["gone"]) == (len(recorded.files), 0, 0)
     assert shown["unfinished"] == len(desk.world.open_uploads())
-    assert desk.json("rescue", uri_of(recorded.directory), "--commit", *partial)  # again
+    assert desk.json("rescue", recorded.directory.uri, "--commit", *partial)  # again
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_an_abort_ends_what_was_shown_and_deletes_nothing_visible(desk: Desk, case: str) -> None:
     recorded = dead(desk, case)
     keys = desk.world.all_keys()
-    desk.run("rescue", uri_of(recorded.directory), "--abort", look(desk, recorded)["shown"])
+    desk.run("rescue", recorded.directory.uri, "--abort", look(desk, recorded)["shown"])
     assert desk.world.open_uploads() == []
     assert desk.world.all_keys() == keys
     assert data(desk.world) == recorded.visible
@@ -58,17 +83,16 @@ def test_by_default_nothing_is_changed(desk: Desk) -> None:
     recorded = dead(desk, "halfway")
     before = snapshot(desk)
     header, row = desk.run("rescue", SALES).stdout.splitlines()
-    assert header.split() == [
-        *("JOB", "QUIET", "TASKS", "SIZE", "OPEN", "VISIBLE", "TAKEN", "GONE", "UNFINISHED")
-    ]
+    columns = "JOB QUIET TASKS SIZE OPEN VISIBLE TAKEN GONE UNFINISHED"
+    assert header.split() == columns.split()
     assert row.split()[0] == recorded.directory.job_id
     assert row.split()[-5:] == ["2", "1", "0", "0", "0"]
-    result = desk.run("rescue", uri_of(recorded.directory))
+    result = desk.run("rescue", recorded.directory.uri)
     states = sorted(line.split()[-1] for line in result.stdout.splitlines()[1:])
     assert states == ["open", "open", "visible"]
     shown = look(desk, recorded)["shown"]
-    assert f"s3commit rescue {uri_of(recorded.directory)} --commit\n" in result.stderr
-    assert f"s3commit rescue {uri_of(recorded.directory)} --abort {shown}\n" in result.stderr
+    assert f"s3commit rescue {recorded.directory.uri} --commit\n" in result.stderr
+    assert f"s3commit rescue {recorded.directory.uri} --abort {shown}\n" in result.stderr
     assert snapshot(desk) == before
 
 
@@ -88,10 +112,8 @@ def test_i5_only_what_was_shown_is_aborted(desk: Desk) -> None:
     shown = look(desk, recorded)["shown"]
     upload = desk.world.store.create_upload(BUCKET, "sales/x.csv", metadata={}, content_type="")
     change(desk, recorded, destinationKey="sales/x.csv", uploadId=upload)
-    before = snapshot(desk)
-    line = desk.fails("rescue", uri_of(recorded.directory), "--abort", shown, exit_code=3)
-    assert "the open uploads have changed since they were shown" in line
-    assert snapshot(desk) == before
+    told = refused(desk, recorded, "--abort", shown)
+    assert "the open uploads have changed since they were shown" in told
 
 
 @pytest.mark.parametrize(
@@ -110,11 +132,9 @@ def test_i5_i7_a_manifest_acts_on_its_own_destination_and_job_alone(
 ) -> None:
     recorded = dead(desk)
     manifest = change(desk, recorded, **fields)
-    before = snapshot(desk)
-    line = desk.fails("rescue", uri_of(recorded.directory), "--commit", "--partial", exit_code=3)
-    assert manifest in line
-    assert f"[{code}]" in line
-    assert snapshot(desk) == before
+    told = refused(desk, recorded, "--commit", "--partial")
+    assert manifest in told
+    assert f"[{code}]" in told
 
 
 def test_i5_jobs_of_the_pipeline_are_left_alone(desk: Desk) -> None:
@@ -123,9 +143,9 @@ def test_i5_jobs_of_the_pipeline_are_left_alone(desk: Desk) -> None:
     (job,) = desk.json("rescue", SALES)["jobs"]
     assert job["jobId"] == recorded.directory.job_id
     mine = [key for key in desk.world.open_uploads() if JOB in key]
-    desk.run("rescue", uri_of(recorded.directory), "--abort", look(desk, recorded)["shown"])
+    desk.run("rescue", recorded.directory.uri, "--abort", look(desk, recorded)["shown"])
     assert desk.world.open_uploads() == mine
-    assert "NO_JOB" in desk.fails("rescue", uri_of(ours), "--commit", exit_code=1)
+    assert "NO_JOB" in desk.fails("rescue", ours.uri, "--commit", exit_code=1)
 
 
 def forged(desk: Desk, root: str, job_id: str, suffix: str, key: str, upload_id: str) -> None:
@@ -170,10 +190,7 @@ def test_i5_no_document_makes_a_live_pipeline_jobs_uploads_those_of_s3a(
     assert data(desk.world) == {}
 
 
-@pytest.mark.parametrize(
-    "error",
-    [InvalidInputError("S3 says 400"), AccessError("S3 says 403")],
-)
+@pytest.mark.parametrize("error", [InvalidInputError("S3 says 400"), AccessError("S3 says 403")])
 @pytest.mark.parametrize("what", ["manifest", "data"])
 def test_i12_what_can_not_be_read_forbids_the_commit_of_its_job_alone(
     desk: Desk, what: str, error: Exception
@@ -183,14 +200,11 @@ def test_i12_what_can_not_be_read_forbids_the_commit_of_its_job_alone(
     desk.world.store.put(BUCKET, f"{SALES[10:]}__magic/job-{OTHER}/00/task_x.pendingset", b"{}")
     for verb in ("head", "get"):
         desk.world.plan.fail(verb, error, times=None, where=lambda call: call.key == key)
-    before = snapshot(desk)
     jobs = {one["jobId"]: one for one in desk.json("rescue", SALES)["jobs"]}
     assert jobs.keys() == {recorded.directory.job_id, OTHER}
     (problem,) = jobs[recorded.directory.job_id]["problems"]
     assert error.args[0] in problem if what == "manifest" else "at 1 of its keys" in problem
-    line = desk.fails("rescue", uri_of(recorded.directory), "--commit", exit_code=3)
-    assert "CANNOT_COMMIT" in line
-    assert snapshot(desk) == before
+    assert "CANNOT_COMMIT" in refused(desk, recorded, "--commit")
 
 
 def overwritten(desk: Desk, recorded: Recorded) -> None:
@@ -198,8 +212,7 @@ def overwritten(desk: Desk, recorded: Recorded) -> None:
 
 
 def lost(desk: Desk, recorded: Recorded) -> None:
-    upload = next(iter(desk.world.store.list_uploads(BUCKET, "sales/")))
-    desk.world.store.abort_upload(BUCKET, upload.key, upload.upload_id)
+    desk.world.lose_uploads("sales/", slice(1))
 
 
 def attempted_twice(desk: Desk, recorded: Recorded) -> None:
@@ -235,19 +248,16 @@ def test_what_can_not_be_completed_whole_is_left_as_it_is(
     recorded = dead(desk, case)
     happens(desk, recorded)
     desk.world.clock.advance(DAYS)
-    before = snapshot(desk)
-    uri = uri_of(recorded.directory)
-    assert re.search(told, desk.fails("rescue", uri, "--commit", exit_code=3))
-    assert snapshot(desk) == before
+    assert re.search(told, refused(desk, recorded, "--commit"))
     if happens is with_checksums:  # which can be aborted alone
-        desk.run("rescue", uri, "--abort", look(desk, recorded)["shown"])
+        desk.run("rescue", recorded.directory.uri, "--abort", look(desk, recorded)["shown"])
         assert desk.world.open_uploads() == []
 
 
 def test_what_uploads_are_left_is_completed_with_partial(desk: Desk) -> None:
     recorded = dead(desk)
     lost(desk, recorded)
-    desk.run("rescue", uri_of(recorded.directory), "--commit", "--partial", exit_code=3)
+    desk.run("rescue", recorded.directory.uri, "--commit", "--partial", exit_code=3)
     assert len(data(desk.world)) == len(recorded.files) - 1
 
 
@@ -257,28 +267,20 @@ def test_what_becomes_visible_meanwhile_is_not_overwritten_either(desk: Desk) ->
     desk.world.plan.run_before(
         "complete_upload", lambda: desk.world.store.put(BUCKET, key, b"of another run"), nth=1
     )
-    result = desk.run("rescue", uri_of(recorded.directory), "--commit", exit_code=3)
+    result = desk.run("rescue", recorded.directory.uri, "--commit", exit_code=3)
     assert "1 file of the job did not become visible" in result.stderr
     assert data(desk.world) == {**recorded.files, key: b"of another run"}
 
 
 def test_a_completion_whose_answer_was_lost_counts(desk: Desk) -> None:
     recorded = dead(desk)
-    upload = next(iter(desk.world.store.list_uploads(BUCKET, "sales/")))
-    (etags, length) = next(
-        ([part["etag"] for part in one["etags"]], one["length"])
-        for body in recorded.manifests
-        for one in json.loads(desk.world.store.get(BUCKET, body, max_bytes=10**6).body)["commits"]
-        if one["destinationKey"] == upload.key
-    )
-    desk.world.plan.run_before(
-        "complete_upload",
-        lambda: desk.world.store.complete_upload(
-            BUCKET, upload.key, upload.upload_id, etags, length=length
-        ),
-        nth=1,
-    )
-    desk.run("rescue", uri_of(recorded.directory), "--commit")
+
+    def complete_twice(call: Call) -> object:
+        desk.world.store.complete_upload(**call.arguments)
+        return desk.world.store.complete_upload(**call.arguments)
+
+    desk.world.plan.answer("complete_upload", complete_twice)
+    desk.run("rescue", recorded.directory.uri, "--commit")
     assert data(desk.world) == recorded.files
 
 
@@ -293,18 +295,16 @@ def test_a_job_that_was_active_recently_is_left_alone(desk: Desk, word: str) -> 
     """Whatever its documents say: `saved` is a stranger's word, the time is S3's."""
     recorded = dead(desk, later=0.0)
     arguments = [word, *[look(desk, recorded)["shown"]] * (word == "--abort")]
-    before = snapshot(desk)
-    line = desk.fails("rescue", uri_of(recorded.directory), *arguments, exit_code=3)
-    assert "the job was active" in line
-    assert snapshot(desk) == before
-    desk.run("rescue", uri_of(recorded.directory), *arguments, "--older-than", "0s")
+    assert "the job was active" in refused(desk, recorded, *arguments)
+    desk.run("rescue", recorded.directory.uri, *arguments, "--older-than", "0s")
     assert desk.world.open_uploads() == []
 
 
 def test_two_jobs_of_the_old_shared_directory_are_told_apart(desk: Desk) -> None:
     recorded = dead(desk, "shared")
     (running, done) = desk.json("rescue", SALES)["jobs"]
-    assert [running["jobId"], done["jobId"]] == [one.job_id for one in jobs_of(recorded)]
+    ids = {json.loads(body)["jobId"] for body in recorded.manifests.values()}
+    assert [running["jobId"], done["jobId"]] == sorted(ids)
     assert (running["tasks"], running["unfinished"]) == (2, 3)
     assert (done["tasks"], done["unfinished"]) == (3, 0)
     assert done["directory"] == f"{SALES}__magic/job-{done['jobId']}/"
@@ -328,16 +328,16 @@ def test_a_document_that_is_nested_deeply_is_a_problem_and_no_crash(desk: Desk) 
 def test_a_number_in_a_name_takes_no_memory(desk: Desk) -> None:
     """attack G1."""
     recorded = dead(desk)
+    directory = next(iter(recorded.manifests)).rpartition("/")[0]
     name = "task_202611220000_0000_m_999999999999.pendingset"
-    key = next(iter(recorded.manifests)).rsplit("/", 1)[0] + f"/{name}"
-    desk.world.store.put(BUCKET, key, b"{}")
+    desk.world.store.put(BUCKET, f"{directory}/{name}", b"{}")
     assert look(desk, recorded)["missingTasks"] == 10**12 - 4
 
 
 def test_one_job_must_be_named_and_one_word_given(desk: Desk) -> None:
     for arguments in (["--commit"], ["--abort", "x"]):
         assert "the directory of one job" in desk.fails("rescue", SALES, *arguments, exit_code=2)
-    uri = uri_of(job_directory(JOB))
+    uri = job_directory(JOB).uri
     assert "exclude" in desk.fails("rescue", uri, "--commit", "--abort", "x", exit_code=2)
 
 
@@ -359,18 +359,16 @@ def test_the_guides_commands_do_what_the_guide_says(desk: Desk, command: str) ->
 
 
 def test_the_guide_shows_a_look_a_commit_and_an_abort() -> None:
-    assert [" --" in one and one.split()[2] for one in COMMANDS] == [
-        *(False, False, "--commit", "--abort")
-    ]
+    words = [" --" in one and one.split()[2] for one in COMMANDS]
+    assert words == [False, False, "--commit", "--abort"]
 
 
 @pytest.mark.parametrize("verb", ["complete_upload", "abort_upload"])
 def test_what_stops_half_way_is_not_said_to_have_changed_nothing(desk: Desk, verb: str) -> None:
     recorded = dead(desk)
-    uri, left = uri_of(recorded.directory), len(desk.world.open_uploads())
-    words = (
-        ["--commit"] if verb == "complete_upload" else ["--abort", look(desk, recorded)["shown"]]
-    )
+    uri, left = recorded.directory.uri, len(desk.world.open_uploads())
+    shown = look(desk, recorded)["shown"]
+    words = ["--commit"] if verb == "complete_upload" else ["--abort", shown]
     desk.world.plan.fail(verb, AccessError("the token has expired"), nth=2)
     line = desk.fails("rescue", uri, *words, exit_code=1)
     assert len(desk.world.open_uploads()) == left - 1

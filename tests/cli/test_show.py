@@ -6,20 +6,15 @@ from s3commit.cli.job_facts import REQUESTED
 from s3commit.core.model.codes import CODES
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Expected
-from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of, uri_of
+from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of
 from tests.core.world import BUCKET, job_directory
 
 ARN = arn_of(JOB)
 
 
-def text_of(desk: Desk, *arguments: str) -> str:
-    """The output with single blanks."""
-    return "\n".join(" ".join(line.split()) for line in desk.run(*arguments).stdout.splitlines())
-
-
 def test_an_open_job_says_what_it_waits_for(desk: Desk) -> None:
     desk.open_job()
-    text = text_of(desk, "show", JOB, "--table", TABLE)
+    text = desk.text("show", JOB, "--table", TABLE)
     assert text.startswith(f"job id {JOB}\ndestination s3://lake/sales/\n")
     assert "\nstate OPEN\nmeans tasks are writing" in text
     assert "created 2026-11-21 22:00:00Z\n" in text
@@ -33,12 +28,10 @@ def test_an_open_job_says_what_it_waits_for(desk: Desk) -> None:
 @pytest.mark.parametrize("deeper", ["", "_request.json", "_tasks/0/_a0.pendingset"])
 def test_a_uri_in_the_job_directory_does_without_a_table(desk: Desk, deeper: str) -> None:
     directory = desk.requested_job()
-    document = desk.json("show", uri_of(directory) + deeper)
-    assert document["state"] == REQUESTED
-    assert document["noted"] is None
-    assert document["next"] == [
-        "the ledger knows how far it is: name its table with --table, or --name"
-    ]
+    document = desk.json("show", directory.uri + deeper)
+    assert (document["state"], document["noted"]) == (REQUESTED, None)
+    (line,) = document["next"]
+    assert line == "the ledger knows how far it is: name its table with --table, or --name"
 
 
 def test_an_ended_job_whose_documents_were_deleted_needs_nothing(desk: Desk) -> None:
@@ -48,7 +41,7 @@ def test_an_ended_job_whose_documents_were_deleted_needs_nothing(desk: Desk) -> 
         line, *_ = desk.json("show", job, "--table", TABLE)["next"]
         assert line.startswith(means)
         desk.run("show", job, "--follow", "--table", TABLE, exit_code=0 if job == JOB else 3)
-    state = desk.json("show", uri_of(job_directory(JOB)))["state"]
+    state = desk.json("show", job_directory(JOB).uri)["state"]
     assert state == "COMMITTED"  # by S3 alone: its list is there, and no request
 
 
@@ -58,17 +51,17 @@ def test_a_bucket_without_a_pipeline_is_said_where_that_can_be_seen(
 ) -> None:
     directory = desk.requested_job() if asked_for else desk.open_job()
     desk.has_pipeline = False
-    (line,) = desk.json("show", uri_of(directory))["next"]
+    (line,) = desk.json("show", directory.uri)["next"]
     assert line.startswith("bucket lake has no s3commit pipeline, so this job will never commit")
     desk.has_pipeline = True
-    assert "pipeline" not in str(desk.json("show", uri_of(directory))["next"])
+    assert "pipeline" not in str(desk.json("show", directory.uri)["next"])
 
 
 def test_counted_attempts_stand_beside_the_noted_ones(desk: Desk) -> None:
     directory = desk.open_job(tasks=3)
     world = desk.world
     world.request(directory, world.attempt(directory, "9"))
-    document = desk.json("show", JOB, "--table", TABLE)
+    document = desk.shown()
     assert document["request"] == {"action": "commit", "attempts": 1, "files": 1, "bytes": 4}
     assert document["noted"] == {"attempts": 3, "tasks": 3, "files": 3, "bytes": 12}
     assert document["manifests"] == 4
@@ -78,7 +71,7 @@ def test_counted_attempts_stand_beside_the_noted_ones(desk: Desk) -> None:
 
 def test_a_committed_job_names_its_files(desk: Desk) -> None:
     desk.committed_job()
-    text = text_of(desk, "show", JOB, "--table", TABLE)
+    text = desk.text("show", JOB, "--table", TABLE)
     assert "state COMMITTED\nmeans ended: all files were made visible" in text
     assert "result outcome COMMITTED, files 2, bytes 8 B, rows 8, replaced 0, decided 2026" in text
     assert "plan units 1, files 2, bytes 8 B, rows 8" in text
@@ -88,51 +81,47 @@ def test_a_committed_job_names_its_files(desk: Desk) -> None:
 def test_a_job_of_the_jar_says_what_a_catalog_may_lack(desk: Desk) -> None:
     """Spark's driver writes to the catalog after the commit, if it hears of it."""
     desk.committed_job(client="s3commit-native/0.1.0")
-    text = text_of(desk, "show", JOB, "--table", TABLE)
+    text = desk.text("show", JOB, "--table", TABLE)
     assert "MSCK REPAIR TABLE" in text
     assert "CREATE TABLE ... LOCATION 's3a://lake/sales/'" in text
     desk.committed_job(OTHER, client="s3commit-spark/0.1.0")
-    assert "MSCK" not in text_of(desk, "show", OTHER, "--table", TABLE)
+    assert "MSCK" not in desk.text("show", OTHER, "--table", TABLE)
 
 
 def test_an_aborted_job_says_why_and_what_is_left(desk: Desk) -> None:
     directory = desk.aborted_job()
     desk.world.upload(directory, f"part-9-{JOB}.parquet", b"late", task="9", attempt="a9")
-    document = desk.json("show", JOB, "--table", TABLE)
-    advice = CODES["ABORTED_BY_CLIENT"]
-    assert document["error"] == {
-        "code": "ABORTED_BY_CLIENT",
-        "message": "driver gave up",
-        "means": advice.means,
-        "do": advice.do,
-    }
+    document = desk.shown()
+    code, advice = "ABORTED_BY_CLIENT", CODES["ABORTED_BY_CLIENT"]
+    says = {"code": code, "message": "driver gave up", "means": advice.means, "do": advice.do}
+    assert document["error"] == says
     assert document["request"] == {"action": "abort", "reason": "driver gave up"}
     assert document["openUploads"] == 1
 
 
 def test_a_job_at_work_that_is_silent_sends_to_its_execution(desk: Desk) -> None:
     directory = desk.job_at("DecideCommit")
-    document = desk.json("show", JOB, "--table", TABLE)
+    document = desk.shown()
     assert document["state"] == "COMMITTING"
     assert document["next"] == ["nothing: its execution is at work"]
     desk.world.clock.advance(2 * 3600)
-    document = desk.json("show", JOB, "--table", TABLE)
+    document = desk.shown()
     assert "no progress for too long: if its execution failed" in document["next"][0]
     assert document["console"].endswith(f"/v2/executions/details/{ARN}")
     desk.has_console = False
-    assert desk.json("show", JOB, "--table", TABLE)["console"] is None
+    assert desk.shown()["console"] is None
     assert document["generation"] == desk.world.record(directory).generation
-    assert document["directory"] == uri_of(directory)
+    assert document["directory"] == directory.uri
 
 
 def test_a_document_that_can_not_be_read_is_named(desk: Desk) -> None:
     directory = desk.open_job()
     desk.world.store.put(BUCKET, directory.request, b"{}")
-    document = desk.json("show", JOB, "--table", TABLE)
+    document = desk.shown()
     assert len(document["problems"]) == 1
     assert document["problems"][0].startswith("_request.json cannot be read: ")
     assert "aborts the job" in document["next"][0]
-    assert "problems _request.json cannot be read" in text_of(desk, "show", JOB, "--table", TABLE)
+    assert "problems _request.json cannot be read" in desk.text("show", JOB, "--table", TABLE)
 
 
 @pytest.mark.parametrize(
@@ -173,18 +162,10 @@ def test_every_state_has_a_next_step(desk: Desk, state: JobState) -> None:
     directory = desk.requested_job()
     ledger, record = desk.world.ledger, desk.world.record(directory)
     ledger.update(record.ref, Expected(record.generation), {"state": state})
-    assert all(desk.json("show", JOB, "--table", TABLE)["next"])
+    assert all(desk.shown()["next"])
 
 
 @pytest.mark.parametrize("verb", ["show", "commit", "abort"])
 def test_a_part_of_an_id_names_no_job(desk: Desk, verb: str) -> None:
     desk.open_job()
     assert "expected a UUID" in desk.fails(verb, JOB[:8], "--table", TABLE, exit_code=2)
-
-
-def test_a_command_to_copy_is_harmless_whatever_the_table_is_called(desk: Desk) -> None:
-    """Who may write to a table chooses the names below it; others run the commands."""
-    directory = job_directory(JOB, "sales/$(id);x y/")
-    desk.world.open(directory)
-    told = desk.json("show", directory.uri)
-    assert f"s3commit abort '{directory.uri}'" in told["next"][2]

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,70 +18,56 @@ from s3commit.core.model.errors import TransientError
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.executions import Execution
-from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of, uri_of
-from tests.cli.test_show import text_of
+from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of
 from tests.core.world import BUCKET, job_directory
 from tests.fakes.execution import STEPS
 
-DAY: dict[str, Any] = {
-    "conflict": Conflict.REPLACE,
-    "scope": Scope.PARTITION,
-    "partition_by": ("dt",),
-}
-
-
-def shown(desk: Desk, job_id: str = JOB) -> Any:
-    return desk.json("show", job_id, "--table", TABLE)
+DAY: Any = {"conflict": Conflict.REPLACE, "scope": Scope.PARTITION, "partition_by": ("dt",)}
 
 
 def test_the_policy_is_shown_whole(desk: Desk) -> None:
     directory = desk.requested_job(
-        **DAY,
-        idempotency_key="sales 2026-11-21",
-        conditions=Conditions(min_rows=1, max_rows=9),
+        **DAY, idempotency_key="sales 2026-11-21", conditions=Conditions(min_rows=1, max_rows=9)
     )
-    text = text_of(desk, "show", uri_of(directory))
+    text = desk.text("show", directory.uri)
     assert (
         "conflict replace\nscope partition\npartition by dt\n"
         "idempotency key sales 2026-11-21\n"
         "conditions min rows 1, max rows 9\n"
     ) in text
-    document = desk.json("show", uri_of(directory))
+    document = desk.json("show", directory.uri)
     assert document["conditions"] == {"minRows": 1, "maxRows": 9}
     assert document["idempotencyKey"] == "sales 2026-11-21"
 
 
 def test_a_job_says_what_it_has_locked(desk: Desk) -> None:
     desk.job_at("AcquireDestination", **DAY, files={f"dt=1/part-{JOB}.csv": b"x"})
-    assert "locks nodes lake/sales/dt=1/\n" in text_of(desk, "show", JOB, "--table", TABLE)
-    assert shown(desk)["locks"] == {
-        "nodes": ["lake/sales/dt=1/"],
-        "waitsSeconds": None,
-        "inTheWay": [],
-    }
+    assert "locks nodes lake/sales/dt=1/\n" in desk.text("show", JOB, "--table", TABLE)
+    nodes = ["lake/sales/dt=1/"]
+    assert desk.shown()["locks"] == {"nodes": nodes, "waitsSeconds": None, "inTheWay": []}
     desk.job_at("VerifyManifests", OTHER)  # an append waits for nobody
-    assert shown(desk, OTHER)["locks"] is None
+    assert desk.shown(OTHER)["locks"] is None
 
 
 def test_of_many_partitions_text_shows_some_and_json_all(desk: Desk) -> None:
     files = {f"dt={day}/part-{JOB}.csv": b"x" for day in range(60)}
     desk.job_at("AcquireDestination", **DAY, files=files)
-    text = text_of(desk, "show", JOB, "--table", TABLE)
+    text = desk.text("show", JOB, "--table", TABLE)
     assert text.count("lake/sales/dt=") == render.SHOWN
     assert "and 10 more; --output json has them all" in text
-    assert len(shown(desk)["locks"]["nodes"]) == 60
+    assert len(desk.shown()["locks"]["nodes"]) == 60
 
 
 def test_a_job_that_waits_says_since_when_and_for_whom(desk: Desk) -> None:
     holder = desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
     desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
     desk.world.clock.advance(70)
-    text = text_of(desk, "show", JOB, "--table", TABLE)
+    text = desk.text("show", JOB, "--table", TABLE)
     assert (
         f"locks in the way job id {OTHER}, state COMMITTING, destination s3://lake/sales/,"
         " nodes lake/sales/, unchanged 1m 10s, execution"
     ) in text
-    document = shown(desk)
+    document = desk.shown()
     assert (document["locks"]["nodes"], document["locks"]["waitsSeconds"]) == ([], 70)
     (other,) = document["locks"]["inTheWay"]
     assert (other["jobId"], other["nodes"]) == (OTHER, ["lake/sales/"])
@@ -89,44 +76,40 @@ def test_a_job_that_waits_says_since_when_and_for_whom(desk: Desk) -> None:
         "nothing: it waits for these jobs, which precede it",
         f"job {OTHER} is COMMITTING, its execution RUNNING: s3commit show {OTHER} --table {TABLE}",
     ]
-    assert shown(desk, OTHER)["locks"]["inTheWay"] == []
+    assert desk.shown(OTHER)["locks"]["inTheWay"] == []
     desk.world.run(holder)
-    assert shown(desk)["locks"] is None
+    assert desk.shown()["locks"] is None
 
 
 def test_who_has_its_locks_waits_for_the_jobs_below(desk: Desk) -> None:
     desk.job_at("DecideCommit", OTHER, **DAY, files={f"dt=1/part-{OTHER}.csv": b"x"})
     desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
-    locks = shown(desk)["locks"]
+    locks = desk.shown()["locks"]
     assert locks["nodes"] == ["lake/sales/"]
-    assert [(one["jobId"], one["nodes"]) for one in locks["inTheWay"]] == [
-        (OTHER, ["lake/sales/dt=1/"])
-    ]
+    (other,) = locks["inTheWay"]
+    assert (other["jobId"], other["nodes"]) == (OTHER, ["lake/sales/dt=1/"])
 
 
 def test_a_decided_holder_whose_execution_died_is_named_with_the_way_out(desk: Desk) -> None:
     desk.job_at("DecideCommit", OTHER, conflict=Conflict.REPLACE)
     desk.job_at("AcquireDestination", JOB, conflict=Conflict.REPLACE)
     desk.dies(OTHER)
-    assert shown(desk)["next"][1] == (
-        f"job {OTHER} is COMMITTING, its execution FAILED: s3commit commit {OTHER} --table {TABLE}"
-    )
-    assert shown(desk, OTHER)["next"] == [
-        f"its execution is FAILED: s3commit commit {OTHER} --table {TABLE} starts another, which"
-        " continues"
-    ]
+    again = f"s3commit commit {OTHER} --table {TABLE}"
+    assert desk.shown()["next"][1] == f"job {OTHER} is COMMITTING, its execution FAILED: {again}"
+    (line,) = desk.shown(OTHER)["next"]
+    assert line == f"its execution is FAILED: {again} starts another, which continues"
 
 
 def test_i10_what_is_replaced_is_said_by_what_became_of_it(desk: Desk) -> None:
     desk.committed_job(OTHER)
     directory = desk.job_at("CheckConditions", JOB, conflict=Conflict.REPLACE)
-    text = text_of(desk, "show", JOB, "--table", TABLE)
+    text = desk.text("show", JOB, "--table", TABLE)
     assert "replaced files 2, bytes 8 B\n" in text
-    assert shown(desk)["replaced"] == {"files": 2, "bytes": 8}
+    assert desk.shown()["replaced"] == {"files": 2, "bytes": 8}
     desk.world.run(directory)
-    text = text_of(desk, "show", JOB, "--table", TABLE)
+    text = desk.text("show", JOB, "--table", TABLE)
     assert "rows 8, replaced 2, decided" in text
-    assert shown(desk)["result"]["replaced"] == 2
+    assert desk.shown()["result"]["replaced"] == 2
 
 
 # An execution that has failed, and files in doubt
@@ -135,35 +118,22 @@ def test_i10_what_is_replaced_is_said_by_what_became_of_it(desk: Desk) -> None:
 PAGE_CHANGED = "[PAGE_CHANGED] _s3commit/x/_index-y.json is missing"
 
 
-def told(desk: Desk, job: str = JOB) -> dict[str, list[str]]:
-    """What `show` prints, by name."""
-    lines: dict[str, list[str]] = {}
-    name = ""
-    for line in desk.run("show", job, "--table", TABLE).stdout.splitlines():
-        first, _, value = line.partition("  ")
-        name = first or name
-        lines.setdefault(name, []).append(value.strip())
-    return lines
-
-
 def test_a_failed_execution_says_why_in_a_line_and_what_to_do(desk: Desk) -> None:
     desk.job_at("BeginPublish")
     desk.dies(JOB, error="NeedsOperatorError", says=PAGE_CHANGED)
-    lines = told(desk)
-    assert lines["execution error code"] == ["PAGE_CHANGED"]
-    assert lines["execution error message"] == [
-        "NeedsOperatorError: _s3commit/x/_index-y.json is missing"
-    ]
-    assert lines["execution error means"][0].startswith(
-        "An object that the pipeline keeps for itself"
-    )
-    assert "end.py" not in str(lines)
-    assert lines["means"] == ["stopped: its execution is FAILED; all files are visible"]
-    assert lines["next"] == [
+    text = desk.text("show", JOB, "--table", TABLE)
+    assert (
+        "\nexecution error code PAGE_CHANGED"
+        "\nexecution error message NeedsOperatorError: _s3commit/x/_index-y.json is missing"
+        "\nexecution error means An object that the pipeline keeps for itself"
+    ) in text
+    assert "end.py" not in text
+    assert "\nmeans stopped: its execution is FAILED; all files are visible\n" in text
+    assert text.partition("\nnext ")[2].splitlines() == [
         "its execution is FAILED, PAGE_CHANGED: first remove the cause, as its error says",
         f"then: s3commit commit {JOB} --table {TABLE} starts another, which continues",
     ]
-    error = desk.json("show", JOB, "--table", TABLE)["executionError"]
+    error = desk.shown()["executionError"]
     assert (error["code"], error["do"][:7]) == ("PAGE_CHANGED", "Do what")
 
 
@@ -188,22 +158,22 @@ def test_no_job_without_its_execution_reads_as_if_it_went_on(state: JobState) ->
 def test_each_error_is_known_by_its_code(desk: Desk, error: str, says: str, code: str) -> None:
     desk.job_at("DecideCommit")
     desk.dies(JOB, error=error, says=says)
-    found = desk.json("show", JOB, "--table", TABLE)["executionError"]
+    found = desk.shown()["executionError"]
     assert found["code"] == code
     assert found["message"].startswith(f"{error}: {says.rpartition('] ')[2]}")
     assert "Run the job again" not in found["do"]
-    (listed,) = desk.json("status", "--table", TABLE)["jobs"]
+    (listed,) = desk.listed()
     assert (listed["attention"], listed["executionStatus"]) == (True, "FAILED")
     assert listed["executionFailed"] == code
 
 
 def test_one_that_runs_or_was_forgotten_has_no_error(desk: Desk) -> None:
     desk.job_at("DecideCommit")
-    assert desk.json("show", JOB, "--table", TABLE)["executionError"] is None
+    assert desk.shown()["executionError"] is None
     desk.dies(JOB, "FORGOTTEN")
-    lines = told(desk)
-    assert "execution error code" not in lines
-    assert "its execution is FORGOTTEN: s3commit commit" in lines["next"][0]
+    text = desk.text("show", JOB, "--table", TABLE)
+    assert "execution error" not in text
+    assert "\nnext its execution is FORGOTTEN: s3commit commit" in text
 
 
 # show --follow: a line a state, and the exit code by the outcome
@@ -224,7 +194,7 @@ def test_the_progress_of_an_open_job_is_counted_twice_a_minute(desk: Desk) -> No
     changes = [json.loads(line) for line in output.splitlines()]
     assert [change["state"] for change in changes] == ["OPEN", "OPEN", "OPEN", "COMMITTED"]
     assert [change["noted"] and change["noted"]["tasks"] for change in changes] == [1, 2, 2, None]
-    assert "commit or abort was requested" in changes[2]["means"]
+    assert "commit or abort was requested; no execution has started" in changes[2]["means"]
 
 
 def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
@@ -259,7 +229,7 @@ def test_a_job_that_is_not_committed_exits_3_and_says_why(desk: Desk, outcome: O
     directory = desk.requested_job()
     result = JobResult(JOB, outcome, None, 0, 0, None, None, "2026-11-21T22:00:01.000Z", "")
     desk.world.store.put(BUCKET, directory.result, RESULT_JSON.encode(result))
-    ended = desk.run("show", "--follow", uri_of(directory), exit_code=3)
+    ended = desk.run("show", "--follow", directory.uri, exit_code=3)
     assert ended.stdout.split()[2] == outcome.value
     assert f"ended {outcome}; none of its files are visible: no reason given" in ended.stderr
 
@@ -296,11 +266,8 @@ def test_a_store_that_stays_away_leaves_the_outcome_unknown(desk: Desk) -> None:
 
 
 def test_an_interrupt_stops_the_watching_alone(desk: Desk) -> None:
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
     desk.requested_job()
-    desk.environment.on_sleep = interrupt
+    desk.environment.on_sleep = Mock(side_effect=KeyboardInterrupt)
     ended = desk.run("show", "--follow", JOB, "--table", TABLE, exit_code=130)
     assert ended.stderr == (
         "Error: interrupted; running jobs continue and requests already made still apply\n"

@@ -45,16 +45,16 @@ def test_what_is_silent_for_too_long_comes_first_and_is_marked(desk: Desk) -> No
 def test_an_open_job_has_a_day(desk: Desk) -> None:
     desk.open_job(JOB)
     desk.world.clock.advance(23 * HOUR)
-    assert [job["attention"] for job in desk.json("status", "--table", TABLE)["jobs"]] == [False]
+    assert [job["attention"] for job in desk.listed()] == [False]
     desk.world.clock.advance(2 * HOUR)
-    assert [job["attention"] for job in desk.json("status", "--table", TABLE)["jobs"]] == [True]
+    assert [job["attention"] for job in desk.listed()] == [True]
 
 
 def test_an_open_job_whose_request_nobody_took_up_is_marked(desk: Desk) -> None:
     desk.open_job(OTHER)
     desk.requested_job(JOB)
     desk.world.clock.advance(60)
-    asked, other = desk.json("status", "--table", TABLE)["jobs"]
+    asked, other = desk.listed()
     assert (asked["jobId"], asked["requestedSeconds"], asked["attention"]) == (JOB, 60, False)
     assert (other["requestedSeconds"], other["attention"]) == (None, False)
     desk.world.clock.advance(300)
@@ -71,7 +71,7 @@ def test_of_the_open_jobs_the_oldest_are_looked_at_and_only_so_many(
     for job_id in (JOB, OTHER):
         desk.requested_job(job_id)
         desk.world.clock.advance(1)
-    jobs = desk.json("status", "--table", TABLE)["jobs"]
+    jobs = desk.listed()
     assert {one["jobId"]: one["requestedSeconds"] for one in jobs} == {JOB: 2, OTHER: None}
 
 
@@ -118,7 +118,7 @@ def test_a_job_that_waits_says_for_how_long_and_for_whom(desk: Desk) -> None:
     assert first[2:] == [JOB, "s3://lake/sales/", "30s", OTHER]
     assert second[:4] == ["SEALED", "31s", OTHER, "s3://lake/sales/"]
     assert result.stderr == "2 jobs: 2 SEALED\n"
-    (waiter, holder) = desk.json("status", "--table", TABLE)["jobs"]
+    (waiter, holder) = desk.listed()
     assert (holder["waitsFor"], holder["waitsSeconds"]) == ([], None)
     assert (waiter["waitsFor"], waiter["waitsSeconds"]) == ([OTHER], 30)
 
@@ -135,7 +135,7 @@ def test_a_dead_execution_that_keeps_others_waiting_is_marked_at_once(desk: Desk
     assert second.endswith(f"0s  {OTHER}")
     assert third.split()[2] == THIRD
     assert "1 needs attention (!)" in result.stderr
-    documents = {one["jobId"]: one for one in desk.json("status", "--table", TABLE)["jobs"]}
+    documents = {one["jobId"]: one for one in desk.listed()}
     assert documents[OTHER]["attention"] is True
 
 
@@ -145,7 +145,7 @@ def test_ended_jobs_are_shown_on_demand(desk: Desk) -> None:
     assert desk.run("status", "--table", TABLE).stderr == "no jobs\n"
     every = desk.json("status", "--table", TABLE, "--all")
     assert every["counts"] == {"COMMITTED": 1, "ABORTED": 1}
-    (aborted,) = desk.json("status", "--table", TABLE, "--state", "aborted")["jobs"]
+    (aborted,) = desk.listed("--state", "aborted")
     assert (aborted["jobId"], aborted["code"]) == (OTHER, "ABORTED_BY_CLIENT")
 
 
@@ -158,21 +158,9 @@ def test_the_json_has_stable_keys(desk: Desk) -> None:
     (job,) = document["jobs"]
     assert job["ageSeconds"] == 10
     assert set(job) == {
-        "jobId",
-        "state",
-        "attention",
-        "ageSeconds",
-        *("files", "bytes", "rows"),
-        "requestedSeconds",
-        "waitsSeconds",
-        "waitsFor",
-        "createdAt",
-        "updatedAt",
-        "destination",
-        "execution",
-        "executionStatus",
-        "executionFailed",
-        "code",
+        *("jobId", "state", "attention", "destination", "createdAt", "updatedAt", "ageSeconds"),
+        *("files", "bytes", "rows", "requestedSeconds", "waitsSeconds", "waitsFor"),
+        *("execution", "executionStatus", "executionFailed", "code"),
     }
 
 
@@ -221,8 +209,7 @@ def left_behind(desk: Desk) -> None:
 def test_a_dry_run_says_what_would_be_done(desk: Desk, executions: MemoryExecutions) -> None:
     left_behind(desk)
     before = desk.world.all_keys()
-    result = desk.run("sweep", "--table", TABLE, "--dry-run")
-    facts = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    facts = desk.text("sweep", "--table", TABLE, "--dry-run").splitlines()
     assert facts[0] == "dry run yes"
     assert {"started 1", "aborted 1", "retired 0"} < set(facts)
     assert facts[-2].startswith(f"notes job {JOB} at {SALES}: SEALED, silent for 48 hours")

@@ -17,16 +17,12 @@ from tests.cli.browser import PORT, Browser, inside
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of
 
 ROUTES = [
-    "/",
-    "/job",
-    "/table",
-    "/log",
-    "/changes/jobs",
-    "/changes/job",
-    "/static/page.js",
-    "/nowhere",
-    "//evil.example",
+    *("/", "/job", "/table", "/log", "/changes/jobs", "/changes/job", "/static/page.js"),
+    *("/nowhere", "//evil.example"),
 ]
+HERE = f"127.0.0.1:{PORT}"
+WRONG_HOSTS = ["evil.example", f"evil.example:{PORT}", "127.0.0.1", f"{HERE}.evil.example", ""]
+WRONG_ORIGINS = ["https://evil.example", "null", "http://127.0.0.1", f"https://{HERE}", ""]
 
 
 def test_the_port_of_web_pages_is_in_no_address(desk: Desk) -> None:
@@ -59,30 +55,11 @@ def test_i12_only_who_has_the_address_sees_a_page_and_nobody_writes(
         "no text": ask(f"{path}?token=%ff%00%C3%A9", Cookie=""),
         "another cookie": ask(path, Cookie=f"s3commit-{PORT}={token[:-1]}"),
         "another port's": ask(path, Cookie=f"s3commit-{PORT + 1}={token}"),
-        **{
-            f"host {host}": ask(path, Host=host)
-            for host in (
-                "evil.example",
-                f"evil.example:{PORT}",
-                "127.0.0.1",
-                f"127.0.0.1:{PORT}.evil.example",
-                "",
-            )
-        },
-        **{
-            f"origin {origin}": ask(path, Origin=origin)
-            for origin in (
-                "https://evil.example",
-                "null",
-                "http://127.0.0.1",
-                f"https://127.0.0.1:{PORT}",
-                "",
-            )
-        },
+        **{f"host {host}": ask(path, Host=host) for host in WRONG_HOSTS},
+        **{f"origin {origin}": ask(path, Origin=origin) for origin in WRONG_ORIGINS},
     }
-    assert {why: answer.status_code for why, answer in refused.items()} == dict.fromkeys(
-        refused, 403
-    )
+    statuses = {why: answer.status_code for why, answer in refused.items()}
+    assert statuses == dict.fromkeys(refused, 403)
     methods = ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND")
     wrote = {method: ask(path, method).status_code for method in methods}
     assert wrote == dict.fromkeys(methods, 405)
@@ -99,11 +76,8 @@ def test_the_token_is_exchanged_for_a_cookie_that_no_script_and_no_other_site_ha
 ) -> None:
     """Another site can link to a page, and neither frame it nor ask for what it says."""
     ask, token = browser.ask, browser.token
-    for path, place in (
-        ("/", "/"),
-        ("//evil.example/", "/evil.example/"),
-        ("/\\evil.example", "/evil.example"),
-    ):
+    places = {"/": "/", "//evil.example/": "/evil.example/", "/\\evil.example": "/evil.example"}
+    for path, place in places.items():
         answer = ask(f"{path}?token={token}&who=a%26b", Cookie="")
         assert (answer.status_code, answer.headers["Location"]) == (303, f"{place}?who=a%26b")
         cookie = answer.headers["Set-Cookie"]

@@ -6,7 +6,7 @@ import pytest
 
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.locks import key_digest
-from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk, uri_of
+from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
 from tests.core.world import BUCKET, World, job_directory
 
 UNDO = THIRD
@@ -43,7 +43,7 @@ def test_an_append_is_undone_and_its_key_free(desk: Desk) -> None:
 def test_what_was_replaced_comes_back_or_is_left(desk: Desk) -> None:
     desk.committed_job(OTHER)
     over = desk.committed_job(conflict=Conflict.REPLACE)
-    document = desk.json("undo", uri_of(over), "--dry-run")
+    document = desk.json("undo", over.uri, "--dry-run")
     assert document == {
         "jobId": JOB,
         "destination": SALES,
@@ -54,9 +54,9 @@ def test_what_was_replaced_comes_back_or_is_left(desk: Desk) -> None:
         "idempotencyKey": None,
         "dryRun": True,
     }
-    left = desk.run("undo", uri_of(over), "--dry-run", "--leave-removed")
+    left = desk.run("undo", over.uri, "--dry-run", "--leave-removed")
     assert left.stderr == "not restored: 2 files that it had replaced\n"
-    done = desk.run("undo", uri_of(over))
+    done = desk.run("undo", over.uri)
     assert "restored: 2 files, 8 B, 8 rows\n" in done.stderr
     assert sorted(desk.world.visible().values()) == [b"0 a0", b"1 a0"]
 
@@ -66,7 +66,7 @@ def test_log_says_which_undo_has_undone_a_job_until_that_is_undone(
 ) -> None:
     desk.committed_job(idempotency_key=key_digest("today"))
     desk.world.clock.advance(60)
-    desk.run("undo", uri_of(job_directory(JOB)))
+    desk.run("undo", job_directory(JOB).uri)
     by = {one["jobId"]: one["undoneBy"] for one in desk.json("log", SALES)["jobs"]}
     assert by == {JOB: UNDO, UNDO: None}
     (keyed,) = desk.json("log", SALES, "--key", "today")["jobs"]
@@ -74,7 +74,7 @@ def test_log_says_which_undo_has_undone_a_job_until_that_is_undone(
     desk.world.clock.advance(60)
     monkeypatch.setattr(desk.environment, "new_id", lambda: OTHER)
     desk.environment.on_sleep = lambda: desk.world.run(job_directory(OTHER))
-    desk.run("undo", uri_of(job_directory(UNDO)))
+    desk.run("undo", job_directory(UNDO).uri)
     by = {one["jobId"]: one["undoneBy"] for one in desk.json("log", SALES)["jobs"]}
     assert by == {JOB: None, UNDO: OTHER, OTHER: None}
 
@@ -86,27 +86,23 @@ def test_i12_a_client_that_puts_its_document_again_has_undone_nothing(desk: Desk
     document = json.loads(desk.world.store.get(BUCKET, later.job, max_bytes=2**16).body)
     again = {**document, "conflict": "replace", "undoes": JOB}
     desk.world.store.put(BUCKET, later.job, json.dumps(again).encode())
-    assert desk.json("show", OTHER, "--table", TABLE)["undoes"] == JOB  # it is read
+    assert desk.shown(OTHER)["undoes"] == JOB  # it is read
     jobs = desk.json("log", SALES)["jobs"]
-    assert [(one["jobId"], one["undoes"], one["undoneBy"]) for one in jobs] == [
-        (JOB, None, None),
-        (OTHER, None, None),
-    ]
+    rows = [(one["jobId"], one["undoes"], one["undoneBy"]) for one in jobs]
+    assert rows == [(JOB, None, None), (OTHER, None, None)]
 
 
 def test_log_ls_show_and_fsck_know_it(desk: Desk) -> None:
     desk.committed_job(OTHER)
     over = desk.committed_job(conflict=Conflict.REPLACE)
-    asked = desk.json("show", JOB, "--table", TABLE)
-    assert (
-        f"if it wrote the wrong data: s3commit undo {JOB} --table {TABLE} --dry-run"
-        in asked["next"]
-    )
-    desk.run("undo", uri_of(over))
+    asked = desk.shown()
+    undo = f"s3commit undo {JOB} --table {TABLE} --dry-run"
+    assert f"if it wrote the wrong data: {undo}" in asked["next"]
+    desk.run("undo", over.uri)
     jobs = desk.json("log", SALES)["jobs"]
     rows = [(one["jobId"], one["undoes"], one["replaced"], one["gone"]) for one in jobs]
     assert rows == [(OTHER, None, 0, 2), (JOB, None, 2, 2), (UNDO, JOB, 2, 0)]
-    assert desk.json("show", UNDO, "--table", TABLE)["undoes"] == JOB
+    assert desk.shown(UNDO)["undoes"] == JOB
     assert desk.json("ls", SALES)["jobs"][-1]["undoes"] == JOB
     found = desk.json("fsck", SALES)
     assert (found["sound"], found["files"], found["replacedFiles"]) == (True, 2, 4)
@@ -126,7 +122,7 @@ def test_fsck_takes_no_file_for_undone_that_another_job_wrote(desk: Desk) -> Non
 def test_a_job_that_is_not_committed_is_refused(desk: Desk, state: str) -> None:
     directory = getattr(desk, state)()
     before = desk.world.all_keys()
-    for typed in ([JOB, "--table", TABLE], [uri_of(directory)]):
+    for typed in ([JOB, "--table", TABLE], [directory.uri]):
         line = desk.fails("undo", *typed, exit_code=3)
         assert "nothing was changed" in line
     assert desk.world.all_keys() == before

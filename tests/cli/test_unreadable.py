@@ -24,6 +24,7 @@ from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, THIRD, Desk
 from tests.core.world import BUCKET, job_directory
 from tests.fakes.execution import run_execution
 
+Lay = Callable[[Desk, str], object]  # as the document with that key
 REASON = "as a stranger has made it"
 KEY = key_digest("2026-11-21")  # as _job.json has it
 PLACE = job_directory(JOB)
@@ -49,7 +50,7 @@ def documents(job: JobDirectory) -> dict[str, str]:
     return {name: key for name, key in found.items() if key.startswith(within) and key[-1:] != "/"}
 
 
-def fails(error: Exception, *verbs: str) -> Callable[[Desk, str], None]:
+def fails(error: Exception, *verbs: str) -> Lay:
     def lay(desk: Desk, key: str) -> None:
         for verb in verbs:
             desk.world.plan.fail(verb, error, times=None, where=lambda call: call.key == key)
@@ -57,12 +58,8 @@ def fails(error: Exception, *verbs: str) -> Callable[[Desk, str], None]:
     return lay
 
 
-def has(body: bytes) -> Callable[[Desk, str], None]:
-    return lambda desk, key: void(desk.world.store.put(BUCKET, key, body))
-
-
-def void(_: object) -> None:
-    return None
+def has(body: bytes) -> Lay:
+    return lambda desk, key: desk.world.store.put(BUCKET, key, body)
 
 
 def of_another_job(desk: Desk, key: str) -> None:
@@ -76,7 +73,7 @@ READS = ("get", "first_bytes")
 # https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html: 400 without the customer's
 # key (SSE-C), 403 under a KMS key that is another account's, no more than the status;
 # https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html: InvalidObjectState.
-ANSWERS: dict[str, Callable[[Desk, str], None]] = {
+ANSWERS: dict[str, Lay] = {
     "400 of SSE-C, 405": fails(InvalidInputError(f"{REASON} (400)"), "head", *READS),
     "403 of a foreign key": fails(AccessError(f"{REASON} (403)"), "head", *READS),
     "archived": fails(InvalidInputError(REASON, code=ARCHIVED), *READS),
@@ -242,11 +239,9 @@ def test_i12_a_job_whose_documents_can_not_be_read_is_ended_by_command(
         desk = laid(state, document, answer)
         result = desk.run_any("abort", PLACE.uri, *_MACHINE)
         cell = f"{state} job, {document} {answer}: {result.output}"
-        assert (state, document) != (
-            "requested",
-            "request",
-        ) or "which can't be read here" in result.output, cell
         assert result.exit_code == 0, cell
+        if (state, document) == ("requested", "request"):
+            assert "which can't be read here" in result.output, cell
         run_execution(desk.world.ports, PLACE, gives_up=desk.executions.gives_up)
         assert desk.world.record(PLACE).state is JobState.ABORTED, cell
         assert desk.world.visible("sales/").keys() >= {f"sales/part-0-{OTHER}.parquet"}
