@@ -14,6 +14,7 @@ from s3commit.core.model.limits import FUNCTION_CLOCKS, S3_CLOCKS
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectFacts, OpenUpload
+from tests.core.enumerated import every_point
 from tests.core.test_clocks import left_of_an_append, on_late_hosts
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.crash.scenarios import lose_upload
@@ -22,7 +23,7 @@ from tests.engines.explorer.worlds import LONG
 from tests.engines.sim.assumptions import HeedlessLedger
 from tests.engines.sim.scheduler import Violation
 from tests.fakes.bucket import Upload
-from tests.fakes.faults import Call
+from tests.fakes.faults import Call, FaultPlan
 from tests.fakes.memory import MemoryObjectStore
 from tests.sim.test_sim import simulate
 
@@ -53,32 +54,38 @@ def test_with_all_promises_kept_the_same_world_holds() -> None:
 # A4 and A5: uploads that are dead stay so, and names are a job's own.
 
 
-class UndeadStore(MemoryObjectStore):
-    """Uploads can be completed after they were aborted, or again after they were completed."""
-
-    forgets_aborts = False
-    completes_again = False
+class Undead(MemoryObjectStore):
+    """An aborted upload can be completed."""
 
     def __init__(self, *buckets: str, **options: Any) -> None:
         super().__init__(*buckets, **options)
         self._once: dict[str, Upload] = {}
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
-        """No listing shows the upload any more, but it is not dead."""
-        upload = self.bucket(bucket).uploads.get(upload_id)
-        if upload is not None and self.forgets_aborts:
-            self._once[upload_id] = upload
+        self.keep(bucket, upload_id)  # no listing shows it any more, but it is not dead
         super().abort_upload(bucket, key, upload_id)
 
     def complete_upload(
         self, bucket: str, key: str, upload_id: str, etags: Sequence[str], **how: Any
     ) -> ObjectFacts:
-        """As if nothing had happened to the upload."""
-        uploads = self.bucket(bucket).uploads
-        if upload_id not in uploads and upload_id in self._once:
-            uploads[upload_id] = self._once[upload_id]
-        elif self.completes_again and upload_id in uploads:
-            self._once[upload_id] = uploads[upload_id]
+        if upload_id in self._once:
+            self.bucket(bucket).uploads.setdefault(upload_id, self._once[upload_id])
+        return super().complete_upload(bucket, key, upload_id, etags, **how)
+
+    def keep(self, bucket: str, upload_id: str) -> None:
+        if upload_id in self.bucket(bucket).uploads:
+            self._once[upload_id] = self.bucket(bucket).uploads[upload_id]
+
+
+class Eternal(Undead):
+    """A completed upload can be completed again."""
+
+    abort_upload = MemoryObjectStore.abort_upload
+
+    def complete_upload(
+        self, bucket: str, key: str, upload_id: str, etags: Sequence[str], **how: Any
+    ) -> ObjectFacts:
+        self.keep(bucket, upload_id)
         return super().complete_upload(bucket, key, upload_id, etags, **how)
 
 
@@ -88,18 +95,6 @@ class Unlisted(MemoryObjectStore):
     def list_uploads(self, *where: str, **after: str) -> Iterator[OpenUpload]:
         """Late, for ever."""
         return iter(())
-
-
-class Undead(UndeadStore):
-    """An aborted upload can be completed."""
-
-    forgets_aborts = True
-
-
-class Eternal(UndeadStore):
-    """A completed upload can be completed again."""
-
-    completes_again = True
 
 
 def world_on(store: type[MemoryObjectStore]) -> World:
@@ -114,17 +109,16 @@ def counterexamples(store: type[MemoryObjectStore]) -> list[str]:
 
     The other execution's worker is told that the upload is gone, so that the roll back aborts it.
     """
-    directory, found, point = job_directory(), [], 0
+    directory, found = job_directory(), list[str]()
 
     def is_of_t1(call: Call) -> bool:
         return call.key == f"sales/part-t1-{JOB}.parquet"
 
-    while True:
-        point += 1
+    def check(point: int) -> FaultPlan:
         world = world_on(store)
-        world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
+        world.ask(directory, "t0", "t1", "t2")
 
-        def meanwhile(world: World = world) -> None:
+        def meanwhile() -> None:
             gone = UploadGoneError("for a moment")
             world.plan.fail("complete_upload", gone, where=is_of_t1)
             world.run(directory, "execution-2")
@@ -134,8 +128,10 @@ def counterexamples(store: type[MemoryObjectStore]) -> list[str]:
         if world.result(directory).outcome is Outcome.ROLLED_BACK and world.visible():
             call = world.plan.fired[0]
             found.append(f"before {call.verb} {call.key}: {list(world.visible())} is visible")
-        if not world.plan.fired:
-            return found
+        return world.plan
+
+    every_point(check)
+    return found
 
 
 @pytest.mark.parametrize("store", [Undead, Eternal], ids=lambda one: one.__doc__)
@@ -178,7 +174,7 @@ def test_without_a4_a_late_worker_brings_back_what_the_next_job_has_replaced() -
 def test_without_a5_uploads_of_a_program_that_uses_the_jobs_id_are_lost() -> None:
     """I5: a name that carries the job's id is the proof by which the job aborts."""
     world, directory = World(), job_directory()
-    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
+    world.ask(directory, "t0", "t1", "t2")
     lose_upload(world)
     theirs = f"sales/theirs-{JOB}.bin"
     world.store.create_upload(BUCKET, theirs, metadata={}, content_type="x")

@@ -57,7 +57,6 @@ class Adversary:
         self._thread.start()
 
     def stop(self) -> None:
-        """Do nothing any more."""
         if self._awake.is_set():
             self._awake.clear()
             self._thread.join()

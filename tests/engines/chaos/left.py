@@ -154,12 +154,8 @@ class Left:
         An append takes its place when it ends, another job when it is decided.
         """
         table = {key: body for key, body in self.foreign.items() if is_data(key)}
-        found = {job: self.result(job) for job in self.jobs}
-        ended = {
-            job: result
-            for job, result in found.items()
-            if result and result.outcome is Outcome.COMMITTED
-        }
+        found = {job: result for job in self.jobs if (result := self.result(job))}
+        ended = {job: one for job, one in found.items() if one.outcome is Outcome.COMMITTED}
         keys = [(job.prefix, key) for job in ended if (key := job.spec.idempotency_key)]
         if len(keys) > len(set(keys)):
             fail("I11", f"a key is committed twice: {sorted(keys)}")

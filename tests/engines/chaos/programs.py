@@ -74,7 +74,6 @@ class Threads:
         self.failures: list[str] = []
 
     def spawn(self, name: str, body: Callable[[], Any], *, role: str, job: str) -> Process:
-        """Start a thread."""
         process = Process(name, body, role, job)
         process.let = threading.Thread(target=self._run, args=[process], name=name, daemon=True)
         self.living.append(process.let)
@@ -82,7 +81,6 @@ class Threads:
         return process
 
     def join(self, *processes: Process) -> None:
-        """Wait for all of them."""
         for process in processes:
             process.let.join()
 
@@ -105,8 +103,6 @@ class Threads:
 
 
 class Programs:
-    """Runs programs."""
-
     def __init__(self, store: ObjectStore, adversary: Adversary, seed: int) -> None:
         self.threads = Threads()
         self._store = store

@@ -86,7 +86,6 @@ class Wire:
         return self
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Serve one request."""
         call = self._call(environ)
         fault = self._fault(call)
         if fault is None:

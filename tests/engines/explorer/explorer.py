@@ -11,7 +11,7 @@ answers that it got before: so the code under test stands still at any call with
 
 import hashlib
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -61,16 +61,10 @@ def _directory(spec: JobSpec) -> JobDirectory:
 class Explorer:
     """Visits every state that the rules can reach, breadth first: a counterexample is shortest."""
 
-    def __init__(
-        self,
-        rules: Rules,
-        *,
-        store: Callable[..., MemoryObjectStore] = MemoryObjectStore,
-        ledger: Callable[[], MemoryLedger] = MemoryLedger,
-    ) -> None:
+    def __init__(self, rules: Rules, *, ledger: Callable[[], MemoryLedger] = MemoryLedger) -> None:
         self.rules = rules
         self.clock = ManualClock()
-        self.store = store(BUCKET, clock=self.clock, min_part_bytes=1)
+        self.store = MemoryObjectStore(BUCKET, clock=self.clock, min_part_bytes=1)
         self.ledger = ledger()
         new = self.ledger.healing(BUCKET, now=self.clock.now())
         self.ledger.note_healing(BUCKET, replace(new, whole=True))
@@ -79,7 +73,7 @@ class Explorer:
         self.manifests: dict[tuple[int, str, str], bytes] = {}
         self.states = 0
         self.moves = 0
-        self.ends: dict[str, int] = {}
+        self.ends = Counter[str]()
 
     def run(self, *, most: int = 10**9) -> None:
         """Explore. Raises `Violation` with the way there as its last word."""
@@ -109,8 +103,7 @@ class Explorer:
     def _at_an_end(self, state: State) -> None:
         judge(self, state, at_an_end=True)
         found = [state.records[directory.ref].state.value for directory in self.directories]
-        name = " ".join(found)
-        self.ends[name] = self.ends.get(name, 0) + 1
+        self.ends[" ".join(found)] += 1
 
     # The first state: everything is written, and the drivers have spoken.
 
@@ -121,10 +114,12 @@ class Explorer:
             self._ask(-1, spec)
             run_execution(Ports(self.store, self.ledger, self.clock), _directory(spec))
             self.clock.advance(60)
+        zombies = set[tuple[int, str]]()
         for index, spec in enumerate(self.rules.jobs):
             self._ask(index, spec)
             for task in own_files(spec) if self.rules.zombies else ():
                 self._write(index, spec, task, ZOMBIE, finish=False)
+                zombies.add((index, task))
             self.clock.advance(self.rules.apart)
         executions = tuple(
             Execution(
@@ -136,13 +131,12 @@ class Explorer:
             for index, directory in enumerate(self.directories)
             for number in range(self.rules.executions[index])
         )
-        zombies = {
-            (index, task)
-            for index in range(len(self.directories))
-            for task in own_files(self.rules.jobs[index])
-            if self.rules.zombies
-        }
-        return self._snapshot(executions, frozenset(zombies), self.rules.losses, ())
+        return State(
+            **self._there(),
+            executions=executions,
+            to_finish=frozenset(zombies),
+            losses=self.rules.losses,
+        )
 
     def _ask(self, index: int, spec: JobSpec) -> None:
         directory = _directory(spec)
@@ -176,15 +170,14 @@ class Explorer:
             for label, after in self._advance(state, execution):
                 executions = list(state.executions)
                 executions[index] = after
-                path = (state.path, f"{execution.name} {label}")
-                yield self._snapshot(tuple(executions), state.to_finish, state.losses, path)
+                done = f"{execution.name} {label}"
+                yield self._reached(state, done, executions=tuple(executions))
         for index, task in sorted(state.to_finish):
             self._restore(state)
             key = self.directories[index].manifest(task, ZOMBIE)
             self.store.put(BUCKET, key, self.manifests[index, task, ZOMBIE])
-            path = (state.path, f"zombie of {'AB'[index]} finishes {task}")
-            rest = state.to_finish - {(index, task)}
-            yield self._snapshot(state.executions, rest, state.losses, path)
+            done = f"zombie of {'AB'[index]} finishes {task}"
+            yield self._reached(state, done, to_finish=state.to_finish - {(index, task)})
         if state.losses:
             yield from self._lose(state)
 
@@ -193,8 +186,7 @@ class Explorer:
             if upload.metadata[META_JOB] == self.directories[0].job_id:
                 self._restore(state)
                 self.store.abort_upload(BUCKET, upload.key, upload_id)
-                path = (state.path, f"{upload_id} is lost")
-                yield self._snapshot(state.executions, state.to_finish, state.losses - 1, path)
+                yield self._reached(state, f"{upload_id} is lost", losses=state.losses - 1)
 
     def _advance(self, state: State, execution: Execution) -> Iterator[tuple[str, Execution]]:
         """Each move of an execution: one, or one for each unit that is left."""
@@ -230,13 +222,10 @@ class Explorer:
         try:
             result = complete_unit(port.ports(), execution.ticket, unit)
         except Paused:
-            return port.label(label), replace(
-                execution, unit=unit, answers=tuple(port.answers), told=port.told
-            )
+            return port.label(label), replace(execution, unit=unit, **port.known)
         results = tuple(sorted((*execution.results, result), key=lambda one: one.unit))
-        return port.label(label), replace(
-            execution, results=results, unit=None, answers=(), told=""
-        )
+        done = self._at(execution, execution.step, execution.ticket)
+        return port.label(label), replace(done, results=results, unit=None)
 
     def _step(self, execution: Execution) -> tuple[str, Execution]:
         name, ticket = execution.step, execution.ticket
@@ -246,7 +235,7 @@ class Explorer:
                 ticket = STEPS[name](port.ports(), ticket)
             following = ROUTES[name](ticket)
         except Paused:
-            return port.label(name), replace(execution, answers=tuple(port.answers), told=port.told)
+            return port.label(name), replace(execution, **port.known)
         except LostRaceError:
             return port.label(f"{name}: superseded"), self._at(execution, "", ticket)
         except HeldError:
@@ -269,24 +258,18 @@ class Explorer:
 
     # States.
 
-    def _snapshot(
-        self,
-        executions: tuple[Execution, ...],
-        to_finish: frozenset[tuple[int, str]],
-        losses: int,
-        path: tuple[Any, ...],
-    ) -> State:
-        return State(
-            dict(self.bucket.objects),
-            dict(self.bucket.uploads),
-            dict(self.bucket.completed),
-            dict(self.ledger._jobs),
-            tuple(map(dict, self._beside())),
-            executions,
-            to_finish,
-            losses,
-            path,
-        )
+    def _reached(self, state: State, done: str, **changes: Any) -> State:
+        """What is there now, by a move from that state."""
+        return replace(state, **self._there(), path=(state.path, done), **changes)
+
+    def _there(self) -> dict[str, Any]:
+        return {
+            "objects": dict(self.bucket.objects),
+            "uploads": dict(self.bucket.uploads),
+            "completed": dict(self.bucket.completed),
+            "records": dict(self.ledger._jobs),
+            "beside": tuple(map(dict, self._beside())),
+        }
 
     def _restore(self, state: State) -> None:
         self.bucket.objects = dict(state.objects)

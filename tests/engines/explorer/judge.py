@@ -45,9 +45,8 @@ class _Judged:
         self.records = [state.records.get(directory.ref) for directory in self.directories]
 
     def fail(self, invariant: str, seen: str) -> NoReturn:
-        way = "".join(
-            f"\n  {number:3} {one}" for number, one in enumerate(way_there(self.state), 1)
-        )
+        steps = enumerate(way_there(self.state), 1)
+        way = "".join(f"\n  {number:3} {one}" for number, one in steps)
         raise Violation(invariant, f"{seen}, after{way}")
 
     def at(self, index: int) -> JobState | None:
@@ -131,9 +130,8 @@ class _Judged:
             return
         first, second = self.rules.jobs
         conflicts = Conflict.APPEND not in {first.conflict, second.conflict}
-        once = first.idempotency_key is not None and (
-            first.idempotency_key == second.idempotency_key
-        )
+        key = second.idempotency_key
+        once = key is not None and key == first.idempotency_key
         both = (self.at(0), self.at(1))
         is_undone = any(
             record is not None and record.state is JobState.ROLLING_BACK and not record.locks
@@ -143,13 +141,8 @@ class _Judged:
             self.fail("I6", f"both jobs are under way: {both}")
         if once and all(where in DECIDED for where in both):
             self.fail("I11", f"both jobs are decided under one key: {both}")
-        taken = any(one.idempotency_key == second.idempotency_key for one in self.rules.before)
-        if (
-            second.idempotency_key
-            and taken
-            and self.at(1) in DECIDED
-            and self.at(0) not in ALL_VISIBLE
-        ):
+        taken = key and any(one.idempotency_key == key for one in self.rules.before)
+        if taken and self.at(1) in DECIDED and self.at(0) not in ALL_VISIBLE:
             self.fail("I11", f"B is decided under the key of a job, and its undo is {self.at(0)}")
 
     def order(self) -> None:

@@ -114,7 +114,6 @@ class Port:
         self._called: list[str] = []
 
     def ports(self) -> Ports:
-        """The ports for the code under test."""
         explorer = self._explorer
         return Ports(
             cast("ObjectStore", _Recorded(self, explorer.store)),
@@ -122,11 +121,15 @@ class Port:
             explorer.clock,
         )
 
+    @property
+    def known(self) -> dict[str, Any]:
+        """What the next try of the step is told."""
+        return {"answers": tuple(self.answers), "told": self.told}
+
     def label(self, step: str) -> str:
         """The move's name: the step, and the call where a move is one."""
-        return (
-            f"{step} {self._called[0]}" if self._explorer.rules.by_call and self._called else step
-        )
+        called = self._called[:1] if self._explorer.rules.by_call else []
+        return " ".join([step, *called])
 
     def call(self, verb: str, method: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
         """Answer as before, or call."""

@@ -56,6 +56,7 @@ SPEC = JobSpec(
     leave_removed=True,
 )
 ATTEMPT = CountedAttempt("t0", "a0", DIRECTORY.manifest_name("t0", "a0"), "0" * 64, 1, 5)
+OTHER_ATTEMPT = replace(ATTEMPT, task_id="t1", manifest=DIRECTORY.manifest_name("t1", "a0"))
 RESULT = JobResult(JOB, Outcome.ABORTED, Failure("A", "b"), 3, 9, None, "2026Z", "2026Z", "arn")
 HEADER = CommitHeader(JOB, DIRECTORY.destination.uri, "2026Z", 1, 5, None, ("dt",))
 FILE = CommittedFile(f"sales/x-{JOB}.csv", 5, '"e"', 1)
@@ -79,10 +80,6 @@ def _page(decode: Callable[[bytes], Any]) -> Read:
     return read
 
 
-def _lines(*lines: dict[str, Any]) -> bytes:
-    return b"".join(dump(line) + b"\n" for line in lines)
-
-
 def _decision() -> bytes:
     world = World()
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
@@ -100,20 +97,9 @@ DECISION = _decision()
 
 DOCUMENTS: dict[str, tuple[bytes, Read]] = {
     "pendingset": (PENDINGSET, lambda body: decode_pendingset(body, DIRECTORY, NAME)),
-    "job": (
-        JOB_JSON.encode(SPEC),
-        lambda body: decode_job(body, DIRECTORY),
-    ),
+    "job": (JOB_JSON.encode(SPEC), lambda body: decode_job(body, DIRECTORY)),
     "request": (
-        encode_request(
-            CommitRequest(
-                JOB,
-                (
-                    ATTEMPT,
-                    replace(ATTEMPT, task_id="t1", manifest=DIRECTORY.manifest_name("t1", "a0")),
-                ),
-            )
-        ),
+        encode_request(CommitRequest(JOB, (ATTEMPT, OTHER_ATTEMPT))),
         lambda body: decode_request(body, DIRECTORY),
     ),
     "result": (RESULT_JSON.encode(RESULT), lambda body: decode_result(body, DIRECTORY)),
@@ -141,7 +127,8 @@ DOCUMENTS: dict[str, tuple[bytes, Read]] = {
         _index,
     ),
     "page of files": (
-        _lines(*({"key": f"sales/{n}.csv", "etag": '"e"', "length": n} for n in range(2))),
+        b'{"key":"sales/0.csv","etag":"\\"e\\"","length":0}\n'
+        b'{"key":"sales/1.csv","etag":"\\"e\\"","length":1}\n',
         _page(partial(decode_replaced, directory=DIRECTORY)),
     ),
     "event": (

@@ -68,15 +68,7 @@ def _bytes(chance: random.Random, body: bytes, others: Sequence[bytes]) -> bytes
     length = chance.randrange(1, 40)
     head, middle, tail = body[:at], body[at : at + length], body[at + length :]
     more = chance.choice(BYTES) if chance.random() < 0.7 else chance.randbytes(length)
-    return chance.choice(
-        (
-            head + tail,
-            head + more + middle + tail,
-            head + more + tail,
-            head + middle * 2 + tail,
-            head,
-        )
-    )
+    return head + chance.choice((tail, more + middle + tail, more + tail, middle * 2 + tail, b""))
 
 
 def _spliced(chance: random.Random, body: bytes, others: Sequence[bytes]) -> bytes:

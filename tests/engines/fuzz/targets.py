@@ -3,7 +3,7 @@
 import random
 from contextlib import suppress
 
-from s3commit.core.documents.pendingset import PendingFile, PendingSet
+from s3commit.core.documents.pendingset import PendingSet
 from s3commit.core.documents.request_json import CommitRequest, encode_request
 from s3commit.core.formats.layout import UNSPEAKABLE, is_hidden
 from s3commit.core.formats.strict_json import one_line
@@ -40,8 +40,7 @@ def read(kind: str, body: bytes) -> bool:
     except (InvalidInputError, JobRefusedError, NeedsOperatorError) as error:
         assert one_line(error.message).isprintable()
         return False
-    files = found.files if isinstance(found, PendingSet) else ()
-    for file in (*files, *([found] if isinstance(found, PendingFile) else ())):
+    for file in found.files if isinstance(found, PendingSet) else ():
         assert file.bucket == BUCKET
         assert file.key.startswith(DIRECTORY.destination.prefix)
         assert not is_hidden(file.key[len(DIRECTORY.destination.prefix) :])

@@ -66,7 +66,6 @@ class Variant:
                 exports[output["Export"]["Name"]] = named.resolve(output["Value"])
 
     def of_type(self, kind: str) -> Iterator[dict[str, Any]]:
-        """The resources of this type."""
         return (one for one in self.resources.values() if one["Type"] == kind)
 
     def definition(self) -> dict[str, Any]:

@@ -63,7 +63,6 @@ def soak(arguments: argparse.Namespace) -> int:
 
 
 def make(seed: int, arguments: argparse.Namespace) -> World:
-    """The world of a seed."""
     kind = AttackedWorld if arguments.adversary else World
     return kind(seed, **WITHOUT.get(arguments.without, {}))
 

@@ -99,11 +99,7 @@ class Adversary:
     def directories(self) -> list[JobDirectory]:
         """The job directories of everybody."""
         directories = (directory_of(one.key) for one in self.seen() if MAGIC_PREFIX in one.key)
-        return list(
-            {
-                directory.prefix: directory for directory in directories if directory is not None
-            }.values()
-        )
+        return list({one.prefix: one for one in directories if one is not None}.values())
 
     def listed(self) -> list[JobDirectory]:
         """The directories, there or not, of the jobs that have a list in ``_commits/``."""
@@ -302,14 +298,8 @@ class _Scene:
         At each name of the protocol's, or over what lies there: files of others that a job is about
         to replace, or to undo.
         """
-        directory = self.directory
-        keys = (
-            directory.job,
-            directory.request,
-            directory.result,
-            directory.commits,
-            directory.success,
-        )
+        own = self.directory
+        keys = (own.job, own.request, own.result, own.commits, own.success)
         seen = [one.key for one in self._below()]
         open_now = [one.key for one in self.who.bucket.uploads.values()]
         planned = [key for key in open_now if key.startswith(self.who.prefix)]

@@ -1,14 +1,13 @@
 """Worlds that break one promise each on which the protocol stands (docs/proof.md)."""
 
 import random
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 from s3commit.core.model.locks import Item
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.ledger import Expected
-from s3commit.core.ports.objects import ListedObject, ObjectFacts, OpenUpload, StoredObject
 from tests.fakes.bucket import Bucket
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
@@ -23,36 +22,18 @@ class StaleStore(MemoryObjectStore):
         super().__init__(*buckets, **options)
         self._random = random.Random(len(buckets))
         self._past: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        for verb in ("get", "head", "list", "list_uploads"):
+            setattr(self, verb, partial(self._read, getattr(self, verb)))
 
-    def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
+    def _read(self, read: Callable[..., Any], bucket: str, *args: str, **how: Any) -> Any:
         """From the past, now and then."""
-        with self._then(bucket):
-            return super().get(bucket, key, max_bytes=max_bytes)
-
-    def head(self, bucket: str, key: str) -> ObjectFacts | None:
-        """From the past, now and then."""
-        with self._then(bucket):
-            return super().head(bucket, key)
-
-    def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
-        """From the past, now and then."""
-        with self._then(bucket):
-            return super().list(bucket, prefix, after=after)
-
-    def list_uploads(self, bucket: str, *prefix: str, **after: str) -> Iterator[OpenUpload]:
-        """From the past, now and then."""
-        with self._then(bucket):
-            return super().list_uploads(bucket, *prefix, **after)
-
-    @contextmanager
-    def _then(self, bucket: str) -> Iterator[None]:
         holder = self._buckets[bucket]
         present = holder.objects, holder.uploads
         self._past = [*self._past[-PAST:], (dict(holder.objects), dict(holder.uploads))]
         if self._random.random() < STALE:
             holder.objects, holder.uploads = self._random.choice(self._past)
         try:
-            yield
+            return read(bucket, *args, **how)
         finally:
             holder.objects, holder.uploads = present
 
@@ -78,7 +59,6 @@ class HeedlessLedger(MemoryLedger):
         *,
         unlocked: Collection[str] = (),
     ) -> JobRecord:
-        """Without the conditions."""
         found = self._jobs.get(ref)
         if found is None:
             raise expected.lost(ref, found)

@@ -52,7 +52,7 @@ class AttackedWorld(World):
 
     def restart(self) -> None:
         """Then against what has ended: records expire, documents are retired, people look."""
-        for job in self._everybody():
+        for job in self.observer.everyone:
             if job.record_state in ENDED and self.dice.random() < 0.5 and not is_untidy(self, job):
                 self._forget(job, wholly=job.intruder and self.dice.random() < 0.5)
         self._attack("adversary again", self.dice.choice([1, 2, 4]))
@@ -68,9 +68,6 @@ class AttackedWorld(World):
     def _attack(self, name: str, plots: int) -> None:
         body = partial(self.adversary.run, plots)
         self.later(name, body, job="", role="adversary")
-
-    def _everybody(self) -> list[Job]:
-        return [*self.observer.jobs.values(), *self.escalation.intruders.values()]
 
     def _forget(self, job: Job, *, wholly: bool) -> None:
         """Thirty days later; with ``wholly`` its documents were kept no longer, either."""
@@ -105,12 +102,11 @@ class AttackedWorld(World):
 
     def unsettled(self) -> list[str]:
         """Decided jobs below the prefix that hold what another one may want."""
-        held = self._holding()
         return [
-            f"{job.name} ({job.record_state}: {job.message}) holds {node}"
-            for node, holders in held
+            f"{job.name} ({job.record_state}: {job.message}) holds {lock.node}"
+            for lock in sorted(self.ledger._locks.values())
             for job in self.escalation.intruders.values()
-            if job.directory.ref in holders and job.record_state in _HOLDING
+            if job.directory.ref == lock.ref and job.record_state in _HOLDING
         ]
 
     def judge(self) -> None:
@@ -132,11 +128,3 @@ class AttackedWorld(World):
 
     def is_written_to(self, prefix: str) -> bool:
         return self.prefix.startswith(prefix) or prefix.startswith(self.prefix)
-
-    def _holding(self) -> list[tuple[str, set[str]]]:
-        theirs = {job.directory.ref for job in self.escalation.intruders.values()}
-        found: dict[str, set[str]] = {}
-        for lock in self.ledger._locks.values():
-            if lock.ref in theirs:
-                found.setdefault(lock.node, set()).add(lock.ref)
-        return sorted(found.items())

@@ -121,15 +121,9 @@ class Clients:
             raise
 
     def _write(self, job: Job, task: str, attempt: str, key: str) -> PendingFile:
-        job_id = job.directory.job_id
-        metadata = {META_JOB: job_id, META_TASK: task, META_ATTEMPT: attempt}
-        create = partial(
-            self.store.create_upload,
-            BUCKET,
-            key,
-            metadata=metadata,
-            content_type="x",
-        )
+        names = (job.directory.job_id, task, attempt)
+        metadata = dict(zip((META_JOB, META_TASK, META_ATTEMPT), names, strict=True))
+        create = partial(self.store.create_upload, BUCKET, key, metadata=metadata, content_type="x")
         upload_id = self.patiently(create)
         copy, origin = job.copies.get(key), ""
         body = copy.body if copy else body_of(job.name, task, attempt, key)
@@ -139,16 +133,7 @@ class Clients:
             send = partial(self.store.copy_part, BUCKET, key, upload_id, 1, source)
         etag = self.patiently(send)
         return PendingFile(
-            BUCKET,
-            key,
-            upload_id,
-            (etag,),
-            len(body),
-            job_id,
-            task,
-            attempt,
-            rows=len(body),
-            origin=origin,
+            BUCKET, key, upload_id, (etag,), len(body), *names, rows=len(body), origin=origin
         )
 
     def _finish(

@@ -14,10 +14,7 @@ from tests.engines.sim.order import came_before
 from tests.engines.sim.scheduler import Process, Scheduler, fail
 from tests.engines.sim.undoing import check_undo, undos_of
 
-_AGAIN = {
-    (JobState.COMMITTED, JobState.PUBLISHING),
-    (JobState.ABORTED, JobState.OPEN),
-}
+_AGAIN = {(JobState.COMMITTED, JobState.PUBLISHING), (JobState.ABORTED, JobState.OPEN)}
 
 
 class Decisions:
@@ -155,10 +152,9 @@ class Decisions:
             if job.victim:
                 check_undo(self._seen, job, job.victim)
                 return
-            strange = sorted(set(job.replaced) - set(found))
             strange = [
                 key
-                for key in strange
+                for key in sorted(set(job.replaced) - set(found))
                 if not (job.claims(key) and (is_data(key) or is_inner_marker(job.relative(key))))
             ]
             if strange:

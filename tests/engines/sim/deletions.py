@@ -41,7 +41,7 @@ def check_deleted(
     if (key, version.etag) not in process.shown and not (job and key in _listed(process, job)):
         fail("I5", f"{process.name} deleted {key}, which is not the object that it has seen")
     if job is not None and key.startswith(job.directory.pipeline_prefix):
-        _check_pipelines_own(observer, process, job, key, version)
+        _check_working(observer, process, job, key, version)
         return
     if job is None or not key.startswith(job.prefix):
         fail("I7", f"{process.name} deleted {key}, which lies outside")
@@ -55,27 +55,23 @@ def check_deleted(
         _check_replaced(observer, process, job, key, version)
 
 
-def _check_pipelines_own(
-    observer: Observer, process: Process, job: Job, key: str, version: Version
-) -> None:
-    """Working objects go when the job has ended; as documents do the decision (I8), and the list
-    of what a committed job replaced, which an undo needs."""
-    is_kept = key.startswith(job.directory.replaced) and job.record_state is JobState.COMMITTED
-    if key == job.directory.decision or is_kept:
-        may_retire(process, job, key, observer.bucket.current(job.directory.result) or version)
-    elif not job.over:
-        fail("I2", f"{key} was deleted, and job {job.name} is {job.record_state}")
-
-
 def _check_working(
     observer: Observer, process: Process, job: Job, key: str, version: Version
 ) -> None:
-    """Working objects go when the job has ended; the others when they were kept long enough."""
-    if key.startswith(job.directory.tasks):
-        if not job.over:
-            fail("I2", f"{key} was deleted, and job {job.name} is {job.record_state}")
+    """Working objects go when the job has ended, documents when they were kept long enough.
+
+    So do the decision (I8), and the list of what a committed job replaced, which an undo needs.
+    """
+    directory = job.directory
+    if key.startswith(directory.pipeline_prefix):
+        is_list = key.startswith(directory.replaced) and job.record_state is JobState.COMMITTED
+        is_kept = key == directory.decision or is_list
     else:
-        may_retire(process, job, key, observer.bucket.current(job.directory.result) or version)
+        is_kept = not key.startswith(directory.tasks)
+    if is_kept:
+        may_retire(process, job, key, observer.bucket.current(directory.result) or version)
+    elif not job.over:
+        fail("I2", f"{key} was deleted, and job {job.name} is {job.record_state}")
 
 
 def _listed(process: Process, job: Job) -> dict[str, str]:

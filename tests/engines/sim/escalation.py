@@ -79,6 +79,7 @@ class Escalation(Observer):
         return key.startswith(self.prefix)
 
     def _acts_for(self, process: Process) -> Job | None:
+        """The intruder for which a process acts: the adversary's own acts for none."""
         return next((job for job in self.intruders.values() if job.name == process.job), None)
 
     def _is_theirs(self, key: str) -> bool:
@@ -124,12 +125,11 @@ class Escalation(Observer):
             if process.role != "adversary" and job is None:
                 fail("I12", f"{process.name} completed the adversary's upload of {key}")
             self._expect_below(process, "completed", key)
-            self._note(key, _life(job) if job and process.role != "adversary" else "")
-            of_job = job if process.role != "adversary" else None
+            self._note(key, _life(job))
             # One that counts no file has only its commit manifest to complete, and claims nothing.
             # One that appends locks nothing.
-            appends = of_job is not None and of_job.spec.conflict is Conflict.APPEND
-            if of_job is not None and key != of_job.directory.commits and not appends:
+            appends = job is not None and job.spec.conflict is Conflict.APPEND
+            if job is not None and key != job.directory.commits and not appends:
                 self._expect_alone(process, key)
         return facts
 
@@ -158,7 +158,7 @@ class Escalation(Observer):
         if job is not None and process.role == "pipeline" and key == job.directory.result:
             self._check_told(process, job)
         if process.role not in KEEPERS:
-            self._note(key, _life(job) if job and process.role != "adversary" else "")
+            self._note(key, _life(job))
         return result
 
     def deleted(self, process: Process, key: str, seen: tuple[Version, Any]) -> None:
@@ -267,8 +267,9 @@ def _is_document(key: str) -> bool:
     return key.startswith(PIPELINE) or MAGIC_PREFIX in key
 
 
-def _life(job: Job) -> str:
-    return f"{job.name}/{job.life}"
+def _life(job: Job | None) -> str:
+    """Of an intruder; empty for the adversary itself."""
+    return f"{job.name}/{job.life}" if job else ""
 
 
 class EscalatedDecisions(Decisions):

@@ -95,16 +95,8 @@ def manifest(
     named = list(files)
     if seen and rng.random() < 0.4:
         one = rng.choice(list(seen))
-        named.append(
-            PendingFile(
-                directory.bucket,
-                one.key,
-                "upload-000001",
-                (one.etag,),
-                one.length,
-                directory.job_id,
-            )
-        )
+        theirs = ("upload-000001", (one.etag,), one.length)
+        named.append(PendingFile(directory.bucket, one.key, *theirs, directory.job_id))
     if not named or rng.random() < 0.05:
         return no_document(rng)
     try:

@@ -47,13 +47,6 @@ def _foreign(world: World, key: str) -> None:
     world.store.put(BUCKET, key, world.foreign[key])
 
 
-def _look_alike(world: World, directory: JobDirectory) -> None:
-    """Older than the job, and made to look like its own: it is not, whatever is undone (I12)."""
-    key = f"{directory.destination.prefix}part-t9-0-{directory.job_id}.parquet"
-    world.foreign[key] = f"foreign {key}".encode()
-    world.store.put(BUCKET, key, world.foreign[key])
-
-
 def _upload(world: World, key: str) -> str:
     upload_id = world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     world.bucket.uploads[upload_id].initiated = moment(-60)
@@ -98,7 +91,8 @@ def add_job(world: World, prefix: str = "", *, key: str | None = None) -> None:
         most=rng.choice([0.0, 0.0, 60.0, 1000.0]),
     )
     if rng.random() < 0.1:
-        _look_alike(world, directory)
+        # Older than the job, and made to look like its own: it is not, whatever is undone (I12).
+        _foreign(world, f"{prefix}part-t9-0-{job_id}.parquet")
     add_troubles(world, job)
 
 
@@ -119,7 +113,6 @@ def _behind(world: World, outer: Job, driver: Callable[[], None]) -> None:
 
 
 def draw_spec(rng: random.Random, directory: JobDirectory) -> JobSpec:
-    """A job of any kind."""
     return JobSpec(
         directory.job_id,
         directory.destination,

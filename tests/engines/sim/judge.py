@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from s3commit.core.model.destination import Conflict
@@ -52,17 +53,10 @@ def _committed(world: World, job: Job) -> None:
         fail("I12", f"job {job.name} is COMMITTED with the id of job {job.outer} further up")
     if job.hostile:
         fail("I7", f"job {job.name} named a stranger's upload, and is COMMITTED")
-    later = [other for other in world.observer.jobs.values() if other is not job]
+    replaced = _replaced(other for other in world.observer.jobs.values() if other is not job)
     for key, file in job.planned.items():
-        seen = world.observer.visible(key)
-        if seen is not None and seen[1] is file and seen[0].body == file.body:
-            continue
-        if world.observer.excuses(key):
-            continue
-        replaced = any(
-            other.record_state is JobState.COMMITTED and key in other.replaced for other in later
-        )
-        if not replaced:
+        gone = not world.observer.shows(key, file) and not world.observer.excuses(key)
+        if gone and key not in replaced:
             fail("I2", f"job {job.name} is COMMITTED, and {key} is not visible")
     counted = {(file.task, file.attempt) for file in job.planned.values()}
     for file in world.observer.visible_files(job):
@@ -102,13 +96,14 @@ def _undone(world: World, job: Job) -> None:
         fail("refusal", f"job {job.name} ended {job.failure} ({job.message}), for no reason")
 
 
+def _replaced(jobs: Iterable[Job]) -> set[str]:
+    """What those that are committed have removed."""
+    committed = [job for job in jobs if job.record_state is JobState.COMMITTED]
+    return {key for job in committed for key in job.replaced}
+
+
 def _foreign(world: World) -> None:
-    listed = {
-        key
-        for job in world.observer.jobs.values()
-        if job.record_state is JobState.COMMITTED
-        for key in job.replaced
-    }
+    listed = _replaced(world.observer.jobs.values())
     for key, body in world.foreign.items():
         version = world.bucket.current(key)
         changed = version is None or version.body != body
@@ -126,8 +121,9 @@ def _foreign(world: World) -> None:
 
 
 def _markers(world: World) -> None:
-    for prefix in sorted({job.prefix for job in world.observer.jobs.values()}):
-        here = [job for job in world.observer.jobs.values() if job.prefix == prefix]
+    jobs = world.observer.jobs.values()
+    for prefix in sorted({job.prefix for job in jobs}):
+        here = [job for job in jobs if job.prefix == prefix]
         committed = [job for job in here if job.record_state is JobState.COMMITTED]
         if not committed:
             continue
@@ -135,24 +131,13 @@ def _markers(world: World) -> None:
         body = (marker.body if marker else b"") or b""
         owner = [job for job in committed if job.directory.job_id.encode() in body]
         if not owner:
-            if marker is None and _is_replaced(world, f"{prefix}_SUCCESS"):
+            # A job above may have removed it with the files that it speaks of.
+            if marker is None and f"{prefix}_SUCCESS" in _replaced(jobs):
                 continue
             fail("I9", f"{prefix}_SUCCESS is of no committed job")
         gone = world.observer.missing(owner[0])
-        elsewhere = {
-            key
-            for job in world.observer.jobs.values()
-            if job.prefix != prefix and job.record_state is JobState.COMMITTED
-            for key in job.replaced
-        }
-        if set(gone) - elsewhere:
+        if set(gone) - _replaced(job for job in jobs if job.prefix != prefix):
             fail("I9", f"{prefix}_SUCCESS is of job {owner[0].name}, and {gone} are not visible")
-
-
-def _is_replaced(world: World, key: str) -> bool:
-    """Whether a job above has removed it with the files that it speaks of."""
-    jobs = world.observer.jobs.values()
-    return any(job.record_state is JobState.COMMITTED and key in job.replaced for job in jobs)
 
 
 def _once(world: World) -> None:

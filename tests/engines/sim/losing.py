@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def lose_ledger(world: World) -> None:
     """An empty table, under everybody who uses it."""
+    world.faults.strike("ledger lost")
     world.ledger.lose()
     for job in world.observer.jobs.values():
         _forget(world, job)

@@ -83,7 +83,6 @@ class Machine:
         return True
 
     def execute(self, job: Job, name: str, gives_up: str = "") -> Process:
-        """Start an execution."""
         self.executions.add(name)
         body = partial(self._to_its_end, job, name, gives_up)
         return self.scheduler.spawn(name, body, role="execution", job=job.name)

@@ -104,7 +104,6 @@ class Job:
 
     @property
     def prefix(self) -> str:
-        """The destination's prefix."""
         return self.directory.destination.prefix
 
     @property

@@ -52,14 +52,15 @@ class Observer:
 
         Once the ledger was lost another job may have been decided beside it, and replaced them.
         """
-        gone = [key for key, file in job.planned.items() if not self._shows(key, file)]
+        gone = [key for key, file in job.planned.items() if not self.shows(key, file)]
         gone = [key for key in gone if not self.excuses(key)]
         if not gone or not job.reset:
             return gone
         others = [other for other in self.jobs.values() if other is not job]
         return [key for key in gone if not any(key in other.replaced for other in others)]
 
-    def _shows(self, key: str, file: File) -> bool:
+    def shows(self, key: str, file: File) -> bool:
+        """Whether this very file is visible."""
         seen = self.visible(key)
         return seen is not None and seen[1] is file and seen[0].body == file.body
 
@@ -153,9 +154,7 @@ class Observer:
             fail("I3", f"{key} of attempt {file.task}.{file.attempt} is visible, and not counted")
         if job.ended:
             fail("I2", f"{key} became visible after job {job.name} had ended {job.record_state}")
-        if before is not None and before[1] is not file:
-            if excused:
-                return facts
+        if before is not None and before[1] is not file and not excused:
             fail("I5", f"{key} covers an object that was there")
         return facts
 

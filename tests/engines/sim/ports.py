@@ -27,12 +27,10 @@ STALE = 0.2  # the share of listings of jobs that are answered from the past
 
 
 def as_store(door: Door) -> ObjectStore:
-    """The object store."""
     return cast("ObjectStore", _Store(door))
 
 
 def as_ledger(door: Door) -> Ledger:
-    """The ledger."""
     return cast("Ledger", _Ledger(door))
 
 
@@ -111,37 +109,26 @@ class _Ledger(_Verbs):
         yield from self._door.call("jobs_in", read, state, since, before)
 
     def locks_below(self, node: str) -> Iterator[Lock]:
-        """Page by page, and consistently."""
+        return self._consistently("locks_below", node, lambda one: one.node)
 
-        def read(after: str) -> list[Lock]:
-            return [one for one in self._door.ledger.locks_below(node) if one.node > after]
-
-        return self._pages(f"locks_below {node}", read, lambda one: one.node, "")
-
-    def turns_asked(self, node: str, *, before: str) -> Iterator[Turn]:
-        """Page by page, and consistently."""
-
-        def read(after: str) -> list[Turn]:
-            found = self._door.ledger.turns_asked(node, before=before)
-            return [one for one in found if _place(one) > after]
-
+    def turns_asked(self, node: str, **when: str) -> Iterator[Turn]:
         self._door.decisions.looks()
-        return self._pages(f"turns_asked {node}", read, _place, "")
+        return self._consistently("turns_asked", node, _place, **when)
 
-    def turns_done(self, node: str, *, since: str) -> Iterator[Turn]:
-        """Page by page, and consistently."""
+    def turns_done(self, node: str, **when: str) -> Iterator[Turn]:
+        return self._consistently("turns_done", node, _place, **when)
 
-        def read(after: str) -> list[Turn]:
-            found = self._door.ledger.turns_done(node, since=since)
-            return [one for one in found if _place(one) > after]
+    def appends(self, node: str, **where: bool) -> Iterator[Append]:
+        def mark(one: Append) -> tuple[str, str]:
+            return one.node, one.ref
 
-        return self._pages(f"turns_done {node}", read, _place, "")
+        return self._consistently("appends", node, mark, first=("", ""), **where)
 
-    def appends(self, node: str, *, below: bool) -> Iterator[Append]:
-        """Page by page, and consistently."""
+    def _consistently(
+        self, verb: str, node: str, mark: Callable[[Any], Any], *, first: Any = "", **how: Any
+    ) -> Iterator[Any]:
+        def read(after: Any) -> list[Any]:
+            found = getattr(self._door.ledger, verb)(node, **how)
+            return [one for one in found if mark(one) > after]
 
-        def read(after: tuple[str, str]) -> list[Append]:
-            found = self._door.ledger.appends(node, below=below)
-            return [one for one in found if (one.node, one.ref) > after]
-
-        return self._pages(f"appends {node}", read, lambda one: (one.node, one.ref), ("", ""))
+        return self._pages(f"{verb} {node}", read, mark, first)

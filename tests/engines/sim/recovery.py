@@ -56,17 +56,15 @@ def _command(world: World) -> None:
         world.keepers.command(f"commit {prefix}", partial(world.keepers.commit_requested, prefix))
 
 
-def _begun(world: World, job: Job) -> bool:
-    return any(
-        key.startswith(job.directory.prefix) and world.bucket.current(key)
-        for key in world.bucket.objects
-    )
+def _has_any(world: World, prefix: str) -> bool:
+    keys = world.bucket.objects
+    return any(key.startswith(prefix) and world.bucket.current(key) for key in keys)
 
 
 def needs_help(world: World, job: Job) -> bool:
     """The pipeline has still to end the job, or to tidy up behind it."""
     directory, untidy = job.directory, is_untidy(world, job)
-    if not _begun(world, job) and not untidy and job.record_state is None:
+    if not _has_any(world, directory.prefix) and not untidy and job.record_state is None:
         return False
     held = holds(world, job)
     asked = world.bucket.current(directory.request) is not None
@@ -96,16 +94,10 @@ def is_untidy(world: World, job: Job) -> bool:
 
     What the pipeline has put late for itself goes with the job's documents.
     """
-    scratch = job.directory.tasks
-    left = any(
-        key.startswith(scratch) and world.bucket.current(key) for key in world.bucket.objects
-    )
-    return left or _open_uploads(world, job)
-
-
-def _open_uploads(world: World, job: Job) -> bool:
-    return any(file.job == job.name for file in leaks(world)) or any(
-        one.key == job.directory.commits for one in world.bucket.uploads.values()
+    return (
+        _has_any(world, job.directory.tasks)
+        or any(file.job == job.name for file in leaks(world))
+        or any(one.key == job.directory.commits for one in world.bucket.uploads.values())
     )
 
 
@@ -162,11 +154,8 @@ def settle(world: World) -> None:
         result = world.bucket.current(job.directory.result)
         if "document" in job.sabotaged or job.name in untidy:  # their documents go another time
             continue
-        if (
-            record is None
-            or JobDirectory.of(record).prefix != job.directory.prefix
-            or result is None
-        ):
+        if record is None or result is None:
             continue
-        if max(record.updated_at, result.modified) < moment(last):
+        is_its = JobDirectory.of(record).prefix == job.directory.prefix
+        if is_its and max(record.updated_at, result.modified) < moment(last):
             fail("sweep", f"documents of job {job.name} are there after their time")

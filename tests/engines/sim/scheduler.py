@@ -163,7 +163,6 @@ class Scheduler:
 
     @property
     def s3_clock(self) -> S3Clock:
-        """The clock of S3."""
         return S3Clock(self, self._hosts)
 
     def _me(self) -> Process:
@@ -222,5 +221,4 @@ class Scheduler:
 
 
 def fail(invariant: str, seen: str) -> NoReturn:
-    """Say which invariant does not hold."""
     raise Violation(invariant, seen)

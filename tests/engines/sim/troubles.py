@@ -145,13 +145,8 @@ def add_keepers(world: World) -> None:
         body = partial(world.keepers.command, name, partial(deed, prefix))
         world.later(f"{name}!", body, job="", role="clock", most=_when(world))
     if world.loses:
-        world.later("loss", partial(_lose, world), job="", role="clock", most=_when(world))
+        world.later("loss", partial(lose_ledger, world), job="", role="clock", most=_when(world))
 
 
 def _when(world: World) -> float:
     return world.rng.choice([0.3, 1.0, 60.0, 1000.0, 5000.0])
-
-
-def _lose(world: World) -> None:
-    world.faults.strike("ledger lost")
-    lose_ledger(world)

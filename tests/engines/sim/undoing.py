@@ -17,7 +17,7 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import Ledger
 from s3commit.writer.undo import PlannedUndo, plan_undo
 from tests.engines.sim.furnish import add_job
-from tests.engines.sim.model import SURE, UNDER_WAY, Copy, File, Job
+from tests.engines.sim.model import SURE, UNDER_WAY, Copy, Job
 from tests.engines.sim.scheduler import fail
 from tests.engines.sim.troubles import add_troubles
 
@@ -54,10 +54,7 @@ def _begin(world: World, name: str, *, hasty: bool) -> None:
         job_id = f"0000007{used}-0000-4000-8000-00000000007{used}"
         directory = JobDirectory(victim.directory.destination, job_id)
         spec = JobSpec(
-            job_id,
-            directory.destination,
-            conflict=Conflict.REPLACE,
-            undoes=victim.directory.job_id,
+            job_id, directory.destination, conflict=Conflict.REPLACE, undoes=victim.directory.job_id
         )
         job = Job(f"U{used}", directory, spec, victim=victim)
         world.observer.jobs[job.name] = job
@@ -189,14 +186,11 @@ def _check_restored(observer: Observer, job: Job, victim: Job) -> None:
             # It may have been copied just before it went, where no version is kept.
             body = next((one.body for one in kept if one.etag == etag), copied.get(first))
             wanted[partition_of(key), first, body or b""] += 1
-    found = Counter(_told(file) for file in job.planned.values())
+    planned = job.planned.values()
+    found = Counter((partition_of(file.key), file.first_key, file.body) for file in planned)
     job.leaves_removed = bool(wanted) and not found
     if found and found != wanted and not any(map(observer.excuses, victim.replaced)):
         fail("I2", f"job {job.name} brings back {sorted(found)}, and not {sorted(wanted)}")
-
-
-def _told(file: File) -> tuple[str, str, bytes]:
-    return partition_of(file.key), file.first_key, file.body
 
 
 def judge_replay(world: World, order: Iterable[Job]) -> None:

@@ -118,25 +118,13 @@ class World:
         self.clients = Clients(self.scheduler, self.ports.store, rng)
         self.machine = Machine(self.scheduler, self.faults, self.ports, self.observer)
         self.executions = as_executions(self.door, self.machine)
-        self.keepers = self._make_keepers()
+        limits = Limits(stuck=15 * 60, abandoned=rng.choice([3600, 7200]), retention=3_000_000)
+        self.keepers = Keepers(
+            self.scheduler, self.door, self.executions, self.machine, self.ports, limits
+        )
         self.loses = self.faults.rate > 0 and rng.random() < losses
         self.foreign: dict[str, bytes] = {}
         self.foreign_uploads: set[str] = set()
-
-    def _make_keepers(self) -> Keepers:
-        limits = Limits(
-            stuck=15 * 60,
-            abandoned=self.rng.choice([3600, 7200]),
-            retention=3_000_000,
-        )
-        return Keepers(
-            self.scheduler,
-            self.door,
-            self.executions,
-            self.machine,
-            self.ports,
-            limits,
-        )
 
     def run(self) -> None:
         """Let everything happen, recover, judge. Raises `Violation`."""

@@ -31,7 +31,6 @@ class Recorded:
     objects: dict[str, bytes] = field(default_factory=dict)
     uploads: dict[str, bytes | None] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
-    left: dict[str, bytes] = field(default_factory=dict)  # visible, and never the pipeline's
 
     @property
     def manifests(self) -> dict[str, bytes]:
@@ -40,7 +39,6 @@ class Recorded:
 
     @property
     def directory(self) -> JobDirectory:
-        """The directory of the one job."""
         (directory,) = {parse_directory(BUCKET, key) for key in self.manifests}
         return directory
 
@@ -58,7 +56,6 @@ class Recorded:
 
 
 def read(case: str) -> Recorded:
-    """Read a recorded case."""
     folder = HERE / case
     listing: Any = json.loads((folder / "listing.json").read_text())
     recorded = Recorded()
@@ -74,19 +71,17 @@ def read(case: str) -> Recorded:
     return recorded
 
 
-def replay(store: ObjectStore, recorded: Recorded, bucket: str = BUCKET) -> dict[str, str]:
-    """Put all of it; return the new upload ids by key."""
+def replay(store: ObjectStore, recorded: Recorded) -> None:
     ids = {}
     for key, part in {**recorded.uploads, **recorded.visible}.items():
-        ids[key] = store.create_upload(bucket, key, metadata={}, content_type="")
+        ids[key] = store.create_upload(BUCKET, key, metadata={}, content_type="")
         if part is not None:
-            etag = store.upload_part(bucket, key, ids[key], 1, part)
+            etag = store.upload_part(BUCKET, key, ids[key], 1, part)
             if key in recorded.visible:
-                store.complete_upload(bucket, key, ids[key], [etag], length=len(part))
+                store.complete_upload(BUCKET, key, ids[key], [etag], length=len(part))
     for key, body in recorded.objects.items():
         if key not in recorded.visible:
-            store.put(bucket, key, renewed(body, recorded, ids))
-    return ids
+            store.put(BUCKET, key, renewed(body, recorded, ids))
 
 
 def renewed(body: bytes, recorded: Recorded, ids: dict[str, str]) -> bytes:

@@ -51,7 +51,6 @@ def main() -> int:
 
 
 def chosen(kills: Sequence[str]) -> Iterator[tuple[Case, Point]]:
-    """Those that are named."""
     for case, name, how in (one.split(":") for one in kills):
         yield CASES[case], Point(name, 1, How(how))
 

@@ -99,7 +99,6 @@ class Gate:
         self._released.set()
 
     def kill(self, _call: Call) -> None:
-        """Let it die."""
         assert self.point is not None
         self._strike(self.point.how)
         self.struck.set()

@@ -90,7 +90,6 @@ def make_session(*, native: bool) -> SparkSession:
 
 
 def write(spark: SparkSession, task: Task, client: Client) -> None:
-    """The batch write."""
     options: dict[str, Any] = {
         "compression": "uncompressed",
         "commitTimeout": "120s",
@@ -116,7 +115,6 @@ def _leave_a_helper() -> None:
 
 
 def main() -> None:
-    """Do the task."""
     client, task = Client(sys.argv[1]), Task(**json.loads(sys.argv[2]))
     spark = make_session(native=client is Client.NATIVE)
     if task.survives:
