@@ -65,7 +65,7 @@ def commands(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (wheel,) = dist.glob("s3commit-*.whl")
     venv = tmp_path_factory.mktemp("venv")
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    install = [venv / "bin" / "pip", "install", "--quiet", "-c", ROOT / "constraints.txt"]
+    install: list[str | Path] = [venv / "bin/pip", "install", "-q", "-c", ROOT / "constraints.txt"]
     subprocess.run([*install, f"{wheel}[local]"], check=True)
     return venv / "bin"
 
