@@ -4,7 +4,6 @@ The program makes its own client, by the environment, as a user's would. While i
 result the stand-in runs the real steps of the state machine over the bucket and a ledger in memory.
 """
 
-import json
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.formats.layout import RESULT_FILE, parse_directory
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.system import Environment
+from tests.contract.given import make_bucket
 from tests.fakes.execution import run_execution
 from tests.fakes.memory import ManualClock, MemoryLedger
 
@@ -55,25 +55,17 @@ class Lake:
         """A visible object's bytes."""
         return self.store.get(self.bucket, key, max_bytes=1 << 30).body
 
-    def requests(self) -> list[dict[str, Any]]:
-        """Each job's one word."""
-        keys = [found.key for found in self.store.list(self.bucket, "")]
-        return [json.loads(self.body(key)) for key in keys if key.endswith(REQUEST)]
-
     def open_uploads(self) -> list[str]:
         """The keys of all uploads that are neither completed nor aborted."""
         return [upload.key for upload in self.store.list_uploads(self.bucket, "")]
 
 
 @contextmanager
-def lake_on(endpoint: str, patch: pytest.MonkeyPatch, bucket: str = "") -> Iterator[Lake]:
-    """A new bucket (of that name) with a pipeline behind it, which the environment leads to."""
+def lake_on(endpoint: str, patch: pytest.MonkeyPatch) -> Iterator[Lake]:
+    """A new bucket with a pipeline behind it, which the environment leads to."""
     patch.setenv("AWS_ENDPOINT_URL", endpoint)
-    lake = Lake(bucket or f"lake-{uuid.uuid4().hex[:12]}")
-    lake.client.create_bucket(
-        Bucket=lake.bucket,
-        CreateBucketConfiguration={"LocationConstraint": lake.client.meta.region_name},
-    )
+    lake = Lake(f"lake-{uuid.uuid4().hex[:12]}")
+    make_bucket(lake.client, lake.bucket)
     notify(lake.client, lake.bucket, QUEUE, REQUEST)
     patch.setattr(Environment, "sleep", lambda *_: lake.run_pipeline())
     yield lake

@@ -117,13 +117,8 @@ def test_rights_are_simulated_for_all_that_the_table_of_rights_has() -> None:
         may = judged.expected(ACCESS[name], "arn:aws:s3:::lake", table)[arn]
         asked.update((name, action, arn) for action in given["ActionNames"])
         answers = {True: "allowed", False: "implicitDeny"}
-        found = [
-            {
-                "EvalActionName": one,
-                "EvalDecision": answers[may[one] != ((name, one, arn) in wrong)],
-            }
-            for one in given["ActionNames"]
-        ]
+        said = {one: may[one] != ((name, one, arn) in wrong) for one in given["ActionNames"]}
+        found = [{"EvalActionName": one, "EvalDecision": answers[said[one]]} for one in said]
         return {"EvaluationResults": found}
 
     run = Account(iam=Service(simulate_principal_policy=simulated))
@@ -184,14 +179,10 @@ def test_functions_are_found_though_cloudformation_cuts_their_names() -> None:
 
     def listed() -> list[dict[str, Any]]:
         cut = "S3CommitPipeline-accept-3f9-DecideFunction0123456789-AbCdEfGhIjKl"
-        pages = [
-            ("decide.handler", mine),
-            ("end.handler", other),
-            ("suite.handler", "arn:…:role/s"),
-        ]
+        pages = {"decide": mine, "end": other, "suite": "arn:…:role/s"}
         return [
-            {"Functions": [{"FunctionName": cut, "Handler": handler, "Role": role}]}
-            for handler, role in pages
+            {"Functions": [{"FunctionName": cut, "Handler": f"{module}.handler", "Role": role}]}
+            for module, role in pages.items()
         ]
 
     run = Account(**{"lambda": Service(list_functions=listed)})

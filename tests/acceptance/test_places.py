@@ -11,6 +11,7 @@ import pytest
 from acceptance import things
 from acceptance.places import Aws, BrokenError
 from tests.conftest import REGION
+from tests.contract.given import make_bucket
 
 NAME = "accept-00003c"  # not that of `test_acceptance`, whose directory would go too
 
@@ -37,9 +38,7 @@ STACK = {
 }
 
 
-def test_on_aws_the_stacks_go_and_what_they_leave_and_nothing_else(
-    clients: things.Clients,
-) -> None:
+def test_on_aws_the_stacks_go_and_what_they_leave_and_nothing_else(clients: things.Clients) -> None:
     place, other = Aws(NAME, clients), Aws("accept-00002b", clients)
     for one in (place, other):
         for stack in one._stacks:
@@ -48,9 +47,7 @@ def test_on_aws_the_stacks_go_and_what_they_leave_and_nothing_else(
                 TemplateBody=json.dumps(STACK),
                 EnableTerminationProtection=stack.startswith("S3CommitStorage"),
             )
-        bucket = f"s3commit-{one.name}-data"
-        where: Any = {"LocationConstraint": REGION}
-        clients("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration=where)
+        bucket = make_bucket(clients("s3"), f"s3commit-{one.name}-data")
         clients("s3").put_object(Bucket=bucket, Key="t/a", Body=b"a")
         clients("s3").create_multipart_upload(Bucket=bucket, Key="t/b")
         clients("dynamodb").create_table(

@@ -1,6 +1,5 @@
 """The patterns of the caller's policy, beside the names that CloudFormation will give."""
 
-import json
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
@@ -8,13 +7,11 @@ from typing import Any
 import pytest
 
 from acceptance.places import PARAMETERS
-from stacks.layers import ROOT
+from tests.acceptance.test_acceptance import NAME, POLICY, many
 from tests.stacks.synthesized import synthesize
 
-NAME = "accept-00001a"
 ACCOUNT = "eu-central-1:111122223333"
 SUFFIX = "Ab3dEf6hIj9k"
-POLICY = json.loads((ROOT / "acceptance" / "policy.json").read_text())
 
 # A thing without a name of its own is called <stack>-<logical id>-<suffix>, cut where the service
 # has a limit, and these <logical id>-<suffix>.
@@ -60,11 +57,8 @@ def physical_name(stack: str, logical_id: str, resource: dict[str, Any]) -> str:
 
 
 def covers(statement: dict[str, Any], action: str, arn: str) -> bool:
-    actions, patterns = (
-        [statement[part]] if isinstance(statement[part], str) else statement[part]
-        for part in ("Action", "Resource")
-    )
-    return action in actions and any(fnmatchcase(arn, pattern) for pattern in patterns)
+    patterns = many(statement["Resource"])
+    return action in many(statement["Action"]) and any(fnmatchcase(arn, one) for one in patterns)
 
 
 @pytest.fixture(scope="module")

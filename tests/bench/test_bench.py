@@ -13,12 +13,8 @@ from bench.fleet import Fleet
 from bench.pipeline import BUCKET, BenchWeed, Committer, environment, make_pipeline
 from s3commit.aws.clients import make_client
 from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.formats.layout import is_data
 from tests.servers import free_ports
-
-
-def figure(measured: float, against: float, **goal: float) -> Figure:
-    one = Sample((measured,))
-    return Figure("write", "CPU", "s", one, "Spark", Sample((against,)), **goal)
 
 
 def test_jobs_without_rights_on_the_bucket_are_committed_one_after_the_other_by_the_fleet(
@@ -42,18 +38,11 @@ def test_jobs_without_rights_on_the_bucket_are_committed_one_after_the_other_by_
                     job.commit_timeout = 20
                     result = job.commit([task.counted])
                 assert result.files == 1
-                assert store.get(BUCKET, data_key(store, prefix), max_bytes=9).body == b"bench"
+                found = [one.key for one in store.list(BUCKET, prefix)]
+                [key] = [key for key in found if is_data(key.removeprefix(prefix))]
+                assert store.get(BUCKET, key, max_bytes=9).body == b"bench"
             assert fleet.cpu > 0
     assert not [one for one in threading.enumerate() if one.name == "bench-committer"]
-
-
-def data_key(store: S3ObjectStore, prefix: str) -> str:
-    [key] = [
-        found.key
-        for found in store.list(BUCKET, prefix)
-        if not found.key.removeprefix(prefix).startswith("_")
-    ]
-    return key
 
 
 def test_functions_start_cold_with_nothing_but_the_layers(tmp_path: Path) -> None:
@@ -105,7 +94,8 @@ def test_the_largest_job_of_the_documents_is_verified(monkeypatch: pytest.Monkey
 def test_the_command_keeps_machine_and_figures_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cold, "cold", lambda say: [figure(3, 1, goal=2)])
+    missed = Figure("write", "CPU", "s", Sample((3,)), "Spark", Sample((1,)), goal=2)
+    monkeypatch.setattr(cold, "cold", lambda say: [missed])
     file = tmp_path / "results.json"
     assert command.main(["--only", "cold", "--json", str(file)]) == 1
     kept = json.loads(file.read_text())

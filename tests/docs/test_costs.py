@@ -17,16 +17,11 @@ from tests.core.swept import Swept
 from tests.core.test_job import COMMIT_PATH
 from tests.core.world import World, job_directory
 from tests.docs.test_docs import printed
-from tests.stacks.synthesized import Assembly, of_type, synthesize
+from tests.stacks.synthesized import properties, synthesize
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "deploy.md").read_text()
 STATES = ("advance", "take_over", "decide", "note", "open_job")
-
-
-@pytest.fixture(scope="module")
-def assembly() -> Assembly:
-    return synthesize()
 
 
 def test_the_script_prints_what_each_line_costs() -> None:
@@ -97,10 +92,13 @@ def test_the_calls_of_a_sweep_with_nothing_to_do_are_counted() -> None:
 
 
 def test_the_states_of_a_job_are_counted() -> None:
+    assert 1 + transitions([*COMMIT_PATH, "JobCommitted"]) == costs.JOB_TRANSITIONS
+
+
+def transitions(passed: list[str]) -> int:
+    """How many states are entered, from the first of these to the last."""
     states = definition(dict.fromkeys(FUNCTIONS, "arn"))["States"]
-    passed = [*COMMIT_PATH, "JobCommitted"]
-    entered = 1 + sum(steps_between(states, *pair) for pair in itertools.pairwise(passed))
-    assert 1 + entered == costs.JOB_TRANSITIONS
+    return 1 + sum(steps_between(states, *pair) for pair in itertools.pairwise(passed))
 
 
 def steps_between(states: dict[str, Any], here: str, there: str) -> int:
@@ -118,28 +116,16 @@ def steps_between(states: dict[str, Any], here: str, there: str) -> int:
     raise AssertionError(f"no way from {here} to {there}")
 
 
-def test_alarms_and_metrics_are_those_of_the_template(assembly: Assembly) -> None:
-    alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
+def test_alarms_and_metrics_are_those_of_the_template() -> None:
+    pipeline = synthesize().pipeline
     metrics = [
-        sum("MetricStat" in one for one in alarm["Properties"].get("Metrics", [])) or 1
-        for alarm in alarms.values()
+        sum("MetricStat" in one for one in alarm.get("Metrics", [])) or 1
+        for alarm in properties(pipeline, "AWS::CloudWatch::Alarm")
     ]
     assert sum(metrics) == costs.ALARM_METRICS
-    assert len(of_type(assembly.pipeline, "AWS::CloudWatch::Dashboard")) == 1
+    assert len(properties(pipeline, "AWS::CloudWatch::Dashboard")) == 1
     vocabulary = (ROOT / "layers/s3commit/python/s3commit/aws/env.py").read_text()
     own = re.findall(
         r"^[A-Z0-9_]+: Final = \"[A-Z]", vocabulary.split("# Metrics:")[1], re.MULTILINE
     )
     assert len(own) == costs.METRICS
-
-
-def test_every_alarm_is_explained() -> None:
-    """By its name in the template, which the notification carries."""
-    assembly = synthesize(catalogs="sales/=analytics.sales")
-    page = (ROOT / "docs" / "operations.md").read_text()
-    table = page.split("| alarm | means | do |\n|---|---|---|\n")[1].split("\n\n")[0]
-    named = re.findall(r"`([A-Za-z]+)`", "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE)))
-    alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
-    found = {re.sub(r"^Observability|[0-9A-F]{8}$", "", name) for name in alarms}
-    assert found == set(named)
-    assert len(named) == len(alarms)

@@ -16,6 +16,7 @@ from stacks.definition import STEPS
 
 JOB = "0b6f6f0e-0000-4000-8000-000000000001"
 ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "layers" / "s3commit" / "python" / "s3commit"
 TESTS = {
     name
     for file in (ROOT / "tests").rglob("test_*.py")
@@ -41,8 +42,7 @@ def test_the_table_of_the_states_has_each_with_its_function_and_module() -> None
     for step, function in STEPS.items():
         assert f"`{step}`" in rows[function]
         module = "_".join(re.findall("[A-Z][a-z]+", step)).lower()
-        package = ROOT / "layers" / "s3commit" / "python" / "s3commit"
-        assert (package / "core" / "commit" / f"{module}.py").exists()
+        assert (PACKAGE / "core" / "commit" / f"{module}.py").exists()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -64,16 +64,14 @@ def anchors(page: Path) -> set[str]:
 def test_every_path_that_is_named_exists(page: Path) -> None:
     pattern = r"`((?:tests|docs|bench|acceptance|stacks|lambdas|core|aws|local)/[\w./-]*[\w/])`"
     for path in re.findall(pattern, page.read_text()):
-        package = ROOT / "layers" / "s3commit" / "python" / "s3commit"
-        assert (ROOT / path).exists() or (package / path).exists(), f"{page.name} names {path}"
+        assert (ROOT / path).exists() or (PACKAGE / path).exists(), f"{page.name} names {path}"
 
 
 def test_every_module_in_the_table_of_the_directories_is_there() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text().partition("## The directories")[2]
-    package = ROOT / "layers" / "s3commit" / "python" / "s3commit"
     rows = re.findall(r"^\| `([a-z/]+/)` \| (.+) \|$", page, re.MULTILINE)
     named = [
-        package / row / name for row, text in rows for name in re.findall(r"`(\w+\.py)`", text)
+        PACKAGE / row / name for row, text in rows for name in re.findall(r"`(\w+\.py)`", text)
     ]
     assert len(named) > 10
     assert [path for path in named if not path.exists()] == []
@@ -120,12 +118,8 @@ def test_i12_the_names_in_the_protocol_are_the_codes() -> None:
     assert re.fullmatch(f"{PIPELINE}_keys/{digits}/_sha.json", directory.key_note("sha"))
     page = (ROOT / "docs" / "protocol.md").read_text()
     objects = page.split("## Objects in S3")[1].split("\n## ")[0]
-    for name in (
-        "<job_id>-<32 digits",
-        "_keys/<32 digits",
-        DECISION_FILE,
-        "_commits/_once/_<digest>",
-    ):
+    keys = ("<job_id>-<32 digits", "_keys/<32 digits", "_commits/_once/_<digest>")
+    for name in (*keys, DECISION_FILE):
         assert name in objects
 
 

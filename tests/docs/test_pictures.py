@@ -13,6 +13,7 @@ from s3commit.cli.page.views import DRAWING
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 PAGE = pictures.FIGURES.read_text()
+SECONDS = [pictures.seconds(PAGE, job) for job in pictures.JOBS]
 
 
 def drawn(name: str) -> str:
@@ -64,26 +65,24 @@ def test_the_pictures_of_the_page_are_small_and_there_in_both_colours() -> None:
 
 def test_every_workload_of_the_benchmark_is_drawn() -> None:
     assert len(pictures.JOBS) == len(NAMES)
-    assert all(len(pictures.seconds(PAGE, job)) > 1 for job in pictures.JOBS)
+    assert all(len(one) > 1 for one in SECONDS)
 
 
 def test_the_readme_says_where_the_directory_committer_is_faster() -> None:
-    figures = [pictures.seconds(PAGE, job) for job in pictures.JOBS]
     by = [
         one["s3commit, the jar"] - min(one["S3A directory"], one["S3A directory, tuned"])
-        for one in figures
+        for one in SECONDS
         if "S3A directory" in one
     ]
     faster = [seconds for seconds in by if seconds > 0]
     count = {2: "two"}[len(faster)]
     most = f"by {max(faster):.1f} s at most"
     assert f"**S3A's directory committer is faster in {count} of the five**, {most}" in README
-    assert len(figures) == 5
+    assert len(SECONDS) == 5
 
 
 def test_the_readme_says_how_much_longer_write_takes_than_the_jar() -> None:
-    figures = [pictures.seconds(PAGE, job) for job in pictures.JOBS]
-    ratios = [one["s3commit, write"] / one["s3commit, the jar"] for one in figures]
+    ratios = [one["s3commit, write"] / one["s3commit, the jar"] for one in SECONDS]
     count = {3: "three", 4: "four"}[sum(ratio > 1 for ratio in ratios)]
     assert f"faster in {count} of [five jobs]" in README
     assert f"{min(ratios):.1f} to {max(ratios):.1f} times as long as the jar" in README

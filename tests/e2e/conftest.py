@@ -1,7 +1,6 @@
 """The whole pipeline, as `s3commit local up` runs the synthesized template, in its own process."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,6 +13,8 @@ from typing import Any
 import boto3.session
 import pytest
 
+import s3commit
+from s3commit.core.documents.result_json import JobResult
 from tests.servers import read_line
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,26 @@ class Deployed:
         return session.client(service, endpoint_url=self.endpoint)
 
 
+def commit(bucket: str, table: str, *numbers: int) -> JobResult:
+    """A job with a file in each partition ``n=…``."""
+    with s3commit.open_job(f"s3://{bucket}/{table}/") as job:
+        task = job.task("0")
+        for number in numbers:
+            with task.open(f"n={number}/part.txt") as file:
+                file.write(b"1")
+        job.commit_timeout = WAIT_SECONDS
+        return job.commit([task.finish()])
+
+
+def create_table(glue: Any, bucket: str, name: str) -> None:
+    """The table of that name in the catalog's database "lake", partitioned as `commit` does."""
+    glue.create_database(DatabaseInput={"Name": "lake"})
+    storage = {"Location": f"s3://{bucket}/{name}/", "Columns": []}
+    keys = [{"Name": "n", "Type": "int"}]
+    table = {"Name": name, "PartitionKeys": keys, "StorageDescriptor": storage}
+    glue.create_table(DatabaseName="lake", TableInput=table)
+
+
 @contextmanager
 def runtime() -> Iterator[Deployed]:
     """The runtime as a newcomer starts it: a command in the foreground, stopped by Ctrl-C."""
@@ -77,5 +98,4 @@ def environment(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> Deployed
     """The process's AWS configuration leads to the runtime, as a user's would to AWS."""
     for name, value in deployed.environment.items():
         monkeypatch.setenv(name, value)
-    assert os.environ["AWS_ENDPOINT_URL"] == deployed.endpoint
     return deployed

@@ -28,25 +28,13 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.job import Job
 from tests.cli.support import run
-from tests.e2e.conftest import WAIT_SECONDS, Deployed
+from tests.e2e.conftest import WAIT_SECONDS, Deployed, commit
 from tests.fakes.execution import ROUTES, STEPS
 from tests.servers import answering, until
 
 
-def write(deployed: Deployed, table: str, number: int, files: int = 3) -> JobResult:
-    with s3commit.open_job(f"s3://{deployed.bucket}/{table}/") as job:
-        counted = []
-        for part in range(files):
-            task = job.task(f"t{part}")
-            with task.open(f"n={number}/part-{part}.txt") as file:
-                file.write(f"{number} {part}".encode())
-            counted.append(task.finish())
-        job.commit_timeout = WAIT_SECONDS
-        return job.commit(counted)
-
-
 def test_the_outcome_is_announced_and_the_execution_reads_well(environment: Deployed) -> None:
-    result = write(environment, "e2e/announced", 0)
+    result = commit(environment.bucket, "e2e/announced", 0)
     machine = environment.client("stepfunctions")
     until(
         lambda: machine.describe_execution(executionArn=result.execution)["status"] == "SUCCEEDED"
@@ -92,14 +80,14 @@ def announced(environment: Deployed, queue: str) -> dict[str, Any]:
     receive = partial(sqs.receive_message, QueueUrl=queue, MaxNumberOfMessages=1)
     (message,) = until(lambda: receive().get("Messages"))
     event: dict[str, Any] = json.loads(message["Body"])
+    assert (event["source"], event["detail-type"]) == ("s3commit", "s3commit job ended")
     jsonschema.validate(event["detail"], SCHEMA)
     return event
 
 
 def test_the_event_is_as_its_page_says(environment: Deployed, queue: str) -> None:
-    write(environment, "events/sales", 1)
+    commit(environment.bucket, "events/sales", 1, 2, 3)
     event = announced(environment, queue)
-    assert (event["source"], event["detail-type"]) == ("s3commit", "s3commit job ended")
     table = f"s3://{environment.bucket}/events/sales/"
     assert [event["detail"][name] for name in ("table", "files")] == [table, 3]
 
@@ -107,8 +95,8 @@ def test_the_event_is_as_its_page_says(environment: Deployed, queue: str) -> Non
 def test_a_table_is_waited_for(environment: Deployed, queue: str) -> None:
     table = f"s3://{environment.bucket}/events/awaited/"
     assert not wait_for_table.is_committed(queue, table)
-    write(environment, "events/another", 0)
-    write(environment, "events/awaited", 0)
+    commit(environment.bucket, "events/another", 0)
+    commit(environment.bucket, "events/awaited", 0)
     until(lambda: wait_for_table.is_committed(queue, table))
     assert not wait_for_table.is_committed(queue, table), "the next run waits for the next commit"
 
@@ -123,10 +111,7 @@ def test_a_channel_is_told_why_a_job_was_not_committed(
         return 200, b""
 
     destination = f"s3://{environment.bucket}/events/refused/"
-    with (
-        pytest.raises(s3commit.JobFailedError),
-        s3commit.open_job(destination, min_files=1) as job,
-    ):
+    with pytest.raises(s3commit.JobFailedError), s3commit.open_job(destination, min_files=1) as job:
         job.commit_timeout = WAIT_SECONDS
         job.commit([])
 

@@ -20,6 +20,7 @@ class PlainClient:
         self.table = table
         self.job = str(uuid.uuid4())
         self.directory = f"{table}/__magic_job-{self.job}/"
+        self.setup()
 
     def put(self, name: str, document: dict[str, Any]) -> bytes:
         body = json.dumps(document).encode()
@@ -101,9 +102,7 @@ class PlainClient:
 
 @pytest.fixture
 def client(deployed: Deployed, request: pytest.FixtureRequest) -> PlainClient:
-    client = PlainClient(deployed, f"plain/{request.node.name}")
-    client.setup()
-    return client
+    return PlainClient(deployed, f"plain/{request.node.name}")
 
 
 def await_tidied(client: PlainClient) -> None:

@@ -52,11 +52,7 @@ from s3commit.local.runtime import LocalRuntime
 
 with LocalRuntime(Path({assembly!r})) as runtime:
     os.environ.update(runtime.environment())
-    import s3commit
-    with s3commit.open_job(f"s3://{{runtime.bucket}}/t/") as job:
-        with job.task("0") as task, task.open("a.csv") as file:
-            file.write(b"1,2")
-        print(job.commit([task.counted]).files, "file")
+    exec({write!r}.format(uri=f"s3://{{runtime.bucket}}/t/"))
 """
 
 
@@ -171,5 +167,5 @@ def test_the_page_needs_ui(installed: Installed) -> None:
 def test_the_embedded_runtime_needs_local(installed: Installed) -> None:
     machine = installed("local")
     code = IMPORT.format(names=[name for name in modules_of("local") if "bootstrap" not in name])
-    told = does(machine, code + LOCAL.format(assembly=str(synthesize().directory)))
+    told = does(machine, code + LOCAL.format(assembly=str(synthesize().directory), write=WRITE))
     assert told.splitlines()[-1] == "1 file"

@@ -39,6 +39,7 @@ STEP = "s3commit.core.commit."
 WITHOUT_A_STATE = {MAP_FUNCTION: "complete_unit", "ingest": "note_arrivals"}
 # Each takes 5 to 50 ms, and nothing of it is used: of boto3 botocore is enough.
 NEEDLESS = {"boto3", "s3transfer", "multiprocessing", "unittest", "asyncio", "pydantic", "pyarrow"}
+LEDGER_AND_STORE = {"pynamodb", "s3commit.aws.s3", "s3commit.aws.ledger"}
 
 
 @cache
@@ -65,19 +66,12 @@ def test_a_function_imports_no_step_but_its_own(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_a_function_imports_nothing_that_no_function_needs(name: str) -> None:
-    assert NEEDLESS & set(started(name)["modules"]) == set()
-
-
-@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"sweep"}))
-def test_no_function_of_a_job_imports_the_sweep_or_the_check(name: str) -> None:
-    elsewhere = ("s3commit.core.sweep", "s3commit.core.fsck")
-    assert [one for one in started(name)["modules"] if one.startswith(elsewhere)] == []
-
-
-def test_who_starts_executions_knows_no_ledger_and_no_store() -> None:
-    needless = {"pynamodb", "s3commit.aws.s3", "s3commit.aws.ledger"}
-    assert needless & set(started("dispatch")["modules"]) == set()
+def test_a_function_imports_nothing_that_it_does_not_need(name: str) -> None:
+    """Jobs need neither sweep nor check, who starts executions neither ledger nor store."""
+    elsewhere = ("s3commit.core.sweep", "s3commit.core.fsck") if name != "sweep" else ()
+    needless = NEEDLESS | (LEDGER_AND_STORE if name == "dispatch" else set())
+    modules = started(name)["modules"]
+    assert [one for one in modules if one in needless or one.startswith(elsewhere)] == []
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))

@@ -16,9 +16,10 @@ from tests.fakes.faults import Crash
 from tests.lambdas.conftest import Call, Module, Refusals
 
 DIRECTORY = job_directory()
+Announce = Callable[[str, str], dict[str, Any]]
 
 
-def message(message_id: str, *keys: str, size: int = 1) -> dict[str, Any]:
+def message(message_id: str, *keys: str) -> dict[str, Any]:
     """An SQS record with an S3 notification, as AWS documents both."""
     records = [
         {
@@ -30,11 +31,7 @@ def message(message_id: str, *keys: str, size: int = 1) -> dict[str, Any]:
             "s3": {
                 "s3SchemaVersion": "1.0",
                 "bucket": {"name": BUCKET, "arn": f"arn:aws:s3:::{BUCKET}"},
-                "object": {
-                    "key": quote_plus(key, safe="/"),
-                    "size": size,
-                    "sequencer": "0055AED6",
-                },
+                "object": {"key": quote_plus(key, safe="/"), "size": 1, "sequencer": "0055AED6"},
             },
         }
         for key in keys
@@ -88,23 +85,18 @@ def test_a_batch_of_manifests_is_noted_in_the_ledger_once(world: World, call: Ca
     assert world.record(DIRECTORY).state is JobState.OPEN
 
 
+def encoded(message_id: str, key: str) -> dict[str, Any]:
+    """Whether EventBridge encodes keys is not documented."""
+    return brought(message_id, quote_plus(key, safe="/"))
+
+
+@pytest.mark.parametrize("announce", [message, brought, encoded])
 def test_a_manifest_is_noted_whoever_announces_it_and_whatever_its_name(
-    world: World, call: Call
+    world: World, call: Call, announce: Announce
 ) -> None:
     directory = job_directory(prefix="a b+c/ü=1%2F/")
-    attempts = [world.attempt(directory, f"t{number}") for number in range(2)]
-    first, second = (directory.prefix + one.manifest for one in attempts)
-    event = {"Records": [message("notified", first), brought("brought", second)]}
-    assert failed(call("ingest", event)) == []
-    assert len(list(world.ledger.attempts(directory.ref))) == 2
-
-
-def test_a_key_that_eventbridge_encodes_is_found_as_well(world: World, call: Call) -> None:
-    """Whether it does is not documented."""
-    directory = job_directory(prefix="a b+c/ü=1%2F/")
-    attempt = world.attempt(directory, "t0")
-    key = quote_plus(directory.prefix + attempt.manifest, safe="/")
-    assert failed(call("ingest", {"Records": [brought("m0", key)]})) == []
+    key = directory.prefix + world.attempt(directory, "t0").manifest
+    assert failed(call("ingest", {"Records": [announce("m0", key)]})) == []
     assert [one.task_id for one in world.ledger.attempts(directory.ref)] == ["t0"]
 
 
@@ -119,7 +111,7 @@ def test_i12_no_execution_starts_for_a_key_that_is_guessed(
 
 @pytest.mark.parametrize("announce", [message, brought])
 def test_i12_what_another_bucket_announces_is_ignored(
-    world: World, call: Call, announce: Callable[[str, str], dict[str, Any]]
+    world: World, call: Call, announce: Announce
 ) -> None:
     """Whoever owns a bucket of the account may send its events here."""
     attempt = world.attempt(DIRECTORY, "t0")

@@ -49,17 +49,14 @@ class Calls:
     def of(self, text: str) -> list[CallOutcome]:
         return [outcome for _, outcome in self.seen if text in outcome.logs]
 
-    def wait(self, text: str, count: int = 1, timeout: float = 20) -> list[CallOutcome]:
-        """The outcomes whose logs have ``text``, when there are ``count``."""
-        with self.changed:
-            assert self.changed.wait_for(lambda: len(self.of(text)) >= count, timeout), (
-                f"{len(self.of(text))} of {count} calls with {text!r} in time"
-            )
-            return self.of(text)
+    def wait(self, text: str) -> list[CallOutcome]:
+        """The outcomes whose logs have ``text``, when there is one."""
+        self.wait_until(lambda: bool(self.of(text)), f"no call with {text!r}")
+        return self.of(text)
 
-    def wait_until(self, condition: Callable[[], bool], timeout: float = 20) -> None:
+    def wait_until(self, condition: Callable[[], bool], otherwise: str = "") -> None:
         with self.changed:
-            assert self.changed.wait_for(condition, timeout)
+            assert self.changed.wait_for(condition, timeout=20), otherwise
 
 
 @dataclass
@@ -81,26 +78,30 @@ class Local:
     def output(self, name: str) -> str:
         return self.runtime.outputs[name]
 
-    def invoke(self, name: str, event: Any, **more: Any) -> dict[str, Any]:
+    def invoke(self, name: str, event: Any) -> dict[str, Any]:
         answer: dict[str, Any] = self.functions.invoke(
-            FunctionName=self.output(name), Payload=json.dumps(event), **more
+            FunctionName=self.output(name), Payload=json.dumps(event)
         )
         body = answer["Payload"].read()
         answer["Result"] = json.loads(body) if body else None
         return answer
 
-    def run(self, event: Any, name: str | None = None) -> dict[str, Any]:
-        """Start an execution and wait for its end."""
-        arn = self.machines.start_execution(
+    def start(self, event: Any, name: str = "") -> str:
+        """Start an execution; its ARN."""
+        arn: str = self.machines.start_execution(
             stateMachineArn=self.runtime.state_machine_arn,
             name=name or uuid.uuid4().hex,
             input=json.dumps(event),
         )["executionArn"]
-        return self.ended(arn)
+        return arn
 
-    def ended(self, arn: str, timeout: float = 20) -> dict[str, Any]:
-        found: dict[str, Any] = ended(self.machines, arn, timeout, pause=0.02)
+    def ended(self, arn: str) -> dict[str, Any]:
+        found: dict[str, Any] = ended(self.machines, arn, seconds=20, pause=0.02)
         return found
+
+    def send(self, **body: Any) -> None:
+        """Send the message to the queue that feeds the function."""
+        self.sqs.send_message(QueueUrl=self.output("QueueUrl"), MessageBody=json.dumps(body))
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,51 +16,41 @@ from s3commit.local.triggers import rate
 from tests.local import templates
 from tests.local.conftest import Local
 
-Change = Callable[[dict[str, Any]], object]
-
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("name", "resource", "message"),
     [
+        ("Cache", templates.resource("ElastiCache::Cache"), "the type"),
         (
-            lambda r: r.update(Cache={"Type": "AWS::ElastiCache::Cache"}),
-            r"Pipeline/Cache \(AWS::ElastiCache::Cache\): the type",
+            "Probe",
+            templates.function("x.y") | {"CreationPolicy": {}},
+            "the attribute CreationPolicy",
+        ),
+        ("Probe", templates.function("x.y", VpcConfig={}), "the property VpcConfig"),
+        ("Probe", templates.function("x.y", Code={"ZipFile": "z"}), "the property Code.ZipFile"),
+        (
+            "Hourly",
+            templates.resource("Events::Rule", Targets=[{"InputPath": "$"}]),
+            "the property Targets.InputPath",
         ),
         (
-            lambda r: r["Probe"]["Properties"].update(VpcConfig={}),
-            r"Pipeline/Probe \(AWS::Lambda::Function\): the property VpcConfig",
-        ),
-        (
-            lambda r: r["Probe"].update(CreationPolicy={}),
-            r"Pipeline/Probe \(AWS::Lambda::Function\): the attribute CreationPolicy",
-        ),
-        (
-            lambda r: r["Probe"]["Properties"].update(Code={"ZipFile": "x = 1"}),
-            r"Pipeline/Probe \(AWS::Lambda::Function\): the property Code.ZipFile",
-        ),
-        (
-            lambda r: r["Hourly"]["Properties"]["Targets"][0].update(InputPath="$"),
-            r"Pipeline/Hourly \(AWS::Events::Rule\): the property Targets.InputPath",
-        ),
-        (
-            lambda r: r.update(
-                B={
-                    "Type": "AWS::S3::Bucket",
-                    "Properties": {"LifecycleConfiguration": {"Rules": [{"Transitions": []}]}},
-                }
+            "B",
+            templates.resource(
+                "S3::Bucket", LifecycleConfiguration={"Rules": [{"Transitions": []}]}
             ),
-            r"Pipeline/B \(AWS::S3::Bucket\): the property Lifecycle.*\.Rules\.Transitions",
+            r"the property Lifecycle.*\.Rules\.Transitions",
         ),
     ],
 )
 def test_what_is_not_known_is_refused_before_anything_starts(
-    tmp_path: Path, change: Change, message: str
+    tmp_path: Path, name: str, resource: dict[str, Any], message: str
 ) -> None:
     pipeline = templates.pipeline()
-    change(pipeline["Resources"])
+    pipeline["Resources"][name] = resource
     directory = templates.write(tmp_path / "out", templates.storage(), pipeline)
     threads = threading.active_count()
-    with pytest.raises(UnsupportedTemplateError, match=message):
+    told = rf"Pipeline/{name} \({resource['Type']}\): {message}"
+    with pytest.raises(UnsupportedTemplateError, match=told):
         LocalRuntime(directory)
     assert threading.active_count() == threads
 

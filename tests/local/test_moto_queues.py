@@ -51,7 +51,7 @@ def test_messages_come_in_batches(local: Local) -> None:
 
 
 def test_the_function_runs_in_a_thread_of_the_poller_not_of_the_sender(local: Local) -> None:
-    local.sqs.send_message(QueueUrl=local.output("QueueUrl"), MessageBody='{"m":"later"}')
+    local.send(m="later")
     outcome = local.calls.wait("later")[0]
     assert local.calls.threads[id(outcome)].startswith("poll-")
 
@@ -60,9 +60,8 @@ def test_only_the_reported_message_comes_again_and_ends_in_the_dead_letter_queue
     local: Local,
 ) -> None:
     mark = uuid.uuid4().hex
-    url = local.output("QueueUrl")
-    local.sqs.send_message(QueueUrl=url, MessageBody=json.dumps({"m": mark, "fail": True}))
-    local.sqs.send_message(QueueUrl=url, MessageBody=json.dumps({"m": mark, "good": True}))
+    local.send(m=mark, fail=True)
+    local.send(m=mark, good=True)
     dead = until(lambda: dead_letter(local, mark), "the dead letter")
     assert json.loads(dead["Body"])["fail"]
     counts = [
@@ -118,12 +117,9 @@ def test_a_mapping_polls_while_it_is_enabled_and_until_it_is_deleted(local: Loca
         EventSourceArn=arn, FunctionName=local.output("Batch"), Enabled=False
     )["UUID"]
 
-    def send(to: str) -> str:
-        body = uuid.uuid4().hex
-        local.sqs.send_message(QueueUrl=to, MessageBody=json.dumps({"m": body}))
-        return body
-
-    first, other = send(url), send(local.output("QueueUrl"))
+    first, other = uuid.uuid4().hex, uuid.uuid4().hex
+    local.sqs.send_message(QueueUrl=url, MessageBody=json.dumps({"m": first}))
+    local.send(m=other)
     local.calls.wait(other)
     assert local.calls.of(first) == []
     local.functions.update_event_source_mapping(UUID=mapping, Enabled=True)
@@ -135,19 +131,15 @@ def test_a_mapping_polls_while_it_is_enabled_and_until_it_is_deleted(local: Loca
 def test_dead_letters_are_given_back_as_new_messages(local: Local) -> None:
     mark = uuid.uuid4().hex
     made = local.sqs.create_queue(QueueName=f"dead-{mark}")["QueueUrl"]
-    names = ["QueueArn", "ApproximateNumberOfMessages"]
-    arn = local.sqs.get_queue_attributes(QueueUrl=made, AttributeNames=names)["Attributes"][
-        "QueueArn"
-    ]
+    asked = local.sqs.get_queue_attributes(QueueUrl=made, AttributeNames=["QueueArn"])
+    arn = asked["Attributes"]["QueueArn"]
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
-    source = local.sqs.create_queue(QueueName=mark, Attributes={"RedrivePolicy": policy})[
-        "QueueUrl"
-    ]
+    feeding = local.sqs.create_queue(QueueName=mark, Attributes={"RedrivePolicy": policy})
     local.sqs.send_message(QueueUrl=made, MessageBody=mark)
     local.sqs.start_message_move_task(SourceArn=arn)
     assert "Messages" not in local.sqs.receive_message(QueueUrl=made)
     (message,) = local.sqs.receive_message(
-        QueueUrl=source, AttributeNames=["ApproximateReceiveCount"]
+        QueueUrl=feeding["QueueUrl"], AttributeNames=["ApproximateReceiveCount"]
     )["Messages"]
     assert (message["Body"], message["Attributes"]["ApproximateReceiveCount"]) == (mark, "1")
 
@@ -155,7 +147,7 @@ def test_dead_letters_are_given_back_as_new_messages(local: Local) -> None:
 def test_a_function_without_concurrency_is_throttled_and_its_messages_wait(local: Local) -> None:
     mark, name = uuid.uuid4().hex, local.output("Batch")
     local.functions.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)
-    local.sqs.send_message(QueueUrl=local.output("QueueUrl"), MessageBody=json.dumps({"m": mark}))
+    local.send(m=mark)
     with pytest.raises(local.functions.exceptions.TooManyRequestsException):
         local.invoke("Batch", {"Records": []})
     local.functions.delete_function_concurrency(FunctionName=name)

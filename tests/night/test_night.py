@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import s3commit
 from s3commit.cli.app import app
 from s3commit.cli.page.server import make_page
 from s3commit.cli.session import Session
@@ -22,7 +21,7 @@ from s3commit.local.rehearsal import FAULTS
 from s3commit.local.runtime import LocalRuntime
 from stacks.layers import ROOT
 from tests.cli.support import run
-from tests.e2e.conftest import WAIT_SECONDS
+from tests.e2e.conftest import commit, create_table
 from tests.servers import until
 from tests.stacks.synthesized import of_type, synthesize
 
@@ -92,12 +91,7 @@ class Night:
         return application.test_client().get(address, follow_redirects=True).text
 
     def commit(self, table: str) -> None:
-        with s3commit.open_job(f"s3://{self.runtime.bucket}/{table}/") as job:
-            task = job.task("0")
-            with task.open("n=1/part.txt") as file:
-                file.write(b"1")
-            job.commit_timeout = WAIT_SECONDS
-            job.commit([task.finish()])
+        commit(self.runtime.bucket, table, 1)
 
     def catalogs(self, *, on: bool) -> None:
         """Switch the event source of the function that notifies catalogs."""
@@ -192,11 +186,7 @@ def fail_at_the_catalog(night: Night) -> None:
 
 def create_the_table(night: Night) -> None:
     glue = night.runtime.client("glue")
-    glue.create_database(DatabaseInput={"Name": "lake"})
-    storage = {"Location": f"s3://{night.runtime.bucket}/late/", "Columns": []}
-    keys = [{"Name": "n", "Type": "int"}]
-    table = {"Name": "late", "PartitionKeys": keys, "StorageDescriptor": storage}
-    glue.create_table(DatabaseName="lake", TableInput=table)
+    create_table(glue, night.runtime.bucket, "late")
     asked = {"DatabaseName": "lake", "TableName": "late"}
     job = next(one for one in night.status()["jobs"] if one["destination"].endswith("/late/"))
     show = partial(night.json, "show", f"{job['destination']}__magic_job-{job['jobId']}/")

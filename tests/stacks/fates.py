@@ -34,6 +34,7 @@ from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.executions import MemoryExecutions
 from tests.lake import QUEUE, notify
 from tests.lambdas.conftest import ENVIRONMENT, Context
+from tests.lambdas.test_queues import message
 from tests.stacks.recorder import Recorder, recording
 from tests.stacks.synthesized import Assembly, only
 
@@ -71,11 +72,8 @@ class Server(World):
         return answer
 
     def arrive(self, directory: JobDirectory, attempt: CountedAttempt) -> None:
-        key = {"key": directory.prefix + attempt.manifest}
-        record = {"s3": {"bucket": {"name": BUCKET}, "object": key}}
-        message = {"messageId": "1", "body": json.dumps({"Records": [record]})}
-        answer = self.call("ingest", {"Records": [message]})
-        assert answer == {"batchItemFailures": []}
+        event = {"Records": [message("1", directory.prefix + attempt.manifest)]}
+        assert self.call("ingest", event) == {"batchItemFailures": []}
 
     def steps(self, ticket: dict[str, Any], *names: str) -> dict[str, Any]:
         for name in names:
@@ -204,9 +202,8 @@ def took_over_from_the_dead(server: Server, directory: JobDirectory) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(acquire_destination, "HOLDER_SECONDS", 0)
         ticket = server.decide(directory)
-    record = server.ledger.job(dead.ref)
-    assert record is not None and record.failure is not None
-    assert record.failure.code == "STALLED"
+    failure = server.record(dead).failure
+    assert failure is not None and failure.code == "STALLED"
     ticket = server.steps(server.complete(ticket), "BeginPublish", "RemoveReplaced")
     server.steps(ticket, "PublishSuccess", "TidyUp")
     server.steps(execution_input(dead), "SealJob", "AbortJob", "TidyUp")
@@ -262,7 +259,7 @@ def played(endpoint: str, assembly: Assembly) -> Iterator[Recorder]:
         given = {**ENVIRONMENT, "AWS_ENDPOINT_URL": endpoint, env.TABLE: table}
         for name, value in given.items():
             patch.setenv(name, value)
-        described = only(assembly.storage, "AWS::DynamoDB::Table")["Properties"]
+        described = only(assembly.storage, "AWS::DynamoDB::Table")
         shape = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
         boto3.client("dynamodb").create_table(
             TableName=table, **{name: described[name] for name in shape}

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import sysconfig
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from stacks.layers import ROOT
 from tests.servers import ran
 
 Resource = dict[str, Any]
+Properties = dict[str, Any]
 
 OPERATOR = "arn:aws:iam::111122223333:role/team/ops"
 KEY_ARN = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -84,20 +86,39 @@ def of_type(template: dict[str, Any], kind: str) -> dict[str, Resource]:
     }
 
 
-def only(template: dict[str, Any], kind: str) -> Resource:
-    (resource,) = of_type(template, kind).values()
-    return resource
+def properties(template: dict[str, Any], kind: str) -> list[Properties]:
+    return [resource["Properties"] for resource in of_type(template, kind).values()]
 
 
-def functions(template: dict[str, Any]) -> dict[str, tuple[str, Resource]]:
-    """Our functions by module name, with their logical ids."""
-    return {
-        resource["Properties"]["Handler"].removesuffix(".handler"): (logical_id, resource)
-        for logical_id, resource in of_type(template, "AWS::Lambda::Function").items()
-    }
+def only(template: dict[str, Any], kind: str) -> Properties:
+    (found,) = properties(template, kind)
+    return found
 
 
-def state_machine(assembly: Assembly) -> Resource:
+@dataclass(frozen=True)
+class Function:
+    logical_id: str
+    properties: Properties
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        variables: dict[str, Any] = self.properties["Environment"]["Variables"]
+        return variables
+
+    @property
+    def role(self) -> str:
+        role: str = self.properties["Role"]["Fn::GetAtt"][0]
+        return role
+
+
+def functions(template: dict[str, Any]) -> dict[str, Function]:
+    """Our functions by module name."""
+    found = of_type(template, "AWS::Lambda::Function")
+    each = [Function(logical_id, found[logical_id]["Properties"]) for logical_id in found]
+    return {one.properties["Handler"].removesuffix(".handler"): one for one in each}
+
+
+def state_machine(assembly: Assembly) -> Properties:
     return only(assembly.pipeline, "AWS::StepFunctions::StateMachine")
 
 

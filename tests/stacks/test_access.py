@@ -17,7 +17,7 @@ from tests.stacks.synthesized import (
     KEY_ARN,
     Assembly,
     functions,
-    of_type,
+    properties,
     shown_policies,
     state_machine,
 )
@@ -86,7 +86,7 @@ def test_a_function_may_do_its_own_work_and_nothing_else(telling: Assembly, name
         **CONNECTED.get(name, {}),
         **EVERY_FUNCTION,
     }
-    found = _rights(telling.pipeline, _role(telling, name))
+    found = _rights(telling.pipeline, functions(telling.pipeline)[name].role)
     assert found == {resource: actions for resource, actions in granted.items() if actions}
 
 
@@ -99,11 +99,12 @@ def test_i12_a_function_is_denied_the_names_that_it_never_writes(
     for action, patterns in ACCESS[name].denied.items():
         for pattern in patterns:
             denied[f"bucket/{pattern}"].add(f"s3:{action}")
-    assert _rights(telling.pipeline, _role(telling, name), "Deny") == denied
+    role = functions(telling.pipeline)[name].role
+    assert _rights(telling.pipeline, role, "Deny") == denied
 
 
 def test_the_state_machine_invokes_its_steps_and_reads_plans(assembly: Assembly) -> None:
-    role = state_machine(assembly)["Properties"]["RoleArn"]["Fn::GetAtt"][0]
+    role = state_machine(assembly)["RoleArn"]["Fn::GetAtt"][0]
     assert _rights(assembly.pipeline, role) == STATE_MACHINE
 
 
@@ -123,8 +124,8 @@ def test_a_key_that_jobs_name_is_used_by_those_that_read_or_complete_what_they_w
 
 
 def _users(assembly: Assembly, key: str) -> dict[str, set[str]]:
-    names = functions(assembly.pipeline)
-    rights = {name: _rights(assembly.pipeline, _role(assembly, name)) for name in names}
+    template = assembly.pipeline
+    rights = {name: _rights(template, one.role) for name, one in functions(template).items()}
     return {name: found[key] for name, found in rights.items() if key in found}
 
 
@@ -209,16 +210,10 @@ def test_i12_a_writer_is_denied_what_the_pipeline_writes_and_deletes_documents_a
     }
 
 
-def _role(assembly: Assembly, name: str) -> str:
-    _, function = functions(assembly.pipeline)[name]
-    role: str = function["Properties"]["Role"]["Fn::GetAtt"][0]
-    return role
-
-
 def _rights(template: dict[str, Any], role: str, effect: str = "Allow") -> dict[str, set[str]]:
     """Actions by resource, the resources by short names."""
     rights: dict[str, set[str]] = defaultdict(set)
-    policies = [one["Properties"] for one in of_type(template, "AWS::IAM::Policy").values()]
+    policies = properties(template, "AWS::IAM::Policy")
     of_role = [policy for policy in policies if {"Ref": role} in policy["Roles"]]
     for statement in (one for policy in of_role for one in policy["PolicyDocument"]["Statement"]):
         if statement["Effect"] != effect:
@@ -234,7 +229,7 @@ def _many(value: Any) -> list[Any]:
 
 
 def _short(template: dict[str, Any], resource: Any) -> str:
-    by_logical_id = {logical_id: name for name, (logical_id, _) in functions(template).items()}
+    by_logical_id = {one.logical_id: name for name, one in functions(template).items()}
     match resource:
         case str():
             return resource

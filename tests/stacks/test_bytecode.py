@@ -98,13 +98,8 @@ def test_who_deploys_without_byte_code_is_warned(
 # The layer of what others have made
 
 
-@pytest.fixture(scope="module")
-def layer() -> Path:
-    return dependencies_layer()
-
-
-def test_nothing_in_it_is_for_one_processor(layer: Path) -> None:
-    files = [path for path in layer.rglob("*") if path.is_file()]
+def test_nothing_in_it_is_for_one_processor() -> None:
+    files = [path for path in dependencies_layer().rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if path.suffix in {".so", ".pyd", ".dylib"}]
     assert not [path for path in files if path.read_bytes()[:4] == b"\x7fELF"]
@@ -117,8 +112,8 @@ def test_every_pin_is_exact_and_has_a_digest() -> None:
         assert re.fullmatch(r"[a-z0-9-]+==[0-9a-z.]+ --hash=sha256:[0-9a-f]{64}", line)
 
 
-def test_a_second_build_gives_the_same_bytes(layer: Path, tmp_path: Path) -> None:
-    again = dependencies_layer(build=tmp_path)
+def test_a_second_build_gives_the_same_bytes(tmp_path: Path) -> None:
+    layer, again = dependencies_layer(), dependencies_layer(build=tmp_path)
     assert digests(again) == digests(layer)
     assert [path.name for path in tmp_path.iterdir()] == [layer.name]  # no scratch is left
 

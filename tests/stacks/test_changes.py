@@ -103,11 +103,10 @@ class Dev:
     """The deployment "dev", and a job in its ledger."""
 
     def __init__(self, deployer: Deployer, endpoint: str, patch: pytest.MonkeyPatch) -> None:
-        self.region = deployer.session.region_name
-        table = f"ledger-{uuid.uuid4().hex}"
-        create_table(table, endpoint, self.region)
+        region, table = deployer.session.region_name, f"ledger-{uuid.uuid4().hex}"
+        create_table(table, endpoint, region)
         deployer.deploy(table=table, name="dev")
-        patch.setenv("AWS_REGION", self.region)
+        patch.setenv("AWS_REGION", region)
         self.ledger = DynamoLedger(table)
 
     def add(self, state: JobState) -> str:
@@ -146,8 +145,8 @@ def test_it_is_removed_while_none_is(deployer: Deployer, dev: Dev) -> None:
 def test_make_destroy_asks_before_it_removes(deployer: Deployer, dev: Dev) -> None:
     job_id = dev.add(JobState.COMMITTING)
     [named] = re.findall(r"^destroy:.*\n\t@export (\w+)=1; \$\(CDK\) destroy ", MAKEFILE, re.M)
-    aws = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": dev.region}
-    done = run_app(**aws, **{named: "1", "CDK_CONTEXT_JSON": '{"s3commit:name": "dev"}'})
+    given = {named: "1", "CDK_CONTEXT_JSON": '{"s3commit:name": "dev"}'}
+    done = run_app(deployer, **given)
     assert done.returncode == 1
     told = f"s3commit: nothing is removed: of job {job_id} (COMMITTING)"
     assert done.stderr.splitlines()[-1].startswith(told)
@@ -160,23 +159,23 @@ def test_nor_is_it_removed_if_its_jobs_can_not_be_seen(deployer: Deployer) -> No
         refuse_to_destroy(deployer.config(), deployer.session, "111122223333")
 
 
-def run_app(**variables: str) -> subprocess.CompletedProcess[str]:
-    """`app.py` with these variables as well."""
-    return ran(sys.executable, ROOT / "app.py", env=os.environ | variables)
+def run_app(deployer: Deployer, **variables: str) -> subprocess.CompletedProcess[str]:
+    """`app.py` as the cdk command runs it, with these variables as well."""
+    region = deployer.session.region_name
+    aws = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": region}
+    return ran(sys.executable, ROOT / "app.py", env={**os.environ, **aws, **variables})
 
 
 def test_app_py_stops_when_the_cdk_command_gives_it_an_account(deployer: Deployer) -> None:
     deployer.deploy(**DEPLOYED)
-    region = deployer.session.region_name
-    done = run_app(CDK_DEFAULT_ACCOUNT=ACCOUNT, CDK_DEFAULT_REGION=region)
+    done = run_app(deployer)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("s3commit: this would change S3CommitStorage")
 
 
 def test_for_this_machine_nothing_is_compared(deployer: Deployer, tmp_path: Path) -> None:
     deployer.deploy(**DEPLOYED)
-    aws = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": deployer.session.region_name}
-    done = run_app(**aws, **{env.LOCAL: "1", "CDK_OUTDIR": str(tmp_path / "out")})
+    done = run_app(deployer, **{env.LOCAL: "1", "CDK_OUTDIR": str(tmp_path / "out")})
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "manifest.json").is_file()
 

@@ -81,14 +81,7 @@ BAD: dict[str, list[Any]] = {
     "protectNames": ["true", "_SUCCESS", None],
     "operators": ["ops", "arn:aws:iam::1:role/ops", f"{OPERATOR},", [7], None],
     "freshTables": [
-        "sales/",
-        "sales=26",
-        "sales/=0",
-        "sales/=169",
-        "sales/=x",
-        "/=2",
-        "a/../=2",
-        "ä/=2",
+        *("sales/", "sales=26", "sales/=0", "sales/=169", "sales/=x", "/=2", "a/../=2", "ä/=2"),
     ],
     "catalogs": [
         *({place: "db.t"} for place in ("a", "/", "a//", "/a/", "../", "a*/", "$a/")),
@@ -128,9 +121,8 @@ def test_a_bad_value_is_refused_in_one_line_that_names_it(parameter: str, value:
 
 
 def test_an_unknown_parameter_is_refused_with_those_known() -> None:
-    with pytest.raises(
-        ConfigError, match=r"unknown parameter s3commit:bucket; known are .*bucketN"
-    ):
+    told = r"unknown parameter s3commit:bucket; known are .*bucketN"
+    with pytest.raises(ConfigError, match=told):
         _read(bucket="lake")
 
 

@@ -10,9 +10,10 @@ from s3commit.aws import env
 from s3commit.version import __version__
 from stacks.functions import FUNCTIONS
 from stacks.layers import ROOT
-from tests.stacks.synthesized import Assembly, Resource, functions, of_type, only, synthesize
+from tests.stacks.synthesized import Assembly, functions, of_type, only, properties, synthesize
 
 PACKAGE = ROOT / "layers" / "s3commit" / "python" / "s3commit"
+MODULES = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
 VARIABLES = {
     *(env.TABLE, env.BUCKET, env.STATE_MACHINE, env.LEDGER_TTL_DAYS),
     *(env.REPLACE_BELOW, env.WORKERS, env.FRESH_TABLES, env.ENCRYPTION, env.ENCRYPTION_KEY),
@@ -22,51 +23,48 @@ VARIABLES = {
 
 def test_every_variable_that_is_set_is_read_and_the_other_way_round() -> None:
     given = {variable for function in FUNCTIONS.values() for variable in function.reads}
-    modules = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
-    text = "".join(path.read_text() for path in modules)
+    text = "".join(path.read_text() for path in MODULES)
     read = set(re.findall(r"(?:\bvalue\(|environ\.get\(|environ\[)env\.([A-Z_]+)", text))
     assert given == VARIABLES == {getattr(env, name) for name in read}
 
 
 def test_no_other_module_reads_the_environment() -> None:
     """`clients` reads two variables of AWS's own."""
-    modules = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
-    reading = {path.stem for path in modules if re.search(r"environ\b|getenv", path.read_text())}
+    reading = {path.stem for path in MODULES if re.search(r"environ\b|getenv", path.read_text())}
     assert reading == {"clients", "settings"}
 
 
 def test_no_credential_can_reach_a_log() -> None:
-    modules = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
     telling = (
         r"presigned|\blog_event\b|set_stream_logger|get_credentials(?!\(\) is None)"
         r"|logger\.\w+\(.*(event|environ)\b"
     )
-    assert [path.stem for path in modules if re.search(telling, path.read_text())] == []
+    assert [path.stem for path in MODULES if re.search(telling, path.read_text())] == []
 
 
 def test_functions_run_on_one_architecture(assembly: Assembly, encrypted: Assembly) -> None:
     for each, architecture in ((assembly, "arm64"), (encrypted, "x86_64")):
-        for _, function in functions(each.pipeline).values():
-            assert function["Properties"]["Architectures"] == [architecture]
+        for function in functions(each.pipeline).values():
+            assert function.properties["Architectures"] == [architecture]
 
 
 def test_every_log_is_kept_for_a_set_time(assembly: Assembly) -> None:
-    for group in of_type(assembly.pipeline, "AWS::Logs::LogGroup").values():
-        assert group["Properties"]["RetentionInDays"] == 30
-    for _, function in functions(assembly.pipeline).values():
-        assert "LogGroup" in function["Properties"]["LoggingConfig"]
+    for group in properties(assembly.pipeline, "AWS::Logs::LogGroup"):
+        assert group["RetentionInDays"] == 30
+    for function in functions(assembly.pipeline).values():
+        assert "LogGroup" in function.properties["LoggingConfig"]
 
 
 def test_handlers_and_what_they_import_of_us_are_one_zip(assembly: Assembly) -> None:
     """One call of an upgrade changes both."""
-    codes = {assembly.asset_of(one) for _, one in functions(assembly.pipeline).values()}
-    (content,) = codes
+    there = of_type(assembly.pipeline, "AWS::Lambda::Function").values()
+    (content,) = {assembly.asset_of(one) for one in there}
     handlers = {f"{name}.py" for name in FUNCTIONS}
     assert {one.name for one in content.glob("*.py")} == {*handlers, "__init__.py"}
     assert {path.name for path in (content / "s3commit").iterdir()} - {"__pycache__"} == {
         *("__init__.py", "version.py", "py.typed", "aws", "core")
     }
-    layer = only(assembly.pipeline, "AWS::Lambda::LayerVersion")
+    (layer,) = of_type(assembly.pipeline, "AWS::Lambda::LayerVersion").values()
     assert not list(assembly.asset_of(layer).glob("python/s3commit"))
 
 
@@ -78,30 +76,38 @@ def test_a_queue_feeds_its_function_gets_failed_messages_back_and_hides_them_for
     telling: Assembly, name: str, queue: str, at_once: int
 ) -> None:
     """I12: a manifest that kills the call that reads it takes no other one's message with it."""
-    mapping = _mapping(telling, name)["Properties"]
+    mapping = _mapping(telling, name)
     assert f"{queue}Queue" in str(mapping["EventSourceArn"])
     assert mapping["BatchSize"] == at_once
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert "MaximumBatchingWindowInSeconds" not in mapping
     assert mapping["ScalingConfig"]["MaximumConcurrency"] >= 2
-    of_both: dict[str, Resource] = {}
-    for template in (telling.storage, telling.pipeline):
-        of_both |= of_type(template, "AWS::SQS::Queue")
-    (inbox,) = [
-        one["Properties"] for key, one in of_both.items() if key.startswith(f"{queue}Queue")
-    ]
-    _, function = functions(telling.pipeline)[name]
-    assert inbox["VisibilityTimeout"] >= 6 * function["Properties"]["Timeout"]
+    kind = "AWS::SQS::Queue"
+    queues = of_type(telling.storage, kind) | of_type(telling.pipeline, kind)
+    (inbox,) = [one["Properties"] for key, one in queues.items() if key.startswith(f"{queue}Queue")]
+    timeout = functions(telling.pipeline)[name].properties["Timeout"]
+    assert inbox["VisibilityTimeout"] >= 6 * timeout
+
+
+def alarms_of(template: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    found = of_type(template, "AWS::CloudWatch::Alarm").items()
+    return [one["Properties"] for key, one in found if name in key]
 
 
 def alarm_of(assembly: Assembly, name: str) -> dict[str, Any]:
-    found = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm").items()
-    (alarm,) = [one["Properties"] for key, one in found if name in key]
-    return dict(alarm)
+    (alarm,) = alarms_of(assembly.pipeline, name)
+    return alarm
 
 
-def test_each_alarm_rings_somewhere_and_says_what_it_means(assembly: Assembly) -> None:
-    alarms = of_type(assembly.pipeline, "AWS::CloudWatch::Alarm")
+def board_of(assembly: Assembly) -> str:
+    return json.dumps(only(assembly.pipeline, "AWS::CloudWatch::Dashboard"))
+
+
+def test_each_alarm_rings_somewhere_and_says_what_it_means(telling: Assembly) -> None:
+    alarms = of_type(telling.pipeline, "AWS::CloudWatch::Alarm")
+    explained = re.findall(r'<a id="([A-Z]\w+)"></a>', (ROOT / "docs/operations.md").read_text())
+    of_the_template = [re.sub(r"^Observability|[0-9A-F]{8}$", "", name) for name in alarms]
+    assert sorted(explained) == sorted([*of_the_template, "TableStale"])
     for name, alarm in alarms.items():
         assert alarm["Properties"]["AlarmActions"]
         stack, _, named = alarm["Properties"]["AlarmName"].partition("/")
@@ -115,11 +121,7 @@ def test_each_alarm_rings_somewhere_and_says_what_it_means(assembly: Assembly) -
 
 def test_a_listed_table_has_an_alarm_of_its_own() -> None:
     pipeline = synthesize(freshTables="sales/=26,finance/eu/=168").pipeline
-    alarms = [
-        one["Properties"]
-        for key, one in of_type(pipeline, "AWS::CloudWatch::Alarm").items()
-        if "TableStale" in key
-    ]
+    alarms = alarms_of(pipeline, "TableStale")
     watched = [one["Metrics"][0]["MetricStat"] for one in alarms]
     assert [
         (dimension["Value"], one["EvaluationPeriods"])
@@ -132,9 +134,8 @@ def test_a_listed_table_has_an_alarm_of_its_own() -> None:
         assert (one["Threshold"], one["ComparisonOperator"]) == (1, "LessThanThreshold")
         assert one["TreatMissingData"] == "breaching", "no commit, no value"
         assert one["AlarmActions"]
-    _, end = functions(pipeline)["end"]
-    variables = end["Properties"]["Environment"]["Variables"]
-    assert json.loads(variables[env.FRESH_TABLES]) == ["sales/", "finance/eu/"]
+    tables = functions(pipeline)["end"].variables[env.FRESH_TABLES]
+    assert json.loads(tables) == ["sales/", "finance/eu/"]
 
 
 def test_silence_is_told(assembly: Assembly) -> None:
@@ -154,10 +155,7 @@ def test_silence_is_told(assembly: Assembly) -> None:
 
 def test_no_rule_fails_unheard(bridged: Assembly, bridged_import: Assembly) -> None:
     for each in (bridged, bridged_import):
-        names = [
-            rule["Properties"]["Name"]
-            for rule in of_type(each.storage, "AWS::Events::Rule").values()
-        ]
+        names = [rule["Name"] for rule in properties(each.storage, "AWS::Events::Rule")]
         assert len(names) == len(set(names)) == 2
         schedule, *others = _rules(alarm_of(each, "SweepsNotCalled"))
         assert schedule["Ref"].startswith("SweepSchedule")
@@ -181,7 +179,7 @@ def test_i12_refused_documents_ring_and_the_dashboard_says_whose_they_are(
     assert metric["Metric"]["MetricName"] == env.DOCUMENTS_REFUSED
     assert metric["Metric"]["Dimensions"] == [{"Name": "service", "Value": env.SERVICE}]
     assert (alarm["Threshold"], metric["Period"], metric["Stat"]) == (10, 300, "Sum")
-    board = json.dumps(only(assembly.pipeline, "AWS::CloudWatch::Dashboard")["Properties"])
+    board = board_of(assembly)
     assert "by prefix, code" in board
     groups = set(re.findall(r"\b(\w+)Logs[0-9A-F]{8}\b", board))
     assert groups == {"Ingest", "Dispatch", "End", "Decide"}
@@ -189,23 +187,19 @@ def test_i12_refused_documents_ring_and_the_dashboard_says_whose_they_are(
 
 def test_the_dashboard_shows_who_waits(assembly: Assembly) -> None:
     """By the line of a step: tests/lambdas/test_steps.py."""
-    board = json.dumps(only(assembly.pipeline, "AWS::CloudWatch::Dashboard")["Properties"])
     waiting = f"filter message = '{env.DONE_MESSAGE}' and state = 'SEALED' and {env.PAUSE} > 0"
-    assert board.count(waiting) == 2
+    assert board_of(assembly).count(waiting) == 2
 
 
 def test_a_deployment_counts_and_rings_by_its_own_metrics_alone(
     assembly: Assembly, imported: Assembly
 ) -> None:
     for each, namespace in ((assembly, "s3commit"), (imported, "s3commit/dev")):
-        written = {
-            function["Properties"]["Environment"]["Variables"]["POWERTOOLS_METRICS_NAMESPACE"]
-            for _, function in functions(each.pipeline).values()
-        }
+        there = functions(each.pipeline).values()
+        written = {one.variables["POWERTOOLS_METRICS_NAMESPACE"] for one in there}
         alarm = alarm_of(each, "DocumentsRefused")
         read = {one["MetricStat"]["Metric"]["Namespace"] for one in alarm["Metrics"]}
-        board = json.dumps(only(each.pipeline, "AWS::CloudWatch::Dashboard")["Properties"])
-        shown = set(re.findall(r'\\"(s3commit[/\w]*)\\",\\"(?:Jobs|Files|Doc)', board))
+        shown = set(re.findall(r'\\"(s3commit[/\w]*)\\",\\"(?:Jobs|Files|Doc)', board_of(each)))
         assert written == read == shown == {namespace}
 
 
@@ -214,8 +208,7 @@ def test_each_metric_that_is_looked_at_is_counted_by_a_function(assembly: Assemb
     drawn = "".join(json.dumps(of_type(assembly.pipeline, kind)) for kind in kinds)
     looked = set(re.findall(r'\\"s3commit\\",\\"(\w+)', drawn))
     looked |= set(re.findall(r'"MetricName": "(\w+)", "Namespace": "s3commit"', drawn))
-    counting = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
-    counted = re.findall(r"env\.(\w+)", "".join(path.read_text() for path in counting))
+    counted = re.findall(r"env\.(\w+)", "".join(path.read_text() for path in MODULES))
     assert looked <= {getattr(env, name, None) for name in counted}
     assert {env.JOBS_COMMITTED, env.JOBS_RESUMED, env.DOCUMENTS_REFUSED} <= looked
 
@@ -223,8 +216,7 @@ def test_each_metric_that_is_looked_at_is_counted_by_a_function(assembly: Assemb
 def test_the_dashboard_says_how_long_jobs_take_and_how_fast_files_appear(
     assembly: Assembly,
 ) -> None:
-    board = json.dumps(only(assembly.pipeline, "AWS::CloudWatch::Dashboard")["Properties"])
-    graphs = board.replace('\\"', '"').split('"type":')
+    graphs = board_of(assembly).replace('\\"', '"').split('"type":')
     (times,) = [one for one in graphs if "from request to result" in one]
     assert times.count(env.REQUEST_TO_RESULT) == 2
     assert {"p50", "p95"} <= {*re.findall(r'"stat":"(\w+)"', times)}
@@ -233,7 +225,7 @@ def test_the_dashboard_says_how_long_jobs_take_and_how_fast_files_appear(
 
 
 def test_cloudwatch_may_publish_the_alarms_of_the_account_alone(assembly: Assembly) -> None:
-    policy = only(assembly.pipeline, "AWS::SNS::TopicPolicy")["Properties"]["PolicyDocument"]
+    policy = only(assembly.pipeline, "AWS::SNS::TopicPolicy")["PolicyDocument"]
     (allowing,) = [one for one in policy["Statement"] if one["Effect"] == "Allow"]
     assert allowing["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
     assert allowing["Condition"] == {
@@ -243,17 +235,14 @@ def test_cloudwatch_may_publish_the_alarms_of_the_account_alone(assembly: Assemb
 
 def test_alarms_are_mailed_if_an_address_is_given(assembly: Assembly, encrypted: Assembly) -> None:
     assert not of_type(assembly.pipeline, "AWS::SNS::Subscription")
-    assert only(encrypted.pipeline, "AWS::SNS::Subscription")["Properties"]["Endpoint"] == (
-        "oncall@example.com"
-    )
+    (mailed,) = properties(encrypted.pipeline, "AWS::SNS::Subscription")
+    assert mailed["Endpoint"] == "oncall@example.com"
 
 
-def _mapping(assembly: Assembly, name: str) -> Resource:
-    logical_id, _ = functions(assembly.pipeline)[name]
-    mappings = of_type(assembly.pipeline, "AWS::Lambda::EventSourceMapping").values()
-    (mapping,) = [
-        one for one in mappings if one["Properties"]["FunctionName"] == {"Ref": logical_id}
-    ]
+def _mapping(assembly: Assembly, name: str) -> dict[str, Any]:
+    function = {"Ref": functions(assembly.pipeline)[name].logical_id}
+    mappings = properties(assembly.pipeline, "AWS::Lambda::EventSourceMapping")
+    (mapping,) = [one for one in mappings if one["FunctionName"] == function]
     return mapping
 
 
@@ -263,29 +252,29 @@ def test_an_account_with_ten_functions_at_once_takes_the_template(imported: Asse
     https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
     https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
     """
-    for _, function in functions(imported.pipeline).values():
-        assert "ReservedConcurrentExecutions" not in function["Properties"]
-        assert function["Properties"]["MemorySize"] <= 3008
+    there = functions(imported.pipeline)
+    for function in there.values():
+        assert "ReservedConcurrentExecutions" not in function.properties
+        assert function.properties["MemorySize"] <= 3008
     assert not of_type(imported.pipeline, "AWS::Lambda::Alias")  # provisioned concurrency is theirs
     queues = {
-        name: _mapping(imported, name)["Properties"]["ScalingConfig"]["MaximumConcurrency"]
+        name: _mapping(imported, name)["ScalingConfig"]["MaximumConcurrency"]
         for name in ("ingest", "dispatch")
     }
     assert queues == {"ingest": 3, "dispatch": 2}
     for name in ("decide", "end"):  # two workers for all jobs
-        _, function = functions(imported.pipeline)[name]
-        variables = function["Properties"]["Environment"]
-        assert variables["Variables"]["S3COMMIT_WORKERS"] == "[2, 40]"
+        assert there[name].variables["S3COMMIT_WORKERS"] == "[2, 40]"
 
 
 def test_concurrency_is_reserved_for_units_alone_and_only_if_the_deployer_says_so(
     encrypted: Assembly,
 ) -> None:
     reserved = {
-        name: function["Properties"].get("ReservedConcurrentExecutions")
-        for name, (_, function) in functions(encrypted.pipeline).items()
+        name: function.properties["ReservedConcurrentExecutions"]
+        for name, function in functions(encrypted.pipeline).items()
+        if "ReservedConcurrentExecutions" in function.properties
     }
-    assert {name: one for name, one in reserved.items() if one} == {"complete": 472}
+    assert reserved == {"complete": 472}
 
 
 def test_the_outputs_say_what_is_deployed(imported: Assembly, assembly: Assembly) -> None:
@@ -301,7 +290,7 @@ LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
 
 
 def test_it_runs_on_its_schedule_with_the_limits_of_the_deployment(assembly: Assembly) -> None:
-    rule = only(assembly.pipeline, "AWS::Events::Rule")["Properties"]
+    rule = only(assembly.pipeline, "AWS::Events::Rule")
     assert rule["ScheduleExpression"] == "rate(1 hour)"
     assert rule["State"] == "ENABLED"
     (target,) = rule["Targets"]
@@ -310,7 +299,7 @@ def test_it_runs_on_its_schedule_with_the_limits_of_the_deployment(assembly: Ass
 
 
 def test_nobody_but_its_rule_may_call_it(assembly: Assembly) -> None:
-    permission = only(assembly.pipeline, "AWS::Lambda::Permission")["Properties"]
+    permission = only(assembly.pipeline, "AWS::Lambda::Permission")
     assert permission["FunctionName"]["Fn::GetAtt"][0].startswith("Sweep")
     assert permission["Principal"] == "events.amazonaws.com"
     assert permission["SourceArn"]["Fn::GetAtt"][0].startswith("SweepSchedule")
@@ -321,8 +310,7 @@ def test_events_of_the_data_bucket_alone_are_taken(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
     found = functions(request.getfixturevalue(kind).pipeline).values()
-    variables = [one["Properties"]["Environment"]["Variables"] for _, one in found]
-    names = [given["S3COMMIT_BUCKET"] for given in variables if "S3COMMIT_BUCKET" in given]
+    names = [one.variables["S3COMMIT_BUCKET"] for one in found if env.BUCKET in one.variables]
     assert len(names) == 3  # ingest, dispatch, and the sweep, which heals the bucket's ledger
     export = "S3CommitBucketArn-dev" if kind == "imported" else "S3CommitBucketArn"
     of_arn = {"Fn::Select": [5, {"Fn::Split": [":", {"Fn::ImportValue": export}]}]}

@@ -18,7 +18,8 @@ from stacks.definition import REFUSING, STEPS, definition
 from stacks.functions import FUNCTIONS
 from tests.core.world import World, job_directory
 from tests.fakes import execution
-from tests.stacks.synthesized import Assembly, cfn_lint, of_type, state_machine
+from tests.stacks.synthesized import Assembly, cfn_lint, properties, state_machine
+from tests.stacks.test_retries import waits
 
 ARN = "arn:aws:lambda:eu-central-1:111122223333:function:"
 
@@ -54,14 +55,8 @@ def test_the_ticket_has_whatever_the_machine_asks_of_it(machine: dict[str, Any])
     paths = set(re.findall(r'"\$\.(\w+)"', json.dumps(machine)))
     # Put there by the steps that end a job (tests/lambdas/test_steps.py), and by the machine
     # itself: the results of the Map, a refusal, the item of a Map.
-    assert paths - set(encode_ticket(ticket)) <= {
-        "event",
-        "completed",
-        "refusal",
-        "Payload",
-        "unit",
-        "ticket",
-    }
+    added = {"event", "completed", "refusal", "Payload", "unit", "ticket"}
+    assert paths - set(encode_ticket(ticket)) <= added
 
 
 def test_a_state_begins_with_what_a_person_looks_for_in_the_console() -> None:
@@ -87,11 +82,7 @@ def test_i2_one_lost_unit_fails_the_map(machine: dict[str, Any]) -> None:
     assert not [key for key in complete if key.startswith("Tolerated")]
     # Another execution may have ended the job, and the plan is gone: BeginPublish finds out.
     assert complete["Catch"] == [
-        {
-            "ErrorEquals": ["States.ItemReaderFailed"],
-            "Next": "BeginPublish",
-            "ResultPath": None,
-        }
+        {"ErrorEquals": ["States.ItemReaderFailed"], "Next": "BeginPublish", "ResultPath": None}
     ]
     assert complete["ResultPath"] == "$.completed"
 
@@ -177,20 +168,15 @@ def test_a_unit_ends_within_an_express_execution(machine: dict[str, Any]) -> Non
     child = machine["States"]["CompleteUploads"]["ItemProcessor"]
     assert child["ProcessorConfig"] == {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"}
     unit = child["States"]["CompleteUnit"]
-    throttled = unit["Retry"][-1]
-    waits = (
-        min(throttled["IntervalSeconds"] * 2**tries, throttled["MaxDelaySeconds"])
-        for tries in range(throttled["MaxAttempts"])
-    )
-    assert sum(waits) + unit["TimeoutSeconds"] < 5 * 60
+    assert sum(waits(unit["Retry"][-1])) + unit["TimeoutSeconds"] < 5 * 60
 
 
 def test_log_groups_of_machines_take_no_part_of_the_accounts_resource_policy(
     assembly: Assembly,
 ) -> None:
-    groups = of_type(assembly.pipeline, "AWS::Logs::LogGroup").values()
-    names = sorted(filter(None, (group["Properties"].get("LogGroupName") for group in groups)))
-    assert names == ["/aws/vendedlogs/states/S3CommitPipeline-jobs"]
+    groups = properties(assembly.pipeline, "AWS::Logs::LogGroup")
+    named = [group["LogGroupName"] for group in groups if "LogGroupName" in group]
+    assert named == ["/aws/vendedlogs/states/S3CommitPipeline-jobs"]
 
 
 @pytest.mark.parametrize(
@@ -201,9 +187,7 @@ def test_what_executions_log_is_the_deployments_to_say(
     deployment: str, level: str, data: bool, request: pytest.FixtureRequest
 ) -> None:
     """By default no data: keys have the names of partitions, and of customers."""
-    logged = state_machine(request.getfixturevalue(deployment))["Properties"][
-        "LoggingConfiguration"
-    ]
+    logged = state_machine(request.getfixturevalue(deployment))["LoggingConfiguration"]
     assert (logged["Level"], logged["IncludeExecutionData"]) == (level, data)
     assert len(logged["Destinations"]) == 1
 

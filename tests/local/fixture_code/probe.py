@@ -26,11 +26,7 @@ def handler(event: Event, context: Any) -> Any:
         time.sleep(event["seconds"])
         return {"slept": event["seconds"]}
     if do == "describe":
-        return {
-            "pid": os.getpid(),
-            "environment": dict(os.environ),
-            "path": sys.path,
-        }
+        return {"pid": os.getpid(), "environment": dict(os.environ), "path": sys.path}
     if do == "import":
         return {"file": importlib.import_module(event["name"]).__file__}
     if do == "log":
