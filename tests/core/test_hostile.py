@@ -93,7 +93,7 @@ def test_i5_i7_a_hostile_manifest_is_refused_at_each_door(
 
     world.request(DIRECTORY, good, bad)
     with pytest.raises((JobRefusedError, InvalidInputError)) as at_verify:
-        verify_manifests(world.ports, seal_job(world.ports, ticket())[0])
+        verify_manifests(world.ports, seal_job(world.ports, TICKET)[0])
     assert at_verify.value.code == code
 
     result = world.refused(code)
@@ -101,8 +101,7 @@ def test_i5_i7_a_hostile_manifest_is_refused_at_each_door(
     assert "t3/_a0" in result.error.message, "it says which manifest"
 
 
-def ticket(execution: str = "execution-0") -> Ticket:
-    return Ticket(JOB, BUCKET, DIRECTORY.prefix, execution=execution)
+TICKET = Ticket(JOB, BUCKET, DIRECTORY.prefix, execution="execution-0")
 
 
 class Sparse(bytes):
@@ -173,7 +172,7 @@ def test_i12_a_request_that_claims_more_files_than_a_job_has_makes_no_larger_uni
     attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(3)]
     world.request(DIRECTORY, *attempts, LATEST)
     with pytest.raises(JobRefusedError) as caught:
-        verify_manifests(world.ports, seal_job(world.ports, ticket())[0])
+        verify_manifests(world.ports, seal_job(world.ports, TICKET)[0])
     assert caught.value.code == "TOO_LARGE"
     assert world.plan.count("put") == 0
 

@@ -135,7 +135,6 @@ def test_i12_inside_a_job_of_the_id_nothing_of_it_is_touched(aborts: bool) -> No
     """Also before the first manifest of the job has come, when the ledger knows nothing of it."""
     world = World()
     honest(world)
-    world.open(INSIDE)
     if aborts:
         world.request_abort(INSIDE)
     else:

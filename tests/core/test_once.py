@@ -26,9 +26,8 @@ NOTE = FIRST.key_note(key_digest(KEY))
 
 
 def ask(world: World, directory: JobDirectory, key: str | None = KEY, **spec: Any) -> None:
-    world.open(directory, idempotency_key=key, **spec)
     files = {f"part-{directory.job_id}.csv": directory.job_id.encode()}
-    world.request(directory, world.attempt(directory, "t", files=files))
+    world.ask(directory, files=files, idempotency_key=key, **spec)
 
 
 COMMITTED = (Outcome.COMMITTED, "")

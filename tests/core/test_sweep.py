@@ -63,9 +63,8 @@ def test_tries_come_ever_more_seldom(minutes: int, due: int) -> None:
 def test_an_ended_job_without_its_result_gets_it(world: Swept, state: JobState) -> None:
     directory = job_directory()
     if state is JobState.COMMITTED:
-        world.request(directory, world.attempt(directory, "t0"))
+        world.ask(directory)
     else:
-        world.open(directory)
         world.request_abort(directory)
     world.run(directory)
     world.store.delete(BUCKET, directory.result)

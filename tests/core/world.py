@@ -146,12 +146,20 @@ class World:
         body = encode_request(CommitRequest(directory.job_id, attempts))
         self.store.put(BUCKET, directory.request, body, if_absent=True)
 
-    def ask(self, directory: JobDirectory, *tasks: str, **spec: Any) -> None:
-        """Have a new job with a file of each task committed; without tasks it has one."""
+    def ask(
+        self,
+        directory: JobDirectory,
+        *tasks: str,
+        files: Mapping[str, bytes] | None = None,
+        **spec: Any,
+    ) -> None:
+        """Have a new job with a file, or ``files``, of each task committed; the default is t0."""
         self.open(directory, **spec)
-        self.request(directory, *[self.attempt(directory, task) for task in tasks or ("t0",)])
+        counted = [self.attempt(directory, task, files=files) for task in tasks or ("t0",)]
+        self.request(directory, *counted)
 
     def request_abort(self, directory: JobDirectory, reason: str = "driver gave up") -> None:
+        self._open_first(directory)
         body = encode_request(AbortRequest(directory.job_id, reason))
         self.store.put(BUCKET, directory.request, body, if_absent=True)
 
