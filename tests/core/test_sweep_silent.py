@@ -75,14 +75,6 @@ def test_i5_a_slow_job_that_shows_a_sign_of_life_is_never_touched(world: Swept, 
     assert (world.all_keys(), world.open_uploads()) == before
 
 
-def test_i5_a_job_lives_from_its_last_manifest_on(world: Swept) -> None:
-    announced(world, job_directory())
-    for number in range(1, 6):
-        world.later(LIMITS.abandoned - HOUR)
-        assert world.sweep().aborted == 0
-        world.attempt(job_directory(), f"t{number}")
-
-
 def test_i5_a_job_with_a_request_is_not_given_up_while_it_waits_for_days(world: Swept) -> None:
     sealed(world, job_directory())
     world.executions.running.add("execution-1")
