@@ -23,7 +23,7 @@ from s3commit.core.documents.plan import (
     write_plan,
 )
 from s3commit.core.documents.replace_list import decode_replaced, replaced_files, write_replaced
-from s3commit.core.formats.layout import PIPELINE, JobDirectory
+from s3commit.core.formats.layout import PIPELINE
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.jobs.record import new_record
 from s3commit.core.model import limits
@@ -173,15 +173,7 @@ def swell(world: World, key: str) -> None:
     world.store.put(BUCKET, key, b" " * (33 * 1024**2))
 
 
-STRIKES: list[Callable[[World, str], None]] = [delete, change, swell]
-
-
-def own_objects(world: World, directory: JobDirectory) -> list[str]:
-    """Indexes and pages of plan and replace list, all written before the decision."""
-    return [key for key in world.all_keys(directory.pipeline_prefix) if key != directory.decision]
-
-
-@pytest.mark.parametrize("strike", STRIKES)
+@pytest.mark.parametrize("strike", [delete, change, swell])
 @pytest.mark.parametrize("number", range(5))
 def test_i2_i5_a_list_that_is_not_the_decided_one_stops_the_job_until_it_is_restored(
     monkeypatch: pytest.MonkeyPatch, number: int, strike: Callable[[World, str], None]
@@ -194,8 +186,9 @@ def test_i2_i5_a_list_that_is_not_the_decided_one_stops_the_job_until_it_is_rest
     kept: dict[str, bytes] = {}
 
     def tamper() -> None:
-        keys = own_objects(world, directory)
-        assert len(keys) == 4
+        own = world.all_keys(directory.pipeline_prefix)
+        keys = [key for key in own if key != directory.decision]
+        assert len(keys) == 4, "an index and a page of the plan, and of the replace list"
         for key in keys if number == 4 else [keys[number]]:
             kept[key] = world.store.get(BUCKET, key, max_bytes=10**6).body
             strike(world, key)

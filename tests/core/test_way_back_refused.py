@@ -120,17 +120,11 @@ def test_i12_an_undo_of_a_job_that_is_under_way_is_refused() -> None:
     table.world.dies(directory)
     assert table.world.record(directory).state is JobState.PUBLISHING
     plan = plan_undo(table.world.unplanned, directory, leave_removed=False)
-    table.environment.on_sleep = lambda _: run_request(table, directory)
+    table.environment.on_sleep = lambda _: table.pipeline(but=directory)
     with pytest.raises(JobFailedError) as refused:
         carry_out(table.world.unplanned, plan, table.environment, commit_timeout=60)
     assert refused.value.code == "NOT_COMMITTED"
     assert len(table.world.visible()) == 1
-
-
-def run_request(table: Table, but: JobDirectory) -> None:
-    for key in table.world.all_keys("sales/"):
-        if key.endswith("_request.json") and not key.startswith(but.prefix):
-            table.world.run(job_directory(key.split("__magic_job-")[1].partition("/")[0]))
 
 
 def test_versions_that_have_expired_in_part_are_no_undo() -> None:
