@@ -84,7 +84,7 @@ def test_i5_i7_a_hostile_manifest_is_refused_at_each_door(
     world.open(DIRECTORY)
     good = world.attempt(DIRECTORY, "t0")
     sound, pending = sound_manifest(world)
-    bad = world.drop_bytes(DIRECTORY, mutate(sound), pending, "t3", "a0")
+    bad = world.drop(DIRECTORY, pending, "t3", "a0", mutate(sound))
 
     with pytest.raises(InvalidInputError) as at_ingest:
         world.announce(DIRECTORY, bad)
@@ -128,7 +128,7 @@ def test_i7_a_manifest_that_is_all_brackets_is_not_made_objects_of(
     sound, pending = sound_manifest(world)
     dense = sound.replace(b"{", b'{"x":[' + filling * MAX_MANIFEST_VALUES + b"0],", 1)
     assert len(dense) < MAX_MANIFEST_BYTES
-    bad = world.drop_bytes(DIRECTORY, dense, pending, "t3", "a0")
+    bad = world.drop(DIRECTORY, pending, "t3", "a0", dense)
     world.request(DIRECTORY, bad)
     world.refused("TOO_LARGE")
 
@@ -240,11 +240,7 @@ def test_i5_i7_an_upload_of_another_jobs_file_is_not_completed(world: Neighbourh
 
 
 def test_i7_keys_that_two_manifests_share_are_refused(world: Neighbourhood) -> None:
-    name = f"part-{JOB}.parquet"
-    world.request(
-        DIRECTORY,
-        *[world.attempt(DIRECTORY, f"t{number}", files={name: b"1"}) for number in range(2)],
-    )
+    world.ask(DIRECTORY, "t0", "t1", files={f"part-{JOB}.parquet": b"1"})
     world.refused("DUPLICATE_KEY")
 
 

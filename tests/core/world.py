@@ -121,18 +121,19 @@ class World:
             self.upload(directory, name, body, task=task, attempt=attempt, **counts)
             for name, body in files.items()
         )
-        return self.drop(
-            directory, PendingSet(directory.job_id, uploads, task, attempt), task, attempt
-        )
+        pending = PendingSet(directory.job_id, uploads, task, attempt)
+        return self.drop(directory, pending, task, attempt)
 
     def drop(
-        self, directory: JobDirectory, pending: PendingSet, task: str, attempt: str
+        self,
+        directory: JobDirectory,
+        pending: PendingSet,
+        task: str,
+        attempt: str,
+        body: bytes = b"",
     ) -> CountedAttempt:
-        return self.drop_bytes(directory, encode_pendingset(pending), pending, task, attempt)
-
-    def drop_bytes(
-        self, directory: JobDirectory, body: bytes, pending: PendingSet, task: str, attempt: str
-    ) -> CountedAttempt:
+        """The manifest of an attempt, or ``body`` in its place."""
+        body = body or encode_pendingset(pending)
         name = directory.manifest_name(task, attempt)
         self.store.put(BUCKET, directory.prefix + name, body, if_absent=True)
         return CountedAttempt(task, attempt, name, digest(body), len(pending.files), pending.bytes)
