@@ -34,15 +34,9 @@ def fill(world: World, keys: Iterable[str]) -> None:
         world.store.put(BUCKET, key, f"before: {key}".encode())
 
 
-def start(
-    world: World,
-    conflict: Conflict,
-    scope: Scope,
-    names: Iterable[str],
-    directory: JobDirectory | None = None,
-) -> JobDirectory:
+def start(world: World, conflict: Conflict, scope: Scope, names: Iterable[str]) -> JobDirectory:
     """A job that is asked for: a task a file."""
-    directory = directory or job_directory()
+    directory = job_directory()
     world.open(directory, conflict=conflict, scope=scope)
     counted = [
         world.attempt(directory, f"t{number}", files={name: f"new: {name}".encode()})

@@ -53,10 +53,11 @@ class Swept(World):
         self.clock.advance(seconds)
 
 
-def sealed(world: Swept, directory: JobDirectory, *, execution: str = "execution-1") -> None:
+def sealed(world: Swept, directory: JobDirectory) -> None:
     """A job whose execution died behind its first step."""
-    world.request(directory, world.attempt(directory, "t0"))
-    seal_job(world.ports, Ticket(directory.job_id, BUCKET, directory.prefix, execution=execution))
+    world.ask(directory)
+    ticket = Ticket(directory.job_id, BUCKET, directory.prefix, execution="execution-1")
+    seal_job(world.ports, ticket)
 
 
 def abandoned_at(world: Swept, directory: JobDirectory) -> str:

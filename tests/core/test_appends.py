@@ -32,8 +32,7 @@ def test_i6_a_replace_removes_appends_that_had_ended_and_leaves_all_others(
         job_directory(OTHER_JOB, f"top/{prefix}"),
     )
     name = f"part-{OTHER_JOB}.csv" if prefix else f"sales/part-{OTHER_JOB}.csv"
-    world.open(appending)
-    world.request(appending, world.attempt(appending, "t", files={name: b"new"}))
+    world.ask(appending, files={name: b"new"})
     world.ask(replacing, "t", conflict=Conflict.REPLACE)
     if moment in {"under way", "ended since"}:
         world.plan.crash_before("advance", nth=2)
@@ -112,8 +111,7 @@ FILE = {f"dt=1/part-{JOB}.parquet": b"new"}
 
 def replace_above(world: World, scope: Scope = Scope.DIRECTORY) -> int:
     """A job that replaces all of the table inside; how many files it says that it has replaced."""
-    world.open(ABOVE, conflict=Conflict.REPLACE, scope=scope)
-    world.request(ABOVE, world.attempt(ABOVE, "t0", files=FILE))
+    world.ask(ABOVE, files=FILE, conflict=Conflict.REPLACE, scope=scope)
     world.run(ABOVE)
     assert world.result(ABOVE).outcome is Outcome.COMMITTED
     return world.result(ABOVE).replaced
@@ -270,14 +268,6 @@ def test_i12_a_job_replaces_below_the_allowed_prefixes_alone(
         assert world.result(directory).outcome is Outcome.COMMITTED
 
 
-@pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.FAIL])
-def test_jobs_that_replace_nothing_are_not_asked(conflict: Conflict) -> None:
-    world = deployed()
-    directory = asked(world, job_directory(prefix="new/"), "t0", conflict=conflict)
-    world.run(directory)
-    assert world.result(directory).outcome is Outcome.COMMITTED
-
-
 def test_i2_a_job_that_was_decided_before_the_list_got_shorter_is_finished() -> None:
     world = deployed("")
     directory = asked(world, job_directory(), "t0")
@@ -291,10 +281,12 @@ def test_i2_a_job_that_was_decided_before_the_list_got_shorter_is_finished() -> 
 
 @pytest.mark.parametrize("conflict", Conflict)
 def test_i5_a_job_replaces_only_where_the_store_judges_the_etag(conflict: Conflict) -> None:
+    """One that replaces nothing is not asked, nor whether it may."""
+
     def refuse(bucket: str) -> None:
         raise JobRefusedError(f"{bucket} ignores it", code="REPLACE_NOT_ALLOWED")
 
-    world = deployed("")
+    world = deployed("") if conflict is Conflict.REPLACE else deployed()
     world.ports = replace(world.ports, check_deletes=refuse)
     before = data(world)
     directory = asked(world, job_directory(prefix="new/"), "t0", conflict=conflict)

@@ -88,9 +88,7 @@ def test_i3_i4_a_loser_that_finishes_at_any_moment_neither_appears_nor_stays(
 
 def test_i4_a_crowd_of_late_manifests_starts_one_execution_an_hour() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
-    world.request(directory, tries(world, "t0", "a0"))
-    world.run(directory)
+    world.commit(directory)
     for number in range(5):
         announce(world, directory, tries(world, "t1", f"a{number}"))
         world.clock.advance(60)

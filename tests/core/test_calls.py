@@ -41,7 +41,7 @@ def begun() -> Ticket:
 def test_i2_what_stops_a_call_before_the_decision_leaves_the_job_to_the_next_state(
     world: World, verb: str, error: Exception
 ) -> None:
-    world.plan.run_after("advance", lambda: world.plan.fail(verb, error) and None)
+    world.plan.run_after("advance", lambda: world.plan.fail(verb, error))
     ticket = seal_and_decide(world.ports, begun())
     assert (ticket.state, ticket.plan) == (JobState.SEALED, "")
     assert world.visible() == {}
@@ -119,7 +119,7 @@ def test_i9_a_repeated_call_finds_the_job_published(world: World) -> None:
 
 def test_i8_another_execution_stops_the_call(world: World) -> None:
     other = replace(begun(), execution="execution-2")
-    world.plan.run_after("advance", lambda: seal_job(world.ports, other) and None)
+    world.plan.run_after("advance", lambda: seal_job(world.ports, other))
     with pytest.raises(LostRaceError):
         seal_and_decide(world.ports, begun())
     record = world.record(DIRECTORY)

@@ -33,9 +33,13 @@ def file_of(job_id: str) -> str:
     return f"sales/part-t0-{job_id}.parquet"
 
 
-def committed(world: World, job_id: str = JOB, prefix: str = "sales/", **spec: object) -> None:
+def committed(
+    world: World, job_id: str = JOB, *names: str, prefix: str = "sales/", **spec: Any
+) -> None:
+    """A job with these files, to its end; without names it has the one of `file_of`."""
     directory = job_directory(job_id, prefix)
-    world.commit(directory, **spec)
+    files = {f"{name}-{job_id}.parquet": b"x" for name in names or ["part-t0"]}
+    world.commit(directory, files=files, **spec)
     world.clock.advance(60)
 
 
@@ -100,20 +104,10 @@ def test_i10_a_file_that_a_later_job_replaced_is_no_finding(prefix: str) -> None
     below = "sales/" if prefix == "sales/" else "lake/sales/"
     desk = Checked(World(), destination=Destination(BUCKET, below))
     committed(desk.world, prefix=below)
-    committed(desk.world, OTHER_JOB, prefix, conflict=Conflict.REPLACE)
+    committed(desk.world, OTHER_JOB, prefix=prefix, conflict=Conflict.REPLACE)
     report = desk.report()
     assert report.is_sound
     assert report.replaced == 1
-
-
-def wrote(world: World, job_id: str, *names: str, prefix: str = "sales/", **spec: Any) -> None:
-    """A job with these files, to its end."""
-    directory = job_directory(job_id, prefix)
-    world.open(directory, **spec)
-    files = {f"{name}-{job_id}.parquet": b"x" for name in names}
-    world.request(directory, world.attempt(directory, "t0", files=files))
-    world.run(directory)
-    world.clock.advance(60)
 
 
 OVERWRITE: dict[str, Any] = {"conflict": Conflict.REPLACE, "scope": Scope.PARTITION}
@@ -124,8 +118,8 @@ def test_i10_a_lost_file_is_found_in_a_partition_that_no_later_job_replaced(abov
     """A table with daily overwrites, of its own partitions or from above."""
     below = "sales/" if above == "sales/" else "lake/sales/"
     desk = Checked(World(), destination=Destination(BUCKET, below))
-    wrote(desk.world, JOB, "dt=1/part", "dt=2/part", prefix=below)
-    wrote(desk.world, OTHER_JOB, f"{below[len(above) :]}dt=2/part", prefix=above, **OVERWRITE)
+    committed(desk.world, JOB, "dt=1/part", "dt=2/part", prefix=below)
+    committed(desk.world, OTHER_JOB, f"{below[len(above) :]}dt=2/part", prefix=above, **OVERWRITE)
     report = desk.report()
     assert (report.is_sound, report.replaced) == (True, 1)
     lost = f"{below}dt=1/part-{JOB}.parquet"
@@ -139,8 +133,8 @@ def test_i10_a_lost_file_is_found_in_a_partition_that_no_later_job_replaced(abov
 def test_i10_a_partition_that_is_replaced_reaches_down_and_the_root_does_not(depth: str) -> None:
     desk = Checked(World())
     names = [f"{one}part" for one in ("", "dt=1/", "dt=1/h=1/", "dt=2/")]
-    wrote(desk.world, JOB, *names)
-    wrote(desk.world, OTHER_JOB, f"{depth}part", **OVERWRITE)
+    committed(desk.world, JOB, *names)
+    committed(desk.world, OTHER_JOB, f"{depth}part", **OVERWRITE)
     files = {f"sales/{name}-{JOB}.parquet" for name in names}
     gone = files - desk.world.visible().keys()
     report = desk.report()
@@ -155,7 +149,7 @@ def test_the_lists_of_a_destination_are_read_once_however_many_files_are_gone(
     desk: Checked,
 ) -> None:
     names = [f"part-{number}" for number in range(8)]
-    wrote(desk.world, OTHER_JOB, *names)
+    committed(desk.world, OTHER_JOB, *names)
     for name in names:
         desk.world.store.delete(BUCKET, f"sales/{name}-{OTHER_JOB}.parquet")
 
@@ -171,8 +165,8 @@ def test_the_lists_of_a_destination_are_read_once_however_many_files_are_gone(
 def test_i12_a_copied_list_makes_no_lost_file_count_as_replaced(desk: Checked) -> None:
     """Another table's list of a job that replaced, as a copy of that table brings it along."""
     directory = job_directory(OTHER_JOB, "other/")
-    committed(desk.world, NEIGHBOUR, "other/")
-    committed(desk.world, OTHER_JOB, "other/", conflict=Conflict.REPLACE)
+    committed(desk.world, NEIGHBOUR, prefix="other/")
+    committed(desk.world, OTHER_JOB, prefix="other/", conflict=Conflict.REPLACE)
     body = desk.world.store.get(BUCKET, directory.commits, max_bytes=10**6).body
     desk.world.store.put(BUCKET, job_directory(OTHER_JOB).commits, body)
     desk.world.store.delete(BUCKET, file_of(JOB))
@@ -242,8 +236,7 @@ def test_a_job_without_a_result_comes_with_its_state(desk: Checked) -> None:
 
 def test_a_job_that_ends_during_the_check_is_not_reported(desk: Checked) -> None:
     asked = job_directory(OTHER_JOB)
-    desk.world.open(asked)
-    desk.world.request(asked, desk.world.attempt(asked, "t0"))
+    desk.world.ask(asked)
     desk.world.plan.run_after("list", lambda: desk.world.run(asked), nth=1)
     report = desk.report()
     assert report.is_sound

@@ -62,9 +62,7 @@ def test_i4_a7_uploads_are_the_jobs_though_another_host_took_its_job_json(late: 
     assert world.open_uploads() == []
 
 
-def test_i12_a7_what_seconds_hide_is_an_upload_below_the_jobs_own_destination_and_no_object() -> (
-    None
-):
+def test_i12_a7_what_seconds_hide_is_an_upload_below_its_own_destination_and_no_object() -> None:
     """Who opens a job with the id of an upload that has just begun has it aborted, and no more."""
     world, evil = World(), job_directory(OTHER_JOB, "sales/dt=1/")
     names = [f"sales/dt=1/part-{OTHER_JOB}.parquet", f"sales/part-{OTHER_JOB}.parquet"]
@@ -72,7 +70,6 @@ def test_i12_a7_what_seconds_hide_is_an_upload_below_the_jobs_own_destination_an
         world.store.put(BUCKET, key.replace("part", "old"), b"stands")
         world.store.create_upload(BUCKET, key, metadata={}, content_type="x")
     before = world.visible()
-    world.open(evil)
     world.request_abort(evil)
     world.run(evil)
     assert world.open_uploads() == names[1:]
@@ -88,8 +85,7 @@ def left_of_an_append(apart: float) -> int:
     """Of two files. One was visible when a replace listed them; then the append ended."""
     world, appending = World(), job_directory(OTHER_JOB, "top/")
     files = {f"sales/{number}-{OTHER_JOB}.csv": b"new" for number in range(2)}
-    world.open(appending)
-    world.request(appending, world.attempt(appending, "t", files=files))
+    world.ask(appending, files=files)
     world.plan.crash_after("complete_upload")
     world.dies(appending)
     replacing = job_directory(JOB, "top/sales/")

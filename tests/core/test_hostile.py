@@ -84,7 +84,7 @@ def test_i5_i7_a_hostile_manifest_is_refused_at_each_door(
     world.open(DIRECTORY)
     good = world.attempt(DIRECTORY, "t0")
     sound, pending = sound_manifest(world)
-    bad = world.drop_bytes(DIRECTORY, mutate(sound), pending, "t3", "a0")
+    bad = world.drop(DIRECTORY, pending, "t3", "a0", mutate(sound))
 
     with pytest.raises(InvalidInputError) as at_ingest:
         world.announce(DIRECTORY, bad)
@@ -93,7 +93,7 @@ def test_i5_i7_a_hostile_manifest_is_refused_at_each_door(
 
     world.request(DIRECTORY, good, bad)
     with pytest.raises((JobRefusedError, InvalidInputError)) as at_verify:
-        verify_manifests(world.ports, seal_job(world.ports, ticket())[0])
+        verify_manifests(world.ports, seal_job(world.ports, TICKET)[0])
     assert at_verify.value.code == code
 
     result = world.refused(code)
@@ -101,8 +101,7 @@ def test_i5_i7_a_hostile_manifest_is_refused_at_each_door(
     assert "t3/_a0" in result.error.message, "it says which manifest"
 
 
-def ticket(execution: str = "execution-0") -> Ticket:
-    return Ticket(JOB, BUCKET, DIRECTORY.prefix, execution=execution)
+TICKET = Ticket(JOB, BUCKET, DIRECTORY.prefix, execution="execution-0")
 
 
 class Sparse(bytes):
@@ -129,7 +128,7 @@ def test_i7_a_manifest_that_is_all_brackets_is_not_made_objects_of(
     sound, pending = sound_manifest(world)
     dense = sound.replace(b"{", b'{"x":[' + filling * MAX_MANIFEST_VALUES + b"0],", 1)
     assert len(dense) < MAX_MANIFEST_BYTES
-    bad = world.drop_bytes(DIRECTORY, dense, pending, "t3", "a0")
+    bad = world.drop(DIRECTORY, pending, "t3", "a0", dense)
     world.request(DIRECTORY, bad)
     world.refused("TOO_LARGE")
 
@@ -173,7 +172,7 @@ def test_i12_a_request_that_claims_more_files_than_a_job_has_makes_no_larger_uni
     attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(3)]
     world.request(DIRECTORY, *attempts, LATEST)
     with pytest.raises(JobRefusedError) as caught:
-        verify_manifests(world.ports, seal_job(world.ports, ticket())[0])
+        verify_manifests(world.ports, seal_job(world.ports, TICKET)[0])
     assert caught.value.code == "TOO_LARGE"
     assert world.plan.count("put") == 0
 
@@ -205,11 +204,8 @@ def test_i12_large_manifests_are_read_one_at_a_time(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(world.store, "get", watched)
     ports = replace(world.ports, parallel=ThreadMap(4))
-    read = list(judged.counted_manifests(ports, DIRECTORY, attempts))
-    assert [len(one.files) for one in sorted(read, key=lambda one: int(one.task_id[1:]))] == [
-        1,
-        9,
-    ] * 8
+    read = {one.task_id: one for one in judged.counted_manifests(ports, DIRECTORY, attempts)}
+    assert [len(read[one.task_id].files) for one in attempts] == [1, 9] * 8
     assert len(sizes) == 8
 
 
@@ -244,11 +240,7 @@ def test_i5_i7_an_upload_of_another_jobs_file_is_not_completed(world: Neighbourh
 
 
 def test_i7_keys_that_two_manifests_share_are_refused(world: Neighbourhood) -> None:
-    name = f"part-{JOB}.parquet"
-    world.request(
-        DIRECTORY,
-        *[world.attempt(DIRECTORY, f"t{number}", files={name: b"1"}) for number in range(2)],
-    )
+    world.ask(DIRECTORY, "t0", "t1", files={f"part-{JOB}.parquet": b"1"})
     world.refused("DUPLICATE_KEY")
 
 

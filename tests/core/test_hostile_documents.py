@@ -23,9 +23,8 @@ from s3commit.core.formats.layout import parse_destination, parse_manifest_key
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NeedsOperatorError
-from s3commit.core.model.outcome import Outcome
 from tests.core.hostile_world import DIRECTORY, NOBODY, Neighbourhood
-from tests.core.world import BUCKET, JOB, OTHER_JOB, World
+from tests.core.world import BUCKET, JOB, OTHER_JOB
 from tests.engines.fuzz.documents import DOCUMENTS, Read
 
 
@@ -53,6 +52,9 @@ JOBS: list[tuple[bytes, str]] = [
     (in_job(scope="table"), "BAD_FIELD"),
     (in_job(unknown="any"), "BAD_FIELD"),
     (in_job(leaveRemoved=True), "BAD_FIELD"),
+    (in_job(undoes=OTHER_JOB), "BAD_FIELD"),
+    (in_job(undoes=OTHER_JOB, conflict="replace", scope="partition"), "BAD_FIELD"),
+    (in_job(undoes="x", conflict="replace"), "BAD_FIELD"),
     (in_job(partitionBy=["dt", "dt"]), "BAD_FIELD"),
     (in_job(partitionBy=["x" * 256]), "BAD_FIELD"),
     (in_job(partitionBy=[f"c{number}" for number in range(101)]), "BAD_FIELD"),
@@ -100,6 +102,8 @@ REQUESTS: list[tuple[bytes, str]] = [
     (in_attempt(manifest="../../elsewhere/_tasks/t0/_a0.pendingset"), "BAD_FIELD"),
     (in_attempt(manifest="_tasks/t1/_a0.pendingset"), "BAD_FIELD"),
     (in_attempt(manifest="x\n" * 2000), "BAD_FIELD"),
+    *((in_request(jobDigest=said), "BAD_FIELD") for said in ("A" * 64, "0" * 63, 7)),
+    (in_request(jobDigest=""), "MANIFEST_MISSING"),
     (in_attempt(sha256="F" * 64), "BAD_FIELD"),
     (in_attempt(files=-1), "BAD_FIELD"),
     (in_request(), "MANIFEST_MISSING"),
@@ -122,32 +126,12 @@ def test_i3_a_request_that_is_removed_ends_the_job(world: Neighbourhood) -> None
     world.refused("REQUEST_MISSING")
 
 
-@pytest.mark.parametrize("later", ["abort", "fewer", "none"])
-def test_i3_a_second_request_after_the_decision_changes_nothing(later: str) -> None:
-    world = World()
-    world.request(DIRECTORY, *[world.attempt(DIRECTORY, f"t{number}") for number in range(2)])
-    bodies = {
-        "abort": encode_request(AbortRequest(JOB, "no")),
-        "fewer": encode_request(CommitRequest(JOB, ())),
-        "none": b"",
-    }
-    world.plan.run_after(
-        "decide", lambda: world.store.put(BUCKET, DIRECTORY.request, bodies[later]) and None
-    )
-    assert world.run(DIRECTORY)[-1] == "TidyUp"
-    assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
-    assert len(world.visible()) == 2
-
-
 def test_i3_a_second_request_before_the_decision_is_obeyed_whole_or_refused(
     world: Neighbourhood,
 ) -> None:
-    world.open(DIRECTORY, conflict=Conflict.FAIL)  # decided by another call than it is sealed by
-    world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
+    world.ask(DIRECTORY, conflict=Conflict.FAIL)  # decided by another call than it is sealed by
     body = encode_request(AbortRequest(JOB, "no"))
-    world.plan.run_after(
-        "advance", lambda: world.store.put(BUCKET, DIRECTORY.request, body) and None
-    )
+    world.plan.run_after("advance", lambda: world.store.put(BUCKET, DIRECTORY.request, body))
     world.refused("REQUEST_CHANGED")
 
 
@@ -189,30 +173,23 @@ def test_each_document_is_acceptable_before_it_is_touched(body: bytes, read: Rea
     read(body)
 
 
-def paths_of(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inner = value.items() if isinstance(value, dict) else enumerate(value)
-    found = [path]
-    for name, one in inner:
-        found += paths_of(one, (*path, name)) if isinstance(one, dict | list) else [(*path, name)]
-    return found
-
-
-def put_at(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    if not path:
-        return new
-    head, *rest = path
-    copied = dict(value) if isinstance(value, dict) else list(value)
-    copied[head] = put_at(value[head], tuple(rest), new)
-    return copied
+def put_anywhere(new: str, value: Any) -> Iterator[Any]:
+    """The value with ``new`` instead of it, and instead of each value inside."""
+    yield new
+    if isinstance(value, dict | list):
+        for name in value if isinstance(value, dict) else range(len(value)):
+            for changed in put_anywhere(new, value[name]):
+                copied = value.copy()
+                copied[name] = changed
+                yield copied
 
 
 @DOCUMENT
 @pytest.mark.parametrize("depth", [300, 900, 990, 1100, 100_000])
 def test_i7_any_depth_in_any_place_is_read_or_refused(body: bytes, read: Read, depth: int) -> None:
     first, *rest = body.splitlines(keepends=True)
-    document = json.loads(first)
-    for path in paths_of(document):
-        changed = json.dumps(put_at(document, path, "HERE")).encode()
+    for document in put_anywhere("HERE", json.loads(first)):
+        changed = json.dumps(document).encode()
         for opened, closed in ((b"[", b"]"), (b'{"a":', b"}")):
             deep = changed.replace(b'"HERE"', opened * depth + b"1" + closed * depth, 1)
             read_or_refused(read, b"\n".join([deep, *rest]))

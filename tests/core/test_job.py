@@ -147,8 +147,7 @@ def test_i2_i8_a_decided_job_that_the_ledger_forgot_goes_on_from_its_decision(
     monkeypatch.setattr("s3commit.core.calls.seal_and_decide.FEW_FILES", 0)
     for nth in range(1, calls + 1):
         world, directory = World(), job_directory()
-        world.open(directory, idempotency_key="a key")
-        world.request(directory, world.attempt(directory, "t0"), world.attempt(directory, "t1"))
+        world.ask(directory, "t0", "t1", idempotency_key="a key")
         world.plan.crash_after(verb, nth=nth)
         with suppress(Crash):
             world.run(directory)
@@ -187,18 +186,8 @@ def test_i4_i8_what_a_client_has_deleted_of_an_undone_job_does_not_come_back() -
 def test_i8_a_result_that_is_put_while_its_client_deletes_goes_as_well() -> None:
     """A try of AbortJob was given up, and goes on when a twin has put the result."""
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request_abort(directory)
     deletes = partial(world.delete_documents, directory)
     world.plan.run_before("put", deletes, where=lambda call: call.key == directory.result)
     world.run(directory)
     assert world.all_keys(directory.prefix) == []
-
-
-def test_i8_without_its_request_an_undone_job_has_its_result_all_the_same() -> None:
-    world, directory = World(), job_directory()
-    world.open(directory)
-    world.request_abort(directory)
-    world.store.delete(BUCKET, directory.request)
-    world.run(directory)
-    assert world.result(directory).outcome is Outcome.ABORTED

@@ -33,17 +33,10 @@ from s3commit.core.documents.ticket import UNIT_RESULT, UnitResult
 from s3commit.core.formats.layout import MAX_PREFIX_BYTES, JobDirectory, parse_destination
 from s3commit.core.formats.strict_json import LONGEST_LINE, TOO_LARGE, dump
 from s3commit.core.jobs.record import new_record
+from s3commit.core.model import limits
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.fields import Whole
-from s3commit.core.model.limits import (
-    MAX_JOB_FILES,
-    MAX_NAMED,
-    MAX_NODE_BYTES,
-    MAX_NODES,
-    MAX_TOTAL_BYTES,
-    MAX_UNITS,
-)
 from s3commit.core.model.outcome import MAX_TEXT, Failure, Outcome
 from s3commit.core.model.record import PlanFacts, ReplacedFacts, Waits
 from s3commit.core.model.states import JobState
@@ -102,10 +95,12 @@ def test_the_record_of_the_largest_job_fits_into_an_item_to_its_end() -> None:
         rows=most,
         partitions="b" * 64,
     )
-    nodes = tuple(f"{BUCKET}/{n}".ljust(MAX_NODE_BYTES - 1, "n") + "/" for n in range(MAX_NODES))
+    nodes = tuple(
+        f"{BUCKET}/{n}".ljust(limits.MAX_NODE_BYTES - 1, "n") + "/" for n in range(limits.MAX_NODES)
+    )
     replaced = ReplacedFacts("c" * 64, files=most, bytes=most)
     ledger.note(record, now=NOW, plan=facts, replaced=replaced)
-    waits = Waits(NOW, (DIRECTORY.ref,) * MAX_NAMED)
+    waits = Waits(NOW, (DIRECTORY.ref,) * limits.MAX_NAMED)
     ledger.note(record, now=NOW, waits=waits)
     ledger.lock(record, nodes, now=NOW)
     failure = Failure("C" * 100, WIDE * LONGEST_LINE)
@@ -185,7 +180,7 @@ def test_i2_i12_a_job_whose_texts_are_as_long_as_they_may_be_ends(
     body = the_fullest(filler, conflict, scope) if full else JOB_JSON.encode(plain)
     world.store.put(BUCKET_OF_WORLD, directory.job, body)
     name = filler * (PARTITION // len(filler.encode()))
-    files = {f"{n:02d}{name}/part-t0-{JOB}.csv": b"x" for n in range(MAX_NODES)}
+    files = {f"{n:02d}{name}/part-t0-{JOB}.csv": b"x" for n in range(limits.MAX_NODES)}
     world.request(directory, world.attempt(directory, "t0", files=files))
     world.run(directory)
     # A header of as many signs as _job.json may have, and some more, is one that nobody reads.
@@ -195,13 +190,11 @@ def test_i2_i12_a_job_whose_texts_are_as_long_as_they_may_be_ends(
     assert world.ledger.holders == set()
     if not is_refused:
         header, listed = read_commit_manifest(world.store, directory)
-        assert (header.partition_by, len(listed)) == (
-            decode_job(body, directory).partition_by,
-            len(files),
-        )
+        assert header.partition_by == decode_job(body, directory).partition_by
+        assert len(listed) == len(files)
         decided = read_decision(world.ports, BUCKET_OF_WORLD, directory.decision)
         assert decided is not None
-        assert len(decided.locks) in {0, 1, MAX_NODES}
+        assert len(decided.locks) in {0, 1, limits.MAX_NODES}
 
 
 def test_i2_a_job_whose_list_would_be_too_long_to_be_read_is_refused_before_its_decision(
@@ -241,10 +234,10 @@ def test_i2_a_marker_of_the_longest_names_is_put_again_by_a_repetition() -> None
 def test_i2_the_results_of_all_units_fit_into_a_state_however_many_files_are_lost() -> None:
     """Step Functions takes 256 KiB; behind the decision a larger one would fail for ever."""
     words = JobRefusedError("x" * 9_999, code="PARTS_MISMATCH")
-    for units in (1, 150, 1_000, MAX_UNITS):
+    for units in (1, 150, 1_000, limits.MAX_UNITS):
         results = [
             UNIT_RESULT.write(
-                UnitResult(n, 0, MAX_JOB_FILES // MAX_UNITS, why=_words(words, units))
+                UnitResult(n, 0, limits.MAX_JOB_FILES // limits.MAX_UNITS, why=_words(words, units))
             )
             for n in range(units)
         ]
@@ -254,4 +247,4 @@ def test_i2_the_results_of_all_units_fit_into_a_state_however_many_files_are_los
 
 def test_i12_the_counts_of_the_largest_job_are_numbers_that_every_reader_takes() -> None:
     """Else its record, once written, would stop all who list the ledger."""
-    assert MAX_JOB_FILES * MAX_ROWS <= MAX_TOTAL_BYTES == Whole().most
+    assert limits.MAX_JOB_FILES * MAX_ROWS <= limits.MAX_TOTAL_BYTES == Whole().most

@@ -11,20 +11,9 @@ from hypothesis import strategies as st
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model import limits
 from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.limits import (
-    HOLDER_SECONDS,
-    LOCKED_SECONDS,
-    LONGEST_WAIT,
-    MAX_ITEMS,
-    MAX_NODE_BYTES,
-    MAX_NODES,
-    MAX_WAIT_SECONDS,
-    SHORTEST_WAIT,
-    WAITER_REFRESH_SECONDS,
-    WHOLE_AFTER_SECONDS,
-)
 from s3commit.core.model.locks import nodes_above, nodes_to_lock
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.record import JobRecord, PlanFacts
@@ -63,24 +52,24 @@ def test_an_append_locks_nothing_and_the_others_lock_what_they_replace_or_need_e
         )
 
 
-@pytest.mark.parametrize("count", [MAX_NODES, MAX_NODES + 1])
+@pytest.mark.parametrize("count", [limits.MAX_NODES, limits.MAX_NODES + 1])
 def test_too_many_partitions_are_escalated_to_the_destination(count: int) -> None:
     nodes = locked("t/", *(f"d={number}/" for number in range(count)))
-    assert len(nodes) == (count if count <= MAX_NODES else 1)
-    deep = locked("t/", *(f"d={number}/h=1/" for number in range(MAX_ITEMS // 2)))
+    assert len(nodes) == (count if count <= limits.MAX_NODES else 1)
+    deep = locked("t/", *(f"d={number}/h=1/" for number in range(limits.MAX_ITEMS // 2)))
     assert deep == ("lake/t/",)  # with the nodes above they are too many for one transaction
 
 
 def test_a_partition_too_long_for_a_key_of_dynamodb_is_escalated() -> None:
-    longest = "d" * (MAX_NODE_BYTES - len("lake/t/") - 1) + "/"
+    longest = "d" * (limits.MAX_NODE_BYTES - len("lake/t/") - 1) + "/"
     assert locked("t/", longest) == (f"lake/t/{longest}",)
     assert locked("t/", "d" + longest) == ("lake/t/",)
 
 
 def test_a_destination_that_lies_too_deep_is_refused() -> None:
-    assert len(locked("d/" * (MAX_ITEMS - 1))) == 1
+    assert len(locked("d/" * (limits.MAX_ITEMS - 1))) == 1
     with pytest.raises(JobRefusedError, match="is too deep") as refused:
-        locked("d/" * MAX_ITEMS)
+        locked("d/" * limits.MAX_ITEMS)
     assert refused.value.code == "TOO_DEEP"
 
 
@@ -185,7 +174,7 @@ def test_i6_whoever_comes_second_waits_at_above_and_below_and_goes_on_when_the_f
     assert two.ask(holder).acquired
     assert two.ask(holder).acquired  # again, as after a lost answer
     ticket = two.ask(waiting)
-    assert (ticket.acquired, ticket.pause) == (False, SHORTEST_WAIT)
+    assert (ticket.acquired, ticket.pause) == (False, limits.SHORTEST_WAIT)
     waits = two.record(waiting).waits
     assert waits is not None
     assert waits.behind == (holder.ref,)
@@ -211,17 +200,19 @@ def test_who_waits_asks_more_seldom_says_that_it_lives_and_gives_up_after_an_hou
     waiting = two.put("t/", OTHER_JOB)
     start, pauses, seen = two.clock.now(), [], []
     with pytest.raises(JobRefusedError, match=JOB) as refused:
-        for _ in range(MAX_WAIT_SECONDS):
+        for _ in range(limits.MAX_WAIT_SECONDS):
             pauses.append(two.ask(waiting).pause)
             seen.append(two.record(waiting).updated_at)
             two.clock.advance(pauses[-1])
     assert refused.value.code == "DESTINATION_BUSY"
-    assert pauses[0] == SHORTEST_WAIT
+    assert pauses[0] == limits.SHORTEST_WAIT
     assert pauses == sorted(pauses)
-    assert pauses[-1] == LONGEST_WAIT
-    assert MAX_WAIT_SECONDS <= sum(pauses) <= MAX_WAIT_SECONDS + LONGEST_WAIT
+    assert pauses[-1] == limits.LONGEST_WAIT
+    assert limits.MAX_WAIT_SECONDS <= sum(pauses) <= limits.MAX_WAIT_SECONDS + limits.LONGEST_WAIT
     assert start <= seen[0]
-    assert len(set(seen)) > MAX_WAIT_SECONDS / (LONGEST_WAIT + WAITER_REFRESH_SECONDS)
+    assert len(set(seen)) > limits.MAX_WAIT_SECONDS / (
+        limits.LONGEST_WAIT + limits.WAITER_REFRESH_SECONDS
+    )
 
 
 @pytest.mark.parametrize(("holder", "told"), [("t/", True), ("t/a/", True), ("", False)])
@@ -230,7 +221,7 @@ def test_i12_a_refusal_names_jobs_at_its_own_destination_alone(holder: str, told
     two.decided(f"x/{holder}", JOB)
     waiting = two.put("x/t/", OTHER_JOB)
     two.ask(waiting)
-    two.clock.advance(MAX_WAIT_SECONDS)
+    two.clock.advance(limits.MAX_WAIT_SECONDS)
     with pytest.raises(JobRefusedError) as refused:
         two.ask(waiting)
     assert (JOB in refused.value.message) == told
@@ -241,16 +232,13 @@ def test_who_has_waited_long_for_partitions_locks_the_whole_destination() -> Non
     world = World()
     holder, waiting = job_directory(JOB), job_directory(OTHER_JOB)
     for directory, days in ((holder, "1"), (waiting, "12")):
-        world.open(
-            directory, conflict=Conflict.REPLACE, scope=Scope.PARTITION, partition_by=("dt",)
-        )
         files = {f"dt={day}/part-{directory.job_id}.csv": b"x" for day in days}
-        world.request(directory, world.attempt(directory, "t", files=files))
+        world.ask(directory, files=files, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
     locks: list[tuple[str, ...]] = []
 
     def pause() -> None:
         locks.append(world.record(waiting).locks)
-        world.clock.advance(WHOLE_AFTER_SECONDS / 2)
+        world.clock.advance(limits.WHOLE_AFTER_SECONDS / 2)
         if len(locks) == 4:
             world.run(holder, "execution-2")
 
@@ -272,7 +260,7 @@ def test_i6_a_lock_of_a_job_that_is_gone_is_removed_and_that_of_a_dead_one_is_ta
     waits = two.record(waiting).waits
     assert waits is not None
     assert waits.behind == (dead.ref,)
-    two.clock.advance(HOLDER_SECONDS)
+    two.clock.advance(limits.HOLDER_SECONDS)
     assert two.ask(waiting).acquired
     assert two.record(dead).state is JobState.ABORTING
 
@@ -282,7 +270,7 @@ def test_a_holder_that_is_started_again_and_again_loses_its_locks_all_the_same()
     two = Two()
     holder, waiting = two.put("t/", JOB), two.put("t/", OTHER_JOB)
     assert two.ask(holder).acquired
-    for _ in range(LOCKED_SECONDS // 1_000 + 1):
+    for _ in range(limits.LOCKED_SECONDS // 1_000 + 1):
         assert not two.ask(waiting).acquired
         waiting = two.put("t/", OTHER_JOB)
         two.ledger._jobs[waiting.ref] = replace(waiting, waits=None)

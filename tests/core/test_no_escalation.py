@@ -16,7 +16,6 @@ from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from tests.core.swept import LIMITS, Swept
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
-from tests.fakes.faults import FaultPlan
 
 BELOW = "sales/dt=1/"  # where it may put
 WRITE = "99999999-0000-4000-8000-000000000099"  # the id of a write of Spark's, in its files' names
@@ -135,7 +134,6 @@ def test_i12_inside_a_job_of_the_id_nothing_of_it_is_touched(aborts: bool) -> No
     """Also before the first manifest of the job has come, when the ledger knows nothing of it."""
     world = World()
     honest(world)
-    world.open(INSIDE)
     if aborts:
         world.request_abort(INSIDE)
     else:
@@ -218,7 +216,7 @@ def test_i5_i12_a_job_is_refused_where_a_file_of_its_names_lies_already(
 @pytest.mark.parametrize("name", ["success", "commits", "result"])
 def test_i12_what_lies_at_a_name_of_ours_stops_no_decided_job(name: str, what: str) -> None:
     body = {"too large": b" " * (2 * 1024 * 1024), "not json": b"{", "directory": b""}[what]
-    world, directory = World(plan=FaultPlan()), job_directory()
+    world, directory = World(), job_directory()
     for key in ("sales/old.csv", "sales/older.csv"):
         world.store.put(BUCKET, key, b"old")
     world.ask(directory, conflict=Conflict.REPLACE)

@@ -26,9 +26,8 @@ NOTE = FIRST.key_note(key_digest(KEY))
 
 
 def ask(world: World, directory: JobDirectory, key: str | None = KEY, **spec: Any) -> None:
-    world.open(directory, idempotency_key=key, **spec)
     files = {f"part-{directory.job_id}.csv": directory.job_id.encode()}
-    world.request(directory, world.attempt(directory, "t", files=files))
+    world.ask(directory, files=files, idempotency_key=key, **spec)
 
 
 COMMITTED = (Outcome.COMMITTED, "")
@@ -52,9 +51,8 @@ def check_one_of(world: World, *directories: JobDirectory) -> JobDirectory:
             assert world.result(directory).already_committed
             error = world.failure(directory)
             assert winners[0].job_id in error.message
-        assert (world.store.head(BUCKET, directory.commits) is None) == (
-            directory is not winners[0]
-        )
+        has_list = world.store.head(BUCKET, directory.commits) is not None
+        assert has_list == (directory is winners[0])
     assert world.open_uploads() == []
     note = {"version": 1, "jobId": winners[0].job_id, "files": 1, "rows": 36}
     assert world.json(NOTE) == world.json(HINT) == note

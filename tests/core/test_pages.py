@@ -5,6 +5,7 @@ Plan, replace list and partitions are pages and an index below ``_s3commit/``, n
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -22,19 +23,12 @@ from s3commit.core.documents.plan import (
     write_plan,
 )
 from s3commit.core.documents.replace_list import decode_replaced, replaced_files, write_replaced
-from s3commit.core.formats.layout import PIPELINE, JobDirectory
+from s3commit.core.formats.layout import PIPELINE
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.jobs.record import new_record
+from s3commit.core.model import limits
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import PAGE_CHANGED, InvalidInputError, NeedsOperatorError
-from s3commit.core.model.limits import (
-    DELETE_AT_ONCE,
-    MAX_JOB_FILES,
-    MAX_UNITS,
-    PAGE_FILES,
-    UNIT_FILES,
-    UNIT_PARTS,
-)
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
@@ -55,7 +49,7 @@ def files_of(parts: list[int]) -> list[PendingFile]:
 def record_of(plan: PlanFacts) -> JobRecord:
     directory = job_directory()
     record = new_record(JobSpec(JOB, directory.destination), directory, "2026-11-21T22:00:00.000Z")
-    return JobRecord(**{**{name: getattr(record, name) for name in record.__slots__}, "plan": plan})
+    return replace(record, plan=plan)
 
 
 def cut(files: Iterable[PendingFile], total: int) -> Iterator[list[PendingFile]]:
@@ -68,24 +62,29 @@ def test_every_file_is_in_exactly_one_unit_and_in_order(parts: list[int]) -> Non
     files = files_of(parts)
     units = list(cut(files, total=len(files)))
     assert [file for unit in units for file in unit] == files
-    assert len(units) <= MAX_UNITS
+    assert len(units) <= limits.MAX_UNITS
     for unit in units:
-        assert 0 < len(unit) <= UNIT_FILES
+        assert 0 < len(unit) <= limits.UNIT_FILES
         weight = sum(len(file.etags) for file in unit)
-        assert weight <= UNIT_PARTS or len(unit) == 1
+        assert weight <= limits.UNIT_PARTS or len(unit) == 1
 
 
 @settings(max_examples=5)
 @given(parts=st.sampled_from([1, 10_000]))
 @pytest.mark.parametrize(
-    "files", [MAX_UNITS + 100, 10_240, pytest.param(MAX_JOB_FILES, marks=pytest.mark.long)]
+    "files",
+    [
+        limits.MAX_UNITS + 100,
+        10_240,
+        pytest.param(limits.MAX_JOB_FILES, marks=pytest.mark.long),
+    ],
 )
 def test_many_files_make_no_more_units_than_the_state_machine_carries(
     files: int, parts: int
 ) -> None:
-    assert -(-MAX_JOB_FILES // UNIT_FILES) < MAX_UNITS
+    assert -(-limits.MAX_JOB_FILES // limits.UNIT_FILES) < limits.MAX_UNITS
     one = PendingFile(BUCKET, "sales/x.csv", "u", ("e",) * parts, 5)
-    assert sum(1 for _ in cut((one for _ in range(files)), total=files)) <= MAX_UNITS
+    assert sum(1 for _ in cut((one for _ in range(files)), total=files)) <= limits.MAX_UNITS
 
 
 def test_a_plan_comes_back_and_is_the_same_each_time() -> None:
@@ -99,7 +98,7 @@ def test_a_plan_comes_back_and_is_the_same_each_time() -> None:
     assert [file for one in units for file in files_of_unit(world.store, directory, one)] == files
     pages = whole_pages(units)
     assert len(world.all_keys(PIPELINE)) == len(pages) + 1 < len(units)
-    assert all(page.stop - page.start <= PAGE_FILES for page in pages)
+    assert all(page.stop - page.start <= limits.PAGE_FILES for page in pages)
 
 
 def test_a_page_of_the_longest_and_strangest_keys_can_be_read_again() -> None:
@@ -107,7 +106,7 @@ def test_a_page_of_the_longest_and_strangest_keys_can_be_read_again() -> None:
     world, directory = World(), job_directory()
     strange = [
         ListedObject("sales/dt=1/" + chr(1) * 1_000 + f"{n:08d}", "e", n)
-        for n in range(DELETE_AT_ONCE)
+        for n in range(limits.DELETE_AT_ONCE)
     ]
     facts = write_replaced(world.ports, directory, strange)
     assert list(replaced_files(world.ports, directory, facts)) == strange
@@ -147,14 +146,14 @@ def test_partitions_come_back_the_root_among_them() -> None:
 
 
 def test_i5_hundreds_of_partitions_are_replaced_each_and_no_other_under_one_lock() -> None:
-    world = World()
+    world, directory = World(), job_directory()
     keys = [f"sales/dt={number}/old.parquet" for number in range(300)]
     fill(world, keys)
     names = [f"dt={number}/part-{JOB}.parquet" for number in range(0, 300, 2)]
-    world.open(directory := job_directory(), conflict=Conflict.REPLACE, scope=Scope.PARTITION)
+    files = dict.fromkeys(names, b"new")
+    world.ask(directory, files=files, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
     held: list[object] = []
     world.plan.run_before("decide", lambda: held.append(world.record(directory).locks))
-    world.request(directory, world.attempt(directory, "t", files=dict.fromkeys(names, b"new")))
     world.run(directory)
     assert held == [("lake/sales/",)]
     assert world.result(directory).replaced == 150
@@ -174,15 +173,7 @@ def swell(world: World, key: str) -> None:
     world.store.put(BUCKET, key, b" " * (33 * 1024**2))
 
 
-STRIKES: list[Callable[[World, str], None]] = [delete, change, swell]
-
-
-def own_objects(world: World, directory: JobDirectory) -> list[str]:
-    """Indexes and pages of plan and replace list, all written before the decision."""
-    return [key for key in world.all_keys(directory.pipeline_prefix) if key != directory.decision]
-
-
-@pytest.mark.parametrize("strike", STRIKES)
+@pytest.mark.parametrize("strike", [delete, change, swell])
 @pytest.mark.parametrize("number", range(5))
 def test_i2_i5_a_list_that_is_not_the_decided_one_stops_the_job_until_it_is_restored(
     monkeypatch: pytest.MonkeyPatch, number: int, strike: Callable[[World, str], None]
@@ -195,8 +186,9 @@ def test_i2_i5_a_list_that_is_not_the_decided_one_stops_the_job_until_it_is_rest
     kept: dict[str, bytes] = {}
 
     def tamper() -> None:
-        keys = own_objects(world, directory)
-        assert len(keys) == 4
+        own = world.all_keys(directory.pipeline_prefix)
+        keys = [key for key in own if key != directory.decision]
+        assert len(keys) == 4, "an index and a page of the plan, and of the replace list"
         for key in keys if number == 4 else [keys[number]]:
             kept[key] = world.store.get(BUCKET, key, max_bytes=10**6).body
             strike(world, key)
@@ -224,7 +216,7 @@ def test_i5_i7_a_replace_list_that_names_no_data_of_the_destination_is_refused(k
 
 
 def test_i12_after_the_decision_no_document_of_the_client_is_read() -> None:
-    """All of them may be gone, or say something else."""
+    """All of them may be gone, or say something else: a second request too."""
     world = World()
     fill(world, DATA)
     directory = start(world, Conflict.REPLACE, Scope.PARTITION, [DT1, DT2])
@@ -239,3 +231,4 @@ def test_i12_after_the_decision_no_document_of_the_client_is_read() -> None:
     reads = [call.key for call in world.plan.calls if call.verb == "get"]
     assert [key for key in reads if key.startswith(directory.prefix)] == []
     assert world.result(directory).outcome is Outcome.COMMITTED
+    assert new(DT1, DT2) <= set(world.visible())

@@ -12,6 +12,7 @@ import pytest
 
 from s3commit.aws.parallel import ThreadMap
 from s3commit.core.documents import plan
+from s3commit.core.documents.commit_manifest import read_commit_manifest
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.jobs.rounds import share_workers
 from s3commit.core.model.moments import shifted
@@ -19,7 +20,7 @@ from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, Workers
 from tests.contract.ledger_jobs import bring_to
-from tests.core.world import BUCKET, JOB, REF, World, job_directory
+from tests.core.world import JOB, REF, World, job_directory
 
 TASKS = 8
 TOGETHER = 4
@@ -72,10 +73,8 @@ def test_the_manifests_and_the_pages_of_a_job(
     met = meet(world, "get", lambda key: state(world) == when and key.endswith(ending))
     world.run(job_directory())
     assert len(met) == TOGETHER
-    lines = world.store.get(BUCKET, job_directory().commits, max_bytes=10**6).body.splitlines()
-    assert [f"part-t{number}" in line.decode() for number, line in enumerate(lines[1:])] == [
-        True
-    ] * TASKS
+    _, listed = read_commit_manifest(world.store, job_directory())
+    assert [one.key for one in listed] == [f"sales/part-t{n}-{JOB}.parquet" for n in range(TASKS)]
 
 
 def test_the_directories_above_a_new_job() -> None:

@@ -1,7 +1,5 @@
 """Append, fail and replace, by directory and by partition: what is visible, and when."""
 
-from collections.abc import Callable
-
 import pytest
 
 from s3commit.core.formats.layout import PIPELINE
@@ -25,7 +23,7 @@ from tests.core.policy_world import (
     start,
 )
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World
-from tests.fakes.faults import Call, Crash, FaultPlan
+from tests.fakes.faults import Crash, FaultPlan
 
 OTHERS = f"sales/dt=1/part-0-{OTHER_JOB}.parquet"  # of a job that was committed before
 
@@ -60,16 +58,6 @@ def data_keys(world: World) -> set[str]:
         and f"_commits/_{JOB}" not in key
         and not key.startswith(PIPELINE)
     }
-
-
-def watch(world: World, look: Callable[[], object]) -> None:
-    """``look`` before each call of the pipeline."""
-
-    def never(_: Call) -> bool:
-        look()
-        return False
-
-    world.plan.run_before(None, lambda: None, where=never)
 
 
 # Append and fail
@@ -232,7 +220,7 @@ def test_i10_at_no_point_is_anything_of_before_gone_while_a_new_file_is_invisibl
             committed = f"sales/_commits/_{JOB}.jsonl" in world.all_keys()
             assert {ONE, ONE_DEEP} <= there or committed
 
-        watch(world, look)
+        world.plan.run_before(None, look, times=None)
         try:
             world.run(directory)
         except Crash:

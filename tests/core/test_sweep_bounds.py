@@ -22,18 +22,19 @@ from tests.core.swept import LIMITS, Swept, announced
 from tests.core.world import BUCKET, OTHER_JOB, job_directory
 from tests.fakes.ledger import MemoryLedger
 
-SMALL = JobRecord("job", Destination(BUCKET, "sales/"), JobState.OPEN, 0, "", "")
 MANY = 300
+
+
+def small(number: int, state: JobState, updated_at: str) -> JobRecord:
+    job_id = f"{number:08d}-0000-4000-8000-000000000000"
+    return JobRecord(job_id, Destination(BUCKET, "sales/"), state, 0, "", updated_at)
 
 
 def large(number: int, state: JobState, updated_at: str) -> JobRecord:
     """As large as a client may make one, and no text of it is another record's."""
     column = "\U00010000" * 240
     return replace(
-        SMALL,
-        job_id=f"{number:08d}-0000-4000-8000-000000000000",
-        state=state,
-        updated_at=updated_at,
+        small(number, state, updated_at),
         partition_by=tuple(f"{number}{column}{column_number}" for column_number in range(100)),
         locks=tuple(f"{number}/{column}/{node}" for node in range(90)),
     )
@@ -92,9 +93,7 @@ def test_i12_a_question_that_is_listed_slowly_has_answers_and_takes_no_time_from
     announced(world, job_directory(OTHER_JOB))
     moment = world.clock.now()
     for number in range(50):
-        world.ledger.open_job(
-            replace(large(number, JobState.SEALED, moment), partition_by=(), locks=())
-        )
+        world.ledger.open_job(small(number, JobState.SEALED, moment))
     world.later(LIMITS.abandoned + 3600)
     report = world.sweep()
     assert 0 < report.started < 10
@@ -108,7 +107,7 @@ def test_i12_a_listing_that_is_cut_short_begins_at_another_moment_in_each_sweep(
     monkeypatch.setattr(sweeping, "_in_time", lambda _sweep, items, _until: islice(items, 5))
     for number in range(100):
         at = shifted(world.clock.now(), -600 * number)
-        world.ledger.open_job(replace(large(number, JobState.OPEN, at), partition_by=(), locks=()))
+        world.ledger.open_job(small(number, JobState.OPEN, at))
     for _ in range(100):
         world.later(60)
         sweep = Sweep(world.ports, world.executions, LIMITS)

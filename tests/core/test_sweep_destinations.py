@@ -11,12 +11,6 @@ from s3commit.core.sweep.sweep import DAY, HOUR
 from tests.core.swept import LIMITS, Swept, announced, ended
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
 
-
-@pytest.fixture
-def world() -> Swept:
-    return Swept()
-
-
 # Jobs of which the ledger has not heard
 
 

@@ -28,11 +28,8 @@ class Ordered(World):
         self.ports = replace(self.ports, runs=self.living.__contains__)
 
     def asks(self, directory: JobDirectory, *days: str, apart: float = 60, **spec: Any) -> None:
-        self.open(directory, **(spec or REPLACE))
-        names = [f"dt={day}/part-{directory.job_id}.csv" for day in days]
-        files = {name or "part.csv": directory.job_id.encode() for name in names}
-        attempts = [self.attempt(directory, "t", files=files or None)]
-        self.request(directory, *attempts)
+        files = {f"dt={day}/part-{directory.job_id}.csv": b"x" for day in days}
+        self.ask(directory, "t", files=files or None, **(spec or REPLACE))
         self.clock.advance(apart)
 
     def reaches(self, directory: JobDirectory, step: str, *, lost: bool = False) -> None:

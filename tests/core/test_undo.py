@@ -1,30 +1,29 @@
 """What a roll back and a replacement remove, in calls that end in time."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from s3commit.core.commit.remove_replaced import remove_replaced
 from s3commit.core.documents import plan, replace_list
 from s3commit.core.documents.ticket import Ticket, decode_ticket, encode_ticket
 from s3commit.core.formats.layout import JobDirectory, is_data
-from s3commit.core.model.destination import Conflict, Scope
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.limits import CALL_SECONDS, DELETE_AT_ONCE
+from s3commit.core.model.moments import seconds, shifted
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.bundle import Ports
-from tests.core.policy_world import is_removal
+from tests.core.policy_world import fill, is_removal
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.fakes.execution import STEPS
 from tests.moments import Table
 
 TASKS = [f"t{number}" for number in range(12)]
-SLOW = CALL_SECONDS / 5  # seconds of a request: five in a call, and what it has begun
+SLOW = CALL_SECONDS / 5  # of a request: five in a call, and what it has begun
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +34,10 @@ def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def to_be_aborted() -> World:
-    world, directory = World(), job_directory()
+    world = World()
     for task in TASKS:
-        world.attempt(directory, task)
-    world.request_abort(directory)
+        world.attempt(job_directory(), task)
+    world.request_abort(job_directory())
     return world
 
 
@@ -50,22 +49,9 @@ def to_be_rolled_back() -> World:
     return world
 
 
-CASES: dict[str, Callable[[], World]] = {
-    "abort": to_be_aborted,
-    "roll back": to_be_rolled_back,
-}
-
-
-@pytest.fixture(params=CASES)
-def make(request: pytest.FixtureRequest) -> Callable[[], World]:
-    return CASES[request.param]
-
-
-def slowed(world: World) -> World:
-    """Some requests take their time."""
-    for verb in ("abort_upload", "head", "delete"):
-        world.plan.run_before(verb, lambda: world.clock.advance(SLOW), times=None)
-    return world
+def slow_down(world: World, verb: str, wait: float = SLOW) -> None:
+    """Such a request takes its time."""
+    world.plan.run_before(verb, lambda: world.clock.advance(wait), times=None)
 
 
 def left(world: World) -> tuple[Any, ...]:
@@ -75,49 +61,49 @@ def left(world: World) -> tuple[Any, ...]:
 
 
 @pytest.fixture
-def lasted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
-    """How long each call of the two steps took; the ticket travels as it does between them."""
+def lasted(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long each call of the steps took; the ticket travels as it does between them."""
     found: list[float] = []
 
     def timed(step: Callable[[Ports, Ticket], Ticket], ports: Ports, ticket: Ticket) -> Ticket:
-        before = datetime.fromisoformat(ports.clock.now())
-        refusal = ticket.refusal
+        before, refusal = ports.clock.now(), ticket.refusal
         after = step(ports, replace(decode_ticket(encode_ticket(ticket)), refusal=refusal))
-        found.append((datetime.fromisoformat(ports.clock.now()) - before).total_seconds())
+        found.append(seconds(before, ports.clock.now()))
         return after
 
-    for name in ("AbortJob", "RollBack"):
+    for name in ("AbortJob", "RollBack", "RemoveReplaced"):
         monkeypatch.setitem(STEPS, name, partial(timed, STEPS[name]))
-    return iter([found])
+    return found
 
 
+@pytest.mark.parametrize("make", [to_be_aborted, to_be_rolled_back])
 def test_i2_i4_many_files_are_undone_in_calls_that_end_in_time(
-    make: Callable[[], World], lasted: Iterator[list[float]]
+    make: Callable[[], World], lasted: list[float]
 ) -> None:
     at_once = make()
     at_once.run(job_directory())
-    (calls,) = lasted
-    assert len(calls) == 1
-    calls.clear()
-    world = slowed(make())
+    assert len(lasted) == 1
+    lasted.clear()
+    world = make()
+    for verb in ("abort_upload", "head", "delete"):
+        slow_down(world, verb)
     world.run(job_directory())
     assert left(world) == left(at_once)
-    assert len(calls) > 2
+    assert len(lasted) > 2
     unit = 3 * 2 * SLOW  # up to three requests for each file of a unit
-    assert max(calls) < CALL_SECONDS + unit
+    assert max(lasted) < CALL_SECONDS + unit
 
 
 def test_i4_while_tasks_open_uploads_the_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task that nobody stops: an upload is open whenever the step looks again."""
     world, directory = World(), job_directory()
-    world.open(directory)
     world.request_abort(directory)
-    tasks_end = datetime.fromisoformat(world.clock.now()).timestamp() + 4 * 3600
+    tasks_end = shifted(world.clock.now(), 4 * 3600)
     pauses: list[int] = []
     create = partial(world.store.create_upload, BUCKET, f"sales/x-{JOB}.csv")
 
     def open_one_more() -> None:
-        if datetime.fromisoformat(world.clock.now()).timestamp() < tasks_end:
+        if world.clock.now() < tasks_end:
             create(metadata={}, content_type="")
 
     def noted(ports: Ports, ticket: Ticket) -> Ticket:
@@ -141,11 +127,10 @@ def test_i4_while_tasks_open_uploads_the_pauses_grow(monkeypatch: pytest.MonkeyP
 
 def test_all_manifests_go_with_a_request_for_each_thousand() -> None:
     world, directory = World(), job_directory()
-    world.open(directory)
+    world.ask(directory)
     for number in range(2 * DELETE_AT_ONCE + 1):
         world.store.put(BUCKET, directory.manifest(f"loser{number}", "a0"), b"")
     world.store.put(BUCKET, directory.catalog, b"a note for people")
-    world.request(directory, world.attempt(directory, "t0"))
     world.run(directory)
     groups = [call.arguments["objects"] for call in world.plan.calls if call.verb == "delete_seen"]
     assert [len(group) for group in groups] == [DELETE_AT_ONCE, DELETE_AT_ONCE, 4]
@@ -169,8 +154,7 @@ def test_i4_more_uploads_than_a_call_has_time_for_are_left_to_the_next_one() -> 
     for number in range(20):
         world.attempt(directory, f"loser{number}")
     world.request(directory, world.attempt(directory, "t0"))
-    slow = CALL_SECONDS / 5
-    world.plan.run_before("abort_upload", lambda: world.clock.advance(slow), times=None)
+    slow_down(world, "abort_upload")
     assert world.run(directory).count("TidyUp") == 4
     assert world.open_uploads() == []
     assert world.all_keys(directory.tasks) == []
@@ -205,36 +189,19 @@ NEW = f"sales/dt=1/part-0-{JOB}.parquet"
 PAGES = 6  # of 7 files, the last of 5
 
 
-def replacing(scope: Scope = Scope.DIRECTORY, **spec: Any) -> tuple[World, JobDirectory]:
+def replacing() -> tuple[World, JobDirectory]:
     world, directory = World(), job_directory()
-    for key in OLD:
-        world.store.put(BUCKET, key, key.encode())
-    world.open(directory, conflict=Conflict.REPLACE, scope=scope, **spec)
+    fill(world, OLD)
     files = {NEW.removeprefix("sales/"): b"new"}
-    world.request(directory, world.attempt(directory, "0", files=files))
+    world.ask(directory, files=files, conflict=Conflict.REPLACE)
     return world, directory
 
 
-def slow_deletes(world: World, seconds: float) -> None:
-    world.plan.run_before("delete_seen", lambda: world.clock.advance(seconds), times=None)
-
-
-def test_i10_a_long_list_is_gone_through_in_calls_that_end_in_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_i10_a_long_list_is_gone_through_in_calls_that_end_in_time(lasted: list[float]) -> None:
     world, directory = replacing()
-    slow_deletes(world, CALL_SECONDS / 4)  # four pages in the time
-    lasted: list[float] = []
-
-    def timed(ports: Ports, ticket: Ticket) -> Ticket:
-        began = datetime.fromisoformat(world.clock.now())
-        after = remove_replaced(ports, decode_ticket(encode_ticket(ticket)))
-        lasted.append((datetime.fromisoformat(world.clock.now()) - began).total_seconds())
-        return after
-
-    monkeypatch.setitem(STEPS, "RemoveReplaced", timed)
+    slow_down(world, "delete_seen", CALL_SECONDS / 4)  # four pages in the time
     assert world.run(directory).count("RemoveReplaced") == 2
-    assert [round(seconds) for seconds in lasted] == [600, 300]
+    assert [round(one) for one in lasted] == [600, 300]
     assert set(world.visible()) == {NEW}
     assert world.result(directory).replaced == len(OLD)
     removals = [call for call in world.plan.calls if is_removal(call)]
@@ -251,7 +218,7 @@ def test_i2_a_file_that_carries_the_jobs_id_is_not_in_its_list() -> None:
 
 def test_i10_a_round_that_dies_is_repeated_from_its_own_page() -> None:
     world, directory = replacing()
-    slow_deletes(world, CALL_SECONDS)
+    slow_down(world, "delete_seen", CALL_SECONDS)
     world.plan.fail("delete_seen", TransientError("503"), nth=3)
     assert world.run(directory).count("RemoveReplaced") == PAGES
     assert set(world.visible()) == {NEW}

@@ -11,16 +11,12 @@ from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import ENDED
 from tests.core.world import JOB, World, job_directory
 from tests.fakes.execution import run_execution
-from tests.fakes.faults import Call
 
 DENIED = AccessError("KMS: AccessDenied")
 
 
 def reads(key: str) -> dict[str, Any]:
-    def matches(call: Call) -> bool:
-        return call.key.endswith(key) and key in call.key
-
-    return {"where": matches, "times": None}
+    return {"where": lambda call: call.key.endswith(key), "times": None}
 
 
 @pytest.mark.parametrize("name", ["_job.json", "_request.json", "t0/_a0.pendingset"])
@@ -41,8 +37,7 @@ def test_i12_a_document_under_a_strangers_key_aborts_its_job_and_holds_nothing(
 def test_i12_one_that_becomes_unreadable_before_its_conditions_are_judged_aborts_its_job() -> None:
     world, directory = World(), job_directory()
     world.ask(directory, "t0", "t1", conflict=Conflict.REPLACE)
-    strike = world.plan.fail
-    world.plan.run_after("lock", lambda: strike("get", DENIED, **reads("_job.json")))
+    world.plan.run_after("lock", lambda: world.plan.fail("get", DENIED, **reads("_job.json")))
     world.run(directory)
     assert world.failure(directory).code == "UNREADABLE"
     assert world.ledger.holders == set()

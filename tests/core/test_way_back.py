@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 
 from s3commit.core.documents import commit_manifest
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.fsck import check
 from s3commit.core.jobs.idempotency import hinted_job, note_key
 from s3commit.core.model.destination import Conflict, Scope
@@ -21,7 +20,7 @@ from s3commit.core.model.locks import key_digest
 from s3commit.core.model.outcome import Outcome
 from s3commit.writer import undo as undoing
 from tests.core.test_check import SALES
-from tests.core.way_back import PARTITION, PARTITIONS, REPLACE, Table, code_of
+from tests.core.way_back import PARTITIONS, REPLACE, Table, code_of
 from tests.core.world import World, job_directory
 
 
@@ -69,23 +68,6 @@ def test_i6_what_stands_is_what_a_replay_without_the_undone_jobs_gives() -> None
     assert refused["done"] > 100, refused
     keys = {"ALREADY_COMMITTED", "KEY_TAKEN"}  # of an undo's undo, when the key has a new job
     assert refused.keys() - keys == {"done", "NOTHING_TO_UNDO", "REPLACED_SINCE"}, refused
-
-
-def test_overwrites_are_undone_the_newest_first_and_once_more_after_that() -> None:
-    table = Table()
-    table.write("dt=1/")
-    older = table.write("dt=1/", **REPLACE)
-    newer = table.write("dt=1/", "dt=2/", **PARTITION)
-    assert code_of(table, older) == "REPLACED_SINCE"
-    for job in (newer, older):
-        table.undo(job)
-        assert table.visible() == table.replayed()
-    assert code_of(table, newer) == "NOTHING_TO_UNDO"
-    redone = JobDirectory(older.destination, table.undo(table.undone[older]).job_id)
-    assert table.stands(older) and table.visible() == table.replayed()
-    assert code_of(table, older) == "NOTHING_TO_UNDO"
-    table.undo(redone)
-    assert table.visible() == table.replayed()
 
 
 def test_the_removed_stays_removed_if_one_says_so() -> None:
@@ -176,11 +158,12 @@ def test_i6_a_manifest_that_is_put_again_keeps_its_place_among_the_commits(
     ],
 )
 def test_a_copy_has_the_ends_of_its_name_that_readers_go_by(name: str, back: str) -> None:
+    """Of an object of no bytes too."""
     table = Table()
-    table.world.store.put("lake", f"sales/dt=1/{name}", b"x")
+    table.world.store.put("lake", f"sales/dt=1/{name}", b"")
     over = table.write("dt=1/", **REPLACE)
     copy = table.undo(over).job_id
-    assert list(table.world.visible()) == [f"sales/dt=1/{back.replace('ID', copy)}"]
+    assert table.world.visible() == {f"sales/dt=1/{back.replace('ID', copy)}": b""}
 
 
 def test_an_undo_of_many_files_has_tasks_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,23 +177,13 @@ def test_an_undo_of_many_files_has_tasks_of_bounded_size(monkeypatch: pytest.Mon
     assert table.visible() == table.replayed()
 
 
-def test_an_object_of_no_bytes_comes_back() -> None:
-    table = Table()
-    table.world.store.put("lake", "sales/empty.csv", b"")
-    over = table.write("dt=1/", **REPLACE)
-    table.undo(over)
-    assert table.visible() == {("sales/", b"")}
-
-
 def test_the_pipeline_keeps_the_list_of_the_removed_of_committed_jobs_alone() -> None:
     table = Table()
     table.write("dt=1/")
     over = table.write("dt=1/", **REPLACE)
     assert len(table.world.all_keys(over.replaced)) == 2
     refused = job_directory(table.environment.new_id())
-    table.world.open(refused, conflict=Conflict.REPLACE)
-    table.world.request(refused, table.world.attempt(refused, "t"))
     table.world.plan.fail("decide", InvalidInputError("too large"), times=50)
-    table.world.run(refused)
+    table.world.commit(refused, **REPLACE)
     assert table.world.ended(refused)[0] is Outcome.ABORTED
     assert table.world.all_keys(refused.replaced) == []

@@ -121,18 +121,19 @@ class World:
             self.upload(directory, name, body, task=task, attempt=attempt, **counts)
             for name, body in files.items()
         )
-        return self.drop(
-            directory, PendingSet(directory.job_id, uploads, task, attempt), task, attempt
-        )
+        pending = PendingSet(directory.job_id, uploads, task, attempt)
+        return self.drop(directory, pending, task, attempt)
 
     def drop(
-        self, directory: JobDirectory, pending: PendingSet, task: str, attempt: str
+        self,
+        directory: JobDirectory,
+        pending: PendingSet,
+        task: str,
+        attempt: str,
+        body: bytes = b"",
     ) -> CountedAttempt:
-        return self.drop_bytes(directory, encode_pendingset(pending), pending, task, attempt)
-
-    def drop_bytes(
-        self, directory: JobDirectory, body: bytes, pending: PendingSet, task: str, attempt: str
-    ) -> CountedAttempt:
+        """The manifest of an attempt, or ``body`` in its place."""
+        body = body or encode_pendingset(pending)
         name = directory.manifest_name(task, attempt)
         self.store.put(BUCKET, directory.prefix + name, body, if_absent=True)
         return CountedAttempt(task, attempt, name, digest(body), len(pending.files), pending.bytes)
@@ -146,12 +147,20 @@ class World:
         body = encode_request(CommitRequest(directory.job_id, attempts))
         self.store.put(BUCKET, directory.request, body, if_absent=True)
 
-    def ask(self, directory: JobDirectory, *tasks: str, **spec: Any) -> None:
-        """Have a new job with a file of each task committed; without tasks it has one."""
+    def ask(
+        self,
+        directory: JobDirectory,
+        *tasks: str,
+        files: Mapping[str, bytes] | None = None,
+        **spec: Any,
+    ) -> None:
+        """Have a new job with a file, or ``files``, of each task committed; the default is t0."""
         self.open(directory, **spec)
-        self.request(directory, *[self.attempt(directory, task) for task in tasks or ("t0",)])
+        counted = [self.attempt(directory, task, files=files) for task in tasks or ("t0",)]
+        self.request(directory, *counted)
 
     def request_abort(self, directory: JobDirectory, reason: str = "driver gave up") -> None:
+        self._open_first(directory)
         body = encode_request(AbortRequest(directory.job_id, reason))
         self.store.put(BUCKET, directory.request, body, if_absent=True)
 
