@@ -61,9 +61,7 @@ KINDS: Final[dict[str, Kind]] = {
         _SET, "end", pendingset.SMALL_MANIFEST_BYTES, pendingset.MAX_MANIFEST_VALUES
     ),
     "job": Kind(
-        f'{_JOB_ID},"destination":"{DIRECTORY.destination.uri}"',
-        "ingest",
-        job_json.MAX_JOB_BYTES,
+        f'{_JOB_ID},"destination":"{DIRECTORY.destination.uri}"', "ingest", job_json.MAX_JOB_BYTES
     ),
     "request": Kind(
         f'{_JOB_ID},"action":"commit"',

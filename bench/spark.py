@@ -118,10 +118,7 @@ class Bench:
 
     def _committed(self, frame: DataFrame, save: Callable[[str], object]) -> Cost:
         with self._place() as prefix:
-            with (
-                Committer(self.pipeline, prefix),
-                self.measured(frame.sparkSession) as costs,
-            ):
+            with Committer(self.pipeline, prefix), self.measured(frame.sparkSession) as costs:
                 save(f"s3://{BUCKET}/{prefix}")
             return costs[0]
 

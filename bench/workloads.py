@@ -52,9 +52,7 @@ def workloads(files: int, count: int) -> list[Workload]:
             overwrites=True,
         ),
         Workload(
-            "large",
-            f"one file, {count // 2:,} rows",
-            lambda spark: rows(spark, count // 2, 1),
+            "large", f"one file, {count // 2:,} rows", lambda spark: rows(spark, count // 2, 1)
         ),
         Workload(
             "tasks",

@@ -63,11 +63,7 @@ def arrow(x: float, y1: int, y2: int, number: int) -> Iterable[str]:
 def pipeline() -> str:
     """What a job writes, and what the pipeline does with it; as narrow as a phone."""
     parts: list[str] = []
-    for y, height, title in (
-        (8, 90, "Spark"),
-        (132, 106, "S3 bucket"),
-        (272, 106, "Pipeline"),
-    ):
+    for y, height, title in ((8, 90, "Spark"), (132, 106, "S3 bucket"), (272, 106, "Pipeline")):
         parts += [rect(8, y, 464, height, f'fill="{SAND}"')]
         parts += [text(240, y + 20, title, "middle", 'font-size="14" font-weight="bold"')]
     for column, y, columns, lines in (

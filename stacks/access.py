@@ -103,10 +103,7 @@ def protection(bucket_arn: str, names: str, exempt: Sequence[str]) -> list[dict[
 
 ACCESS: dict[str, Access] = {
     "ingest": Access(
-        objects={
-            JOB_DIRECTORY: ("GetObject",),
-            DECISION: ("GetObject",),
-        },
+        objects={JOB_DIRECTORY: ("GetObject",), DECISION: ("GetObject",)},
         bucket=("ListBucket",),
         ledger=("DescribeTable", "GetItem", "PutItem"),
     ),

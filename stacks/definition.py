@@ -125,11 +125,7 @@ _ANNOUNCE: State = {
     "Resource": f"arn:{cdk.Aws.PARTITION}:states:::events:putEvents",
     "Parameters": {
         "Entries": [
-            {
-                "Source": env.EVENT_SOURCE,
-                "DetailType": env.EVENT_DETAIL_TYPE,
-                "Detail.$": "$.event",
-            }
+            {"Source": env.EVENT_SOURCE, "DetailType": env.EVENT_DETAIL_TYPE, "Detail.$": "$.event"}
         ]
     },
     "TimeoutSeconds": 60,
@@ -238,11 +234,7 @@ def _until_published(functions: Mapping[str, str]) -> dict[str, State]:
 
 
 def _until_ended(functions: Mapping[str, str]) -> dict[str, State]:
-    ends = {
-        "COMMITTED": "JobCommitted",
-        "ABORTED": "JobAborted",
-        "ROLLED_BACK": "JobRolledBack",
-    }
+    ends = {"COMMITTED": "JobCommitted", "ABORTED": "JobAborted", "ROLLED_BACK": "JobRolledBack"}
     return {
         "AbortJob": _step("AbortJob", functions, "Undone"),
         "RollBack": _step("RollBack", functions, "Undone"),

@@ -166,10 +166,7 @@ class PipelineFunction(Construct):
     ) -> None:
         self.role.add_to_policy(
             iam.PolicyStatement(
-                effect=iam.Effect.DENY,
-                actions=actions,
-                resources=resources,
-                conditions=conditions,
+                effect=iam.Effect.DENY, actions=actions, resources=resources, conditions=conditions
             )
         )
 

@@ -267,11 +267,7 @@ class Observability(Construct):
         )
 
     def _own(
-        self,
-        name: str,
-        period: cdk.Duration | None = None,
-        statistic: str = "Sum",
-        **more: str,
+        self, name: str, period: cdk.Duration | None = None, statistic: str = "Sum", **more: str
     ) -> cloudwatch.Metric:
         return cloudwatch.Metric(
             namespace=self._namespace,

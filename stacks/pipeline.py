@@ -44,12 +44,7 @@ class S3CommitPipeline(cdk.Stack):
     """The stateless stack: it holds nothing that a second deployment would miss."""
 
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        config: DeployConfig,
-        storage: S3CommitStorage,
+        self, scope: Construct, construct_id: str, *, config: DeployConfig, storage: S3CommitStorage
     ) -> None:
         super().__init__(
             scope,
@@ -90,10 +85,7 @@ class S3CommitPipeline(cdk.Stack):
             allow(starter.role, ["states:StartExecution"], machine.state_machine_arn)
             starter.function.add_environment(env.STATE_MACHINE, machine.state_machine_arn)
         allow(
-            sweep.role,
-            ["states:DescribeExecution"],
-            f"{workflow.executions}:*",
-            why=WHY_EXECUTIONS,
+            sweep.role, ["states:DescribeExecution"], f"{workflow.executions}:*", why=WHY_EXECUTIONS
         )
         workflow.allow_to_ask(functions["decide"].role)
         inboxes = dict(storage.inboxes)

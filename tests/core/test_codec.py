@@ -46,14 +46,7 @@ class Outer:
 UPPER = Form(lambda value: str(value).upper(), str.lower)
 MINE = {"own": "mine"}
 OUTER = Codec(
-    Outer,
-    "thing",
-    1,
-    max_bytes=1000,
-    most=50,
-    closed=True,
-    forms={"upper": UPPER},
-    unwritten=MINE,
+    Outer, "thing", 1, max_bytes=1000, most=50, closed=True, forms={"upper": UPPER}, unwritten=MINE
 )
 OPEN = Codec(Outer, constants={"because": None}, unwritten=MINE)
 SOUND: dict[str, Any] = {

@@ -222,8 +222,7 @@ def test_i12_what_lies_at_a_name_of_ours_stops_no_decided_job(name: str, what: s
     world.ask(directory, conflict=Conflict.REPLACE)
     key = getattr(directory, name)
     world.plan.run_after(
-        "decide",
-        lambda: world.store.put(BUCKET, key if what != "directory" else key + "/", body),
+        "decide", lambda: world.store.put(BUCKET, key if what != "directory" else key + "/", body)
     )
     world.run(directory)
     assert world.record(directory).state is JobState.COMMITTED

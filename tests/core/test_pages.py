@@ -73,11 +73,7 @@ def test_every_file_is_in_exactly_one_unit_and_in_order(parts: list[int]) -> Non
 @given(parts=st.sampled_from([1, 10_000]))
 @pytest.mark.parametrize(
     "files",
-    [
-        limits.MAX_UNITS + 100,
-        10_240,
-        pytest.param(limits.MAX_JOB_FILES, marks=pytest.mark.long),
-    ],
+    [limits.MAX_UNITS + 100, 10_240, pytest.param(limits.MAX_JOB_FILES, marks=pytest.mark.long)],
 )
 def test_many_files_make_no_more_units_than_the_state_machine_carries(
     files: int, parts: int

@@ -41,8 +41,7 @@ def test_a_job_that_fails_again_and_again_is_tried_once_a_day_in_the_end(world: 
 
 
 @pytest.mark.parametrize(
-    ("minutes", "due"),
-    [(14, 0), (15, 15), (44, 15), (45, 45), (105, 105), (10 * 1440, 13_425)],
+    ("minutes", "due"), [(14, 0), (15, 15), (44, 15), (45, 45), (105, 105), (10 * 1440, 13_425)]
 )
 def test_tries_come_ever_more_seldom(minutes: int, due: int) -> None:
     since = "2026-11-21T00:00:00.000Z"

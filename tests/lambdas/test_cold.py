@@ -48,8 +48,7 @@ def started(name: str) -> dict[str, list[str]]:
     package = ROOT / "layers" / "s3commit" / "python"
     paths: list[Path] = [LAMBDAS, package, dependencies_layer() / "python"]
     answer = subprocess.check_output(
-        [sys.executable, "-I", "-S", "-B", "-c", PROGRAM, name, *map(str, paths)],
-        env=environment(),
+        [sys.executable, "-I", "-S", "-B", "-c", PROGRAM, name, *map(str, paths)], env=environment()
     )
     found: dict[str, list[str]] = json.loads(answer)
     return found

@@ -115,8 +115,7 @@ def rdds(side: Side) -> None:
     pairs = side.frame().rdd.map(lambda row: (row.id, row.dt))
     pairs.map(str).saveAsTextFile(side.path)
     pairs.saveAsNewAPIHadoopFile(
-        f"{side.apart}/new",
-        "org.apache.hadoop.mapreduce.lib.output.TextOutputFormat",
+        f"{side.apart}/new", "org.apache.hadoop.mapreduce.lib.output.TextOutputFormat"
     )
     pairs.saveAsHadoopFile(f"{side.apart}/old", "org.apache.hadoop.mapred.TextOutputFormat")
 
@@ -154,9 +153,7 @@ FRAMES = [
         before="CREATE TABLE t (id BIGINT, dt STRING) USING parquet PARTITIONED BY (dt)",
     ),
     Case(
-        "buckets and their join",
-        buckets,
-        settings={"spark.sql.autoBroadcastJoinThreshold": "-1"},
+        "buckets and their join", buckets, settings={"spark.sql.autoBroadcastJoinThreshold": "-1"}
     ),
     Case(
         "settings of Spark's and S3A's committers that s3commit ignores",

@@ -61,7 +61,7 @@ LOGGED_AND_TRACED = {
         "logs:PutResourcePolicy",
         "logs:DescribeResourcePolicies",
         "logs:DescribeLogGroups",
-    },
+    }
 }
 STATE_MACHINE = {
     **{name: {"lambda:InvokeFunction"} for name in {*STEPS.values(), MAP_FUNCTION}},

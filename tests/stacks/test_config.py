@@ -81,7 +81,7 @@ BAD: dict[str, list[Any]] = {
     "protectNames": ["true", "_SUCCESS", None],
     "operators": ["ops", "arn:aws:iam::1:role/ops", f"{OPERATOR},", [7], None],
     "freshTables": [
-        *("sales/", "sales=26", "sales/=0", "sales/=169", "sales/=x", "/=2", "a/../=2", "ä/=2"),
+        *("sales/", "sales=26", "sales/=0", "sales/=169", "sales/=x", "/=2", "a/../=2", "ä/=2")
     ],
     "catalogs": [
         *({place: "db.t"} for place in ("a", "/", "a//", "/a/", "../", "a*/", "$a/")),

@@ -92,9 +92,7 @@ def small(part: int = 16, *, in_flight: int = MIB, threads: int = 4, **sizes: in
 
 
 def stream_on(
-    store: WriterStore,
-    transfer: Transfer | None = None,
-    key: str = KEY,
+    store: WriterStore, transfer: Transfer | None = None, key: str = KEY
 ) -> PendingUpload:
     """A stream over the store, outside of any task."""
     return PendingUpload(

@@ -151,8 +151,7 @@ def test_a_bucket_that_has_a_pipeline_or_may_have_one(
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [{}, notifying(".pendingset"), {"QueueConfigurations": [{"QueueArn": QUEUE}]}],
+    "answer", [{}, notifying(".pendingset"), {"QueueConfigurations": [{"QueueArn": QUEUE}]}]
 )
 def test_a_bucket_without_a_pipeline_is_one_clear_line(answer: dict[str, object]) -> None:
     with pytest.raises(NotFoundError, match="bucket lake has no s3commit pipeline") as caught:

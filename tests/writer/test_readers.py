@@ -170,9 +170,7 @@ def ids_of(table: IcebergTable) -> list[int]:
 
 
 def test_every_count_is_one_that_a_commit_made_true(
-    lake: Lake,
-    duck: duckdb.DuckDBPyConnection,
-    table: IcebergTable,
+    lake: Lake, duck: duckdb.DuckDBPyConnection, table: IcebergTable
 ) -> None:
     partitioned = bool(table.spec().fields)
     files = Table(lake.ports, lake.bucket, "parquet", partitioned)

@@ -51,9 +51,7 @@ def store() -> MemoryObjectStore:
 
 @settings(deadline=None, max_examples=150)
 @given(st.lists(NEAR_PARTS, max_size=4))
-def test_i2_any_writes_around_the_part_size_come_back_byte_for_byte(
-    writes: list[int],
-) -> None:
+def test_i2_any_writes_around_the_part_size_come_back_byte_for_byte(writes: list[int]) -> None:
     store = MemoryObjectStore(BUCKET, min_part_bytes=PART)
     transfer = small(PART)
     stream = stream_on(store, transfer)

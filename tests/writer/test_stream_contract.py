@@ -201,9 +201,7 @@ def test_p2_the_pending_file_has_the_etags_in_order_and_the_length(
     assert completed_bytes(store, file) == b"aaaabbbbcc"
 
 
-def test_durability_before_close_is_refused_not_pretended(
-    store: MemoryObjectStore,
-) -> None:
+def test_durability_before_close_is_refused_not_pretended(store: MemoryObjectStore) -> None:
     stream = stream_on(store)
     with pytest.raises(io.UnsupportedOperation):
         os.fsync(stream)

@@ -101,12 +101,7 @@ _STATUSES: dict[int, _Kind] = {
     429: _TRANSIENT,
 }
 
-_NO_CREDENTIALS = (
-    PartialCredentialsError,
-    CredentialRetrievalError,
-    SSOError,
-    TokenRetrievalError,
-)
+_NO_CREDENTIALS = (PartialCredentialsError, CredentialRetrievalError, SSOError, TokenRetrievalError)
 
 # The request may have been carried out: no answer came, or one that can't be read.
 _UNHEARD = (ConnectionFailure, HTTPClientError, IncompleteReadError, ResponseParserError)

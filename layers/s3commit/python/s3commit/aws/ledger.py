@@ -171,10 +171,7 @@ class DynamoLedger(DynamoNotes, Ledger):
         actions = [*self._actions(ref, changes), JobItem.token.set(token)]
         put, drop = changed_items(before, after)
         try:
-            with (
-                translated(f"writing job {ref} in the ledger"),
-                self._transaction() as transaction,
-            ):
+            with translated(f"writing job {ref} in the ledger"), self._transaction() as transaction:
                 item = self._items.job(*job_key(ref))
                 transaction.update(item, actions, _condition(expected) & same_locks)
                 for one in put:

@@ -11,10 +11,7 @@ from s3commit.core.ports.bundle import Ports
 
 
 def make_ports(
-    client: S3Client | None = None,
-    *,
-    workers: int = MAX_POOL_CONNECTIONS,
-    slows_down: bool = False,
+    client: S3Client | None = None, *, workers: int = MAX_POOL_CONNECTIONS, slows_down: bool = False
 ) -> Ports:
     """The pipeline on S3 and DynamoDB, as the environment of the function says.
 

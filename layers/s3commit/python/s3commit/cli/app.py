@@ -102,11 +102,7 @@ def _line(error: S3CommitError, *, changes: bool, begun: bool) -> str:
     return "; ".join(said)
 
 
-@click.group(
-    cls=App,
-    commands=_VERBS,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+@click.group(cls=App, commands=_VERBS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="s3commit")
 def app() -> None:
     """Inspect and manage jobs: all of a job's files appear in S3, or none do.

@@ -72,13 +72,7 @@ def up(
     chosen = assembly or assembly_for(project)
     beside = partial(page_beside, ui_port)
     run_foreground(
-        chosen,
-        port,
-        bucket,
-        versioned=versioned,
-        project=project,
-        verbose=verbose,
-        beside=beside,
+        chosen, port, bucket, versioned=versioned, project=project, verbose=verbose, beside=beside
     )
 
 

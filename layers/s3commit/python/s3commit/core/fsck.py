@@ -195,10 +195,7 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
 
 
 def _judge(
-    store: ObjectReader,
-    report: Report,
-    last_replaced: Mapping[str, Replaced],
-    one: _Missing,
+    store: ObjectReader, report: Report, last_replaced: Mapping[str, Replaced], one: _Missing
 ) -> Finding | None:
     """The fault of a file that is not there as it was; counts it if it has none.
 

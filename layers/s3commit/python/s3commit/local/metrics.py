@@ -22,10 +22,7 @@ LAMBDA: Final = "AWS/Lambda"
 # The one expression that is known, over all metrics of the alarm.
 SUM: Final = "SUM(METRICS())"
 _ENDED: Final = {"ExecutionsFailed": "FAILED", "ExecutionsTimedOut": "TIMED_OUT"}
-COMPARED: Final = {
-    "GreaterThanThreshold": operator.gt,
-    "LessThanThreshold": operator.lt,
-}
+COMPARED: Final = {"GreaterThanThreshold": operator.gt, "LessThanThreshold": operator.lt}
 
 
 class Metrics:

@@ -287,8 +287,7 @@ TYPES = {
         "LoggingConfig",  # a log has the function's name here; errors go to stderr
     ),
     "AWS::Lambda::LayerVersion": ResourceType(
-        create_layer,
-        "Content.S3Bucket Content.S3Key CompatibleRuntimes CompatibleArchitectures",
+        create_layer, "Content.S3Bucket Content.S3Key CompatibleRuntimes CompatibleArchitectures"
     ),
     "AWS::Lambda::EventSourceMapping": ResourceType(
         create_mapping, "EventSourceArn FunctionName BatchSize FunctionResponseTypes ScalingConfig"

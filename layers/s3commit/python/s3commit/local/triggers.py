@@ -63,10 +63,7 @@ class Poller:
                 continue
             # Without moto's long poll, which keeps the visibility timeout that it began with.
             messages = self._backend.receive_message(
-                self._queue.name,
-                self.mapping.batch_size,
-                0,
-                int(self._queue.visibility_timeout),
+                self._queue.name, self.mapping.batch_size, 0, int(self._queue.visibility_timeout)
             )
             if messages and not self._stopping.is_set():
                 self._handle(messages)

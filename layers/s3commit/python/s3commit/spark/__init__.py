@@ -4,10 +4,4 @@ from s3commit.spark.frame_read import read
 from s3commit.spark.frame_write import batch_writer, write
 from s3commit.writer.commit_result import CommitResult, WrongPythonError
 
-__all__ = [
-    "CommitResult",
-    "WrongPythonError",
-    "batch_writer",
-    "read",
-    "write",
-]
+__all__ = ["CommitResult", "WrongPythonError", "batch_writer", "read", "write"]

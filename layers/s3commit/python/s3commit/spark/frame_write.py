@@ -201,11 +201,7 @@ def _parsed(path: str, options: Mapping[str, object] | None, **keywords: Any) ->
 
 
 def _write(
-    df: DataFrame,
-    options: Options,
-    *,
-    rows_needed: bool = False,
-    progress: bool | None = False,
+    df: DataFrame, options: Options, *, rows_needed: bool = False, progress: bool | None = False
 ) -> CommitResult | None:
     """Write; with ``rows_needed`` a job that would change nothing is aborted, and None returned."""
     from s3commit.spark.tasks import SparkJob, run  # noqa: PLC0415

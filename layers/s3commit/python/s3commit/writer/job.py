@@ -93,10 +93,7 @@ class Job:
         return task
 
     def commit(
-        self,
-        attempts: Iterable[CountedAttempt | None],
-        *,
-        leave_out: bool = False,
+        self, attempts: Iterable[CountedAttempt | None], *, leave_out: bool = False
     ) -> JobResult:
         """Request the commit of exactly these attempts and wait for the outcome.
 

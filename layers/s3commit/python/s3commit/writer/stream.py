@@ -47,11 +47,7 @@ class PendingUpload(io.BufferedIOBase):
     mode: ClassVar[str] = "wb"
 
     def __init__(
-        self,
-        store: WriterStore,
-        target: Target,
-        transfer: Transfer,
-        rows: int | None = None,
+        self, store: WriterStore, target: Target, transfer: Transfer, rows: int | None = None
     ) -> None:
         super().__init__()
         self.target = target

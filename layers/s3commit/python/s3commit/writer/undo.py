@@ -122,8 +122,7 @@ def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> 
     if leave_removed:
         if not found.removes:
             raise JobRefusedError(
-                f"none of the files of job {directory.job_id} exist any more",
-                code=NOTHING_TO_UNDO,
+                f"none of the files of job {directory.job_id} exist any more", code=NOTHING_TO_UNDO
             )
         return PlannedUndo(directory, found, leaves_removed=True)
     if found.refused:

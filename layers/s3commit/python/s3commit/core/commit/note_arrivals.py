@@ -39,8 +39,7 @@ def note_manifest(
     directory, task_id, attempt_id = parse_manifest_key(bucket, key)
     if size > MAX_MANIFEST_BYTES:
         raise InvalidInputError(
-            f"{key[:200]!r} has {size} bytes; at most {MAX_MANIFEST_BYTES} are read",
-            code=TOO_LARGE,
+            f"{key[:200]!r} has {size} bytes; at most {MAX_MANIFEST_BYTES} are read", code=TOO_LARGE
         )
     try:
         stored = ports.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES)

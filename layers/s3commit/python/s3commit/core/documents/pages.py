@@ -52,11 +52,7 @@ PAGES_AT_ONCE: Final = 32
 _ANY: Final = 2**63
 NDJSON: Final = "application/x-ndjson"
 UNIT: Final = Codec(Unit, "unit")  # as an index names it, the input of a worker
-_LIMITS: Final[Any] = {
-    "what": "index",
-    "max_bytes": MAX_INDEX_BYTES,
-    "most": 500_000,
-}
+_LIMITS: Final[Any] = {"what": "index", "max_bytes": MAX_INDEX_BYTES, "most": 500_000}
 
 
 def write_list(

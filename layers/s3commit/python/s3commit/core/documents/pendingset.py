@@ -120,9 +120,7 @@ _FILE: Final = Codec(
     PendingFile,
     version=FILE_VERSION,
     constants={"filename": None, "date": None, "text": "", "extraData": {}, **_TIMES, **HADOOPS},
-    forms={
-        "etags": each(Form(_etag, lambda etag: {"etag": etag}), Several(MAX_PARTS, least=1)),
-    },
+    forms={"etags": each(Form(_etag, lambda etag: {"etag": etag}), Several(MAX_PARTS, least=1))},
 )
 
 

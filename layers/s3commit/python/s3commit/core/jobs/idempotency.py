@@ -100,11 +100,7 @@ def note_key(ports: Ports, record: JobRecord, key: str) -> None:
         return holder is not None and holder.job_id == record.job_id
 
     put = partial(
-        put_note,
-        ports.store,
-        record.destination.bucket,
-        note=_holder(record),
-        may_replace=has_it,
+        put_note, ports.store, record.destination.bucket, note=_holder(record), may_replace=has_it
     )
     together(ports.parallel, *(partial(put, name) for name in _names(record, digest)))
 

@@ -154,11 +154,7 @@ def undone_jobs(commits: list[Commit]) -> dict[JobDirectory, JobDirectory]:
 
 
 def is_later(
-    own: Commit,
-    other: Commit,
-    reach: Reach,
-    still: list[CommittedFile],
-    listed: list[ListedObject],
+    own: Commit, other: Commit, reach: Reach, still: list[CommittedFile], listed: list[ListedObject]
 ) -> bool:
     """True if the other job may have replaced after this one.
 

@@ -70,10 +70,7 @@ _ENDS: Final = {
         "A condition in `_job.json` does not exist or has an impossible value",
         "Correct the condition in the program, then run the job again",
     ),
-    "BAD_PATH": Advice(
-        "The path is not valid for a destination",
-        "Correct the path",
-    ),
+    "BAD_PATH": Advice("The path is not valid for a destination", "Correct the path"),
     "BAD_VERSION": Advice(
         "This pipeline does not read the version of a document",
         "Use the deployment's package version, or deploy the newer one",
@@ -162,10 +159,7 @@ _ENDS: Final = {
         "If the later data is right, nothing. Otherwise run the job again, so that it is the"
         " latest",
     ),
-    "REFUSED": Advice(
-        "A step refused the job. The message has the reason",
-        _WRITE_AGAIN,
-    ),
+    "REFUSED": Advice("A step refused the job. The message has the reason", _WRITE_AGAIN),
     "REPLACE_NOT_ALLOWED": Advice(
         "Conflict `replace` is not allowed at this destination (`replacePrefixes`), or the store"
         " ignores the etag of a conditional delete. Nothing changed",
