@@ -287,7 +287,7 @@ release: jar ## Build all that is published into dist/; nothing is uploaded
 
 # What the jar needs of Hadoop is not published with it: it comes from Maven.
 .PHONY: test-release
-test-release: setup java jdk ## Install the wheel, the jar and the app of dist/, or of DIST=..., where nothing else is, and commit a job by each
+test-release: setup java jdk ## Install the wheel, the jar and the app of dist/, or of DIST=..., and commit a job by each
 	$(BIN)/python tests/native/s3a.py
 	S3COMMIT_DIST="$(abspath $(DIST))" $(BIN)/python -m pytest $(ARGS) -m long tests/install
 

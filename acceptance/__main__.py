@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -40,6 +40,17 @@ PATIENCE: Final = {True: 900.0, False: 600.0}  # seconds that a job is given, on
 def main(arguments: list[str] | None = None) -> int:
     """0 if all that could be tried was kept and nothing is left, else 1; 2 if nothing was begun."""
     chosen = _parse(arguments)
+    try:
+        return _begun(chosen)
+    except (BotoCoreError, ClientError) as error:  # a run that has begun reports its own
+        _say(f"AWS did not answer as needed, see docs/acceptance.md: {error}; nothing was begun.")
+    except KeyboardInterrupt:
+        _say("nothing was begun.")
+    return 2
+
+
+def _begun(chosen: argparse.Namespace) -> int:
+    """The exit code, as of `main`. Whatever it raises, it has begun nothing."""
     if chosen.region and (led := _elsewhere(chosen.region)):
         _say(f"AWS_ENDPOINT_URL or a profile leads past AWS: {led}. Unset it; nothing was begun.")
         return 2
@@ -122,18 +133,16 @@ def _interrupt(*_: object) -> None:
 
 def _account_number(place: Place) -> str:
     """That of the account to which the credentials lead, so that a person can compare it."""
-    try:
-        return str(place.clients("sts").get_caller_identity()["Account"])
-    except (BotoCoreError, ClientError) as error:
-        _say(f"The credentials lead to no account: {error}; nothing was begun.")
-        sys.exit(2)
+    return str(place.clients("sts").get_caller_identity()["Account"])
 
 
 def _commit() -> str:
     """The commit of the checkout; empty where git does not know it."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude", "*"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip()
+    with suppress(OSError):  # there is no git
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+    return ""
 
 
 def _agreed(name: str) -> bool:

@@ -36,8 +36,8 @@ class Report:
     name: str
     place: str
     started: str
-    commit: str = ""
-    is_aws: bool = False
+    commit: str
+    is_aws: bool
     seconds: float = 0.0
     results: list[Result] = field(default_factory=list)
     measures: list[Measure] = field(default_factory=list)

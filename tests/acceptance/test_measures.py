@@ -40,6 +40,7 @@ class Account(Run):
         self.clients = services.__getitem__
         self.arn = "arn:aws:states:eu-central-1:123456789012:stateMachine:CommitJob-X"
         self.bucket, self.table = "lake", "ledger"
+        self.place = Aws("accept-3f9a1c")
 
 
 def test_a_cold_start_is_the_sum_of_the_inits_of_a_jobs_functions() -> None:
@@ -122,7 +123,6 @@ def test_rights_are_simulated_for_all_that_the_table_of_rights_has() -> None:
         return {"EvaluationResults": found}
 
     run = Account(iam=Service(simulate_principal_policy=simulated))
-    run.place = type("Place", (), {"is_aws": True})  # type: ignore[assignment]
     run.functions = {name: {"Role": f"arn:aws:iam::1:role/x/{name}"} for name in ACCESS}
 
     said = CHECKS["rights-of-the-functions"].run(run)
@@ -186,5 +186,4 @@ def test_functions_are_found_though_cloudformation_cuts_their_names() -> None:
         ]
 
     run = Account(**{"lambda": Service(list_functions=listed)})
-    run.place = Aws(name)
     assert [*run.functions] == ["decide"]

@@ -13,11 +13,12 @@ from tests.stacks.synthesized import synthesize
 ACCOUNT = "eu-central-1:111122223333"
 SUFFIX = "Ab3dEf6hIj9k"
 
-# A thing without a name of its own is called <stack>-<logical id>-<suffix>, cut where the service
-# has a limit, and these <logical id>-<suffix>.
+# A thing without a name of its own is called <stack>-<logical id>-<suffix>, these without the
+# stack. The stack's name is cut where the service has a limit.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-properties-name.html
 WITHOUT_STACK = ("AWS::StepFunctions::StateMachine", "AWS::Lambda::LayerVersion")
-LONGEST = 64  # a function, a role, a rule
+CUT, LONGEST = ("AWS::Lambda::Function", "AWS::Events::Rule"), 64
+EXECUTIONS = "/aws/vendedlogs/"  # begins the name of a log group that no run reads
 ARNS = {
     "AWS::DynamoDB::Table": ("dynamodb:{account}:table/", ["dynamodb:GetItem"]),
     "AWS::Events::Rule": ("events:{account}:rule/", ["events:ListTargetsByRule"]),
@@ -43,7 +44,7 @@ def things() -> Iterator[tuple[str, str]]:
             if resource["Type"] in ARNS:
                 where, actions = ARNS[resource["Type"]]
                 name = physical_name(full, logical_id, resource)
-                for action in actions:
+                for action in () if name.startswith(EXECUTIONS) else actions:
                     yield action, f"arn:aws:{where.format(account=ACCOUNT)}{name}"
 
 
@@ -51,8 +52,9 @@ def physical_name(stack: str, logical_id: str, resource: dict[str, Any]) -> str:
     kind, properties = resource["Type"], resource["Properties"]
     if kind in WITHOUT_STACK:
         return f"{logical_id}-{SUFFIX}"
-    name = f"{stack}-{logical_id}"[: LONGEST - len(SUFFIX) - 1] + f"-{SUFFIX}"
-    given = properties.get("BucketName", name) if kind == "AWS::S3::Bucket" else name
+    left = LONGEST - len(f"-{logical_id}-{SUFFIX}") if kind in CUT else None
+    name = f"{stack[:left]}-{logical_id}-{SUFFIX}"
+    given = properties.get("BucketName") or properties.get("LogGroupName") or name
     return f"{properties.get('Path', '/')}{name}" if kind == "AWS::IAM::Role" else given
 
 

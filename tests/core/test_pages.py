@@ -211,11 +211,12 @@ def test_i5_i7_a_replace_list_that_names_no_data_of_the_destination_is_refused(k
     assert refused.value.code == "NOT_CONTAINED"
 
 
-def test_i12_after_the_decision_no_document_of_the_client_is_read() -> None:
+@pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
+def test_i3_i12_after_the_decision_no_document_of_the_client_is_read(conflict: Conflict) -> None:
     """All of them may be gone, or say something else: a second request too."""
     world = World()
     fill(world, DATA)
-    directory = start(world, Conflict.REPLACE, Scope.PARTITION, [DT1, DT2])
+    directory = start(world, conflict, Scope.PARTITION, [DT1, DT2])
 
     def replace_all() -> None:
         for key in world.all_keys(directory.prefix):

@@ -5,6 +5,7 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html (parts) and
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html.
 """
 
+from s3commit.core.documents.pendingset import MAX_PARTS
 from s3commit.core.formats.layout import MAX_KEY_BYTES
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.limits import DELETE_AT_ONCE
@@ -18,6 +19,12 @@ def check_key(key: str) -> None:
         raise InvalidInputError(
             f"key {key[:80]!r} has {len(key.encode())} bytes, not 1 to {MAX_KEY_BYTES}"
         )
+
+
+def check_part(number: int) -> None:
+    """Raise `InvalidInputError` for a part of another number than S3 takes."""
+    if not 1 <= number <= MAX_PARTS:
+        raise InvalidInputError(f"part number {number} is not within 1 and {MAX_PARTS}")
 
 
 def check_deletes(count: int) -> None:

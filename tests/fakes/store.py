@@ -35,7 +35,7 @@ from tests.fakes.bucket import (
     refuse_key,
 )
 from tests.fakes.clock import ManualClock
-from tests.fakes.s3_limits import LEAST_PART, check_deletes, check_key
+from tests.fakes.s3_limits import LEAST_PART, check_deletes, check_key, check_part
 
 
 class MemoryObjectStore:
@@ -194,6 +194,7 @@ class MemoryObjectStore:
     def upload_part(
         self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
     ) -> str:
+        check_part(number)
         copy = bytes(body)
         with self._lock:
             upload = self._upload(bucket, key, upload_id)
@@ -203,6 +204,7 @@ class MemoryObjectStore:
     def copy_part(
         self, bucket: str, key: str, upload_id: str, number: int, source: PartSource
     ) -> str:
+        check_part(number)
         with self._lock:
             for one in self.bucket(bucket).objects.get(source.key, []):
                 if (one.version_id or "null") == source.version_id and one.body is not None:

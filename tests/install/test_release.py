@@ -1,4 +1,4 @@
-"""What is published, as `make release` puts it into dist/, each where nothing else of ours is."""
+"""What is published, as `make release` puts it into dist/: wheel, jars and app, each by itself."""
 
 import json
 import os
@@ -106,17 +106,24 @@ def test_the_wheel_alone_runs_the_pipeline_and_commits_a_job(
     assert "COMMITTED" in done.stdout
 
 
+def only_pom(folder: Path) -> str:
+    (pom,) = folder.glob("*.pom")
+    return pom.read_text()
+
+
 def test_the_jar_comes_from_a_repository_by_its_coordinates(
     dist: Path, laptop: dict[str, str], home: Path
 ) -> None:
-    name = f"s3commit-spark_2.13-{__version__}"
     repository = home / "repository"
-    folder = repository / "io" / "s3commit" / "s3commit-spark_2.13" / __version__
-    folder.mkdir(parents=True)
-    for ending in ("jar", "pom"):
-        shutil.copy(dist / f"{name}.{ending}", folder)
+    for scala in ("2.12", "2.13"):
+        folder = repository / "io" / "s3commit" / f"s3commit-spark_{scala}" / __version__
+        folder.mkdir(parents=True)
+        for ending in ("jar", "pom"):
+            shutil.copy(dist / f"s3commit-spark_{scala}-{__version__}.{ending}", folder)
+        assert f"<artifactId>s3commit-spark_{scala}</artifactId>" in only_pom(folder)
+        assert f"<version>{__version__}</version>" in only_pom(folder)
     (home / "job.py").write_text(SPARK)
-    assert s3a.jars(), "there is no S3A: run make test-jvm"
+    assert s3a.jars(), "there is no S3A: run python tests/native/s3a.py"
     submit = [
         str(Path(sys.executable).with_name("spark-submit")),
         f"--packages io.s3commit:s3commit-spark_2.13:{__version__}",

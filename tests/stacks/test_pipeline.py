@@ -105,7 +105,9 @@ def board_of(assembly: Assembly) -> str:
 
 def test_each_alarm_rings_somewhere_and_says_what_it_means(telling: Assembly) -> None:
     alarms = of_type(telling.pipeline, "AWS::CloudWatch::Alarm")
-    explained = re.findall(r'<a id="([A-Z]\w+)"></a>', (ROOT / "docs/operations.md").read_text())
+    explained = re.findall(
+        r'<a id="([A-Z]\w+)"></a>`\1(?:-PREFIX)?`', (ROOT / "docs/operations.md").read_text()
+    )
     of_the_template = [re.sub(r"^Observability|[0-9A-F]{8}$", "", name) for name in alarms]
     assert sorted(explained) == sorted([*of_the_template, "TableStale"])
     for name, alarm in alarms.items():

@@ -140,8 +140,8 @@ def rows(document: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, s
 def _text(name: str, value: Any) -> str:
     """A member of a document as people read it.
 
-    JSON has neither times nor durations, so a member's name ends in what it is, in all documents:
-    ``At`` and ``Since`` are times, ``Seconds`` a duration. Programs read it there as well.
+    JSON has neither times nor durations, so a member's name ends in what it is, in all documents of
+    the verbs: ``At`` and ``Since`` are times, ``Seconds`` a duration. Programs read it there too.
     """
     if isinstance(value, dict):
         parts = ((_words(key), _text(key, one)) for key, one in value.items())
