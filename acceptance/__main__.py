@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     """0 if all that could be tried was kept and nothing is left, else 1; 2 if nothing was begun."""
     chosen = _parse(arguments)
     try:
-        return _begun(chosen)
+        return _run(chosen)
     except (BotoCoreError, ClientError) as error:  # a run that has begun reports its own
         _say(f"AWS did not answer as needed, see docs/acceptance.md: {error}; nothing was begun.")
     except KeyboardInterrupt:
@@ -49,8 +49,8 @@ def main(arguments: list[str] | None = None) -> int:
     return 2
 
 
-def _begun(chosen: argparse.Namespace) -> int:
-    """The exit code, as of `main`. Whatever it raises, it has begun nothing."""
+def _run(chosen: argparse.Namespace) -> int:
+    """Try, or clean; the exit code, as of `main`. An error that it raises has begun nothing."""
     if chosen.region and (led := _elsewhere(chosen.region)):
         _say(f"AWS_ENDPOINT_URL or a profile leads past AWS: {led}. Unset it; nothing was begun.")
         return 2
