@@ -16,7 +16,6 @@ from s3commit.aws import env
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.outcome import Outcome
-from s3commit.core.sweep.sweep import DEFAULTS
 from s3commit.spark.native import NoJarError, find_jar
 from tests.native import s3a
 
@@ -187,7 +186,7 @@ def _swept(run: Run, job: s3commit.Job) -> bool:
     """Call the sweep, which takes any silence for a lost event; true if the job has its result."""
     rule = run.outputs[env.SWEEP_RULE_OUTPUT].rpartition("|")[2]
     (target,) = run.clients("events").list_targets_by_rule(Rule=rule)["Targets"]
-    limits = json.dumps({**DEFAULTS, "stuckMinutes": 0})
+    limits = json.dumps({**env.SWEEP_LIMITS, "stuckMinutes": 0})
     answer = run.clients("lambda").invoke(FunctionName=target["Arn"], Payload=limits)
     if "FunctionError" in answer:
         raise BrokenError(f"the sweep failed: {answer['Payload'].read()}")

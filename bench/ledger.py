@@ -18,6 +18,7 @@ import boto3
 from moto import mock_aws
 
 from bench.figures import Figure, Sample
+from s3commit.aws import env
 from s3commit.aws.clients import make_client
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
@@ -33,7 +34,7 @@ from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.questions import run_sweep
-from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
+from s3commit.core.sweep.sweep import DAY, HOUR, Limits, Sweep
 from tests.fakes.executions import MemoryExecutions
 
 REGION: Final = "eu-central-1"
@@ -130,7 +131,9 @@ def _requests(ports: Ports, ended: int) -> int:
     made: list[str] = []
     client = ledger._items.job._get_connection().connection.client
     client.meta.events.register("before-call", lambda model, **_: made.append(model.name))
-    report = run_sweep(Sweep(ports, MemoryExecutions(), now=in_three_days))
+    report = run_sweep(
+        Sweep(ports, MemoryExecutions(), Limits.of(env.SWEEP_LIMITS), now=in_three_days)
+    )
     assert (report.looked, report.failed) == (1, 0), report  # the destination
     return len(made)
 

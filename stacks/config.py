@@ -126,10 +126,10 @@ class DeployConfig:
     lambda_concurrency: int = _number(DEFAULT, LEAST, 100_000)
     reserve_workers: bool = _choice(False, True)
     sweep_minutes: int = _number(60, 5, 720)
-    stuck_minutes: int = _number(15, 5, 1440)
-    abandoned_hours: int = _number(24, 1, 8760)
+    stuck_minutes: int = _number(env.SWEEP_LIMITS["stuckMinutes"], 5, 1440)
+    abandoned_hours: int = _number(env.SWEEP_LIMITS["abandonedHours"], 1, 8760)
     # An empty ledger learns from decision records which overwrites are done: `FORGOTTEN_DAYS`.
-    retention_days: int = _number(30, 8, 3650)
+    retention_days: int = _number(env.SWEEP_LIMITS["retentionDays"], 8, 3650)
     replace_prefixes: tuple[str, ...] = _listed(
         r"(?:(?!\.{1,2}/)[^/\x00-\x1f\x7f]+/)+", "prefixes of keys that end with '/'", ("",)
     )

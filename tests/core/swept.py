@@ -3,16 +3,17 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from s3commit.aws import env
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.sweep.actions import SweepReport
 from s3commit.core.sweep.questions import run_sweep
-from s3commit.core.sweep.sweep import DEFAULTS, Limits, Sweep
+from s3commit.core.sweep.sweep import Limits, Sweep
 from tests.core.world import BUCKET, World
 from tests.fakes.executions import MemoryExecutions
 
-LIMITS = Limits.of(DEFAULTS)
+LIMITS = Limits.of(env.SWEEP_LIMITS)
 MINUTE = 60
 
 

@@ -80,7 +80,7 @@ def test_a_decided_job_whose_execution_is_dead_is_resumed_by_the_sweep() -> None
     world.dies(directory)
     world.clock.advance(LIMITS.stuck + 1)
     executions = MemoryExecutions()
-    assert run_sweep(Sweep(world.ports, executions)).started == 1
+    assert run_sweep(Sweep(world.ports, executions, LIMITS)).started == 1
     assert list(executions.started.values()) == [directory]
 
 
@@ -115,7 +115,7 @@ def test_what_the_pipeline_wrote_of_a_job_that_the_ledger_forgot_goes_with_its_d
     other = job_directory(OTHER_JOB)
     world.clock.advance(LIMITS.retention + 3600)
     world.announce(other, world.attempt(other, "t0"))
-    run_sweep(Sweep(world.ports, MemoryExecutions()))
+    run_sweep(Sweep(world.ports, MemoryExecutions(), LIMITS))
     assert world.store.head(BUCKET, directory.result) is None
     assert world.all_keys(directory.pipeline_prefix) == []
 

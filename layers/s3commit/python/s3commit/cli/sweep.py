@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import click
 
+from s3commit.aws import env
 from s3commit.cli.options import (
     age_option,
     dry_run_option,
@@ -16,7 +17,7 @@ from s3commit.cli.session import Session
 from s3commit.core.model.amounts import many
 from s3commit.core.sweep.actions import encode_report
 from s3commit.core.sweep.questions import run_sweep
-from s3commit.core.sweep.sweep import DEFAULTS, Limits, Sweep
+from s3commit.core.sweep.sweep import Limits, Sweep
 
 
 @click.command()
@@ -44,7 +45,7 @@ def sweep(session: Session, *, machine: str | None, dry_run: bool, **limits: int
             " give --stuck-after, --abandoned-after, --retention and --state-machine (the stack's"
             " output StateMachineArn), or name the deployment with --name"
         )
-    chosen = replace(Limits.of({**DEFAULTS, **(given or {})}), **typed)
+    chosen = replace(Limits.of({**env.SWEEP_LIMITS, **(given or {})}), **typed)
     report = run_sweep(
         Sweep(session.ports(table), session.executions(machine), chosen, dry_run=dry_run)
     )

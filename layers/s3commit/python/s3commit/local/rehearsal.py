@@ -12,12 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from s3commit.aws import env
 from s3commit.aws.clients import make_session
 from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.layout import PIPELINE, JobDirectory, parse_destination
 from s3commit.core.model.errors import OutcomeUnknownError
 from s3commit.core.model.locks import key_digest
-from s3commit.core.sweep.sweep import DEFAULTS
 from s3commit.local import BUCKET
 from s3commit.writer.job import Job
 from s3commit.writer.start import open_job
@@ -88,7 +88,7 @@ class Rehearsal:
         self._request(*opened)
         time.sleep(SILENCE)
         (sweep,) = self._functions("sweep")
-        limits = json.dumps({**DEFAULTS, "stuckMinutes": 0})
+        limits = json.dumps({**env.SWEEP_LIMITS, "stuckMinutes": 0})
         self._lambda.invoke(FunctionName=sweep["FunctionName"], Payload=limits)
 
     def refuse(self) -> None:

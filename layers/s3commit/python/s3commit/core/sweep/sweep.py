@@ -32,13 +32,6 @@ DAY: Final = 24 * HOUR
 MOST_RECORDS: Final = 50_000  # of a question, in memory
 
 
-DEFAULTS: Final[Mapping[str, str | int]] = {
-    "stuckMinutes": 15,
-    "abandonedHours": 24,
-    "retentionDays": 30,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """When something counts as left behind, in seconds; docs/operations.md says what each means."""
@@ -63,7 +56,7 @@ class Sweep:
 
     ports: Ports
     executions: Executions
-    limits: Limits = field(default_factory=lambda: Limits.of(DEFAULTS))
+    limits: Limits
     dry_run: bool = False
     now: str = ""
     list_until: str = field(init=False)  # of the question that is being asked
