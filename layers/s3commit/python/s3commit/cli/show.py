@@ -9,7 +9,6 @@ import click
 
 from s3commit.aws.executions import machine_of
 from s3commit.cli.advice import meaning_of, next_step
-from s3commit.cli.history import COLUMNS, history_document
 from s3commit.cli.job_facts import (
     JobFacts,
     blockers,
@@ -23,6 +22,7 @@ from s3commit.cli.job_facts import (
 from s3commit.cli.options import NamedJob, age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
+from s3commit.cli.show_history import COLUMNS, history_document
 from s3commit.core.documents.job_json import Who, encode_conditions
 from s3commit.core.documents.request_json import AbortRequest
 from s3commit.core.documents.result_json import JobResult

@@ -14,13 +14,13 @@ from markupsafe import Markup
 from s3commit.aws import env
 from s3commit.aws.function_logs import read_logs
 from s3commit.cli.fsck import fsck_document
-from s3commit.cli.history import history_document
 from s3commit.cli.job_facts import jobs_at, locate, read_job
 from s3commit.cli.log import by_of, log_document, visible_at
 from s3commit.cli.options import NamedJob, parse_job
 from s3commit.cli.render import epoch_of, rows
 from s3commit.cli.session import Session
 from s3commit.cli.show import UNCOUNTED, job_document
+from s3commit.cli.show_history import history_document
 from s3commit.cli.status import jobs_document
 from s3commit.core.documents.job_json import read_spec
 from s3commit.core.formats.layout import JobDirectory, parse_destination, partition_of
