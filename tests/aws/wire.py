@@ -39,7 +39,6 @@ CALLS: Final[dict[str, Call]] = {
         "lake", key, "id", ['"a"'], length=5, if_absent=True
     ),
 }
-IN_A_BODY: Final = [one for name, one in CALLS.items() if name.startswith(("create", "complete"))]
 KEYS: Final = (
     *(f"t/{chr(code)}/x{chr(code)}" for code in range(1, 0x180)),
     *("/a", "//a", "a//b", "a/", "./a", "a/../b", "..", "a/.", "~/*'()!", "ü/日本/😀", "k", "k/k"),
@@ -83,7 +82,7 @@ class Wire:
         self.requests: list[AWSPreparedRequest] = []
         self.by_botocore = 0
         self.answers: list[Given] = []
-        client.meta.events.register("before-send.s3", self.answer)
+        client.meta.events.register_last("before-send", self.answer)  # after botocore's limiter
         client.meta.events.register("before-call.s3", self._count)
 
     def _count(self, **_: Any) -> None:

@@ -1,10 +1,10 @@
-"""The requests of which a job makes one for each file, sent for a third of botocore's time.
+"""The requests of which a job makes one for each file, sent for half of botocore's time.
 
 For a request of a few bytes botocore takes 1.5 ms of a processor or more: it resolves the address,
 checks and serializes the parameters, calls some forty handlers and parses the answer. From one key
 to the next none of that differs. So it is noted where botocore sent the first such request to a
 bucket, and the next ones go there too: its model says where each parameter goes, its signer signs
-them, and urllib3 sends them, which it sends by as well.
+them, and urllib3 sends them, over botocore's connections.
 
 A plain success is all that is read here. After any other answer, or none, botocore sends the
 request again, with its redirects, retries, rates and errors. So S3 may see a request twice, as it
@@ -14,25 +14,22 @@ may by botocore's own retries.
 from __future__ import annotations
 
 import ssl
-import threading
 import time
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from s3commit.aws.clients import CONNECT_TIMEOUT, READ_TIMEOUT, S3Client
+from s3commit.aws.clients import S3Client
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from urllib3 import HTTPConnectionPool
-
 PAUSE: Final = 60  # seconds in which botocore sends all, after most answers that are no success
+MOST_LOST: Final = 2  # connections in a row
 SMALL: Final = 1 << 18  # bytes; of a larger body the transfer takes longer than botocore does
 _OF_ONE_OBJECT: Final = (404, 409, 412)  # no reason for a pause
 _ELSEWHERE: Final = (301, 302, 307, 308, 400)  # it has to be noted again
@@ -58,7 +55,7 @@ class _UnfitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    status: int
+    status_code: int
     headers: Mapping[str, str]
     body: bytes
 
@@ -73,16 +70,11 @@ class _Answer:
 
     def success(self, operation: str) -> dict[str, str] | None:
         """As much of botocore's answer as is read here; None for anything but a success."""
-        if self.status != 200:
-            return None
         root, child = _BODIES.get(operation, ("", "ETag"))
+        if self.status_code != 200 or (self.body and not root):  # there may be an error in it
+            return None
         found = self.text(root, child) if root else self.headers.get(child)
         return None if found is None else {child: found}
-
-    @property
-    def throttles(self) -> bool:
-        """True for what botocore takes for throttling, also where the status is 200."""
-        return self.status == 429 or self.text("Error", "Code") == "SlowDown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +104,9 @@ class PreparedRequests:
 
     def __init__(self, client: S3Client) -> None:
         self._client: Any = client
-        self._lock = threading.Lock()
-        self._pools: dict[str, HTTPConnectionPool] = {}  # by the address of the host
         self._ways: dict[tuple[str, str], _Way] = {}
-        self._again = 0.0  # the moment from which requests are sent here ...
-        self._ended = False  # ... unless none is any more
-        self._lost = False  # the latest one had no answer
+        self._again = 0.0  # the moment from which requests are sent here
+        self._lost = 0  # so many in a row had no answer
         client.meta.events.register("before-sign.s3", _note, unique_id="s3commit-prepared")
 
     def call(self, operation: str, **parameters: Any) -> Any:
@@ -151,33 +140,43 @@ class PreparedRequests:
         self, operation: str, way: _Way, parameters: Mapping[str, Any]
     ) -> dict[str, str] | None:
         """A success, or None. If something goes wrong, botocore's own attempt says it."""
-        if self._ended or time.monotonic() < self._again:
+        if time.monotonic() < self._again:
             return None
         try:
             answer = self._answer(operation, way, parameters)
-        except _UnfitError:
+        except (_UnfitError, UnicodeEncodeError):
             return None
         except Exception as error:
-            # A connection that S3 has closed while nothing was sent is no reason for a pause.
-            if self._lost or not _is_lost(error):
+            # Connections that S3 has closed while nothing was sent are no reason for a pause.
+            self._lost += 1
+            if self._lost > MOST_LOST or not _is_lost(error):
                 self._again = time.monotonic() + PAUSE
-            self._lost = True
             return None
-        self._lost = False
+        self._lost = 0
         found = answer.success(operation)
         if found is None:
-            self._judge(operation, parameters["Bucket"], answer)
+            self._judge(operation, parameters["Bucket"], answer.status_code)
+        else:
+            with suppress(Exception):  # S3 has done it: whatever fails here is no failure
+                self._count(operation, answer)
         return found
 
-    def _judge(self, operation: str, bucket: str, answer: _Answer) -> None:
+    def _judge(self, operation: str, bucket: str, status: int) -> None:
         """Decide by such an answer whether the next requests are sent here."""
-        if self._client.meta.config.retries.get("mode") == "adaptive" and answer.throttles:
-            # Its rates start from what botocore sends: that is all from now on.
-            self._ended = True
-        if answer.status in _ELSEWHERE:
+        if status in _ELSEWHERE:
             self._ways.pop((operation, bucket), None)
-        elif answer.status != 200 and answer.status not in _OF_ONE_OBJECT:
+        elif status != 200 and status not in _OF_ONE_OBJECT:
             self._again = time.monotonic() + PAUSE
+
+    def _count(self, operation: str, answer: _Answer) -> None:
+        """Tell botocore's retries of a success: without any they would slow down for ever."""
+        model = self._client.meta.service_model.operation_model(operation)
+        known = {"http_response": answer, "parsed": {}, "model": model, "context": {}}
+        attempt = {"response": (answer, {}), "attempts": 1, "caught_exception": None}
+        attempt |= {"request_dict": known, "operation": model, "endpoint": None}
+        emit = self._client.meta.events.emit
+        emit(f"needs-retry.s3.{operation}", **attempt)
+        emit(f"after-call.s3.{operation}", **known)
 
     def _answer(self, operation: str, way: _Way, parameters: Mapping[str, Any]) -> _Answer:
         from botocore.awsrequest import AWSRequest  # noqa: PLC0415 - as in `clients`
@@ -196,7 +195,10 @@ class PreparedRequests:
             return _Answer(given.status_code, given.headers, given.content)
         parts = urlsplit(str(prepared.url))
         host = f"{parts.scheme}://{parts.netloc}"
-        answer = (self._pools.get(host) or self._pool(host)).urlopen(
+        session = self._client._endpoint.http_session
+        pool = session._manager.connection_from_url(host)
+        session._setup_ssl_cert(pool, host, session._verify)
+        answer = pool.urlopen(
             way.method,
             f"{parts.path}?{parts.query}" if parts.query else parts.path,
             body=body or None,
@@ -210,24 +212,16 @@ class PreparedRequests:
         return _Answer(answer.status, answer.headers, answer.data)
 
     def _way(self, operation: str, key: str, request: Any, signer: Any) -> _Way | None:
-        """That of a request for the key; None if more than a signature and a connection is needed.
-
-        That is a proxy, a client's certificate, or another signature.
-        """
-        from botocore.utils import get_environ_proxies  # noqa: PLC0415 - as in `clients`
-
-        meta = self._client.meta
+        """That of a request for the key; None if it needs a proxy or another signature."""
         address, name = str(request.url).partition("?")[0], _quoted_key(key)
-        proxies = meta.config.proxies or get_environ_proxies(meta.endpoint_url)
         if (
-            proxies.get(urlsplit(address).scheme)
-            or meta.config.client_cert
+            self._client._endpoint.http_session._proxy_config.proxy_url_for(address)
             or request.context.get("auth_type") not in _SIGNATURES
             or not address.endswith(name)
         ):
             return None
         context = {name: request.context[name] for name in _CONTEXT if name in request.context}
-        model = meta.service_model.operation_model(operation)
+        model = self._client.meta.service_model.operation_model(operation)
         members = model.input_shape.members.items()
         places = {
             member: (place["location"], place["name"])
@@ -236,25 +230,9 @@ class PreparedRequests:
         }
         query = model.http["requestUri"].partition("?")[2]
         base = address.removesuffix(name)
-        agents = request.headers.get_all("User-Agent")  # the last one is sent
-        return _Way(request.method, base, query, agents[-1], places, context, signer)
-
-    def _pool(self, host: str) -> HTTPConnectionPool:
-        from botocore.httpsession import get_cert_path  # noqa: PLC0415 - as in `clients`
-        from urllib3 import Timeout, connection_from_url  # noqa: PLC0415
-
-        with self._lock:
-            if host not in self._pools:
-                own: dict[str, Any] = {
-                    "maxsize": self._client.meta.config.max_pool_connections,
-                    "timeout": Timeout(connect=CONNECT_TIMEOUT, read=READ_TIMEOUT),
-                }
-                if host.startswith("https:"):
-                    # The client's choice, by the settings; without certificates this raises.
-                    chosen = self._client._endpoint.http_session._verify
-                    own["ssl_context"] = _trusting(get_cert_path(chosen))
-                self._pools[host] = connection_from_url(host, **own)
-            return self._pools[host]
+        agent = request.headers.get_all("User-Agent")[-1]  # that one is sent
+        agent = agent.decode() if isinstance(agent, bytes) else agent  # awscrt signs no bytes
+        return _Way(request.method, base, query, agent, places, context, signer)
 
 
 def _serialized(way: _Way, parameters: Mapping[str, Any]) -> tuple[str, dict[str, str], bytes]:
@@ -301,13 +279,3 @@ def _is_lost(error: Exception) -> bool:
     cause = error.args[0] if isinstance(error, SSLError) and error.args else None
     ended = ssl.SSLEOFError, ssl.SSLZeroReturnError
     return isinstance(error, ProtocolError) or isinstance(cause, ended)
-
-
-@cache
-def _trusting(certificates: str) -> ssl.SSLContext:
-    """To read them takes 30 ms of a processor."""
-    from botocore.httpsession import create_urllib3_context  # noqa: PLC0415 - as in `clients`
-
-    context: ssl.SSLContext = create_urllib3_context()
-    context.load_verify_locations(certificates)
-    return context
