@@ -7,7 +7,8 @@ import pytest
 
 from s3commit.aws import env
 from tests.cli.account import Account
-from tests.cli.support import Desk
+from tests.cli.browser import Browser
+from tests.cli.support import TABLE, Desk
 from tests.conftest import REGION
 from tests.stacks.synthesized import synthesize
 
@@ -57,8 +58,26 @@ def test_all_that_calls_the_functions_is_switched_off_and_on(desk: Desk, deploye
         told = desk.json("pause", *name)
         assert told == {"deployment": f"S3CommitPipeline-{deployed.name}", "state": "paused"}
         assert states(deployed) == {"Disabled", "DISABLED"}
+    verdict, text = deployed.ask()["event sources"]
+    off = "IngestMapping, RequestMapping, SweepRule disabled"
+    assert (verdict, text) == ("fix", f"paused, no job starts ({off}); s3commit resume")
     desk.run("resume", *name)
     assert states(deployed) == {"Enabled", "ENABLED"}
+    assert deployed.ask()["event sources"] == ("ok", "all are enabled")
+
+
+def test_a_pause_is_said_by_status_if_the_caller_may_see_it(desk: Desk, deployed: Account) -> None:
+    deployed.deploy(env.STORAGE_STACK, **{env.TABLE_OUTPUT: TABLE})
+    name = ["--name", deployed.name]
+    assert desk.json("status", *name)["disabled"] == []
+    desk.run("pause", *name)
+    assert desk.json("status", *name)["disabled"] == [*MAPPINGS, env.SWEEP_RULE_OUTPUT]
+    last = desk.run("status", *name).stderr.splitlines()[-1]
+    assert last.startswith("deployment: paused, no job starts (IngestMapping, ")
+    assert "Paused" in Browser(desk).get("/")
+    deployed.refuse("DescribeRule")
+    assert "paused" not in desk.run("status", *name).stderr
+    assert desk.json("status", *name)["disabled"] is None
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
-"""A deployment's alarms that ring, and its dead letters: for `status`, `doctor` and the page."""
+"""A deployment's alarms, dead letters and pause: for `status`, `doctor` and the page."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -68,41 +69,69 @@ def dead_letters(around: Deployment) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def watched(session: Session, table: str) -> dict[str, dict[str, Any] | None]:
-    """``alarms`` and ``deadLetters`` of the deployment with that table; null: not to be seen."""
-    found: dict[str, dict[str, Any] | None] = {"alarms": None, "deadLetters": None}
+def disabled(around: Deployment) -> list[str]:
+    """The outputs of the event sources that `s3commit pause` has disabled."""
+    outputs, doing, off = around.pipeline, "looking at the event sources", []
+    for output in (env.MAPPING_OUTPUTS[inbox] for inbox in env.PAUSED):
+        if uuid := outputs.get(output):
+            mapping = around.ask(doing, "lambda", "get_event_source_mapping", UUID=uuid)
+            off += [output] * mapping["State"].startswith("Disabl")
+    if rule := outputs.get(env.SWEEP_RULE_OUTPUT):
+        state = around.ask(doing, "events", "describe_rule", Name=rule)["State"]
+        off += [env.SWEEP_RULE_OUTPUT] * (state == "DISABLED")
+    return off
+
+
+_READS: dict[str, Callable[[Deployment], Any]] = {
+    "alarms": ringing,
+    "deadLetters": dead_letters,
+    "disabled": disabled,
+}
+
+
+def watched(session: Session, table: str) -> dict[str, Any]:
+    """The members of ``_READS`` for the deployment with that table; null: not to be seen."""
+    found: dict[str, Any] = dict.fromkeys(_READS)
     if around := session.deployment_of(table):
-        for name, read in (("alarms", ringing), ("deadLetters", dead_letters)):
+        for name, read in _READS.items():
             with suppress(S3CommitError):  # a caller without these rights still sees the jobs
                 found[name] = read(around)
     return found
 
 
 def sentences(found: dict[str, Any]) -> list[str]:
-    """A line for the alarms of `watched`, and one for the dead letters, if there are some."""
+    """A line each for the alarms of `watched`, the dead letters and a pause, if there are some."""
     lines = []
-    if found["alarms"]:
+    if found.get("alarms"):
         alarms = sorted(found["alarms"].items())
         named = ", ".join(f"{name} since {moment(one['ringsSince'])}" for name, one in alarms)
         lines.append(f"alarms: {named}; see {RUNBOOK}")
-    if found["deadLetters"]:
+    if found.get("deadLetters"):
         each = ", ".join(f"{count} in {name}" for name, count in found["deadLetters"].items())
         lines.append(f"dead letters: {each}; fix the cause, then s3commit redrive")
+    if found.get("disabled"):
+        names = ", ".join(found["disabled"])
+        lines.append(f"deployment: paused, no job starts ({names} disabled); s3commit resume")
     return lines
 
 
 def alarms(around: Deployment) -> Finding:
     """No alarm of the deployment rings."""
-    return _finding(around, {"alarms": ringing, "deadLetters": lambda _: {}}, "no alarm rings")
+    return _finding(around, "alarms", "no alarm rings")
 
 
 def letters(around: Deployment) -> Finding:
     """No message was put aside."""
-    return _finding(around, {"alarms": lambda _: {}, "deadLetters": dead_letters}, "there are none")
+    return _finding(around, "deadLetters", "there are none")
 
 
-def _finding(around: Deployment, reads: dict[str, Any], well: str) -> Finding:
+def sources(around: Deployment) -> Finding:
+    """No event source is disabled: the deployment is not paused."""
+    return _finding(around, "disabled", "all are enabled")
+
+
+def _finding(around: Deployment, what: str, well: str) -> Finding:
     if not around.pipeline:
         return skipped(f"no stack {around.stack(env.PIPELINE_STACK)}: not deployed")
-    (line,) = sentences({name: read(around) for name, read in reads.items()}) or [""]
+    (line,) = sentences({what: _READS[what](around)}) or [""]
     return to_do(line.partition(": ")[2]) if line else ok(well)

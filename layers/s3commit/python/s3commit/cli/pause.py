@@ -18,8 +18,9 @@ def pause(session: Session) -> None:
     """Stop starting jobs and sweeps.
 
     Disables the event sources of the deployment's two queues and the rule of its sweep, in a minute
-    or so. Running executions continue. Requests wait in their queue, for four days. The alarm
-    SweepsMissing is on until `s3commit resume`. Needs cloudformation:DescribeStacks,
+    or so. Running executions continue. Requests wait in their queue, for four days. The alarms
+    IngestBacklog, RequestBacklog and SweepsMissing ring in time, and `s3commit status` says that
+    the deployment is paused, until `s3commit resume`. Needs cloudformation:DescribeStacks,
     lambda:UpdateEventSourceMapping and events:DisableRule.
     """
     session.out.facts(switch(session.deployment, on=False))

@@ -69,8 +69,9 @@ def status(
     SEALED, an hour in later states, a day while its tasks write; and one that can add nothing,
     since another job was committed with its key. WHY NOT is the code of a job that was not
     committed, or can't be. Run `s3commit show JOB` for the next step, `s3commit log DESTINATION`
-    for what has ended at a table. Last come the deployment's alarms that ring and its dead letters,
-    if the caller has the rights to read them (cloudwatch:DescribeAlarms, sqs:GetQueueAttributes).
+    for what has ended at a table. Last come the deployment's alarms that ring, its dead letters,
+    and whether it is paused, if the caller has the rights to read them (cloudwatch:DescribeAlarms,
+    sqs:GetQueueAttributes, lambda:GetEventSourceMapping, events:DescribeRule).
     """
     table, now = session.table(), session.clock.now()
     ledger = session.ledger(table)
