@@ -1,5 +1,6 @@
 """Parameters are checked before anything is built, and each is documented."""
 
+import json
 import re
 from dataclasses import fields
 from typing import Any
@@ -176,6 +177,13 @@ def test_replacing_is_allowed_nowhere_by_an_empty_list(given: Any, expected: Any
 def test_the_list_fits_into_the_environment_of_a_function() -> None:
     with pytest.raises(ConfigError, match=r"must be .* at most 2,000 bytes"):
         _read(replacePrefixes=[f"{number:0100d}/" for number in range(20)])
+
+
+def test_the_contexts_that_the_pages_show_are_taken() -> None:
+    pages = "".join(page.read_text() for page in (ROOT / "docs").rglob("*.md"))
+    shown = re.findall(r"CDK_CONTEXT_JSON='(.+?)'", pages, re.DOTALL)
+    assert all(DeployConfig.from_context(json.loads(one)).given for one in shown)
+    assert shown
 
 
 def test_every_parameter_is_in_the_deployment_guide() -> None:
