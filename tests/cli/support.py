@@ -15,6 +15,7 @@ from s3commit.cli.app import app
 from s3commit.cli.deployment import Deployment
 from s3commit.cli.render import epoch_of
 from s3commit.cli.session import Session
+from s3commit.cli.status import NONE_UNDER_WAY, NOT_HERE
 from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.documents.ticket import Ticket
@@ -32,6 +33,7 @@ OTHER = "11111111-7425-40de-944b-e07fc1f90ae7"
 REF = job_directory(JOB).ref
 THIRD = "22222222-7425-40de-944b-e07fc1f90ae7"
 SALES = "s3://lake/sales/"
+NO_JOBS = f"{NONE_UNDER_WAY}; {NOT_HERE}\n"  # as `status` says on stderr
 MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:Machine"
 
 

@@ -16,7 +16,7 @@ from s3commit.cli.app import _CHANGES, app
 from s3commit.cli.session import Session
 from s3commit.writer import connect
 from tests.cli.account import Account
-from tests.cli.support import JOB, run
+from tests.cli.support import JOB, NO_JOBS, run
 from tests.contract.conftest import create_table
 from tests.servers import answering
 
@@ -176,7 +176,7 @@ def test_the_table_is_found_by_the_deployments_stack(
     monkeypatch.setenv("AWS_ENDPOINT_URL", account.endpoint)
     create_table(account.name, account.endpoint)
     account.deploy(env.STORAGE_STACK, **{env.TABLE_OUTPUT: account.name})
-    assert run("status", "--name", account.name).stderr == "no jobs\n"
+    assert run("status", "--name", account.name).stderr == NO_JOBS
     told = run("status", "--name", "other", exit_code=1).stderr
     assert "no stack S3CommitStorage-other in this account and region names the" in told
 

@@ -9,7 +9,7 @@ from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import AccessError
 from s3commit.core.model.states import JobState
 from s3commit.core.sweep.sweep import DAY
-from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, THIRD, Desk
+from tests.cli.support import JOB, MACHINE, NO_JOBS, OTHER, SALES, TABLE, THIRD, Desk
 from tests.core.world import job_directory
 from tests.fakes.executions import MemoryExecutions
 
@@ -77,7 +77,7 @@ def test_of_the_open_jobs_the_oldest_are_looked_at_and_only_so_many(
 
 def test_alarms_that_ring_and_dead_letters_are_said_if_the_caller_may_read_them(desk: Desk) -> None:
     desk.stacks.deploy()
-    assert desk.run("status").stderr == "no jobs\n"
+    assert desk.run("status").stderr == NO_JOBS
     desk.stacks.alarms, desk.stacks.dead_letters = ["JobsFailed", "EventsLost"], 2
     assert desk.run("status").stderr.splitlines()[1:] == [
         "alarms: EventsLost since 2026-11-21 22:00:00Z, JobsFailed since 2026-11-21 22:00:00Z;"
@@ -85,7 +85,7 @@ def test_alarms_that_ring_and_dead_letters_are_said_if_the_caller_may_read_them(
         "dead letters: 2 in Ingest, 2 in Request; fix the cause, then s3commit redrive",
     ]
     desk.stacks.unwatched = AccessError("not allowed")
-    assert desk.run("status").stderr == "no jobs\n"
+    assert desk.run("status").stderr == NO_JOBS
     assert desk.json("status")["alarms"] is None
     desk.stacks.unwatched = None
     assert desk.json("status", "--table", TABLE)["deadLetters"] == {"Ingest": 2, "Request": 2}
@@ -142,7 +142,10 @@ def test_a_dead_execution_that_keeps_others_waiting_is_marked_at_once(desk: Desk
 def test_ended_jobs_are_shown_on_demand(desk: Desk) -> None:
     desk.committed_job(JOB)
     desk.aborted_job(OTHER)
-    assert desk.run("status", "--table", TABLE).stderr == "no jobs\n"
+    assert desk.run("status", "--table", TABLE).stderr == NO_JOBS
+    assert "no jobs under way; --all adds" in NO_JOBS
+    other = desk.run("status", "s3://lake/other/", "--table", TABLE, "--all").stderr
+    assert other.startswith("no jobs; s3commit log DESTINATION")
     every = desk.json("status", "--table", TABLE, "--all")
     assert every["counts"] == {"COMMITTED": 1, "ABORTED": 1}
     (aborted,) = desk.listed("--state", "aborted")

@@ -25,6 +25,8 @@ from s3commit.core.ports.objects import listed_at
 
 # Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.
 LOOKED_AT = 50
+NONE_UNDER_WAY = "no jobs under way; --all adds those that have ended"
+NOT_HERE = "s3commit log DESTINATION also shows jobs whose events have not arrived"
 _COLUMNS = (
     "attention as !, state, ageSeconds, jobId as JOB, destination, requestedSeconds,"
     " executionFailed, waitsSeconds, waitsFor as FOR, code as WHY NOT"
@@ -85,7 +87,9 @@ def status(
     document = jobs_document(session, table, records)
     document["complete"] = not any(stopped for _, stopped in found)
     session.out.table(document, "jobs", _COLUMNS)
-    session.out.note(_summary(document["jobs"], document["counts"]), *sentences(document))
+    none = "no jobs" if ended_too or states else NONE_UNDER_WAY
+    summary = _summary(document["jobs"], document["counts"]) or f"{none}; {NOT_HERE}"
+    session.out.note(summary, *sentences(document))
     if not document["complete"]:
         session.out.note("there are more: raise --limit, or name a --state")
     session.out.note(*document["problems"])
@@ -175,7 +179,7 @@ def _document(
 
 def _summary(jobs: list[dict[str, Any]], counts: Counter[str]) -> str:
     if not jobs:
-        return "no jobs"
+        return ""
     each = ", ".join(f"{count} {state}" for state, count in counts.items())
     alarming = sum(job["attention"] for job in jobs)
     attention = f"; {many(alarming, 'needs', 'need')} attention (!)" if alarming else ""
