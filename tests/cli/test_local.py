@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import ANY, Mock, create_autospec
 
@@ -10,6 +11,7 @@ import pytest
 
 from s3commit.cli.ui import page_beside
 from s3commit.local.foreground import FILE, announced, greeting, run_foreground
+from s3commit.local.rehearsal import FAULTS
 from s3commit.version import __version__
 from tests.cli.support import Desk
 from tests.servers import ran
@@ -115,3 +117,22 @@ def test_of_two_runtimes_the_first_is_found(desk: Desk, tmp_path: Path) -> None:
         with announced(tmp_path, {"BUCKET": "second"}) as found:
             assert not found
         assert "BUCKET=first" in desk.run("local", "env", "--project", str(tmp_path)).stdout
+
+
+@pytest.mark.parametrize(
+    ("fault", "undo"),
+    [
+        ("dead-letter", "s3commit local repair"),
+        ("refused-documents", "aws s3 rm --recursive s3://$BUCKET/rehearsal/refused/"),
+    ],
+)
+def test_a_fault_says_when_its_alarm_rings_and_what_undoes_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, fault: str, undo: str
+) -> None:
+    for name in ("s3commit.local.foreground.read_running", "s3commit.local.foreground.enter"):
+        monkeypatch.setattr(name, Mock())
+    monkeypatch.setattr("s3commit.cli.local.Rehearsal", Mock())
+    monkeypatch.setitem(FAULTS, fault, replace(FAULTS[fault], happen=Mock()))
+    told = desk.run("local", "break", fault).stderr
+    assert told.startswith("alarms ring within ten seconds, ")
+    assert told.endswith(f"undo it: {undo}\n")

@@ -166,9 +166,8 @@ def pause(night: Night) -> None:
 def delete_documents(night: Night) -> None:
     """The client is stopped, and what it has left is deleted."""
     s3, bucket = night.runtime.client("s3"), night.runtime.bucket
-    for one in s3.list_objects_v2(Bucket=bucket, Prefix="rehearsal/__magic_job-")["Contents"]:
-        if one["Key"].endswith("_job.json") and one["Size"] < 20:
-            s3.delete_object(Bucket=bucket, Key=one["Key"])
+    for one in s3.list_objects_v2(Bucket=bucket, Prefix="rehearsal/refused/")["Contents"]:
+        s3.delete_object(Bucket=bucket, Key=one["Key"])
 
 
 def lose_the_catalogs_time(night: Night) -> None:

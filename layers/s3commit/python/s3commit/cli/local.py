@@ -12,6 +12,7 @@ from s3commit.cli.render import CommandError
 from s3commit.cli.ui import page_beside
 from s3commit.local.rehearsal import FAULTS, Rehearsal
 
+RINGS = "alarms ring within ten seconds, those of a backlog after ten minutes"
 NEEDED = ("moto", "flask", "awslambdaric")  # of the extra `local`
 _FAULTS = "\b\nFaults, and the alarms that ring:\n" + "".join(
     f"  {name}: {fault.does} ({', '.join(fault.rings)})\n" for name, fault in FAULTS.items()
@@ -104,13 +105,14 @@ def break_(fault: str, project: Path) -> None:
     enter(read_running(project))
     FAULTS[fault].happen(Rehearsal())
     click.echo(f"{FAULTS[fault].does}: {', '.join(FAULTS[fault].rings)}")
-    click.echo("look: s3commit status; undo it: s3commit local repair", err=True)
+    undo = FAULTS[fault].undo
+    click.echo(f"{RINGS}; look: s3commit status; undo it: {undo}", err=True)
 
 
 @local.command("repair")
 @project_option
 def repair(project: Path) -> None:
-    """Undo all that `s3commit local break` has broken; jobs and messages stay as they are."""
+    """Undo what `s3commit local break` has broken; jobs, messages and refused documents stay."""
     from s3commit.local.foreground import enter, read_running
 
     enter(read_running(project))

@@ -25,6 +25,7 @@ from s3commit.writer.start import open_job
 BROKEN: Final = "broken."  # before a handler's module
 LOST: Final = ".lost"  # behind a suffix of which the bucket notifies
 SPOILT: Final = b"not the pipeline's"
+REFUSED: Final = "refused/"  # below the rehearsal's place: no jobs, and what is put can be deleted
 SILENCE: Final = 2.0  # seconds: a sweep starts no job that was not silent for one
 Opened = tuple[Job, CountedAttempt | None]
 
@@ -94,10 +95,11 @@ class Rehearsal:
     def refuse(self) -> None:
         """A broken client puts documents that are none."""
         for _ in range(11):
-            self._put(JobDirectory(parse_destination(self._place), str(uuid.uuid4())).job)
+            place = parse_destination(f"{self._place}{REFUSED}")
+            self._put(JobDirectory(place, str(uuid.uuid4())).job)
 
     def repair(self) -> None:
-        """Undo every fault; repeating it is harmless."""
+        """Undo every fault but refused documents, which stay; repeating it is harmless."""
         for function in self._functions():
             as_deployed = 6 * int(function["Timeout"])
             self._set(function, function["Handler"].removeprefix(BROKEN), as_deployed)
@@ -152,6 +154,7 @@ class Fault:
     does: str
     rings: tuple[str, ...]
     happen: Callable[[Rehearsal], None]
+    undo: str = "s3commit local repair"
 
 
 FAULTS: Final = {
@@ -179,6 +182,9 @@ FAULTS: Final = {
         Rehearsal.lose_events,
     ),
     "refused-documents": Fault(
-        "a client puts documents that can't be read", ("DocumentsRefused",), Rehearsal.refuse
+        "a client puts documents that can't be read",
+        ("DocumentsRefused",),
+        Rehearsal.refuse,
+        f"aws s3 rm --recursive s3://$BUCKET/rehearsal/{REFUSED}",
     ),
 }
