@@ -85,6 +85,20 @@ def test_a_request_that_nobody_took_up_is_taken_up(
     assert desk.world.result(directory).outcome is Outcome.COMMITTED
 
 
+@pytest.mark.parametrize("said", ["foo", MACHINE.replace("stateMachine", "execution")])
+def test_what_is_no_state_machine_is_refused_as_usage(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    desk.requested_job()
+    monkeypatch.setenv(env.TABLE, TABLE)
+    monkeypatch.setenv(env.STATE_MACHINE, said)
+    line = f"{said!r} is not the ARN of a state machine: give the stack's output"
+    for verb in (["sweep"], ["commit", JOB], ["abort", JOB]):
+        assert line in desk.fails(*verb, "--state-machine", said, exit_code=2)
+    for verb in (["sweep"], ["commit", JOB]):
+        assert f"{env.STATE_MACHINE}: {line}" in desk.fails(*verb, exit_code=2)
+
+
 @pytest.mark.parametrize(
     ("step", "verb", "other", "says"),
     [

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from botocore.config import Config
 
 from s3commit.aws.clients import make_session
+from s3commit.aws.env import STATE_MACHINE_OUTPUT
 from s3commit.aws.failures import translated
 from s3commit.core.documents.ticket import execution_input
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.ports.executions import FORGOTTEN, Execution
+
+_MACHINE = re.compile(r"arn:[a-z-]+:states:[a-z0-9-]+:[0-9]+:stateMachine:[^:\s]+")
 
 
 def machine_of(execution: str) -> str | None:
@@ -21,6 +26,16 @@ def machine_of(execution: str) -> str | None:
     if len(fields) < 8 or fields[0] != "arn" or fields[5] != "execution":
         return None
     return ":".join([*fields[:5], "stateMachine", fields[6]])
+
+
+def check_machine(arn: str) -> str:
+    """Return ``arn`` if it is a state machine's, else raise `InvalidInputError`."""
+    if not _MACHINE.fullmatch(arn):
+        raise InvalidInputError(
+            f"{arn[:200]!r} is not the ARN of a state machine: give the stack's output"
+            f" {STATE_MACHINE_OUTPUT}, arn:aws:states:REGION:ACCOUNT:stateMachine:NAME"
+        )
+    return arn
 
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from s3commit.aws import env
+from s3commit.aws.executions import check_machine
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
 from s3commit.core.model.errors import InvalidInputError
@@ -103,6 +104,7 @@ def table_option(function: F) -> F:
 state_machine_option = click.option(
     "--state-machine",
     "machine",
+    type=Parsed("machine", check_machine),
     metavar="ARN",
     help=(
         f"State machine (stack output StateMachineArn) [env: {env.STATE_MACHINE}], if no stack has"

@@ -7,10 +7,12 @@ from contextlib import suppress
 from functools import cache, cached_property
 from typing import Any, cast
 
+import click
+
 from s3commit.aws import env
 from s3commit.aws.clients import is_aws, make_client
 from s3commit.aws.clock import SystemClock
-from s3commit.aws.executions import StateMachine, machine_of
+from s3commit.aws.executions import StateMachine, check_machine, machine_of
 from s3commit.aws.failures import answered, translated
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.parallel import ThreadMap
@@ -19,7 +21,7 @@ from s3commit.aws.settings import own_encryption
 from s3commit.cli.deployment import Deployment, read_deployment
 from s3commit.cli.render import Output, epoch_of
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.errors import AccessError, NotFoundError, S3CommitError
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.clock import Clock
 from s3commit.core.ports.executions import Execution, Executions
@@ -125,7 +127,11 @@ class Session:
             if around := self.deployment_of(table):
                 return around.pipeline[env.STATE_MACHINE_OUTPUT]
         beside = table is not None and table == os.environ.get(env.TABLE)
-        return os.environ.get(env.STATE_MACHINE) if beside else None
+        found = os.environ.get(env.STATE_MACHINE) if beside else None
+        try:
+            return check_machine(found) if found else None
+        except InvalidInputError as error:
+            raise click.UsageError(f"{env.STATE_MACHINE}: {error.message}") from error
 
     def parameters(self, table: str) -> dict[str, Any] | None:
         """The deployment's parameters, if that table is its own and its stack says so."""
