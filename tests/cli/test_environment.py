@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from s3commit.aws import env, wiring
 from s3commit.cli.app import _CHANGES, app
 from s3commit.cli.session import Session
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.writer import connect
 from tests.cli.account import Account
 from tests.cli.support import JOB, NO_JOBS, run
@@ -196,6 +197,23 @@ def test_a_profile_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch
         told = run(*arguments, exit_code=1).stderr
         assert len(told.splitlines()) == 1
         assert "nobody" in told
+
+
+@pytest.mark.parametrize("of_service", ["", "_S3", "_DYNAMODB", "_CLOUDFORMATION"])
+@pytest.mark.parametrize("endpoint", ["nonsense", "localhost:4566", "http://["])
+def test_an_endpoint_that_is_no_url_is_one_line(
+    bare: pytest.MonkeyPatch, tmp_path: Path, of_service: str, endpoint: str
+) -> None:
+    by_variables(bare, "http://127.0.0.1:9", tmp_path)
+    bare.setenv(f"AWS_ENDPOINT_URL{of_service}", endpoint)
+    verb = {"_S3": ("ls", PLACE), "_CLOUDFORMATION": ("pause",)}.get(of_service)
+    told = run(*(verb or ("status", "--table", "ledger")), exit_code=1).stderr
+    assert len(told.splitlines()) == 1
+    assert "Invalid" in told
+    assert "; set AWS_ENDPOINT_URL, or the service's own such as" in told
+    if of_service in {"", "_S3"}:
+        with pytest.raises(InvalidInputError, match="set AWS_ENDPOINT_URL"):
+            connect.shared_client()
 
 
 @pytest.mark.parametrize(

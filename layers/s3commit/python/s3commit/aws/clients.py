@@ -147,7 +147,8 @@ def is_aws(client: Any) -> bool:
 def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = False) -> S3Client:
     """An S3 client by the standard AWS configuration (region, credentials, AWS_ENDPOINT_URL).
 
-    Raises `AccessError` (``NO_CREDENTIALS``) if there are no credentials.
+    Raises `AccessError` (``NO_CREDENTIALS``) if there are no credentials, and `InvalidInputError`
+    for a setting that leads nowhere.
 
     With ``slows_down`` an answer of 503 SlowDown makes it send less for a while, and not that one
     request later alone: https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
@@ -159,6 +160,8 @@ def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = F
     """
     from botocore import __version__ as sdk  # noqa: PLC0415 - as in `make_session`
     from botocore.config import Config  # noqa: PLC0415
+
+    from s3commit.aws.failures import translated  # noqa: PLC0415
 
     config = Config(
         # S3's access logs tell our requests by it. botocore's own is made anew for each request,
@@ -175,5 +178,7 @@ def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = F
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
-    client: Any = make_session().create_client("s3", config=config)
+    session: Any = make_session()
+    with translated("connecting to S3"):
+        client = session.create_client("s3", config=config)
     return cast("S3Client", client)

@@ -106,6 +106,9 @@ _NO_CREDENTIALS = (PartialCredentialsError, CredentialRetrievalError, SSOError, 
 # The request may have been carried out: no answer came, or one that can't be read.
 _UNHEARD = (ConnectionFailure, HTTPClientError, IncompleteReadError, ResponseParserError)
 
+# How a ValueError of botocore's begins, which is no class of its own.
+_BAD_ENDPOINT = ("Invalid endpoint", "Invalid IPv6 URL")
+
 # What one item's condition did to a transaction (CancellationReasons).
 _REASONS: dict[str, _Kind] = {
     "ConditionalCheckFailed": (PreconditionError, None),
@@ -151,6 +154,12 @@ def translated(what: str) -> Iterator[None]:
         yield
     except Exception as error:
         cause = getattr(error, "cause", None) or error
+        if isinstance(error, ValueError) and str(error).startswith(_BAD_ENDPOINT):
+            raise InvalidInputError(
+                f"{what}: {error}; set AWS_ENDPOINT_URL, or the service's own such as"
+                " AWS_ENDPOINT_URL_S3, or the profile's endpoint_url, to a URL such as"
+                " https://host:port, or to nothing for AWS"
+            ) from error
         if not isinstance(cause, ClientError | BotoCoreError | ResponseParserError):
             raise
         raise translate(cause, what) from error
