@@ -79,6 +79,18 @@ def test_what_nobody_expected_has_its_traceback_and_ends_in_one_line(desk: Desk)
     assert told.splitlines()[-1] == line
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("asked", [["status", "--help"], ["--version"], ["local", "break", "-h"]])
+def test_an_output_that_can_not_be_written_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, asked: list[str], unbuffered: str
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    command = [sys.executable, "-m", "s3commit", *asked]
+    done = ran("sh", "-c", '"$@" > /dev/full', "sh", *command)
+    assert done.stderr == "Error: the output could not be written: No space left on device\n"
+    assert done.returncode == 1
+
+
 def test_without_click_it_says_what_to_install() -> None:
     script = "import sys; sys.modules['click'] = None; from s3commit.__main__ import main; main()"
     done = ran(sys.executable, "-c", script)

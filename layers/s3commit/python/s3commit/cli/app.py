@@ -58,7 +58,14 @@ class App(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        return super().main(*args, **kwargs)
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            if not _is_of_output(error):
+                raise
+            click.echo(f"Error: the output could not be written: {error.strerror}", err=True)
+            sys.stdout = None  # or else Python writes the rest at its end
+            sys.exit(FAILED)
 
     def invoke(self, ctx: click.Context) -> Any:
         """See click."""
@@ -77,9 +84,17 @@ class App(click.Group):
             code = UNKNOWN if isinstance(error, OutcomeUnknownError) else refused
             raise CommandError(line, code) from error
         except Exception as error:
+            if _is_of_output(error):
+                raise
             click.echo(traceback.format_exc(), err=True, nl=False)
             line = f"unexpected {type(error).__name__}: {error}; please report the lines above"
             raise CommandError(line, FAILED) from error
+
+
+def _is_of_output(error: Exception) -> bool:
+    """True if the output could not be written, as to a full disk: all of it goes through `echo`."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return isinstance(error, OSError) and frames[-1].f_code is click.echo.__code__
 
 
 def _line(error: S3CommitError, *, changes: bool, begun: bool) -> str:
