@@ -23,6 +23,7 @@ class Account:
         self.name = f"doctor{next(_NUMBERS)}"
         self.free = 1000
         self.lacking: set[str] = set()
+        self.iam = "https://iam.amazonaws.com"  # whose answers of a role's rights these are
         self.answers: dict[str, Any] = {}  # by the operation that gets one from here
         self.ignored = ""  # of the two deletes one whose etag the store ignores
         self.calls: list[str] = []
@@ -35,6 +36,8 @@ class Account:
         if service == "s3" and self.ignored:
             ignoring_etags(client, self.ignored)
         client.meta.events.register("before-call", self._answer)
+        if service == "iam":
+            client.meta._endpoint_url = self.iam
         if service == "iam" and "SimulatePrincipalPolicy" not in self.answers:
             client.simulate_principal_policy = self._simulate
         return client

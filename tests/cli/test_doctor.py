@@ -72,6 +72,27 @@ def test_a_prefix_is_a_directory_with_its_slash_or_without(deployed: Account) ->
         assert deployed.ask(prefix=prefix)["rights"][1].endswith("/sales/")
 
 
+def test_a_prefix_may_be_a_uri_of_the_data_bucket_and_of_no_other(
+    desk: Desk, deployed: Account
+) -> None:
+    where = f"s3://{deployed.name}/sales/"
+    for named in ("--name", "--bucket"):
+        told = desk.run("doctor", named, deployed.name, "--prefix", where)
+        assert f"the caller has all rights of a writer at {where}\n" in told.stdout
+    for other in ("s3://other/sales/", f"s3://{deployed.name}/", "https://x/y"):
+        line = desk.fails("doctor", "--name", deployed.name, "--prefix", other, exit_code=2)
+        assert other in line
+    assert f"the data bucket, {deployed.name}: name" in desk.fails(
+        "doctor", "--name", deployed.name, "--prefix", "s3://other/sales/", exit_code=2
+    )
+
+
+def test_an_endpoint_that_checks_no_rights_approves_none(deployed: Account) -> None:
+    deployed.iam = deployed.endpoint
+    verdict, text = deployed.ask(role=ROLE, prefix="sales/")["rights"]
+    assert (verdict, "the endpoint is not AWS" in text) == ("skipped", True)
+
+
 def test_who_may_not_simulate_is_told_to_try(deployed: Account) -> None:
     deployed.refuse("SimulatePrincipalPolicy")
     verdict, text = deployed.ask(role=ROLE, prefix="sales/")["rights"]

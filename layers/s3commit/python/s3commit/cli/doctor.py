@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 
 from s3commit.aws import env
 from s3commit.aws.catalog import GlueTable, full
+from s3commit.aws.clients import is_aws
 from s3commit.aws.env import DEFAULT, LEAST, Catalog
 from s3commit.aws.failures import NO_BUCKET, translated
 from s3commit.aws.s3 import S3ObjectStore
@@ -18,7 +20,7 @@ from s3commit.cli.deployment import NOT_NAMED, Deployment, Finding, ok, skipped,
 from s3commit.cli.options import name_option, with_session
 from s3commit.cli.render import CommandError
 from s3commit.cli.session import Session
-from s3commit.core.formats.layout import MAGIC_PREFIX
+from s3commit.core.formats.layout import MAGIC_PREFIX, parse_destination
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import (
     AccessError,
@@ -46,10 +48,10 @@ ON_BUCKET = ("s3:GetBucketNotification", "s3:ListBucket")
 @click.option("--bucket", metavar="BUCKET", help="Data bucket to check [default: from the stack]")
 @click.option("--role", metavar="ARN", help="Role of your Spark jobs, whose rights are simulated.")
 @click.option(
-    "--prefix", metavar="PREFIX", default="", help="Prefix that the role or you write to."
+    "--prefix", metavar="PREFIX", default="", help="Prefix, or URI, that the role or you write to."
 )
 @with_session
-def doctor(session: Session, **options: Any) -> None:
+def doctor(session: Session, *, prefix: str, **options: Any) -> None:
     """Check the account and the deployment.
 
     Run it before the first deployment (with --bucket for a bucket that exists), after it, and on a
@@ -62,7 +64,7 @@ def doctor(session: Session, **options: Any) -> None:
     right to are skipped. With --prefix and no --role the caller's own rights there are tried, by
     calls for an upload that does not exist. Exit code 1 if there is something to fix.
     """
-    found = examine(replace(session.deployment, **options))
+    found = examine(_below(replace(session.deployment, **options), prefix))
     checks = [{"check": check, **finding._asdict()} for check, finding in found]
     wrong = [one["check"] for one in checks if one["verdict"] == "fix"]
     document = {"ok": not wrong, "checks": checks}
@@ -70,6 +72,24 @@ def doctor(session: Session, **options: Any) -> None:
     if wrong:
         count = many(len(wrong), "check")
         raise CommandError(f"{count} of {len(checks)} failed: {', '.join(wrong)}", 1)
+
+
+def _below(around: Deployment, prefix: str) -> Deployment:
+    """The same for this prefix, also as a URI of the data bucket, which is its if none is known."""
+    if "://" not in prefix:
+        return replace(around, prefix=prefix)
+    try:
+        place = parse_destination(prefix)
+    except InvalidInputError as error:
+        raise click.UsageError(f"--prefix: {error.message}") from error
+    bucket = place.bucket
+    with suppress(S3CommitError):
+        bucket = around.data_bucket
+    if bucket != place.bucket:
+        raise click.UsageError(
+            f"--prefix {prefix} is not in the data bucket, {bucket}: name the other with --bucket"
+        )
+    return replace(around, bucket=bucket, prefix=place.prefix)
 
 
 def account(around: Deployment) -> Finding:
@@ -156,6 +176,8 @@ def rights(around: Deployment) -> Finding:
         return skipped("name the role of your Spark jobs with --role; on a cluster --prefix alone")
     if around.role and around.role.split(":")[2:3] != ["iam"]:
         return to_do(f"--role {who} is not the ARN of a role: give arn:aws:iam::ACCOUNT:role/NAME")
+    if around.role and not is_aws(around.connect("iam")):
+        return skipped("not available: the endpoint is not AWS, and checks no role's rights")
     where = f"s3://{around.data_bucket}/{around.prefix}"
     try:
         lacking = _simulated(around, around.role) if around.role else _tried(around)
