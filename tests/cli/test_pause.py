@@ -133,6 +133,11 @@ def test_dead_letters_stay_until_their_function_works_as_far_as_the_caller_may_t
     assert (why or "") in (row["why"] or "")
 
 
+def test_a_queue_that_the_deployment_has_not_is_said(desk: Desk, deployed: Account) -> None:
+    told = desk.fails("redrive", "--name", deployed.name, "request", "catalogs", exit_code=1)
+    assert f"S3CommitPipeline-{deployed.name} has no queue Catalogs; it has Request (" in told
+
+
 def test_the_outputs_name_all_that_calls_the_functions() -> None:
     template = synthesize().pipeline
     resources = template["Resources"]

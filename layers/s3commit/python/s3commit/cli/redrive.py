@@ -35,6 +35,11 @@ def redrive(session: Session, *, queues: tuple[str, ...], dry_run: bool) -> None
             f"no stack {around.stack(env.PIPELINE_STACK)} in {around.region} names its dead-letter"
             " queues: name another one with --name, or deploy again"
         )
+    if lacking := [one for one in queues if one not in inboxes(around)]:
+        raise NotFoundError(
+            f"{around.stack(env.PIPELINE_STACK)} has no queue {', '.join(lacking)}; it has"
+            f" {', '.join(inboxes(around))} (Catalogs is there if the parameter catalogs is set)"
+        )
     rows = [_move(around, one, dry_run) for one in inboxes(around) if one in (queues or [one])]
     document = {"dryRun": dry_run, "queues": rows}
     session.out.table(document, "queues", "queue, deadLetters, moved, why as WHY NOT")
