@@ -53,6 +53,9 @@ def test_a_key_finds_its_jobs_and_a_limit_says_that_there_are_more(desk: Desk) -
     (job,) = desk.json("log", SALES, "--key", "2026-11-21", "--limit", "1")["jobs"]
     assert (job["jobId"], job["idempotencyKey"], job["key"]) == (JOB, KEY, KEY[:8])
     assert desk.json("log", SALES, "--key", "2026-11")["jobs"] == []
+    for key in ("nope", ""):
+        told = desk.run("log", SALES, "--key", key).stderr
+        assert told == f"no jobs at {SALES} with the idempotency key {key!r}\n"
     result = desk.run("log", SALES, "--limit", "1")
     assert OTHER in result.stdout
     assert JOB not in result.stdout

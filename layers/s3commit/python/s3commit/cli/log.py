@@ -67,7 +67,8 @@ def log(session: Session, *, destination: Destination, limit: int, key: str | No
     document = log_document(session, destination, listed, limit=limit, key=key)
     session.out.table(document, "jobs", _COLUMNS)
     if not document["jobs"]:
-        session.out.note(f"no jobs at {destination.uri}")
+        keyed = "" if key is None else f" with the idempotency key {key!r}"
+        session.out.note(f"no jobs at {destination.uri}{keyed}")
     if not document["complete"]:
         session.out.note("there are older ones: raise --limit")
     if listed is None:
@@ -83,7 +84,7 @@ def log_document(
     key: str | None = None,
 ) -> dict[str, Any]:
     """The last jobs, the last one last; ``listed`` is what `visible_at` has found."""
-    wanted = key and key_digest(key)
+    wanted = None if key is None else key_digest(key)
     found = sorted(_begun(session, destination).items(), key=itemgetter(1), reverse=True)
     left = None if listed is None else Counter(owner_of(one.key) or "" for one in listed)
     read, rest = partial(_document, session, destination, left), iter(found)
