@@ -54,6 +54,15 @@ def test_a_job_that_is_not_committed_has_no_files(desk: Desk) -> None:
     assert f"job {JOB} is not committed at s3://lake/sales/" in line
 
 
+def test_where_the_list_of_a_committed_job_is_gone_fsck_is_named_and_says_more(desk: Desk) -> None:
+    directory = desk.committed_job()
+    desk.world.store.delete("lake", directory.commits)
+    command = "s3commit fsck s3://lake/sales/"
+    assert command in desk.fails("ls", SALES, "--files", JOB, exit_code=1)
+    assert command in desk.fails("undo", directory.uri, exit_code=3)
+    assert JOB in desk.run_any(*command.split()[1:]).stdout
+
+
 def test_a_table_without_jobs_is_empty_and_not_an_error(desk: Desk) -> None:
     result = desk.run("ls", SALES)
     assert (result.stdout, result.stderr) == ("", "0 committed jobs at s3://lake/sales/\n")

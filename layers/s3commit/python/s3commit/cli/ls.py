@@ -12,6 +12,7 @@ from s3commit.cli.session import Session
 from s3commit.core.documents.commit_manifest import (
     CommitHeader,
     CommittedFile,
+    not_committed,
     read_commit_header,
     read_commit_manifest,
 )
@@ -72,11 +73,7 @@ def _list_files(session: Session, directory: JobDirectory) -> None:
     except NotFoundError as error:
         if error.code != NotFoundError.code:
             raise
-        raise NotFoundError(
-            f"job {job_id} is not committed at {place.uri}: there is no"
-            f" s3://{directory.bucket}/{directory.commits}",
-            code="NOT_COMMITTED",
-        ) from error
+        raise NotFoundError(not_committed(directory), code="NOT_COMMITTED") from error
     except InvalidInputError as error:
         line = unreadable(f"s3://{directory.bucket}/{directory.commits}", error)
         raise InvalidInputError(line, code=error.code) from error

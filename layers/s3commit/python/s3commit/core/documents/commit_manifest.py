@@ -1,5 +1,6 @@
 """``_commits/_<job_id>.jsonl``: the files that a job has made visible, listed for readers."""
 
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -173,6 +174,16 @@ def read_commit_manifest(
     """
     stored = store.get(directory.bucket, directory.commits, max_bytes=max_bytes)
     return decode_commit_manifest(stored.body, directory)
+
+
+def not_committed(directory: JobDirectory) -> str:
+    """The message where a job has no manifest in ``_commits/``."""
+    place = directory.destination.uri
+    return (
+        f"job {directory.job_id} is not committed at {place}: there is no"
+        f" s3://{directory.bucket}/{directory.commits}. If that list may have been deleted, see:"
+        f" s3commit fsck {shlex.quote(place)}"
+    )
 
 
 def read_commit_header(store: ObjectReader, directory: JobDirectory) -> CommitHeader:

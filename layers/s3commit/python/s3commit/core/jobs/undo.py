@@ -20,6 +20,7 @@ from s3commit.core.documents.commit_manifest import (
     MAX_WHOLE_BYTES,
     CommitHeader,
     CommittedFile,
+    not_committed,
     read_commit_header,
     read_commit_manifest,
 )
@@ -166,11 +167,7 @@ def _manifest(ports: Ports, directory: JobDirectory) -> tuple[CommitHeader, list
     except InvalidInputError as error:
         _refuse(error.code, f"the list of the files of job {directory.job_id}: {error.message}")
     except NotFoundError:
-        _refuse(
-            NOT_COMMITTED,
-            f"job {directory.job_id} is not committed at {directory.destination.uri}: there is no"
-            f" s3://{directory.bucket}/{directory.commits}",
-        )
+        _refuse(NOT_COMMITTED, not_committed(directory))
 
 
 def _listed(
