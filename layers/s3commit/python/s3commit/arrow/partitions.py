@@ -122,7 +122,9 @@ def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     """
     twice = sorted(_twice(schema))
     index = [name for name in schema.names if _INDEX.fullmatch(name)]
-    unlike = [field.name for field in schema if _loses_its_type(field.type)]
+    unlike = [field for field in schema if _loses_its_type(field.type)]
+    kind = unlike[0].type if unlike else None
+    cure = "give it one" if kind == pa.null() else "cast it, a duration to a number"
     missing = [name for name in names if name not in schema.names]
     hidden = [name for name in names if hides_files(f"{name}=")]
     odd = [name for name in names if name not in missing and not _makes_names(schema, name)]
@@ -130,7 +132,10 @@ def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
         (twice, "exists twice, or differs only in case from another: rename it"),
         ([name for name in schema.names if not name], "needs a name"),
         (index, "is an index of pandas without a name: call reset_index(drop=True), or name it"),
-        (unlike, "has a type that readers do not get back: cast it, a duration to a number"),
+        (
+            [field.name for field in unlike],
+            f"has the type {kind}, which readers do not get back: {cure}",
+        ),
         (missing, "of partition_by is not in the table"),
         ([name for name in names if names.count(name) > 1], "is in partition_by twice"),
         (hidden, "of partition_by starts with a dot, so that readers skip its directories"),
