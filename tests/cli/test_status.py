@@ -215,8 +215,10 @@ def test_a_dry_run_says_what_would_be_done(desk: Desk, executions: MemoryExecuti
     facts = desk.text("sweep", "--table", TABLE, "--dry-run").splitlines()
     assert facts[0] == "dry run yes"
     assert {"started 1", "aborted 1", "retired 0"} < set(facts)
-    assert facts[-2].startswith(f"notes job {JOB} at {SALES}: SEALED, silent for 48 hours")
-    assert facts[-1].startswith(f"job {OTHER} at {SALES}: abandoned, no sign")
+    assert facts[-2].startswith(
+        f"notes would be done: job {JOB} at {SALES}: SEALED, silent for 48 hours"
+    )
+    assert facts[-1].startswith(f"would be done: job {OTHER} at {SALES}: abandoned, no sign")
     assert desk.world.all_keys() == before
     assert executions.started == {}
 
