@@ -14,7 +14,7 @@ from s3commit.core.documents.result_json import RESULT_JSON, JobResult
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Conflict, Scope
-from s3commit.core.model.errors import TransientError
+from s3commit.core.model.errors import AccessError, TransientError
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.executions import Execution
@@ -200,6 +200,7 @@ def test_the_progress_of_an_open_job_is_counted_twice_a_minute(desk: Desk) -> No
 def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
     other = desk.job_at("AcquireDestination", OTHER, conflict=Conflict.REPLACE)
     directory = desk.requested_job(JOB, conflict=Conflict.REPLACE)
+    desk.executions.statuses[arn_of(JOB)] = "RUNNING"
 
     def step(job: JobDirectory, *names: str) -> Ticket:
         ticket = Ticket(job.job_id, job.bucket, job.prefix, execution=arn_of(job.job_id))
@@ -244,10 +245,51 @@ def test_i11_a_job_whose_key_another_has_added_nothing_and_exits_0(desk: Desk) -
     assert OTHER in json.loads(output)["error"]["message"]
 
 
-def test_a_job_that_takes_longer_exits_4_and_goes_on(desk: Desk) -> None:
-    desk.requested_job()
-    ended = desk.run("show", "--follow", JOB, "--table", TABLE, "--timeout", "30s", exit_code=4)
-    assert "has not ended after 30s: it is OPEN and continues; see: s3commit show" in ended.stderr
+def follow(desk: Desk, job: str = JOB) -> Any:
+    """What `show --follow` prints of a job that has not ended after 30 seconds."""
+    return desk.run("show", "--follow", job, "--table", TABLE, "--timeout", "30s", exit_code=4)
+
+
+def test_a_job_that_takes_longer_exits_4_and_continues_if_that_is_known(desk: Desk) -> None:
+    desk.requested_job(OTHER)
+    see = f"see: s3commit show {OTHER} --table {TABLE}"
+    assert f"has not ended after 30s: it is OPEN; {see}" in follow(desk, OTHER).stderr
+    see = see.replace(OTHER, JOB)
+    desk.job_at("BeginPublish")
+    assert f"30s: it is PUBLISHING and continues; {see}" in follow(desk).stderr
+    desk.executions.refusal = AccessError("denied")
+    assert f"30s: it is PUBLISHING; {see}" in follow(desk).stderr
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_job_whose_execution_has_died_is_not_said_to_continue(desk: Desk, late: bool) -> None:
+    desk.job_at("BeginPublish")
+
+    def dies() -> None:
+        desk.dies(JOB, error="NeedsOperatorError", says=PAGE_CHANGED)
+
+    if late:
+        desk.environment.on_sleep = dies
+    else:
+        dies()
+        desk.while_it_waits()  # it does not
+    ended = follow(desk)
+    assert "PUBLISHING    stopped: its execution is FAILED; all files are" in ended.stdout
+    assert f"is PUBLISHING and stopped; see: s3commit show {JOB} --table {TABLE}; " in ended.stderr
+    assert f"; then: s3commit commit {JOB} --table {TABLE} starts another" in ended.stderr
+
+
+def test_a_job_that_its_execution_ends_between_two_looks_is_not_stopped(desk: Desk) -> None:
+    directory = desk.job_at("BeginPublish")
+
+    def describe(execution: str) -> Execution:
+        assert execution == arn_of(JOB)
+        desk.world.run(directory)
+        return Execution("SUCCEEDED")
+
+    desk.executions.describe = describe  # type: ignore[method-assign]
+    (line,) = desk.run("show", "--follow", JOB, "--table", TABLE).stdout.splitlines()
+    assert line.split()[2] == "COMMITTED"
 
 
 def test_a_look_that_fails_in_passing_is_taken_again(desk: Desk) -> None:
@@ -262,7 +304,7 @@ def test_a_store_that_stays_away_leaves_the_outcome_unknown(desk: Desk) -> None:
     desk.requested_job()
     desk.world.plan.fail("list", TransientError("503"), times=None)
     line = desk.fails("show", "--follow", JOB, "--destination", SALES, exit_code=4)
-    assert "has not ended after 15m: it is unseen (503) and continues" in line
+    assert "has not ended after 15m: it is unseen (503); see: s3commit status" in line
 
 
 def test_an_interrupt_stops_the_watching_alone(desk: Desk) -> None:

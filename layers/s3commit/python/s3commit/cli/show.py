@@ -38,6 +38,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.model.outcome import Failure, Outcome
 from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.executions import Execution
 from s3commit.writer.requests import Patience, require_committed
 
 COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in the ledger
@@ -71,8 +72,8 @@ def show(session: Session, *, job: NamedJob, following: bool, history: bool, tim
 
     --follow prints a line for each change of state and of what the tasks have written, and for
     each job that blocks this one. It exits with 0 if the job is committed, or if another job with
-    its idempotency key was; with 3 if it is aborted or rolled back; with 4 after --timeout, and the
-    job continues.
+    its idempotency key was; with 3 if it is aborted or rolled back; with 4 if its execution has
+    died, or after --timeout.
     """  # noqa: D301 - click wants the backspace
     find = cache(partial(locate, session, job))
     if following:
@@ -236,17 +237,23 @@ def console_url(execution: str) -> str | None:
 def _follow(session: Session, look: Callable[[], JobFacts], timeout: int) -> JobResult:
     """Print each change until the job has its result.
 
-    Raises `OutcomeUnknownError` after ``timeout`` seconds.
+    Raises `OutcomeUnknownError` if its execution has died, and after ``timeout`` seconds.
     """
     patience = Patience(session.environment, timeout)
     seen: dict[str, Any] = {"state": "unseen", "noted": None}
-    counted, again = 0.0, f"status{session.where}"
+    counted, again, is_last = 0.0, f"status{session.where}", False
+    at, execution = ("", ""), None  # where the job was when its execution was looked at
     while True:
         trouble = ""
         try:
             job = look()
-            again = f"show --follow {job.name}"
-            change = {**_change(session, job), "noted": seen["noted"]}
+            again = f"show {job.name}"
+            if job.result is None and (job.state, job.execution) != at:
+                at = (job.state, job.execution)
+                execution = session.read_executions([job.execution])[0].get(job.execution)
+                if execution and not execution.is_running:
+                    job = look()  # it may have ended the job since the look before
+            change = {**_change(session, job, execution), "noted": seen["noted"]}
             if job.state != JobState.OPEN:
                 change["noted"] = None
             elif session.epoch() - counted >= COUNT_EVERY:
@@ -257,21 +264,27 @@ def _follow(session: Session, look: Callable[[], JobFacts], timeout: int) -> Job
                 session.out.line({"at": session.clock.now(), **change}, _sentence(session, change))
             if job.result is not None:
                 return job.result
+            if execution and not execution.is_running and (job.state, job.execution) == at:
+                steps = next_step(job, execution, [], session.epoch(), None, key_holder="")
+                says = f"the job is {job.state} and stopped; see: s3commit {again}"
+                raise OutcomeUnknownError("; ".join((says, *steps)))
         except TransientError as error:  # the next look may go through
             trouble = f" ({error.message})"
-        if not patience.pause():
+        if is_last:
             raise OutcomeUnknownError(
-                f"the job has not ended after {age(timeout)}: it is {seen['state']}{trouble} and"
-                f" continues; see: s3commit {again}"
+                f"the job has not ended after {age(timeout)}: it is {seen['state']}{trouble}"
+                f"{' and continues' if execution else ''}; see: s3commit {again}"
             )
+        if not patience.pause():  # its execution may have died without a change of the job
+            is_last, at, execution = True, ("", ""), None
 
 
-def _change(session: Session, job: JobFacts) -> dict[str, Any]:
+def _change(session: Session, job: JobFacts, execution: Execution | None) -> dict[str, Any]:
     others = blockers(job.ledger, job.record) if job.result is None else []
     return {
         "jobId": job.job_id,
         "state": job.state,
-        "means": meaning_of(job.state, job.failure, None, requested=job.request_stands),
+        "means": meaning_of(job.state, job.failure, execution, requested=job.request_stands),
         "waitsFor": [one.job_id for one in others],
         "error": job.failure and fields(job.failure, "code", "message"),
         **fields(job.result, "outcome", *_COUNTS),
