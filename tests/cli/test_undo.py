@@ -40,6 +40,16 @@ def test_an_append_is_undone_and_its_key_free(desk: Desk) -> None:
     assert f"job {JOB} was undone by job {UNDO} [NOTHING_TO_UNDO]; nothing was changed" in again
 
 
+def test_the_way_back_is_quoted_as_a_shell_takes_it(desk: Desk) -> None:
+    directory = job_directory(JOB, "a+b c/")
+    desk.world.open(directory)
+    desk.world.request(directory, desk.world.attempt(directory, "0"))
+    desk.world.run(directory)
+    desk.environment.on_sleep = lambda: desk.world.run(job_directory(UNDO, "a+b c/"))
+    done = desk.run("undo", directory.uri)
+    assert f"s3commit undo {UNDO} --destination 's3://lake/a+b c/'\n" in done.stderr
+
+
 def test_what_was_replaced_comes_back_or_is_left(desk: Desk) -> None:
     desk.committed_job(OTHER)
     over = desk.committed_job(conflict=Conflict.REPLACE)

@@ -1,5 +1,7 @@
 """``s3commit undo``."""
 
+import shlex
+
 import click
 
 from s3commit.cli.job_facts import locate
@@ -84,6 +86,5 @@ def _print(session: Session, planned: PlannedUndo, result: JobResult | None) -> 
         when = "becomes" if undo_id is None else "is"
         session.out.note(f"its idempotency key {when} free: the next job with it is committed")
     if undo_id:
-        session.out.note(
-            f"to revert the undo: s3commit undo {undo_id} --destination {job.destination.uri}"
-        )
+        typed = shlex.quote(job.destination.uri)
+        session.out.note(f"to revert the undo: s3commit undo {undo_id} --destination {typed}")

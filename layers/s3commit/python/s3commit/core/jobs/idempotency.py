@@ -9,6 +9,7 @@ An undo of the job frees its key: the notes say that the job is undone, and stay
 call of that job can put them again.
 """
 
+import shlex
 from contextlib import suppress
 from functools import partial
 
@@ -151,10 +152,11 @@ def _own_note(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyH
     try:
         return read_note(store, directory.bucket, key)
     except InvalidInputError as error:
+        typed = shlex.quote(directory.destination.uri)
         raise NeedsOperatorError(
             f"s3://{directory.bucket}/{key} names the committed job with this idempotency key, and"
             f" is not what the pipeline wrote: {error.message}; nothing was changed. If `s3commit"
-            f" log {directory.destination.uri}` shows no other committed job with this job's KEY,"
+            f" log {typed}` shows no other committed job with this job's KEY,"
             " delete the object, else restore an earlier version of it",
             code=PAGE_CHANGED,
         ) from error
