@@ -185,6 +185,14 @@ def test_i2_a_task_that_the_manifests_miss_needs_a_word(desk: Desk) -> None:
     assert len(desk.world.visible()) == 2
 
 
+def test_i2_an_open_upload_does_not_hide_that_a_task_is_missing(desk: Desk) -> None:
+    directory = job(desk, 2)
+    desk.world.upload(directory, f"part-1-{JOB}.csv", b"half", task="1", attempt="a0")
+    line = desk.fails("commit", directory.uri, "--dry-run", exit_code=3)
+    assert "manifests of 1 task, not 2, and 1 open upload is in no manifest: of tasks that" in line
+    assert "To commit without the other tasks, and abort the uploads, add --partial" in line
+
+
 def test_as_many_tasks_as_the_manifests_say_need_none(desk: Desk) -> None:
     directory = job(desk, 2, None)
     document = desk.json("commit", directory.uri)

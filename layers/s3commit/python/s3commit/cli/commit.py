@@ -180,20 +180,28 @@ def count_everything(session: Session, job: JobFacts) -> Counted:
 def refuse_incomplete(job: JobFacts, counted: Counted, tasks: int | None) -> None:
     """Raise `JobRefusedError` if tasks may be missing, whose rows would be lost in silence.
 
-    ``UNFINISHED`` if uploads are open that no manifest names; ``TASKS_UNKNOWN`` if neither a
-    manifest nor the caller (``tasks``) says how many tasks there are; ``TASKS_MISSING`` if there
-    are not so many.
+    ``TASKS_MISSING`` if there are fewer than a manifest or the caller (``tasks``) says;
+    ``UNFINISHED`` if uploads are open that no manifest names; ``TASKS_UNKNOWN`` if neither
+    says how many tasks there are.
     """
-    if counted.unfinished_uploads:
-        uploads = many(counted.unfinished_uploads, "open upload is", "open uploads are")
-        raise refusal(
-            job,
-            f"{uploads} in no manifest: of tasks that are not done, or of attempts that died. If"
-            " every task is done, add --partial, and they are aborted",
-            "UNFINISHED",
-        )
     has = f"there are manifests of {many(counted.tasks, 'task')}"
     expected = max(tasks or 0, counted.task_count or 0)
+    is_short = expected > 0 and counted.tasks != expected
+    uploads = many(counted.unfinished_uploads, "open upload is", "open uploads are")
+    left = f"{uploads} in no manifest: of tasks that are not done, or of attempts that died"
+    if counted.unfinished_uploads and is_short:
+        raise refusal(
+            job,
+            f"{has}, not {expected}, and {left}. To commit without the other tasks, and abort the"
+            " uploads, add --partial",
+            "TASKS_MISSING",
+        )
+    if counted.unfinished_uploads:
+        raise refusal(
+            job,
+            f"{left}. If every task is done, add --partial, and they are aborted",
+            "UNFINISHED",
+        )
     if not expected:
         raise refusal(
             job,
@@ -202,7 +210,7 @@ def refuse_incomplete(job: JobFacts, counted: Counted, tasks: int | None) -> Non
             " you can do without them, add --partial",
             "TASKS_UNKNOWN",
         )
-    if counted.tasks != expected:
+    if is_short:
         raise refusal(
             job,
             f"{has}, not {expected}: the others had no rows, or never ran, and S3 does not show"
