@@ -174,8 +174,9 @@ def test_i2_a_task_that_the_manifests_miss_needs_a_word(desk: Desk) -> None:
     line = desk.fails("commit", directory.uri, exit_code=3)
     assert f"job {JOB}: there are manifests of 2 tasks, not 3" in line
     assert f"To abort the job: s3commit abort {directory.typed} [TASKS_MISSING]" in line
-    line = desk.fails("commit", directory.uri, "--tasks", "2", exit_code=3)
-    assert "not 3" in line  # the larger number counts
+    for wrong, more in (("2", []), ("5", ["--partial"])):
+        line = desk.fails("commit", directory.uri, "--tasks", wrong, *more, exit_code=3)
+        assert f"--tasks is {wrong}, but its manifests say that it has 3 tasks: correct" in line
     assert not asked(desk, directory)
     assert desk.json("show", directory.uri)["tasks"] == {"done": 2, "of": 3}
     assert "\ntasks done 2, of 3\n" in desk.text("show", directory.uri)
@@ -207,9 +208,10 @@ def test_i2_where_nobody_says_how_many_tasks_there_are_a_person_must(desk: Desk)
     assert "manifests of 2 tasks, and the number of tasks is not recorded" in line
     assert "--tasks 2" in line
     assert f"s3commit abort {directory.typed}" in line
-    for wrong in ("1", "3"):
-        line = desk.fails("commit", directory.uri, "--tasks", wrong, exit_code=3)
-        assert f"manifests of 2 tasks, not {wrong}" in line
+    line = desk.fails("commit", directory.uri, "--tasks", "3", exit_code=3)
+    assert "manifests of 2 tasks, not 3" in line
+    line = desk.fails("commit", directory.uri, "--tasks", "1", exit_code=3)
+    assert "--tasks is 1, but 2 tasks have manifests: correct --tasks, or leave it out" in line
     assert not asked(desk, directory)
     desk.run("commit", directory.uri, "--tasks", "2")
     assert asked(desk, directory)

@@ -70,9 +70,9 @@ def commit(
 
     The command checks every manifest against the open uploads. It refuses (exit 3) and changes
     nothing if a task has two manifests, or if tasks may be missing: an open upload is in no
-    manifest, or there are fewer tasks than the manifests or --tasks say. Spark does not tell its
-    Python tasks how many they are: look up the number in Spark's UI or event log. A task without
-    rows leaves no manifest.
+    manifest, there are fewer tasks than the manifests or --tasks say, or these differ. Spark does
+    not tell its Python tasks how many they are: look up the number in Spark's UI or event log. A
+    task without rows leaves no manifest.
 
     If the commit was requested before and its execution failed (the ledger has its name), starts
     another execution, which continues the commit and frees the job's destination. Refused (exit 3)
@@ -87,6 +87,7 @@ def commit(
         return
     refuse_second_request(found)
     counted = count_everything(session, found)
+    refuse_wrong_number(found, counted, tasks)
     if not partial:
         refuse_incomplete(found, counted, tasks)
     if not dry_run:
@@ -177,6 +178,16 @@ def count_everything(session: Session, job: JobFacts) -> Counted:
     return counted
 
 
+def refuse_wrong_number(job: JobFacts, counted: Counted, tasks: int | None) -> None:
+    """Raise `JobRefusedError` (``WRONG_TASKS``) if ``tasks`` contradicts the manifests."""
+    recorded = counted.task_count
+    if tasks is not None and tasks != (recorded or max(tasks, counted.tasks)):
+        has = many(recorded or counted.tasks, "task")
+        says = f"its manifests say that it has {has}" if recorded else f"{has} have manifests"
+        line = f"job {job.job_id}: --tasks is {tasks}, but {says}: correct --tasks, or leave it out"
+        raise JobRefusedError(line, code="WRONG_TASKS")
+
+
 def refuse_incomplete(job: JobFacts, counted: Counted, tasks: int | None) -> None:
     """Raise `JobRefusedError` if tasks may be missing, whose rows would be lost in silence.
 
@@ -185,7 +196,7 @@ def refuse_incomplete(job: JobFacts, counted: Counted, tasks: int | None) -> Non
     says how many tasks there are.
     """
     has = f"there are manifests of {many(counted.tasks, 'task')}"
-    expected = max(tasks or 0, counted.task_count or 0)
+    expected = counted.task_count or tasks or 0
     is_short = expected > 0 and counted.tasks != expected
     uploads = many(counted.unfinished_uploads, "open upload is", "open uploads are")
     left = f"{uploads} in no manifest: of tasks that are not done, or of attempts that died"
@@ -198,9 +209,7 @@ def refuse_incomplete(job: JobFacts, counted: Counted, tasks: int | None) -> Non
         )
     if counted.unfinished_uploads:
         raise refusal(
-            job,
-            f"{left}. If every task is done, add --partial, and they are aborted",
-            "UNFINISHED",
+            job, f"{left}. If every task is done, add --partial, and they are aborted", "UNFINISHED"
         )
     if not expected:
         raise refusal(
