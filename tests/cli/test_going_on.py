@@ -7,7 +7,7 @@ from s3commit.core.model.destination import Conflict
 from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
-from tests.cli.support import JOB, MACHINE, OTHER, REF, TABLE, Desk, arn_of
+from tests.cli.support import JOB, MACHINE, OTHER, REF, SALES, TABLE, Desk, arn_of
 from tests.core.world import BUCKET, job_directory
 from tests.fakes.execution import run_execution
 
@@ -38,6 +38,24 @@ def test_i6_a_destination_that_a_dead_execution_held_is_free_after_one_command(
     assert desk.world.ledger._locks == {}
     desk.committed_job(OTHER, conflict=Conflict.REPLACE)
     assert desk.world.result(job_directory(OTHER)).outcome is Outcome.COMMITTED
+
+
+@pytest.mark.parametrize(
+    ("step", "conflict", "told"),
+    [
+        ("AcquireDestination", Conflict.REPLACE, True),
+        ("AcquireDestination", Conflict.FAIL, False),
+        ("DecideCommit", Conflict.REPLACE, False),
+    ],
+)
+def test_a_dry_run_says_that_a_late_overwrite_removes_appends(
+    desk: Desk, step: str, conflict: Conflict, told: bool
+) -> None:
+    desk.job_at(step, conflict=conflict)
+    desk.dies(JOB)
+    note = desk.run("commit", JOB, "--table", TABLE, "--dry-run").stderr
+    says = f"since its request; see: s3commit log {SALES}; to abort it: s3commit abort {JOB}"
+    assert (says in note) == told
 
 
 def test_a_job_whose_execution_runs_is_left_to_it(desk: Desk) -> None:

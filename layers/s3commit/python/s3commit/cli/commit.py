@@ -1,5 +1,6 @@
 """``s3commit commit``."""
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,7 +32,9 @@ from s3commit.core.documents.pendingset import PendingSet
 from s3commit.core.documents.request_json import CommitRequest, CountedAttempt
 from s3commit.core.formats.layout import JOB_FILE
 from s3commit.core.model.amounts import amount, many
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import NOT_READABLE, JobRefusedError, PreconditionError
+from s3commit.core.model.states import JobState
 from s3commit.writer.requests import Patience, request_commit
 
 TIMEOUT = 60.0  # seconds to get the request through
@@ -75,8 +78,10 @@ def commit(
     task without rows leaves no manifest.
 
     If the commit was requested before and its execution failed (the ledger has its name), starts
-    another execution, which continues the commit and frees the job's destination. Refused (exit 3)
-    while an execution is running.
+    another execution, which continues the commit and frees the job's destination. An overwrite
+    that is not decided then also removes what was appended since its request: look at `s3commit
+    log DESTINATION` first; `s3commit abort JOB` aborts it. Refused (exit 3) while an execution is
+    running.
     """
     found = read_job(session, *locate(session, job))
     stands = found.request_stands and found.requested == "commit"
@@ -84,6 +89,13 @@ def commit(
         why_not = start_another_execution(session, found, machine, dry_run=dry_run)
         if why_not:
             raise PreconditionError(why_not, code="OTHER_REQUEST")
+        spec, undecided = found.spec, found.state in {JobState.OPEN, JobState.SEALED}
+        if dry_run and undecided and spec and spec.conflict is Conflict.REPLACE and not spec.undoes:
+            typed = shlex.quote(found.directory.destination.uri)
+            session.out.note(
+                "an overwrite also removes what was appended since its request; see: s3commit log"
+                f" {typed}; to abort it: s3commit abort {found.name}"
+            )
         return
     refuse_second_request(found)
     counted = count_everything(session, found)
