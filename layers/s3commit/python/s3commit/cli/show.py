@@ -241,19 +241,22 @@ def _follow(session: Session, look: Callable[[], JobFacts], timeout: int) -> Job
     """
     patience = Patience(session.environment, timeout)
     seen: dict[str, Any] = {"state": "unseen", "noted": None}
-    counted, again, is_last = 0.0, f"status{session.where}", False
-    at, execution = ("", ""), None  # where the job was when its execution was looked at
+    counted, looked, again, is_last = 0.0, 0.0, f"status{session.where}", False
+    at, execution, is_dead = ("", ""), None, False  # of the job when it was looked at last
     while True:
         trouble = ""
         try:
             job = look()
             again = f"show {job.name}"
-            if job.result is None and (job.state, job.execution) != at:
-                at = (job.state, job.execution)
+            now, where = session.epoch(), (job.state, job.execution)
+            # It may have ended its job meanwhile, or have only begun: two looks have to agree.
+            was_dead = is_dead and where == at
+            if job.result is None and (where != at or is_dead or now - looked >= COUNT_EVERY):
+                at, looked = where, now
                 execution = session.read_executions([job.execution])[0].get(job.execution)
-                if execution and not execution.is_running:
-                    job = look()  # it may have ended the job since the look before
-            change = {**_change(session, job, execution), "noted": seen["noted"]}
+                is_dead = execution is not None and not execution.is_running
+            known = execution if was_dead or not is_dead else None
+            change = {**_change(session, job, known), "noted": seen["noted"]}
             if job.state != JobState.OPEN:
                 change["noted"] = None
             elif session.epoch() - counted >= COUNT_EVERY:
@@ -264,7 +267,7 @@ def _follow(session: Session, look: Callable[[], JobFacts], timeout: int) -> Job
                 session.out.line({"at": session.clock.now(), **change}, _sentence(session, change))
             if job.result is not None:
                 return job.result
-            if execution and not execution.is_running and (job.state, job.execution) == at:
+            if execution and is_dead and was_dead:
                 steps = next_step(job, execution, [], session.epoch(), None, key_holder="")
                 says = f"the job is {job.state} and stopped; see: s3commit {again}"
                 raise OutcomeUnknownError("; ".join((says, *steps)))
@@ -273,10 +276,9 @@ def _follow(session: Session, look: Callable[[], JobFacts], timeout: int) -> Job
         if is_last:
             raise OutcomeUnknownError(
                 f"the job has not ended after {age(timeout)}: it is {seen['state']}{trouble}"
-                f"{' and continues' if execution else ''}; see: s3commit {again}"
+                f"{' and continues' if execution and not is_dead else ''}; see: s3commit {again}"
             )
-        if not patience.pause():  # its execution may have died without a change of the job
-            is_last, at, execution = True, ("", ""), None
+        is_last = not patience.pause()
 
 
 def _change(session: Session, job: JobFacts, execution: Execution | None) -> dict[str, Any]:
