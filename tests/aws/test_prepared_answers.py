@@ -211,6 +211,20 @@ def test_lost_connections_pause_if_three_follow_each_other_and_trouble_does_at_o
     assert paused == ([False] * 4 + [True] if error in LOST else [True, False, True, True, True])
 
 
+def test_where_successes_can_not_be_counted_botocore_sends_all() -> None:
+    """Its handlers of another version may want more than this one's."""
+
+    def wants(*, more: object, **_: object) -> None:
+        raise AssertionError(more)
+
+    store, wire, client = store_on()
+    client.meta.events.register("needs-retry.s3.PutObject", wants)
+    assert store.put("lake", "k", b"x") == '"e"'
+    client.meta.events.unregister("needs-retry.s3.PutObject", wants)
+    assert store.put("lake", "k", b"x") == '"e"'
+    assert wire.by_botocore == 1
+
+
 @pytest.mark.parametrize("encoding", ["big5", "nope", "utf-16"])
 def test_an_answer_in_an_encoding_that_nobody_reads_is_no_success(encoding: str) -> None:
     store, wire, _ = store_on(CALLS["create"])

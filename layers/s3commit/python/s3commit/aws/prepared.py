@@ -13,6 +13,7 @@ may by botocore's own retries.
 
 from __future__ import annotations
 
+import math
 import ssl
 import time
 from contextlib import suppress
@@ -150,15 +151,17 @@ class PreparedRequests:
             # Connections that S3 has closed while nothing was sent are no reason for a pause.
             self._lost += 1
             if self._lost > MOST_LOST or not _is_lost(error):
-                self._again = time.monotonic() + PAUSE
+                self._lost, self._again = 0, time.monotonic() + PAUSE
             return None
         self._lost = 0
         found = answer.success(operation)
         if found is None:
             self._judge(operation, parameters["Bucket"], answer.status_code)
         else:
-            with suppress(Exception):  # S3 has done it: whatever fails here is no failure
+            try:
                 self._count(operation, answer)
+            except Exception:  # S3 has done it, and without a count botocore has to send all
+                self._again = math.inf
         return found
 
     def _judge(self, operation: str, bucket: str, status: int) -> None:
