@@ -87,7 +87,8 @@ def test_an_output_that_can_not_be_written_is_one_line(
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     command = [sys.executable, "-m", "s3commit", *asked]
     done = ran("sh", "-c", '"$@" > /dev/full', "sh", *command)
-    assert done.stderr == "Error: the output could not be written: No space left on device\n"
+    line = "the output could not be written (No space left on device); what was done stays done"
+    assert done.stderr == f"Error: {line}\n"
     assert done.returncode == 1
 
 

@@ -111,7 +111,9 @@ def sentences(found: dict[str, Any]) -> list[str]:
         lines.append(f"dead letters: {each}; fix the cause, then s3commit redrive")
     if found.get("disabled"):
         names = ", ".join(found["disabled"])
-        lines.append(f"deployment: paused, no job starts ({names} disabled); s3commit resume")
+        paused = env.MAPPING_OUTPUTS["Request"] in found["disabled"]
+        kind = "paused, no job starts" if paused else "partly paused"
+        lines.append(f"deployment: {kind} ({names} disabled); s3commit resume")
     return lines
 
 

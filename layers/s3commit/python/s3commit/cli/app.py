@@ -63,7 +63,8 @@ class App(click.Group):
         except OSError as error:
             if not _is_of_output(error):
                 raise
-            click.echo(f"Error: the output could not be written: {error.strerror}", err=True)
+            line = f"the output could not be written ({error.strerror}); what was done stays done"
+            click.echo(f"Error: {line}", err=True)
             sys.stdout = None  # or else Python writes the rest at its end
             sys.exit(FAILED)
 
