@@ -5,21 +5,25 @@ import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from werkzeug.serving import make_ssl_devcert
 
 from s3commit.aws import clients
 from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.model.errors import TransientError
+from tests.aws.wire import store_on
 
 
 class Server(http.server.BaseHTTPRequestHandler):
     """Answers each request with a success."""
 
     protocol_version = "HTTP/1.1"
+    seen: ClassVar[list[str]] = []
 
     def do_PUT(self) -> None:
+        self.seen.append(self.path)
         self.rfile.read(int(self.headers["Content-Length"]))
         self.send_response(200)
         self.send_header("ETag", '"e"')
@@ -69,6 +73,27 @@ def test_requests_go_over_botocores_connections_to_whom_it_trusts(trusting: S3Ob
     assert called == ["PutObject"]
     (way,) = trusting._prepared._ways.values()
     assert isinstance(way.agent, str)  # the signer of awscrt takes no bytes
+
+
+@pytest.mark.parametrize("address", ["localhost", "127.0.0.1"])
+def test_a_stranger_is_sent_nothing(
+    address: str, https: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose certificate nobody trusts, or is of another name, though botocore was answered."""
+    monkeypatch.setattr(clients, "TOTAL_MAX_ATTEMPTS", 1)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", https.replace("localhost", address))
+    for name in ("REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+    if address != "localhost":
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+    store, wire, client = store_on()
+    client.meta.events.unregister("before-send", wire.answer)
+    Server.seen.clear()
+
+    with pytest.raises(TransientError, match=r"CERTIFICATE_VERIFY_FAILED|doesn't match"):
+        store.put("lake", "k", b"x")
+    assert Server.seen == []
+    assert store._prepared._ways != {}
 
 
 @pytest.mark.parametrize("before", [0, 1, 2])
