@@ -221,7 +221,8 @@ def test_i6_i11_what_stands_beside_a_job_follows_from_its_state(
     has_locks, has_key, ended = STANDS[state]
     assert below(ledger, NODE) == {Lock(node, record.ref) for node in nodes if has_locks}
     holder = ledger.key_holder(TABLE, key_digest(KEY))
-    assert holder == (KeyHolder("job-1", PLAN.files, PLAN.rows) if has_key else None)
+    facts = (PLAN.files, PLAN.rows, PLAN.directories)
+    assert holder == (KeyHolder("job-1", *facts) if has_key else None)
     appends = [] if replaces or ended is None else [Append(NODE, record.ref, ended)]
     assert list(ledger.appends(NODE, below=True)) == appends
     turn = [Turn(T0, record.ref, NODE)] if replaces else []
@@ -296,11 +297,12 @@ def test_i11_a_key_is_taken_by_the_decision_of_one_job(ledger: Ledger) -> None:
     assert decided(ledger, "job-2").state is JobState.COMMITTING
     published = (JobState.COMMITTING, JobState.PUBLISHING, JobState.COMMITTED)
     advance(ledger, *published, job_id="job-2")
+    holder = KeyHolder("job-2", PLAN.files, PLAN.rows, PLAN.directories)
     with pytest.raises(HeldError):
         decided(ledger, "job-3")
-    assert ledger.key_holder(TABLE, digest) == KeyHolder("job-2", PLAN.files, PLAN.rows)
+    assert ledger.key_holder(TABLE, digest) == holder
     ledger.free_key(TABLE, digest, "job-1")
-    assert ledger.key_holder(TABLE, digest) == KeyHolder("job-2", PLAN.files, PLAN.rows)
+    assert ledger.key_holder(TABLE, digest) == holder
     for _ in range(2):
         ledger.free_key(TABLE, digest, "job-2")
     assert ledger.key_holder(TABLE, digest) is None

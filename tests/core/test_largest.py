@@ -87,7 +87,7 @@ def test_the_record_of_the_largest_job_fits_into_an_item_to_its_end() -> None:
     record = ledger.take_over(record, execution="e" * 300, now=NOW)
     record = ledger.advance(record, JobState.SEALED, now=NOW)
     most = 2**63 - 1
-    facts = PlanFacts("a" * 64, units=4_000, files=most, bytes=most, rows=most, partitions="b" * 64)
+    facts = PlanFacts("a" * 64, 4_000, most, most, most, "b" * 64, "d" * 64)
     nodes = tuple(
         f"{BUCKET}/{n}".ljust(limits.MAX_NODE_BYTES - 1, "n") + "/" for n in range(limits.MAX_NODES)
     )
@@ -113,7 +113,7 @@ def test_i8_i12_what_is_written_of_the_largest_decided_job_is_read_again() -> No
         new_record(the_largest(), DIRECTORY, NOW),
         state=JobState.COMMITTING,
         decided_at=NOW,
-        plan=PlanFacts("a" * 64, 4_000, most, most, most, "b" * 64),
+        plan=PlanFacts("a" * 64, 4_000, most, most, most, "b" * 64, "d" * 64),
         replaced=ReplacedFacts("c" * 64, files=most, bytes=most),
     )
     ports = Ports(store, MemoryLedger(), clock)

@@ -20,6 +20,7 @@ from s3commit.core.model.locks import (
     changed_items,
     days_of_turns,
     destination_node,
+    holder_of,
     items,
     ten_minutes,
     turn_of,
@@ -147,9 +148,7 @@ class MemoryLedger(Ledger):
         if one.kind is ItemKind.LOCK:
             self._locks[one.name] = Lock(one.name, record.ref)
         elif one.kind is ItemKind.KEY:
-            plan = record.plan
-            holder = KeyHolder(record.job_id, *((plan.files, plan.rows) if plan else (0, None)))
-            self._keys[destination_node(record.destination), one.name] = holder
+            self._keys[destination_node(record.destination), one.name] = holder_of(record)
         elif one.kind in {ItemKind.ASKED, ItemKind.DONE}:
             self._turns[one.kind, turn_of(record)] = None
         else:

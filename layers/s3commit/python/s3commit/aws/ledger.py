@@ -50,6 +50,7 @@ from s3commit.core.model.locks import (
     ItemKind,
     changed_items,
     destination_node,
+    holder_of,
     items,
     turn_of,
 )
@@ -194,12 +195,13 @@ class DynamoLedger(DynamoNotes, Ledger):
             case ItemKind.LOCK:
                 return self._items.lock(*lock_key(one.name), ref=record.ref)
             case ItemKind.KEY:
-                plan = record.plan
+                holder = holder_of(record)
                 return self._items.key(
                     *idempotency_item_key(node, one.name),
-                    job_id=record.job_id,
-                    files=plan.files if plan else 0,
-                    rows=plan.rows if plan else None,
+                    job_id=holder.job_id,
+                    files=holder.files,
+                    rows=holder.rows,
+                    directories=holder.directories,
                 )
             case ItemKind.APPEND:
                 return self._items.append(*append_key(one.name, record.ref))

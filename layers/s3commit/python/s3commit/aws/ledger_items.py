@@ -145,6 +145,7 @@ class KeyItem(LedgerItem):
     job_id = UnicodeAttribute()
     files = NumberAttribute()
     rows = NumberAttribute(null=True)
+    directories = UnicodeAttribute(null=True)
 
 
 class TurnItem(LedgerItem):

@@ -53,7 +53,11 @@ class _Counted:
 
     def counts(self) -> PlanFacts:
         """The plan's facts as far as they are known before it is written."""
-        return PlanFacts("", 0, files=len(self.keys), bytes=self.bytes, rows=self.rows)
+        names = "\0".join(sorted(self.partitions))
+        return PlanFacts(
+            *("", 0, len(self.keys), self.bytes, self.rows),
+            directories=hashlib.sha256(names.encode()).hexdigest(),
+        )
 
     def files(
         self, directory: JobDirectory, manifests: Iterable[PendingSet], *, is_undo: bool

@@ -16,6 +16,7 @@ from functools import partial
 from s3commit.core.documents.commit_manifest import read_commit_header
 from s3commit.core.documents.key_note import put_note, read_note
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.amounts import many
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
     NOT_READABLE,
@@ -24,7 +25,7 @@ from s3commit.core.model.errors import (
     JobRefusedError,
     NeedsOperatorError,
 )
-from s3commit.core.model.locks import KeyHolder, key_digest
+from s3commit.core.model.locks import KeyHolder, holder_of, key_digest
 from s3commit.core.model.outcome import ALREADY_COMMITTED
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -38,7 +39,7 @@ def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
     """The other job that has the job's key and has not ended; None if this job may continue.
 
     Raises `JobRefusedError` if the key's data is committed: ``ALREADY_COMMITTED``, or
-    ``KEY_TAKEN`` if the counts show that it was other data.
+    ``KEY_TAKEN`` if the counts or the partitions show that it was other data.
     """
     directory, digest = JobDirectory.of(record), key_digest(key)
     holder = ports.ledger.key_holder(record.destination, digest)
@@ -63,29 +64,31 @@ def refuse_held(ports: Ports, record: JobRecord) -> None:
 
 
 def _refusal(record: JobRecord, holder: KeyHolder) -> JobRefusedError:
-    """A key says what the data is: where the counts differ it was used for other data."""
-    ours = _holder(record)
+    """A key says what the data is: other counts or partitions are other data."""
     name = f"idempotencyKey {record.idempotency_key!r}"[:200]
-    if _is_same(ours, holder):
+    difference = _difference(holder_of(record), holder)
+    if not difference:
         return JobRefusedError(
             f"job {holder.job_id} already committed the data of {name}; this job added nothing",
             code=ALREADY_COMMITTED,
         )
     return JobRefusedError(
-        f"{name} was used by job {holder.job_id} for other data: that has {_counts(holder)}, this"
-        f" job {_counts(ours)}; nothing was added, write the data again under another key",
+        f"{name} was used by job {holder.job_id} for other data: {difference}; nothing was added,"
+        " write the data again under another key",
         code="KEY_TAKEN",
     )
 
 
-def _is_same(ours: KeyHolder, other: KeyHolder) -> bool:
+def _difference(ours: KeyHolder, other: KeyHolder) -> str:
+    """How the data of two jobs is seen to differ; empty if it is not."""
     if ours.rows is not None and other.rows is not None:
-        return ours.rows == other.rows
-    return (ours.files > 0) == (other.files > 0)
-
-
-def _counts(one: KeyHolder) -> str:
-    return f"{one.files} files" if one.rows is None else f"{one.rows} rows"
+        if ours.rows != other.rows:
+            return f"that has {many(other.rows, 'row')}, this job {many(ours.rows, 'row')}"
+    elif (ours.files > 0) != (other.files > 0):
+        return f"that has {many(other.files, 'file')}, this job {many(ours.files, 'file')}"
+    is_known = ours.directories and other.directories
+    is_elsewhere = is_known and ours.directories != other.directories
+    return "its files are in other partitions" if is_elsewhere else ""
 
 
 def note_key(ports: Ports, record: JobRecord, key: str) -> None:
@@ -101,7 +104,7 @@ def note_key(ports: Ports, record: JobRecord, key: str) -> None:
         return holder is not None and holder.job_id == record.job_id
 
     put = partial(
-        put_note, ports.store, record.destination.bucket, note=_holder(record), may_replace=has_it
+        put_note, ports.store, record.destination.bucket, note=holder_of(record), may_replace=has_it
     )
     together(ports.parallel, *(partial(put, name) for name in _names(record, digest)))
 
@@ -140,10 +143,6 @@ def has_lost_key(store: ObjectReader, record: JobRecord) -> bool:
     directory = JobDirectory.of(record)
     note = _own_note(store, directory, key_digest(record.idempotency_key))
     return note is not None and (note.job_id != record.job_id or note.undone_by != "")
-
-
-def _holder(record: JobRecord) -> KeyHolder:
-    return KeyHolder(record.job_id, record.planned.files, record.planned.rows)
 
 
 def _own_note(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyHolder | None:

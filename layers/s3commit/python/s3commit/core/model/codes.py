@@ -115,8 +115,8 @@ _ENDS: Final = {
         "Use a new id for each job, or none",
     ),
     "KEY_TAKEN": Advice(
-        "Another job with the same idempotency key was committed with other counts, so with"
-        " other data. Nothing was added",
+        "Another job with the same idempotency key was committed with other counts, or in other"
+        " partitions, so with other data. Nothing was added",
         "Write again under another key. If the other job is not yours, find out who may read"
         " your keys",
     ),

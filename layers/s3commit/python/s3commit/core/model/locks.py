@@ -92,15 +92,25 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class KeyHolder:
-    """The job that has an idempotency key, by its id, and the counts of its data.
+    """The job that has an idempotency key, by its id, and what is known of its data.
 
+    ``directories`` is the digest of where it is (`PlanFacts`), empty if that is not known.
     ``undone_by`` is the id of a job that has undone it: then the key is free.
     """
 
     job_id: str
     files: int
     rows: int | None = None
+    directories: Annotated[str, SPARSE] = ""
     undone_by: Annotated[str, SPARSE] = ""
+
+
+def holder_of(record: JobRecord) -> KeyHolder:
+    """The job as the holder of its key."""
+    plan = record.plan
+    if plan is None:
+        return KeyHolder(record.job_id, 0)
+    return KeyHolder(record.job_id, plan.files, plan.rows, plan.directories)
 
 
 def items(record: JobRecord) -> frozenset[Item]:

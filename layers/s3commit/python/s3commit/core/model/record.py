@@ -22,7 +22,8 @@ Texts = Annotated[tuple[Annotated[str, Text(400_000)], ...], Several(400_000)]
 class PlanFacts:
     """The ledger's facts of a plan: its digest and counts (the plan itself is in S3).
 
-    ``partitions`` is the digest of the document that lists them, where the policy needs it.
+    ``partitions`` is the digest of the document that lists them, where the policy needs it;
+    ``directories`` that of the names of all directories in which the job has files.
     """
 
     sha256: str
@@ -31,6 +32,7 @@ class PlanFacts:
     bytes: int
     rows: int | None
     partitions: str = ""
+    directories: Annotated[str, SPARSE] = ""
 
 
 @dataclass(frozen=True, slots=True)
