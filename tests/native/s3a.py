@@ -1,4 +1,4 @@
-"""The jars that the tests of the native protocol need beside PySpark's own: S3A, and Avro.
+"""The jars that the tests of the native protocol need beside PySpark's own: S3A, Avro, cloud.
 
 As a program, once for each release of PySpark: copy them from Maven to where `jars` finds them.
 """
@@ -6,6 +6,7 @@ As a program, once for each release of PySpark: copy them from Maven to where `j
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
@@ -68,13 +69,32 @@ def copy() -> None:
     new = folder().with_suffix(".new")
     settings = [f"-Dhadoop.version={release}", f"-Dsdk.version={sdk}", f"-DoutputDirectory={new}"]
     maven("--file", str(POM), "-P", generation, "dependency:copy-dependencies", *settings)
-    scala = ".".join(release_of("scala-library").split(".")[:2])
-    avro = f"org.apache.spark:spark-avro_{scala}:{pyspark.__version__}"
+    avro = of_spark("spark-avro", pyspark.__version__)
     try:
         maven("dependency:copy", f"-Dartifact={avro}", f"-DoutputDirectory={new}")
     except subprocess.CalledProcessError:
         print(f"{avro} is not to be had: Avro is not tested here")
     new.rename(folder())
+
+
+def cloud() -> Path:
+    """Spark's binding to S3A's committers, which most sessions here do not have; copied at need.
+
+    Where Maven does not have that of the running release, it is 4.1.1's: its classes are the same.
+    """
+    target = folder().with_name(f"cloud-{pyspark.__version__}")
+    for release in (pyspark.__version__, "4.1.1"):
+        if not any(target.glob("*.jar")):
+            wanted = of_spark("spark-hadoop-cloud", release)
+            with suppress(subprocess.CalledProcessError):
+                maven("dependency:copy", f"-Dartifact={wanted}", f"-DoutputDirectory={target}")
+    return next(target.glob("*.jar"))
+
+
+def of_spark(name: str, release: str) -> str:
+    """The coordinates of a module of Spark, for the Scala of PySpark."""
+    scala = ".".join(release_of("scala-library").split(".")[:2])
+    return f"org.apache.spark:{name}_{scala}:{release}"
 
 
 def maven(*arguments: str) -> None:
@@ -86,4 +106,5 @@ def maven(*arguments: str) -> None:
 if __name__ == "__main__":
     if not folder().exists():
         copy()
+    cloud()
     sys.exit(0 if jars() else 1)

@@ -1,7 +1,6 @@
 package io.s3commit.spark;
 
 import java.io.Serializable;
-import java.lang.reflect.InvocationTargetException;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.hadoop.fs.FileSystem;
@@ -52,22 +51,7 @@ public final class S3CommitProtocol extends FileCommitProtocol implements Serial
     if (Setting.isOurs(new Path(output), settings)) {
       return new JobProtocol(jobId, output, dynamic);
     }
-    String otherwise = Setting.otherwise(settings);
-    Throwable cause = null;
-    try {
-      if (!otherwise.equals(S3CommitProtocol.class.getName())) {
-        return FileCommitProtocol.instantiate(otherwise, jobId, output, dynamic);
-      }
-    } catch (Exception | LinkageError failed) { // Scala declares none
-      boolean isItsOwn = failed instanceof InvocationTargetException; // such as an overwrite it can't do
-      cause = isItsOwn ? failed.getCause() : failed;
-    }
-    throw new CommitException(
-        "BAD_SETTING",
-        Setting.OURS + Setting.OTHERWISE + "=" + otherwise
-            + " is not another commit protocol for this write" + (cause == null ? "" : ": " + cause)
-            + ". Nothing was written.",
-        cause);
+    return Otherwise.protocol(settings, jobId, output, dynamic);
   }
 
   /** The protocol behind, to which all else goes. */

@@ -26,8 +26,6 @@ final class Setting {
   static final String OTHERWISE = "otherwise";
 
   private static final String ALL_OF_S3 = "s3://";
-  private static final String SPARKS =
-      "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol";
   private static final Pattern FORM =
       Pattern.compile("s3a?://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?)?");
 
@@ -55,11 +53,6 @@ final class Setting {
       }
     }
     return found;
-  }
-
-  /** The class that commits what is not ours. */
-  static String otherwise(Map<String, String> settings) {
-    return settings.getOrDefault(OTHERWISE, SPARKS).trim();
   }
 
   /**

@@ -59,14 +59,6 @@ class SettingTest {
   }
 
   @Test
-  void whatIsNotOursGoesToTheSettingsClass() {
-    assertEquals("some.Protocol", Setting.otherwise(Map.of("otherwise", "some.Protocol ")));
-    assertEquals(
-        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol",
-        Setting.otherwise(Map.of()));
-  }
-
-  @Test
   void aDestinationThatNoPipelineReadsIsRefused() throws CommitException {
     String longest = "x".repeat(800);
     assertEquals(longest, JobDirectory.of(new Path("s3a://lake/" + longest), "id").prefix());
