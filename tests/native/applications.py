@@ -38,9 +38,7 @@ APPLICATIONS: dict[str, dict[str, str]] = {
         )
     },
     NEEDS_CLOUD: {**NAMED, f"{COMMITTER}.name": "directory"},
-    "another protocol": {
-        PROTOCOL: "org.apache.spark.internal.io.HadoopMapReduceCommitProtocol",
-    },
+    "another protocol": {PROTOCOL: "org.apache.spark.internal.io.HadoopMapReduceCommitProtocol"},
 }
 ROWS = 1_000
 

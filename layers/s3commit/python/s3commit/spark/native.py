@@ -43,8 +43,8 @@ def configure(
 
     ``prefixes`` are the destinations that it is for, ``s3a://bucket/prefix/``; all of S3 if none is
     given. ``s3://`` means the same. Files for other destinations are committed by the class that
-    ``builder`` named before, else by the one that the session would have without us. ``jar`` is the jar, if it is not the one
-    that this package has for the running Spark.
+    ``builder`` named before, else by the one that the session would have without us. ``jar`` is the
+    jar, if it is not the one that this package has for the running Spark.
 
     For a program that starts Spark itself. Under ``spark-submit`` Spark runs already, and takes
     the jar from ``--jars``: `find_jar` says where it is.

@@ -117,8 +117,8 @@ final class Attempt {
     return file.length();
   }
 
-  /** Put the manifest when all parts are up; none without files. Returns the message to the driver. */
-  byte[] finish() throws IOException {
+  /** Put the manifest when all parts are up; none without files. Returns what the driver is to count. */
+  List<CountedAttempt> finish() throws IOException {
     List<PendingFile.Done> done = new ArrayList<>();
     for (PendingFile file : files.values()) {
       done.add(file.await());
@@ -126,7 +126,7 @@ final class Attempt {
     close();
     List<CountedAttempt> counted = done.isEmpty() ? List.of() : List.of(put(done));
     ended = true;
-    return Documents.message(counted);
+    return counted;
   }
 
   private CountedAttempt put(List<PendingFile.Done> done) throws IOException {

@@ -49,13 +49,13 @@ final class Documents {
   }
 
   /** What a task sends to its driver: bytes, since Kryo can't serialize every class. */
-  static byte[] message(List<CountedAttempt> counted) {
-    return bytes(counted);
+  static byte[] message(TaskEnd end) {
+    return bytes(end);
   }
 
   /** The reverse of {@link #message}. */
-  static List<CountedAttempt> counted(byte[] message) throws IOException {
-    return List.of(JSON.readValue(message, CountedAttempt[].class));
+  static TaskEnd taskEnd(byte[] message) throws IOException {
+    return JSON.readValue(message, TaskEnd.class);
   }
 
   static byte[] abort(String jobId, String reason) {

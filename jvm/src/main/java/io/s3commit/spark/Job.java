@@ -87,9 +87,10 @@ final class Job implements Serializable {
   /**
    * Ask for the commit of exactly these attempts, and wait for the outcome.
    *
-   * <p>Returns if the data is committed. A {@link CommitException} says what is known otherwise.
+   * <p>Returns whether this job added the data, or else another one with its key. A {@link
+   * CommitException} says what is known if neither did.
    */
-  void commit(Configuration conf, List<CountedAttempt> counted) throws IOException {
+  boolean commit(Configuration conf, List<CountedAttempt> counted) throws IOException {
     FileSystem fs = Store.of(directory.destination(), conf);
     long seconds = target.options().timeoutSeconds();
     long deadline = inSeconds(seconds);
@@ -111,7 +112,7 @@ final class Job implements Serializable {
     if (result.isUndone()) {
       deleteDocuments(fs);
     }
-    judge(result.naming(target.options().idempotencyKey()));
+    return judge(result.naming(target.options().idempotencyKey()));
   }
 
   private static void refuseTooLarge(byte[] request, int attempts) throws CommitException {
@@ -215,12 +216,13 @@ final class Job implements Serializable {
     return System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
   }
 
-  private void judge(Result result) throws CommitException {
+  private boolean judge(Result result) throws CommitException {
     if (result.isCommitted()) {
       LOG.info(
           "job {} committed {} files at {}", id, result.files(), directory.destinationUri());
     } else if (result.code().equals("ALREADY_COMMITTED")) {
       LOG.warn("job {} added nothing: {}", id, result.message());
+      return false;
     } else if (result.isUndone()) {
       throw new CommitException(
           result.code().isEmpty() ? result.outcome() : result.code(),
@@ -229,6 +231,7 @@ final class Job implements Serializable {
     } else {
       throw unknown("its result has the outcome '" + result.outcome() + "'", null);
     }
+    return true;
   }
 
   private static String said(IOException failed) {

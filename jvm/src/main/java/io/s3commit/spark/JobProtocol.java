@@ -3,8 +3,11 @@ package io.s3commit.spark;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
@@ -30,7 +33,9 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
   private final boolean dynamic;
   private final List<Path> deleted = new ArrayList<>();
   private Job job;
+  private transient WriteCommand insert;
   private transient Attempt attempt;
+  private transient Set<String> partitions; // of the attempt
 
   JobProtocol(String jobId, String output, boolean dynamic) {
     this.jobId = jobId;
@@ -49,7 +54,7 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
     unchecked(
         () -> {
           Path table = new Path(output);
-          WriteCommand insert = WriteCommand.running(table, dynamic);
+          insert = WriteCommand.running(table, dynamic);
           Target target = Target.of(insert, deleted, Setting.all());
           Committers.check(context.getConfiguration());
           Job begun = new Job(jobId, target);
@@ -73,6 +78,7 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
     DiskBlockManager disk = SparkEnv.get().blockManager().diskBlockManager();
     attempt =
         unchecked(() -> new Attempt(job, conf, task, id, () -> disk.createTempLocalBlock()._2()));
+    partitions = new TreeSet<>();
   }
 
   @Override
@@ -85,6 +91,7 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
   public String newTaskTempFile(
       TaskAttemptContext context, Option<String> dir, FileNameSpec spec) {
     String directory = dir.isDefined() ? output + "/" + dir.get() : output;
+    dir.foreach(partitions::add);
     return newTaskTempFileAbsPath(context, directory, spec);
   }
 
@@ -123,7 +130,8 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
 
   @Override
   public TaskCommitMessage commitTask(TaskAttemptContext context) {
-    return new TaskCommitMessage(unchecked(attempt::finish));
+    TaskEnd end = new TaskEnd(unchecked(attempt::finish), partitions);
+    return new TaskCommitMessage(Documents.message(end));
   }
 
   @Override
@@ -145,10 +153,16 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
     unchecked(
         () -> {
           List<CountedAttempt> counted = new ArrayList<>();
+          Set<String> written = new HashSet<>();
           for (TaskCommitMessage message : JavaConverters.seqAsJavaList(messages)) {
-            counted.addAll(Documents.counted((byte[]) message.obj()));
+            TaskEnd end = Documents.taskEnd((byte[]) message.obj());
+            counted.addAll(end.counted());
+            written.addAll(end.partitions());
           }
-          job.commit(context.getConfiguration(), counted);
+          if (!job.commit(context.getConfiguration(), counted)) {
+            FileSystem fs = Store.of(insert.output(), context.getConfiguration());
+            CatalogUpdate.afterNothing(fs, insert, written);
+          }
           return null;
         });
   }

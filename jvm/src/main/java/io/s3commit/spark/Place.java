@@ -174,7 +174,7 @@ final class Place {
     return null;
   }
 
-  private static List<FileStatus> namesIn(FileSystem fs, Path directory) throws IOException {
+  static List<FileStatus> namesIn(FileSystem fs, Path directory) throws IOException {
     List<FileStatus> found = new ArrayList<>();
     try {
       RemoteIterator<FileStatus> listed = fs.listStatusIterator(directory);
@@ -187,7 +187,7 @@ final class Place {
     return found;
   }
 
-  private static boolean isVisible(FileStatus one) {
+  static boolean isVisible(FileStatus one) {
     return !Setting.isHidden(new Path("/" + one.getPath().getName()));
   }
 

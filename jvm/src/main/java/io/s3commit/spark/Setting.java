@@ -2,10 +2,13 @@ package io.s3commit.spark;
 
 import java.util.Arrays;
 import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Predicate;
 import java.util.regex.Pattern;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.Tuple2;
 import scala.collection.Iterator;
@@ -35,24 +38,43 @@ final class Setting {
   private Setting() {}
 
   /**
-   * The session's settings that are ours, without {@link #OURS}. Raises {@link CommitException} for a
-   * name that was meant to be one.
+   * The settings that are ours, without {@link #OURS}: those of the session when the statement began,
+   * and others of its thread. Raises {@link CommitException} for a name that was meant to be one.
+   *
+   * <p>While a statement runs Spark has the session's settings in the local properties of its thread, as
+   * they were when it began. Another thread may have changed the session's since.
    */
   static Map<String, String> all() throws CommitException {
-    Map<String, String> found = new TreeMap<>();
+    Properties threads = SparkContext.getOrCreate().getLocalProperties();
+    Map<String, String> sessions = new TreeMap<>();
     Iterator<Tuple2<String, String>> settings = SQLConf.get().getAllConfs().iterator();
     while (settings.hasNext()) {
       Tuple2<String, String> one = settings.next();
-      if (one._1().startsWith(OURS)) {
-        found.put(one._1().substring(OURS.length()), one._2());
-      } else if (ALMOST.matcher(one._1()).find()) {
+      sessions.put(one._1(), one._2());
+    }
+    Map<String, String> all = threads.containsKey(WriteCommand.EXECUTION) ? new TreeMap<>() : sessions;
+    threads.stringPropertyNames().forEach(name -> all.put(name, threads.getProperty(name)));
+    refuseMisspelt(sessions.keySet());
+    refuseMisspelt(all.keySet());
+    Map<String, String> found = new TreeMap<>();
+    all.forEach(
+        (name, value) -> {
+          if (name.startsWith(OURS)) {
+            found.put(name.substring(OURS.length()), value);
+          }
+        });
+    return found;
+  }
+
+  private static void refuseMisspelt(Set<String> names) throws CommitException {
+    for (String name : names) {
+      if (!name.startsWith(OURS) && ALMOST.matcher(name).find()) {
         throw new CommitException(
             "BAD_SETTING",
-            "there is no setting " + one._1() + ": unset it. Did you mean "
-                + ALMOST.matcher(one._1()).replaceFirst(OURS) + "? Nothing was written.");
+            "there is no setting " + name + ": unset it. Did you mean "
+                + ALMOST.matcher(name).replaceFirst(OURS) + "? Nothing was written.");
       }
     }
-    return found;
   }
 
   /**

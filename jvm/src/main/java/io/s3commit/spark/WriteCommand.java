@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
@@ -59,8 +60,8 @@ record WriteCommand(
    * @param partitioned whether the catalog has its partitions
    * @param options its stored {@code OPTIONS}
    * @param properties its {@code TBLPROPERTIES}
-   * @param places the partitions, of those that the static one leaves, whose directories have other
-   *     names than Spark would give them
+   * @param known the partitions that the catalog has, of those that the static one leaves
+   * @param places those of them whose directories have other names than Spark would give them
    */
   record Table(
       String name,
@@ -70,9 +71,10 @@ record WriteCommand(
       boolean partitioned,
       Map<String, String> options,
       Map<String, String> properties,
+      Set<String> known,
       Map<String, Path> places) {}
 
-  private static final String EXECUTION = "spark.sql.execution.id";
+  static final String EXECUTION = "spark.sql.execution.id";
   private static final String ROOT_EXECUTION = "spark.sql.execution.root.id";
   private static final long NONE = -1; // no execution has this id
   private static final String HIVES_CREATION = "CreateHiveTableAsSelectCommand"; // not in each Spark
@@ -80,7 +82,7 @@ record WriteCommand(
 
   /** The insert into {@code output} that runs now. Raises {@link CommitException} if none is seen. */
   static WriteCommand running(Path output, boolean dynamic) throws CommitException {
-    QueryExecution query = SQLExecution.getQueryExecution(property(EXECUTION, NONE));
+    QueryExecution query = execution();
     WriteCommand found = query == null ? null : in(query, output, dynamic);
     if (found == null) {
       throw new CommitException(
@@ -90,6 +92,11 @@ record WriteCommand(
               + " written.");
     }
     return found;
+  }
+
+  /** What runs in this thread; null if it is no execution of SQL. */
+  static QueryExecution execution() {
+    return SQLExecution.getQueryExecution(property(EXECUTION, NONE));
   }
 
   /**
@@ -191,15 +198,15 @@ record WriteCommand(
     if (table != null) {
       boolean isHives =
           created(true).stream().anyMatch(one -> one.identifier().equals(table.identifier()));
-      return table(table, isHives, isHives, places(query, command, table));
+      return table(table, isHives, isHives, partitions(query, command, table), command.outputPath());
     }
     if (command.fileIndex().isDefined()) { // of the relation that a view stands for
       String name = "a view of " + command.outputPath();
-      return new Table(name, false, false, "", false, Map.of(), Map.of(), Map.of());
+      return new Table(name, false, false, "", false, Map.of(), Map.of(), Set.of(), Map.of());
     }
     for (CatalogTable created : created(false)) {
       if (qualified(location(created, query), command.outputPath()).equals(command.outputPath())) {
-        return table(created, true, false, Map.of());
+        return table(created, true, false, Map.of(), command.outputPath());
       }
     }
     return null;
@@ -231,7 +238,8 @@ record WriteCommand(
         : stateOf(query).catalog().defaultTablePath(table.identifier());
   }
 
-  private static Map<String, Path> places(
+  /** Where each partition is by the catalog, by the name that Spark would give its directory. */
+  private static Map<String, Path> partitions(
       QueryExecution query, InsertIntoHadoopFsRelationCommand command, CatalogTable table) {
     Map<String, Path> found = new TreeMap<>();
     if (table.partitionColumnNames().isEmpty() || !isTracked(table)) {
@@ -243,10 +251,7 @@ record WriteCommand(
             catalog.listPartitions(
                 table.identifier(), Option.apply(command.staticPartitions())))) {
       String name = PartitioningUtils.getPathFragment(one.spec(), table.partitionSchema()) + "/";
-      Path place = qualified(one.location(), command.outputPath());
-      if (!name.equals(Target.relative(command.outputPath(), place))) {
-        found.put(name, place);
-      }
+      found.put(name, qualified(one.location(), command.outputPath()));
     }
     return found;
   }
@@ -269,7 +274,13 @@ record WriteCommand(
   }
 
   private static Table table(
-      CatalogTable table, boolean created, boolean isHives, Map<String, Path> places) {
+      CatalogTable table,
+      boolean created,
+      boolean isHives,
+      Map<String, Path> partitions,
+      Path output) {
+    Map<String, Path> places = new TreeMap<>(partitions);
+    places.entrySet().removeIf(one -> one.getKey().equals(Target.relative(output, one.getValue())));
     String name = table.identifier().unquotedString();
     return new Table(
         name.startsWith(SPARKS_CATALOG) ? name.substring(SPARKS_CATALOG.length()) : name,
@@ -279,6 +290,7 @@ record WriteCommand(
         !table.partitionColumnNames().isEmpty() && (created || isTracked(table)),
         JavaConverters.mapAsJavaMap(table.storage().properties()),
         JavaConverters.mapAsJavaMap(table.properties()),
+        partitions.keySet(),
         places);
   }
 

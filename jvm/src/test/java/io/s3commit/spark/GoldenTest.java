@@ -12,6 +12,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Set;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
@@ -119,14 +120,18 @@ class GoldenTest {
             "00007", "12-a", "_tasks/00007/_12-a.pendingset", "ab".repeat(32), 3, 1L << 40);
     CountedAttempt second =
         new CountedAttempt("00007", "12-a", "_tasks/00007/_12-a.pendingset", "cd".repeat(32), 1, 0);
-    List<CountedAttempt> both = List.of(first, second);
-    assertEquals(both, Documents.counted(Documents.message(both)));
-    assertEquals(List.of(), Documents.counted(Documents.message(List.of())));
+    for (TaskEnd end :
+        List.of(
+            new TaskEnd(List.of(first, second), Set.of("dt=a/b=%3A", "dt=b")),
+            new TaskEnd(List.of(), Set.of()))) {
+      assertEquals(end, Documents.taskEnd(Documents.message(end)));
+    }
   }
 
   @Test
   void aMessageOfAnotherFormIsRefused() {
-    assertThrows(IOException.class, () -> Documents.counted("[{}]".getBytes()));
-    assertThrows(IOException.class, () -> Documents.counted("not JSON".getBytes()));
+    for (String other : new String[] {"[]", "{}", "{\"counted\":[{}],\"partitions\":[]}", "not JSON"}) {
+      assertThrows(IOException.class, () -> Documents.taskEnd(other.getBytes()));
+    }
   }
 }

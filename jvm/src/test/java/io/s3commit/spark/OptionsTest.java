@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -19,7 +20,7 @@ class OptionsTest {
 
   /** A table with these options stored. */
   private static WriteCommand.Table table(Map<String, String> options) {
-    return new WriteCommand.Table("db.t", false, false, "orc", false, options, Map.of(), Map.of());
+    return new WriteCommand.Table("db.t", false, false, "orc", false, options, Map.of(), Set.of(), Map.of());
   }
 
   private static Options ofPath(Map<String, String> options, Map<String, String> settings)

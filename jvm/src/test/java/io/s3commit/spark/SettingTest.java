@@ -2,6 +2,7 @@ package io.s3commit.spark;
 
 import static io.s3commit.spark.Asserts.refused;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 
 import java.util.Map;
 import org.apache.hadoop.fs.Path;
@@ -56,6 +57,43 @@ class SettingTest {
   void aSettingUnderAnotherPrefixIsRefused(String name) {
     refused("BAD_SETTING", name + ": unset it. Did you mean spark.s3commit.idempotencyKey?",
         () -> Statements.with(name, "day", "INSERT OVERWRITE DIRECTORY 's3a://lake/t' USING csv SELECT 1"));
+  }
+
+  private static final String STATEMENT =
+      "INSERT OVERWRITE DIRECTORY 's3a://lake/t' USING csv SELECT 1";
+
+  /** Each setting that acts on one statement, with two values of it. */
+  @ParameterizedTest
+  @CsvSource({
+    "idempotencyKey, k-1, k-2",
+    "conditions.minFiles, 1, 2",
+    "checkPartitions, false, true",
+    "commitTimeout, 60s, 70s",
+  })
+  void aStatementHasTheSettingsOfItsBeginningAndOfItsThread(String name, String own, String others)
+      throws CommitException {
+    String setting = Setting.OURS + name;
+    Options none = Statements.of(STATEMENT).options();
+    Options wanted = Statements.with(setting, own, STATEMENT).options();
+    assertNotEquals(none, wanted);
+    try {
+      Statements.set(setting, own);
+      for (String later : new String[] {others, null}) { // by another thread of the session
+        Target target = Statements.during(() -> Statements.set(setting, later), STATEMENT);
+        assertEquals(wanted, target.options());
+        Statements.set(setting, own);
+      }
+      Statements.set(setting, null);
+      Target target = Statements.during(() -> Statements.set(setting, others), STATEMENT);
+      assertEquals(none, target.options());
+      Statements.set(setting, null);
+      Statements.setForThread(setting, own);
+      assertEquals(wanted, Statements.of(STATEMENT).options());
+    } finally {
+      Statements.set(setting, null);
+      Statements.setForThread(setting, null);
+    }
+    assertEquals(none, Statements.of(STATEMENT).options());
   }
 
   @Test

@@ -35,6 +35,7 @@ final class Statements {
   private static final SparkSession SESSION = session();
   private static Target target;
   private static Exception failure;
+  private static Runnable meanwhile = () -> {};
 
   /** Something that writes. */
   interface Write {
@@ -120,6 +121,30 @@ final class Statements {
     return target;
   }
 
+  /** As {@link #of(Write)}; {@code other} happens when the statement has begun, before its job. */
+  static Target during(Runnable other, String statement) throws CommitException {
+    meanwhile = other;
+    try {
+      return of(statement);
+    } finally {
+      meanwhile = () -> {};
+    }
+  }
+
+  /** Set, or with null unset, what all threads of the session share. */
+  static void set(String name, String value) {
+    if (value == null) {
+      SESSION.conf().unset(name);
+    } else {
+      SESSION.conf().set(name, value);
+    }
+  }
+
+  /** Set, or with null unset, what is this thread's alone. */
+  static void setForThread(String name, String value) {
+    SESSION.sparkContext().setLocalProperty(name, value);
+  }
+
   /** As {@link #of(Write)}, with a setting of the session. */
   static Target with(String name, String value, Write write) throws CommitException {
     SESSION.conf().set(name, value);
@@ -147,6 +172,7 @@ final class Statements {
       super(jobId, path, dynamicPartitionOverwrite);
       this.output = new Path(path);
       this.dynamic = dynamicPartitionOverwrite;
+      meanwhile.run();
     }
 
     @Override

@@ -231,7 +231,7 @@ class TargetTest {
   @Test
   void whatTheCatalogLacksOfHivesNewTable() throws CommitException {
     WriteCommand.Table table =
-        new WriteCommand.Table("db.t", true, true, "hive", false, Map.of(), Map.of(), Map.of());
+        new WriteCommand.Table("db.t", true, true, "hive", false, Map.of(), Map.of(), Set.of(), Map.of());
     WriteCommand insert =
         new WriteCommand(TABLE, Job.Replaces.DIRECTORY, List.of(), "", Map.of(), false, table);
     assertEnds("run the statement again.", Target.of(insert, List.of(), Map.of()));
