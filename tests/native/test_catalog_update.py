@@ -1,7 +1,7 @@
 """What Spark and its catalog believe of a table, however a write has ended: what is there.
 
-Each way of writing × each kind of table × each end of the job; the rows are held against those of a
-model, and while all is committed against Spark's own protocol too.
+Each way of writing, each kind of table, each end of the job; the rows are held against those of a
+model, and those of a committed write against Spark's own protocol too.
 """
 
 import re
