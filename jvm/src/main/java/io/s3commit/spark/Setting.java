@@ -100,9 +100,9 @@ final class Setting {
     return named && output.toUri().getAuthority() != null && !isHidden(output);
   }
 
-  /** Both schemes of S3A's are one for us, as they are for most catalogs. */
+  /** The schemes of S3A's are one for us: EMR from 7.10 on has three. */
   private static String withOneScheme(String uri) {
-    return uri.replaceFirst("^s3a://", "s3://");
+    return uri.replaceFirst("^s3[an]://", "s3://");
   }
 
   static boolean isHidden(Path path) {

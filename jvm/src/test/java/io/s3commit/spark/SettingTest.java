@@ -17,6 +17,7 @@ class SettingTest {
   @CsvSource({
     "s3a://lake/t, true",
     "s3://lake/t, true",
+    "s3n://lake/t, true", // S3A's on EMR
     "file:/tmp/t, false",
     "gs://lake/t, false",
     "s3a://lake/.hive-staging/t, false",
@@ -31,11 +32,12 @@ class SettingTest {
   @CsvSource({
     "s3a://lake/in/t, true",
     "s3://lake/in, true",
+    "s3n://lake/in, true",
     "s3a://lake/inside/t, false",
     "s3a://other/t, true",
     "s3a://others/t, false",
   })
-  void aPrefixIsOneInBothSchemes(String path, boolean isOurs) throws CommitException {
+  void aPrefixIsOneInAllSchemes(String path, boolean isOurs) throws CommitException {
     for (String prefixes : new String[] {"s3a://lake/in/, s3://other", "s3://lake/in,,s3a://other/"}) {
       assertEquals(isOurs, Setting.isOurs(new Path(path), Map.of("prefixes", prefixes)));
     }
