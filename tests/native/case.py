@@ -50,6 +50,7 @@ class Case:
     before: Program = ""
     form: str = "parquet"
     settings: Mapping[str, str] = field(default_factory=dict)
+    by_s3: bool = False  # it is run at s3://, too: one case of each kind of write is
 
     def documented(self) -> bool:
         """The guide has the verdict's sentence, however its lines are broken."""

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from tests.native.case import Case, Program, Refused, Same
 from tests.native.conftest import HAS_AVRO
 from tests.native.sides import Side
+from tests.spark.disturbed import disturbed, fail_first_try
 
 KEY = "spark.s3commit.idempotencyKey"
 
@@ -52,6 +53,10 @@ def fails_once(side: Side) -> None:
     side.attempt(lambda: failing(side).write.parquet(side.path))
     side.attempt(lambda: side.frame().write.parquet(side.path))
     side.frame().write.mode("append").parquet(side.path)
+
+
+def task_fails_once(side: Side) -> None:
+    disturbed(side.frame(), fail_first_try).write.partitionBy("dt").parquet(side.path)
 
 
 def table_fails_once(side: Side, mode: str = "error", at_path: bool = False) -> None:
@@ -105,7 +110,7 @@ def put(name: str) -> Program:
 
     def program(side: Side) -> None:
         save(side)
-        key = side.path.removeprefix(f"s3a://{side.bucket}/") + "/" + name
+        key = side.path.removeprefix(side.base) + "/" + name
         side.tiny.s3.put_object(Bucket=side.bucket, Key=key, Body=b"{}")
 
     return program
@@ -132,10 +137,11 @@ def buckets(side: Side) -> None:
 FORMATS = ["parquet", "orc", "csv", "json", *(["avro"] if HAS_AVRO else [])]
 
 FRAMES = [
-    *(Case(f"df.write, {form}", all_modes, form=form) for form in FORMATS),
+    *(Case(f"df.write, {form}", all_modes, form=form, by_s3=form == "parquet") for form in FORMATS),
     Case("df.write, text", text, form="text"),
     Case("the modes error, ignore, append and overwrite", modes),
-    Case("a write in the mode error fails, and again", fails_once),
+    Case("a write in the mode error fails, and again", fails_once, by_s3=True),
+    Case("a task that fails once", task_fails_once, by_s3=True),
     Case("saveAsTable fails, and again", table_fails_once),
     Case(
         "an overwrite by saveAsTable fails, and again", partial(table_fails_once, mode="overwrite")

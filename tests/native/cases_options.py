@@ -5,6 +5,7 @@ from tests.native.cases_frames import KEY, days, save
 from tests.native.cases_sql import S, T
 from tests.native.conftest import VERSION
 from tests.native.sides import Side
+from tests.spark.tiny import BUCKET
 
 VIEW = (
     "INSERT OVERWRITE DIRECTORY '{{path}}' USING parquet SELECT * FROM s;\n"
@@ -30,12 +31,6 @@ def twice(**options: str) -> Program:
             save(side, **options)
 
     return program
-
-
-def by_s3(side: Side) -> None:
-    """To the path with the scheme of AWS's own tools."""
-    for _ in range(2):
-        side.frame().write.mode("append").parquet(side.path.replace("s3a://", "s3://"))
 
 
 OF_TABLES = [
@@ -125,10 +120,11 @@ OF_PATHS = [
 
 OF_PREFIXES = [
     Case(
-        "s3:// by S3A",
-        by_s3,
+        "a prefix that begins with s3://",
+        twice(),
         Same(says="are one spelling"),
-        settings={"fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"},
+        settings={"spark.s3commit.prefixes": f"s3://{BUCKET}/"},
+        by_s3=True,
     ),
     Case(
         "another class for what is not ours",

@@ -17,6 +17,7 @@ INSERTS = [
         "INSERT OVERWRITE t PARTITION (dt = 'new') SELECT 11;\n"
         "INSERT OVERWRITE t PARTITION (dt = 'a b/c=d') SELECT 12",
         before=T,
+        by_s3=True,
     ),
     Case(
         "overwrite a table", S + "INSERT OVERWRITE t SELECT id, 'x' FROM s WHERE id < 2", before=T
@@ -39,6 +40,7 @@ INSERTS = [
         "INSERT OVERWRITE t PARTITION (a = 1, b) VALUES (9, 3)",
         before=TWO + "INSERT INTO t VALUES (1, 1, 1), (2, 1, 2), (3, 2, 1)",
         settings=DYNAMIC,
+        by_s3=True,
     ),
     Case(
         "a common table expression, and EXECUTE IMMEDIATE",
@@ -108,6 +110,7 @@ NEW_TABLES = [
         "CREATE TABLE AS SELECT at a location, and a second one at the same",
         "CREATE TABLE t USING parquet LOCATION '{apart}' AS SELECT * FROM s;\n"
         "!CREATE TABLE u USING parquet LOCATION '{apart}' AS SELECT * FROM s",
+        by_s3=True,
     ),
     Case(
         "buckets, sorted",

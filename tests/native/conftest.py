@@ -42,6 +42,7 @@ def spark(tiny: TinyPipeline, tmp_path_factory: pytest.TempPathFactory) -> Itera
         map={
             **SETTINGS,
             **s3a.settings(tiny.environment["AWS_ENDPOINT_URL"]),
+            "spark.hadoop.fs.s3.impl": f"{s3a.S3A}.S3AFileSystem",  # as EMR and Glue have it
             "spark.local.dir": str(tmp_path_factory.mktemp("local")),
             "spark.sql.warehouse.dir": f"s3a://{BUCKET}/warehouse",
             "spark.sql.hive.metastore.jars": "builtin",

@@ -34,10 +34,12 @@ class Side:
     # What each statement and each attempt ended with.
     steps: list[str] = field(default_factory=list)
     form: str = "parquet"
+    scheme: str = "s3a"
 
     def __post_init__(self) -> None:
         self.db = f"db_{uuid.uuid4().hex[:8]}"
-        self.root = f"s3a://{self.bucket}/{self.db}"
+        self.base = f"{self.scheme}://{self.bucket}/"
+        self.root = self.base + self.db
         self.path = f"{self.root}_files/path"
         self.apart = f"{self.root}_files/apart"
 
@@ -105,7 +107,7 @@ class Side:
 
     def _files(self, location: str) -> dict[str, int]:
         """How many files a reader sees that knows no catalog, by the directories below."""
-        base = location.removeprefix(f"s3a://{self.bucket}/") + "/"
+        base = location.removeprefix(self.base) + "/"
         below = (key.removeprefix(base) for key in self.data() if key.startswith(base))
         return dict(Counter(name.rpartition("/")[0] for name in below))
 
@@ -163,10 +165,10 @@ def kind(error: BaseException) -> str:
 
 @contextmanager
 def side(
-    spark: SparkSession, tiny: TinyPipeline, bucket: str, form: str = "parquet"
+    spark: SparkSession, tiny: TinyPipeline, bucket: str, form: str = "parquet", scheme: str = "s3a"
 ) -> Iterator[Side]:
     """A side whose database is the session's current one; dropped at the end."""
-    one = Side(spark, tiny, bucket, form=form)
+    one = Side(spark, tiny, bucket, form=form, scheme=scheme)
     before = spark.catalog.currentDatabase()
     spark.sql(f"CREATE DATABASE {one.db} LOCATION '{one.root}'")
     spark.catalog.setCurrentDatabase(one.db)

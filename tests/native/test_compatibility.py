@@ -25,17 +25,23 @@ MENDS = (
 GROUP = "what-is-refused"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_write(spark: SparkSession, tiny: TinyPipeline, place: Place, case: Case) -> None:
+@pytest.mark.parametrize(
+    ("case", "scheme"),
+    [pytest.param(case, "s3a", id=case.name) for case in CASES]
+    + [pytest.param(case, "s3", id=f"{case.name}, s3") for case in CASES if case.by_s3],
+)
+def test_a_write(
+    spark: SparkSession, tiny: TinyPipeline, place: Place, case: Case, scheme: str
+) -> None:
     assert case.documented(), case.verdict.says
     with settings(spark, **case.settings):
-        with side(spark, tiny, CONTROL, case.form) as control:
+        with side(spark, tiny, CONTROL, case.form, scheme) as control:
             run(case.before, control)
             run(case.write, control)
             assert control.jobs() == 0
             assert control.keys()
             wanted = {} if isinstance(case.verdict, Refused) else control.found()
-        with side(spark, tiny, BUCKET, case.form) as ours:
+        with side(spark, tiny, BUCKET, case.form, scheme) as ours:
             run(case.before, ours)
             if isinstance(case.verdict, Refused):
                 refused(ours, case, case.verdict)
