@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.states import JobState
 from s3commit.spark import read, write
-from tests.native.conftest import uri
+from tests.native.conftest import settings, uri
 from tests.servers import until
 from tests.spark.test_spark_guide import run_page
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
@@ -66,6 +66,27 @@ def test_a_cached_read_gives_the_rows_that_another_program_has_committed_under_t
     result = write(spark.range(3), place.uri, mode="append", idempotency_key="k")
     assert result.already_committed
     assert read(spark, place.uri).count() == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("idempotencyKey", "k"),
+        ("conditions.minFiles", "99"),
+        ("checkPartitions", "false"),
+        ("commitTimeout", "1ms"),
+        ("prefixes", "s3a://elsewhere/"),
+        ("otherwise", "no.such.Class"),
+    ],
+)
+def test_the_settings_of_the_jar_are_none_of_writes(
+    spark: SparkSession, place: Place, name: str, value: str
+) -> None:
+    """The guide says so: `write` has keywords, and goes by them alone."""
+    with settings(spark, **{f"spark.s3commit.{name}": value}):
+        for _ in range(2):
+            write(spark.range(3), place.uri, mode="append")
+    assert read(spark, place.uri).count() == 6
 
 
 # A statement that is run again while the first one waits
