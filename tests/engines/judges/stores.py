@@ -10,10 +10,11 @@ import sys
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
+from xml.etree import ElementTree
 
 from stacks.layers import ROOT
 from tests.engines.judges.tools import HERE, go, wait_for
-from tests.engines.suites.report import Suite, problems, read
+from tests.engines.suites.report import Results, Suite, problems
 from tests.servers import NO_NETWORK, REGION, free_ports
 
 SERVER = "github.com/versity/versitygw/cmd/versitygw"
@@ -35,17 +36,28 @@ def judge() -> tuple[str, list[str]]:
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
             wait_for(port)
-            reports = Path(directory, "reports")
+            report = Path(directory, "report.xml")
             suite = [sys.executable, "-m", "pytest", "tests/contract", "-p", "no:cacheprovider"]
-            suite += [f"--s3=http://127.0.0.1:{port}", f"--junitxml={reports}/all.xml", "--tb=line"]
+            suite += [f"--s3=http://127.0.0.1:{port}", f"--junitxml={report}", "--tb=line"]
             subprocess.run(suite, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
         finally:
             server.kill()
             server.wait()
-        found = read(reports)
+        found = read(report)
     known = differences(found)
     wrong = list(problems(Suite("contract", TESTS, both=known), found, own=True))
     return f"versitygw {VERSION}: {len(found)} tests, {len(known)} differ", wrong
+
+
+def read(report: Path) -> Results:
+    """Each test that ran, from a report in JUnit's form."""
+    found: dict[str, str | None] = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        wrong = case.find("failure") if case.find("error") is None else case.find("error")
+        if case.find("skipped") is None:
+            why = None if wrong is None else wrong.get("message") or wrong.text or "?"
+            found[case.attrib["name"]] = why and " ".join(why.split())
+    return found
 
 
 def differences(found: Collection[str]) -> dict[str, str]:

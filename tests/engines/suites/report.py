@@ -1,11 +1,16 @@
 """What a suite of Spark's reports, held against what it should."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from xml.etree import ElementTree
 
 GONE = "does not differ any more: take it out of differences.json"
+NOT_RUN = "was not run"
+# ScalaTest's line of a test that ended. Below a failure are its message and stack, further in.
+TEST = re.compile(
+    r"- (?P<name>.+?)(?: (?P<end>\*\*\* FAILED \*\*\*|!!! (?:IGNORED|CANCELED) !!!))?"
+)
+Results = Mapping[str, str | None]  # each test that ran: why it failed, or None
 
 
 @dataclass(frozen=True)
@@ -26,26 +31,53 @@ class Suite:
         return self.name.rpartition(".")[2]
 
 
-def read(directory: Path) -> dict[str, str | None]:
-    """Each test that ran, from the reports in JUnit's form: why it failed, or None."""
+def read(text: str) -> Results:
+    """Each test that ran, from ScalaTest's text: it has a line as soon as the test has ended."""
     found: dict[str, str | None] = {}
-    for file in directory.glob("*.xml"):
-        for case in ElementTree.parse(file).iter("testcase"):
-            wrong = case.find("failure") if case.find("error") is None else case.find("error")
-            if case.find("skipped") is None:
-                why = None if wrong is None else wrong.get("message") or wrong.text or "?"
-                found[case.attrib["name"]] = why
+    failed = ""
+    for line in text.rpartition("\n")[0].splitlines():  # the last one may be cut
+        if test := TEST.fullmatch(line):
+            failed = test["name"] if "FAILED" in (test["end"] or "") else ""
+            if failed or not test["end"]:
+                found[test["name"]] = "" if failed else None
+        elif failed and line.startswith("  ") and not line.startswith("  at "):
+            found[failed] = f"{found[failed]} {line.strip()}".lstrip()
     return found
 
 
-def problems(suite: Suite, found: Mapping[str, str | None], *, own: bool) -> Iterator[str]:
-    """One line for each test that did not end as it should."""
-    differ = {} if own else suite.jar
-    if len(found) < suite.tests:
-        yield f"only {len(found)} of {suite.tests} tests ran"
-    for name, why in found.items():
-        if why is not None and name not in suite.both and differ.get(name, "\0") not in why:
-            yield f"{name}: {' '.join(why.split())[:300]}"
-    for name in (*suite.both, *differ):
+def odd(suite: Suite, found: Results, *, own: bool) -> dict[str, str]:
+    """The tests that fail, and are no known difference, or fail otherwise: why."""
+    known = dict.fromkeys(suite.both, "") | ({} if own else dict(suite.jar))
+    return {
+        name: why
+        for name, why in found.items()
+        if why is not None and known.get(name, "\0") not in why
+    }
+
+
+def problems(
+    suite: Suite, found: Results, *, own: bool, control: Results | None = None
+) -> Iterator[str]:
+    """One line for each thing that is not as it should be.
+
+    ``control`` are the results of the same suite by Spark's own protocol: what fails there too is
+    no fault, and in `shared`.
+    """
+    if (missing := suite.tests - len(found)) > 0:
+        yield f"{missing} of {suite.tests} tests were not run"
+    for name, why in odd(suite, found, own=own).items():
+        if control is None:
+            yield f"{name}: {why[:300]}"
+        elif control.get(name) is None:
+            verdict = "by the jar alone" if name in control else "not run by Spark's own"
+            yield f"{name}, {verdict}: {why[:300]}"
+    for name in (*suite.both, *({} if own else suite.jar)):
         if found.get(name) is None:
-            yield f"{name}: {GONE}"
+            yield f"{name}: {GONE if name in found else NOT_RUN}"
+
+
+def shared(suite: Suite, found: Results, control: Results) -> Iterator[str]:
+    """One line for each test that fails, as no known difference, by Spark's own protocol too."""
+    for name in odd(suite, found, own=False):
+        if (why := control.get(name)) is not None:
+            yield f"{name}, by Spark's own too: {why[:300]}"
