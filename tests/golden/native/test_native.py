@@ -20,6 +20,7 @@ from s3commit.core.model import outcome
 from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.locks import key_digest
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
+from s3commit.writer.requests import ASK_AGAIN_AFTER
 
 HERE = Path(__file__).parent
 DIRECTORY = JobDirectory(Destination("lake", "sales/"), "0b6f6f0e-0000-4000-8000-000000000001")
@@ -83,6 +84,7 @@ def test_the_requests_and_the_manifest() -> None:
 def test_the_limits_of_both_sides() -> None:
     assert json.loads(golden("limits.json")) == {
         "aliasEnds": list(layout.ALIAS_ENDS),
+        "askAgainSeconds": ASK_AGAIN_AFTER,
         "commitMinutes": DEFAULT_COMMIT_TIMEOUT / 60,
         "fileParts": pendingset.MAX_PARTS,
         "keyBytes": layout.MAX_KEY_BYTES,

@@ -3,9 +3,7 @@ package io.s3commit.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.FileNotFoundException;
 import java.io.IOException;
-import java.io.InterruptedIOException;
 import java.io.Serializable;
-import java.net.SocketTimeoutException;
 import java.nio.file.AccessDeniedException;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -108,7 +106,8 @@ final class Job implements Serializable {
       throw other;
     }
     LOG.info("job {}: the commit of {} tasks is requested", id, counted.size());
-    Result result = await(fs, seconds, deadline);
+    Request again = new Request(fs, path, request, target.replaces() != Replaces.NOTHING);
+    Result result = await(fs, again, seconds, deadline);
     if (result.isUndone()) {
       deleteDocuments(fs);
     }
@@ -153,11 +152,16 @@ final class Job implements Serializable {
         "OTHER_REQUEST", "job " + id + ": " + what + " came first and decides. " + lookUp());
   }
 
-  private Result await(FileSystem fs, long seconds, long deadline) throws CommitException {
-    return repeat(() -> result(fs), "it has no result", seconds, deadline);
+  /** The result; {@code again} is what is put again until it comes, or null. */
+  private Result await(FileSystem fs, Request again, long seconds, long deadline)
+      throws CommitException {
+    return repeat(() -> result(fs, again), "it has no result", seconds, deadline);
   }
 
-  private Result result(FileSystem fs) throws IOException {
+  private Result result(FileSystem fs, Request again) throws IOException {
+    if (again != null) {
+      again.putIfDue();
+    }
     try {
       byte[] body = Store.read(fs, directory.document(Result.NAME), Limits.RESULT_BYTES);
       Result result = Result.of(body);
@@ -188,8 +192,7 @@ final class Job implements Serializable {
       } catch (IOException again) {
         failed = again;
       }
-      // A request that took too long is no interrupt, though its exception is one by its class.
-      if (failed instanceof InterruptedIOException && !(failed instanceof SocketTimeoutException)) {
+      if (Request.isInterrupt(failed)) {
         throw unknown("a request was interrupted", failed);
       }
       String why = failed == null ? "" : " (" + said(failed) + ")";
@@ -280,7 +283,7 @@ final class Job implements Serializable {
   /** After an abort was requested: Spark creates a table only where nothing lies. */
   private void deleteWhenUndone(FileSystem fs) {
     try {
-      if (await(fs, ABORT_SECONDS, inSeconds(ABORT_SECONDS)).isUndone()) {
+      if (await(fs, null, ABORT_SECONDS, inSeconds(ABORT_SECONDS)).isUndone()) {
         deleteDocuments(fs);
       }
     } catch (IOException failed) {

@@ -21,6 +21,7 @@ final class Limits {
   static final int TEXT_CHARACTERS = 1024;
   static final int KEY_CHARACTERS = 1024;
   static final int WHO_CHARACTERS = 256;
+  static final int ASK_AGAIN_SECONDS = 300; // without a result; then after twice the time
   static final int COMMIT_MINUTES = 75; // longer than a job waits for its destination
 
   private Limits() {}
