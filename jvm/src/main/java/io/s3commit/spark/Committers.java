@@ -1,5 +1,6 @@
 package io.s3commit.spark;
 
+import java.util.List;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.hadoop.ParquetOutputFormat;
@@ -19,6 +20,8 @@ final class Committers {
           "com.amazon.emr.committer.EmrOptimizedSparkSqlParquetOutputCommitter");
 
   private static final String LEVEL = ParquetOutputFormat.JOB_SUMMARY_LEVEL;
+  private static final String CRYPTO = "parquet.encryption.";
+  private static final String INTERNAL = CRYPTO + "key.material.store.internally";
 
   private Committers() {}
 
@@ -36,6 +39,15 @@ final class Committers {
         && ParquetOutputFormat.getJobSummaryLevel(conf) != JobSummaryLevel.NONE) {
       throw refused("Parquet's summary files would not be written: set " + LEVEL + "=NONE");
     }
+    if (committer.contains("Parquet") && encrypts(conf) && !conf.getBoolean(INTERNAL, true)) {
+      throw refused("files of Parquet's keys would not be committed: set " + INTERNAL + "=true");
+    }
+  }
+
+  private static boolean encrypts(Configuration conf) {
+    return !conf.getTrimmed("parquet.crypto.factory.class", "").isEmpty()
+        && List.of("footer.key", "column.keys", "uniform.key").stream()
+            .anyMatch(key -> !conf.getTrimmed(CRYPTO + key, "").isEmpty());
   }
 
   private static CommitException refused(String why) {

@@ -4,6 +4,8 @@ import static io.s3commit.spark.Asserts.refused;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 
 import java.io.IOException;
+import java.util.HashMap;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.hadoop.ParquetOutputCommitter;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -69,6 +71,37 @@ class CommittersTest {
       refused("BAD_SETTING", "parquet.summary.metadata.level=NONE", () -> write(name, value, format));
     } else {
       assertNotNull(write(name, value, format));
+    }
+  }
+
+  /** Such a write has files beside its own, which its tasks would be refused one by one. */
+  @ParameterizedTest
+  @CsvSource({
+    "footer.key, false, parquet, true",
+    "column.keys, false, parquet, true",
+    "uniform.key, false, parquet, true",
+    "footer.key, true, parquet, false",
+    "footer.key, , parquet, false",
+    "footer.key, false, json, false",
+    "kms.instance.id, false, parquet, false",
+  })
+  void filesOfKeysAreRefusedWhereParquetWouldWriteThem(
+      String key, String isInternal, String format, boolean isRefused) throws CommitException {
+    Statements.Write write =
+        session -> {
+          Map<String, String> options = new HashMap<>();
+          options.put("parquet.crypto.factory.class", "org.apache.parquet.crypto.keytools.Own");
+          options.put("parquet.encryption." + key, "k1:id");
+          if (isInternal != null) {
+            options.put("parquet.encryption.key.material.store.internally", isInternal);
+          }
+          session.range(1).write().options(options).mode("append").format(format)
+              .save(Statements.PATH.toString());
+        };
+    if (isRefused) {
+      refused("BAD_SETTING", "store.internally=true", () -> Statements.of(write));
+    } else {
+      assertNotNull(Statements.of(write));
     }
   }
 
