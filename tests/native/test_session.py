@@ -1,7 +1,10 @@
 """What one session writes and then reads: large files, many writers, its cache, two at once."""
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -10,6 +13,7 @@ from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.states import JobState
 from s3commit.spark import read, write
 from tests.native.conftest import settings, uri
+from tests.native.sides import CONTROL
 from tests.servers import until
 from tests.spark.test_spark_guide import run_page
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
@@ -36,6 +40,50 @@ def test_values_that_are_escaped_in_a_path(spark: SparkSession, place: Place) ->
     place.tidy()
     found = spark.read.schema("id int, k string").json(uri(place)).collect()
     assert sorted((row.id, row.k or "") for row in found) == list(enumerate(texts))
+
+
+def types(place: Place, bucket: str, prefix: str) -> set[str]:
+    """The content types of the data files."""
+    keys = [one.key for one in place.tiny.store.list(bucket, f"{prefix}part-")]
+    assert keys
+    return {place.tiny.s3.head_object(Bucket=bucket, Key=key)["ContentType"] for key in keys}
+
+
+@pytest.mark.usefixtures("beside_sparks_own")
+def test_content_types_are_those_of_files_that_s3a_uploads_in_parts(
+    spark: SparkSession, place: Place
+) -> None:
+    """So of S3A's committers too. S3A's uploads take no other one from a caller."""
+    frame = spark.range(0, 9000, 1, 1).selectExpr("id", "repeat(sha2(string(id), 512), 5) as text")
+    prefix = place.destination.prefix
+    frame.write.json(f"s3a://{CONTROL}/{prefix}")
+    frame.limit(9).write.json(uri(place))
+    (found,) = types(place, CONTROL, prefix)
+    assert types(place, BUCKET, prefix) == {found}
+
+
+def s3_threads(spark: SparkSession) -> Counter[str]:
+    """Those of the driver's JVM that are S3A's, the SDK's or ours: how many of each name."""
+    machine: Any = spark._jvm
+    names = [thread.getName() for thread in machine.Thread.getAllStackTraces().keySet()]
+    named = (re.sub(r"\d+", "#", name) for name in names)
+    return Counter(name for name in named if re.match("s#|sdk|java-sdk|idle-conn", name))
+
+
+def test_threads_do_not_grow_with_jobs(spark: SparkSession, place: Place) -> None:
+    """S3A's pools have at most ``fs.s3a.threads.max`` threads, here few, of each file system."""
+    bucket = "threads-" + place.destination.prefix.split("/")[0]
+    place.tiny.add_bucket(bucket)
+    spark._jsc.hadoopConfiguration().set(f"fs.s3a.bucket.{bucket}.threads.max", "2")
+
+    def write_some(count: int) -> Counter[str]:
+        for _ in range(count):
+            spark.range(0, 100, 1, 2).write.mode("append").parquet(f"s3a://{bucket}/table")
+        return s3_threads(spark)
+
+    before = write_some(4)
+    assert any("transfer-threads" in name for name in before)
+    until(lambda: not write_some(1) - before, "that no more threads are there")
 
 
 # What the session has cached

@@ -1,6 +1,8 @@
 """Which writes are ours, and what is refused before anything is written."""
 
+import re
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from moto.s3.exceptions import S3AccessDeniedError
@@ -11,12 +13,48 @@ from pyspark.sql import SparkSession
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.native import NoJarError, configure, find_jar
 from tests.native.conftest import FAILURES, settings, uri
+from tests.native.s3a import ROOT, jars
 from tests.spark.tiny import Place
 
 
 def refused(spark: SparkSession, target: str, message: str) -> None:
     with pytest.raises(FAILURES, match=message):
         spark.range(10).write.mode("append").parquet(target)
+
+
+# Names of S3A's settings that could end uploads, or keep the pipeline from what a job has put.
+TELLING = r"purge|abort|upload|create|storage|performance|encryption.algorithm|checksum.generation"
+# The others of these, with the reason for which each is harmless.
+HARMLESS = {
+    "capability.multipart.uploads.enabled": "a question",
+    "capability.s3express.storage": "a question",
+    "committer.abort.pending.uploads": "of S3A's committers: docs/guide/s3a.md",
+    "committer.staging.abort.pending.uploads": "the same",
+    "connection.part.upload.timeout": "a wait",
+    "create.conditional.enabled": "where it is off, a put is two requests, as before 3.4.2",
+    "create.header": "of one call",
+    "create.multipart": "of one call",
+    "create.performance.enabled": "a question",
+    "fast.upload": "of S3A's own stream",
+    "fast.upload.active.blocks": "of S3A's own stream",
+    "fast.upload.buffer": "of S3A's own stream",
+    "internal.upload.part.count.limit": "of S3A's own stream",
+    "multipart.purge.age": "of multipart.purge",
+    "s3express.create.session": "of directory buckets",
+    "s3guard.ddb.table.create": "removed from S3A",
+}
+
+
+def test_each_setting_of_s3a_that_could_end_a_job_is_judged() -> None:
+    """The jar refuses it, or has its own value, or it is harmless."""
+    (jar,) = (jar for jar in jars() if jar.name.startswith("hadoop-aws-"))
+    with ZipFile(jar) as classes:
+        bodies = [classes.read(name) for name in classes.namelist() if "Constants" in name]
+    found = {name.decode() for body in bodies for name in re.findall(rb"fs\.s3a\.([\w.-]+)", body)}
+    telling = {name for name in found if re.search(TELLING, name)}
+    assert len(telling) > 10
+    store = Path(ROOT, "jvm/src/main/java/io/s3commit/spark/Store.java").read_text()
+    assert {name for name in telling if f'"{name}"' not in store} <= HARMLESS.keys()
 
 
 @pytest.mark.parametrize(
@@ -26,9 +64,12 @@ def refused(spark: SparkSession, target: str, message: str) -> None:
         ("server-side-encryption-algorithm", "CSE-KMS"),
         ("create.checksum.algorithm", "CRC32C"),
         ("checksum.generation", "true"),
+        ("create.storage.class", "glacier"),
+        ("multipart.purge", "true"),
+        ("multipart.uploads.enabled", "false"),
     ],
 )
-def test_a_setting_of_s3a_that_the_pipeline_can_not_complete(
+def test_a_setting_of_s3a_with_which_a_job_would_fail(
     spark: SparkSession, place: Place, name: str, value: str
 ) -> None:
     """S3A keeps a file system for each bucket: so a bucket of its own, with its own settings."""
@@ -38,7 +79,8 @@ def test_a_setting_of_s3a_that_the_pipeline_can_not_complete(
     values = {f"fs.s3a.bucket.{bucket}.{key}": text for key, text in {name: value, **keys}.items()}
     for key, text in values.items():
         spark._jsc.hadoopConfiguration().set(key, text)
-    refused(spark, f"s3a://{bucket}/table", "BAD_SETTING|CSE|Encryption|Bouncy castle")
+    # Spark's own S3A may refuse an encryption first.
+    refused(spark, f"s3a://{bucket}/table", f"{name}={value}.*BAD_SETTING|CSE|Encryption|Bouncy")
     assert list(place.tiny.store.list(bucket, "")) == []
     assert list(place.tiny.store.list_uploads(bucket, "")) == []
 

@@ -58,8 +58,8 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
           Target target = Target.of(insert, deleted, Setting.all());
           Committers.check(context.getConfiguration());
           Job begun = new Job(jobId, target);
-          FileSystem fs = Store.of(table, context.getConfiguration());
-          Store.check(fs, table); // before any request that its settings could fail
+          // before any request that its settings could fail
+          FileSystem fs = Store.checked(table, context.getConfiguration());
           Place.check(fs, insert, target);
           job = begun; // from here on it is aborted if it fails
           job.open(context.getConfiguration(), Writer.running());

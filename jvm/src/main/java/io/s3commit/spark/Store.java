@@ -2,7 +2,7 @@ package io.s3commit.spark;
 
 import java.io.IOException;
 import java.util.Arrays;
-import java.util.Locale;
+import java.util.List;
 import java.util.Map;
 import org.apache.commons.collections4.map.LRUMap;
 import org.apache.hadoop.conf.Configuration;
@@ -22,6 +22,39 @@ final class Store {
   private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
   private static final int SOME_BYTES = 64 << 10;
   private static final int MOST_OPEN = 32;
+
+  // Of our own file system, whatever a program has set. It aborts no uploads; it never puts over an
+  // object that a put may not replace; and it reads what is small and may change, without a cache.
+  private static final Map<String, String> OWN =
+      Map.of(
+          "committer.magic.enabled", "false",
+          "create.performance", "false",
+          "directory.marker.retention", "keep",
+          "directory.operations.purge.uploads", "false",
+          "input.stream.type", "classic",
+          "multipart.purge", "false",
+          "performance.flags", "");
+
+  /** Values of one of S3A's settings with which a job would fail, and what to do. */
+  private record Refused(String name, String values, String why) {}
+
+  private static final String INCOMPLETE = "the pipeline can't complete such uploads: ";
+  private static final List<Refused> REFUSED =
+      List.of(
+          new Refused("encryption.algorithm", "SSE-C|CSE.*", INCOMPLETE + "use SSE-S3, SSE-KMS or DSSE-KMS"),
+          new Refused(
+              "server-side-encryption-algorithm", "SSE-C|CSE.*", INCOMPLETE + "use SSE-S3 or SSE-KMS"),
+          new Refused("create.checksum.algorithm", ".+", INCOMPLETE + "unset it"),
+          new Refused(
+              "checksum.generation", "true",
+              INCOMPLETE + "unset it, and fs.s3a.create.checksum.algorithm if it is set elsewhere"),
+          new Refused(
+              "create.storage.class", "GLACIER|DEEP_ARCHIVE",
+              "the pipeline can't read a job's documents there: use GLACIER_IR, or a lifecycle rule"),
+          new Refused(
+              "multipart.purge", "true",
+              "Spark's own S3A would abort uploads of jobs: unset it, or use a lifecycle rule"),
+          new Refused("multipart.uploads.enabled", "false", "a job consists of such uploads: unset it"));
 
   /** For whom a file system is, and with which of S3A's settings. */
   private record Key(String scheme, String bucket, String user, Map<String, String> settings) {}
@@ -76,45 +109,34 @@ final class Store {
   private static FileSystem open(Path path, String bucket, Configuration conf) throws IOException {
     Configuration own = new Configuration(conf);
     for (String prefix : new String[] {"fs.s3a.", "fs.s3a.bucket." + bucket + "."}) {
-      own.setBoolean(prefix + "committer.magic.enabled", false);
-      own.set(prefix + "directory.marker.retention", "keep");
+      OWN.forEach((name, value) -> own.set(prefix + name, value));
     }
     own.setBoolean("fs." + path.toUri().getScheme() + ".impl.disable.cache", true);
     return FileSystem.get(path.toUri(), own);
   }
 
-  /** Refuse what would fail later, or could not be completed by the pipeline. Nothing is written. */
-  static void check(FileSystem fs, Path path) throws IOException {
-    Configuration conf = fs.getConf();
-    String algorithm =
-        conf.getTrimmed(
-            "fs.s3a.encryption.algorithm",
-            conf.getTrimmed("fs.s3a.server-side-encryption-algorithm", ""));
-    if (algorithm.equalsIgnoreCase("SSE-C") || algorithm.toUpperCase(Locale.ROOT).startsWith("CSE")) {
-      throw refused("fs.s3a.encryption.algorithm", algorithm, "use SSE-S3, SSE-KMS or DSSE-KMS");
+  /**
+   * As {@link #of}. Refuse what would fail later, or could not be completed by the pipeline. Nothing
+   * is written.
+   */
+  static FileSystem checked(Path path, Configuration conf) throws IOException {
+    String ofBucket = "fs.s3a.bucket." + path.toUri().getAuthority() + ".";
+    for (Refused one : REFUSED) {
+      String name = "fs.s3a." + one.name();
+      String value = conf.getTrimmed(ofBucket + one.name(), conf.getTrimmed(name, ""));
+      if (value.matches("(?i:" + one.values() + ")")) {
+        throw new CommitException(
+            "BAD_SETTING", name + "=" + value + ": " + one.why() + ". Nothing was written.");
+      }
     }
-    String checksum = conf.getTrimmed("fs.s3a.create.checksum.algorithm", "");
-    if (!checksum.isEmpty()) {
-      throw refused("fs.s3a.create.checksum.algorithm", checksum, "unset it");
-    }
-    if (conf.getBoolean("fs.s3a.checksum.generation", false)) {
-      throw refused(
-          "fs.s3a.checksum.generation", "true",
-          "unset it, and fs.s3a.create.checksum.algorithm if it is set elsewhere");
-    }
+    FileSystem fs = of(path, conf);
     if (!fs.hasPathCapability(path, UPLOADER)) {
       throw new CommitException(
           "NO_UPLOADER",
           path + ": " + fs.getClass().getName() + " starts no multipart uploads: s3commit needs S3A of"
               + " Hadoop 3.3.1 or later. Use it, or " + Setting.LEAVE_OUT);
     }
-  }
-
-  private static CommitException refused(String name, String value, String advice) {
-    return new CommitException(
-        "BAD_SETTING",
-        name + "=" + value + ": the pipeline can't complete such uploads: " + advice
-            + ". Nothing was written.");
+    return fs;
   }
 
   /**

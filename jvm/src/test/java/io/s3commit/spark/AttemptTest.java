@@ -1,6 +1,7 @@
 package io.s3commit.spark;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -121,7 +122,24 @@ class AttemptTest {
   void aFileSystemThatStartsNoUploadsIsRefused() throws IOException {
     Asserts.refused(
         "NO_UPLOADER", "needs S3A of Hadoop 3.3.1 or later",
-        () -> Store.check(Store.of(TABLE, settings()), TABLE));
+        () -> Store.checked(TABLE, settings()));
+  }
+
+  @Test
+  void whatAProgramSetsForItsOwnFileSystemIsNotOurs() throws IOException {
+    Configuration conf = settings();
+    String ofBucket = "bucket." + TABLE.toUri().getAuthority() + ".";
+    for (String name : List.of("multipart.purge", "directory.operations.purge.uploads")) {
+      conf.setBoolean("fs.s3a." + name, true);
+      conf.setBoolean("fs.s3a." + ofBucket + name, true);
+    }
+    conf.set("fs.s3a.performance.flags", "create");
+    Configuration own = Store.of(TABLE, conf).getConf();
+    for (String of : List.of("", ofBucket)) {
+      assertFalse(own.getBoolean("fs.s3a." + of + "multipart.purge", true));
+      assertFalse(own.getBoolean("fs.s3a." + of + "directory.operations.purge.uploads", true));
+      assertEquals("", own.get("fs.s3a." + of + "performance.flags"));
+    }
   }
 
   @Test
