@@ -1,17 +1,27 @@
 """What lies at a destination decides, before the first task, whether a write is sensible."""
 
+import io
+import re
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from functools import partial
+from typing import Any, NoReturn
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
+import s3commit
 from s3commit.core.formats.layout import parse_destination
-from s3commit.core.model.errors import AccessError, InvalidInputError
+from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError
 from s3commit.core.ports.objects import ListedObject
-from s3commit.writer.place import check_place
+from s3commit.writer.options import make_options
+from s3commit.writer.place import LOGS, LOOKED_AT, check_place, refuse_files
 from tests.fakes.memory import MemoryObjectStore
+from tests.lake import Lake
+from tests.places import LATE, PLACES, ROOT, UNLIKE, Cell, cells, one_row, put, read_as_spark
 
 DESTINATION = parse_destination("s3://lake/p/t/")
+ROWS = pa.table({"id": pa.array([0, 1, 2], pa.int64()), "dt": ["d0", "d1", "d2"]})
 HIDDEN = ["p/t/_commits/_x.jsonl", "p/t/__magic_job-1/_job.json", "p/t/_SUCCESS", "p/t/.a/part-0"]
 
 
@@ -99,8 +109,9 @@ def test_who_may_not_list_is_not_stopped() -> None:
         def list(self, *_: object, **__: object) -> NoReturn:
             raise AccessError("no")
 
-    check_place(Closed("lake"), DESTINATION, ["dt"], others_stay=True)
-    check_place(MemoryObjectStore("other"), DESTINATION, ["dt"], others_stay=True)
+    for store in (Closed("lake"), MemoryObjectStore("other")):
+        check_place(store, DESTINATION, ["dt"], others_stay=True)
+        refuse_files(store, make_options(DESTINATION.uri, mode="error"))
 
 
 def test_partitions_without_files_are_not_looked_through() -> None:
@@ -128,4 +139,74 @@ def test_a_huge_directory_is_not_read_to_its_end() -> None:
                 yield f"_{number}"
 
     check_place(Counting("lake"), DESTINATION, ["dt"], others_stay=True)
-    assert len(asked) <= 5_001
+    assert len(asked) <= 2 * (LOOKED_AT + 1)  # and of the directory that would be Iceberg's
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_a_log_behind_the_names_that_were_seen_is_found(log: Any) -> None:
+    class Huge(MemoryObjectStore):
+        def names(self, bucket: str, prefix: str) -> Iterator[str]:
+            all_names = super().names(bucket, prefix)
+            return map(str, range(LOOKED_AT)) if prefix == "p/t/" else all_names
+
+    store = Huge("lake")
+    check_place(store, DESTINATION, [])
+    store.put("lake", f"p/t/{log.name}/v1.metadata.json", b"")
+    with pytest.raises(InvalidInputError, match=rf"/{log.name} exists: .* Nothing was written"):
+        check_place(store, DESTINATION, [])
+
+
+def by_write_table(lake: Lake, name: str, cell: Cell) -> int:
+    table = ROWS if cell.by else ROWS.drop_columns("dt")
+    mode: Any = cell.mode
+    how: Any = {"partition_by": cell.by or None, "partition_overwrite_mode": cell.overwrite_mode}
+    return s3commit.write_table(table, f"s3://{lake.bucket}/{name}/", mode=mode, **how).rows
+
+
+def by_open_job(lake: Lake, name: str, cell: Cell) -> int:
+    mode: Any = cell.mode
+    how: Any = {"partition_by": cell.by or None, "partition_overwrite_mode": cell.overwrite_mode}
+    with s3commit.open_job(f"s3://{lake.bucket}/{name}/", mode=mode, **how) as job:
+        with job.task("0") as task:
+            for number in range(3):
+                path = f"dt=d{number}/part-0.parquet" if cell.by else f"part-{number}.parquet"
+                with task.open(path, rows=1) as file:
+                    file.write(one_row(number))
+        return job.commit([task.counted]).rows or 0
+
+
+CLIENTS = {"write_table": by_write_table, "open_job": by_open_job}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_place_is_refused_before_anything_is_written_or_all_rows_are_read(
+    lake: Lake, client: str, place: str
+) -> None:
+    def there(name: str) -> set[str]:
+        return {one.key for one in lake.store.list(lake.bucket, name)}
+
+    def rows_of(name: str, key: str) -> int:
+        return int(parquet.ParquetFile(io.BytesIO(lake.body(f"{name}/{key}"))).metadata.num_rows)
+
+    for number, cell in enumerate(cells(place, client)):
+        name = f"t{number}"
+        before = put(cell, name, lambda key, body: lake.store.put(lake.bucket, key, body))
+        what = f"{client}, {place}, {cell.mode} {cell.overwrite_mode or ''}"
+        try:
+            assert CLIENTS[client](lake, name, cell) == 3, what
+        except S3CommitError as error:
+            code = error.code + (LATE if there(name) != before else "")
+            assert code == cell.answer, what
+            assert there(name) >= before, what
+        else:
+            names = [key.removeprefix(f"{name}/") for key in there(name)]
+            rows = read_as_spark(names, partial(rows_of, name))
+            assert cell.answer in {"COMMITTED", rows}, what
+        assert lake.open_uploads() == []
+
+
+def test_where_clients_differ_a_guide_says_so() -> None:
+    for one in UNLIKE:
+        page = (ROOT / "docs" / "guide" / one["page"]).read_text()
+        assert one["sentence"] in re.sub(r"\s+", " ", page)

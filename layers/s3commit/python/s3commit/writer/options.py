@@ -30,6 +30,8 @@ MODES: Final[Mapping[str, Conflict]] = {
 }
 SCOPES: Final[Mapping[str, Scope]] = {"static": Scope.DIRECTORY, "dynamic": Scope.PARTITION}
 COMPRESSIONS: Final[Mapping[str, str]] = {name: name for name in get_args(Compression)}
+NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"
+WAY_OUT: Final = "give mode='append' to add files, or mode='overwrite' to replace those"
 _T = TypeVar("_T")
 _NOTHING: Final = "Nothing was written."
 

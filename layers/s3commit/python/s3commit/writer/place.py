@@ -4,22 +4,54 @@ All looks are bounded. Without the right to list the bucket nothing is looked at
 the same (``Place.java``).
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from s3commit.core.formats.layout import hides_files, is_data, partition_of
-from s3commit.core.model.destination import Destination
+from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.ports.objects import ObjectReader, listed_at
+from s3commit.writer.options import NOT_EMPTY, WAY_OUT, Options
 
 LOOKED_AT: Final = 5_000  # names or objects: five pages of a listing
 PAGE: Final = 1_000
 PARTITIONS: Final = 5  # in which a file is looked for: in all of them may be markers alone
 # Ends of names: a directory, and the marker of one that EMRFS and s3n leave beside it.
 _DIRECTORIES: Final = ("/", "_$folder$")
+
+
+class Log(NamedTuple):
+    """A name that another writer leaves in a directory, whose readers then see its own files alone.
+
+    ``holds`` is found in a name in it, where the name of the log alone says nothing.
+    """
+
+    name: str
+    advice: str
+    holds: str = ""
+
+
+# The same as Place.java's. Spark's readers ask only whether the first exists
+# (org.apache.spark.sql.execution.streaming.FileStreamSink.hasMetadata).
+LOGS: Final = (
+    Log(
+        "_spark_metadata",
+        "is written by a stream of Spark's file sink, and readers see its files alone: write to"
+        " another path, or, if that stream will not run again, delete the log with the stream's"
+        " checkpoint",
+    ),
+    Log("_delta_log", "is a table of Delta Lake: write with format('delta')"),
+    Log(".hoodie", "is a table of Apache Hudi: write with format('hudi')"),
+    Log(
+        "metadata",
+        "is a table of Apache Iceberg: write to it by its name in a catalog of Iceberg's",
+        r"\.metadata\.json|-m[0-9]+\.avro$",
+    ),
+)
 
 # org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.charToEscape
 _ESCAPED: Final = frozenset(map(chr, range(1, 0x20))) | frozenset("\"#%'*/:=?\\\x7f{[]^")
@@ -52,27 +84,48 @@ def check_place(
 
     ``PATH_IS_OBJECT``: an object has a directory's own name, the destination's (``t`` beside
     ``t/``), or that of a partition of the first column. Spark reads the directory, other readers
-    the object. ``OTHER_PARTITIONS``, where the files that are there stay: they have other partition
-    columns, so that no reader could read both. As Spark reads a table, files outside of partitions
-    don't count if others are in one, and names are compared without case.
+    the object. ``OTHER_LOG``: readers go by the log of another writer. ``OTHER_PARTITIONS``, where
+    the files that are there stay: they have other partition columns, so that no reader could read
+    both. As Spark reads a table, files outside of partitions don't count if others are in one, and
+    names are compared without case.
 
-    Requests: a listing of one object; with ``partition_by`` or ``others_stay`` beside it one of the
-    names in the destination, and then one of a few partitions, until one has a file.
+    Requests: listings of one object, and beside it of the names in the destination; then, with
+    ``others_stay``, one of a few partitions, until one has a file.
     """
     bucket, prefix = destination.bucket, destination.prefix
-
-    def names() -> list[str]:
-        wanted = others_stay or bool(partition_by)
-        return list(islice(store.names(bucket, prefix), LOOKED_AT)) if wanted else []
-
     columns = [*map(escape, partition_by)]
     try:
-        own, found = side_by_side(partial(listed_at, store, bucket, prefix[:-1]), names)
+        own, found = side_by_side(
+            partial(listed_at, store, bucket, prefix[:-1]),
+            lambda: list(islice(store.names(bucket, prefix), LOOKED_AT)),
+        )
         _refuse_objects(destination, own is not None, found, columns)
+        _refuse_other_log(store, destination, found)
         if others_stay:
             _refuse_other_columns(store, destination, found, columns)
     except (AccessError, NotFoundError):
         return  # whoever may not list finds out at the first document, as who has no bucket
+
+
+def refuse_files(store: NamesReader, options: Options) -> None:
+    """Raise `InvalidInputError` if the mode refuses a file that is there: better now than later.
+
+    The pipeline checks again at the decision; only that check counts. Only it knows, too, which
+    partitions the job has.
+    """
+    if options.conflict is not Conflict.FAIL or options.scope is Scope.PARTITION:
+        return
+    bucket, prefix = options.destination.bucket, options.destination.prefix
+    try:
+        listed = islice(store.list(bucket, prefix), LOOKED_AT)
+        found = next((one.key for one in listed if is_data(one.key[len(prefix) :])), None)
+    except (AccessError, NotFoundError):  # the right to write is another; no bucket
+        return
+    if found is not None:
+        raise InvalidInputError(
+            f"mode 'error': s3://{bucket}/{found} already exists; {WAY_OUT}. Nothing was written.",
+            code=NOT_EMPTY,
+        )
 
 
 def side_by_side(*calls: Callable[[], Any]) -> list[Any]:
@@ -96,6 +149,27 @@ def _refuse_objects(
             " write to another path. Nothing was written.",
             code="PATH_IS_OBJECT",
         )
+
+
+def _refuse_other_log(store: NamesReader, destination: Destination, names: Sequence[str]) -> None:
+    seen = {name.removesuffix("/") for name in names}
+    is_cut = len(names) == LOOKED_AT  # then it may be behind those that were seen
+    for log in LOGS:
+        if (is_cut or log.name in seen) and _has(store, destination, log):
+            raise InvalidInputError(
+                f"{destination.uri}{log.name} exists: the directory {log.advice}. Nothing was"
+                " written.",
+                code="OTHER_LOG",
+            )
+
+
+def _has(store: NamesReader, destination: Destination, log: Log) -> bool:
+    bucket, key = destination.bucket, destination.prefix + log.name
+    if log.holds:
+        found = islice(store.names(bucket, key + "/"), LOOKED_AT)
+        return any(re.search(log.holds, name) for name in found)
+    inside = next(iter(store.list(bucket, key + "/")), None)
+    return inside is not None or listed_at(store, bucket, key) is not None
 
 
 def _refuse_other_columns(

@@ -19,7 +19,7 @@ from s3commit.writer.conditional_put import put_first
 from s3commit.writer.connect import check_pipeline, no_bucket
 from s3commit.writer.job import Job
 from s3commit.writer.options import Mode, Options, OverwriteMode, keywords_of, make_options
-from s3commit.writer.place import check_place, side_by_side
+from s3commit.writer.place import check_place, refuse_files, side_by_side
 from s3commit.writer.system import Environment
 from s3commit.writer.transfer import UploadSettings
 from s3commit.writer.who import this_program
@@ -64,7 +64,8 @@ def open_job(
 
     Raises:
         InvalidInputError: ``BAD_PATH``, ``BAD_OPTION``, ``BAD_CONDITION``, ``BAD_CONFIG``,
-            ``PATH_IS_OBJECT``. Nothing was written; so with those that follow.
+            ``PATH_IS_OBJECT``, ``OTHER_LOG``, ``DESTINATION_NOT_EMPTY``. Nothing was written; so
+            with those that follow.
         NotFoundError: ``NO_BUCKET``, ``NO_PIPELINE``.
         AccessError: the credentials are missing, or don't permit it.
         TransientError: S3 could not be reached.
@@ -116,6 +117,8 @@ def start_job(
         side_by_side(
             partial(check_pipeline, s3, spec.destination),
             partial(check_place, found, spec.destination, spec.partition_by),
+            # With a key the files may be those of its own job, which only the pipeline knows.
+            *([partial(refuse_files, found, options)] if key is None else []),
         )
     put_job(store, spec)
     return Job(

@@ -7,8 +7,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
-from typing import Any, Final
 
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.job_json import Who
@@ -17,19 +15,16 @@ from s3commit.core.formats.layout import JobDirectory, is_data
 from s3commit.core.jobs.idempotency import hinted_job
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.destination import Conflict, Destination, Scope
-from s3commit.core.model.errors import AccessError, InvalidInputError, JobFailedError, NotFoundError
+from s3commit.core.model.errors import AccessError, JobFailedError
 from s3commit.core.model.locks import key_digest
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline, shared_client, shared_store
 from s3commit.writer.job import Job
-from s3commit.writer.options import Options
-from s3commit.writer.place import LOOKED_AT, check_place, side_by_side
+from s3commit.writer.options import NOT_EMPTY, WAY_OUT, Options
+from s3commit.writer.place import check_place, refuse_files, side_by_side
 from s3commit.writer.start import start_job
 from s3commit.writer.system import say
 from s3commit.writer.target import DEFAULT_CONTENT_TYPE
-
-NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"
-WAY_OUT: Final = "give mode='append' to add files, or mode='overwrite' to replace those"
 
 
 def earlier_result(options: Options) -> CommitResult | None:
@@ -62,13 +57,12 @@ def look(options: Options, *more: Callable[[], object]) -> None:
     store, place = shared_store(options.encryption), options.destination
     stays = options.conflict is Conflict.APPEND or options.scope is Scope.PARTITION
     stays &= options.check_partitions
-    looks: list[Callable[[], Any]] = [
+    side_by_side(
         partial(check_pipeline, shared_client(), place),
         partial(check_place, store, place, options.partition_by, others_stay=stays),
-    ]
-    if (options.conflict, options.scope) == (Conflict.FAIL, Scope.DIRECTORY):
-        looks.append(partial(_refuse_files, place))
-    side_by_side(*looks, *more)
+        partial(refuse_files, store, options),
+        *more,
+    )
 
 
 def look_only(options: Options) -> CommitResult:
@@ -125,24 +119,6 @@ def commit(job: Job, attempts: Sequence[CountedAttempt | None], rows: int) -> Co
         result.replaced,
         f"s3://{directory.bucket}/{directory.commits}",
     )
-
-
-def _refuse_files(destination: Destination) -> None:
-    """Raise `InvalidInputError` if a data file is there: better now than after the last task.
-
-    The pipeline checks again at the decision; only that check counts.
-    """
-    bucket, prefix = destination.bucket, destination.prefix
-    try:
-        listed = islice(shared_store(None).list(bucket, prefix), LOOKED_AT)
-        found = next((one.key for one in listed if is_data(one.key[len(prefix) :])), None)
-    except (AccessError, NotFoundError):  # the right to write is another; no bucket
-        return
-    if found is not None:
-        raise InvalidInputError(
-            f"mode 'error': s3://{bucket}/{found} already exists; {WAY_OUT}. Nothing was written.",
-            code=NOT_EMPTY,
-        )
 
 
 def _check_rights(store: S3ObjectStore, destination: Destination) -> None:
