@@ -105,17 +105,6 @@ def sink(side: Side) -> None:
             query.awaitTermination()
 
 
-def put(name: str) -> Program:
-    """Files, and the log of another program beside them."""
-
-    def program(side: Side) -> None:
-        save(side)
-        key = side.path.removeprefix(side.base) + "/" + name
-        side.tiny.s3.put_object(Bucket=side.bucket, Key=key, Body=b"{}")
-
-    return program
-
-
 def rdds(side: Side) -> None:
     pairs = side.frame().rdd.map(lambda row: (row.id, row.dt))
     pairs.map(str).saveAsTextFile(side.path)
@@ -175,23 +164,14 @@ FRAMES = [
     ),
     Case("the writers of an RDD", rdds, Same(jobs=False, says="saveAsTextFile"), form="text"),
     Case("Spark's file sink for streams", sink, Same(jobs=False, says="with its own log")),
-]
-
-READERS_GO_BY_IT = "Directories whose readers go by another writer's log"
-LOGS = [
-    *(
-        Case(
-            f"{mode} where a stream of Spark's file sink wrote",
-            partial(save, mode=mode),
-            Refused("OTHER_LOG", "_spark_metadata", READERS_GO_BY_IT),
-            before=sink,
-        )
-        for mode in ("append", "overwrite")
-    ),
     Case(
-        "overwrite where there is a log of Delta Lake",
-        partial(save, mode="overwrite"),
-        Refused("OTHER_LOG", "_delta_log", READERS_GO_BY_IT),
-        before=put("_delta_log/00000000000000000000.json"),
+        "append where a stream of Spark's file sink wrote",
+        save,
+        Refused(
+            "OTHER_LOG",
+            "_spark_metadata exists",
+            "Directories whose readers go by another writer's log",
+        ),
+        before=sink,
     ),
 ]

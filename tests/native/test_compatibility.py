@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from tests.native.case import Case, Differs, Refused, run
 from tests.native.cases_catalog import CATALOG
-from tests.native.cases_frames import FRAMES, LOGS
+from tests.native.cases_frames import FRAMES
 from tests.native.cases_options import OPTIONS
 from tests.native.cases_sql import SQL, S
 from tests.native.conftest import settings
@@ -17,7 +17,7 @@ from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
 pytestmark = pytest.mark.usefixtures("beside_sparks_own")
 
-CASES = [*SQL, *CATALOG, *FRAMES, *LOGS, *OPTIONS]
+CASES = [*SQL, *CATALOG, *FRAMES, *OPTIONS]
 MENDS = (
     r"CREATE TABLE \S+ USING parquet LOCATION '\S+'"
     r"|MSCK REPAIR TABLE [\w.`]+[\w`](?: SYNC PARTITIONS)?"

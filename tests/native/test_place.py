@@ -1,7 +1,10 @@
 """What lies at the destination refuses a write; what the jar puts there is what Hadoop reads."""
 
 import re
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,15 +15,18 @@ from s3commit.core.documents.pendingset import decode_pendingset
 from s3commit.core.documents.request_json import CommitRequest, decode_request
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import digest
-from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.states import JobState
-from s3commit.spark import write
-from tests.native.conftest import FAILURES, uri
+from s3commit.spark import batch_writer, write
+from tests.native.conftest import FAILURES, settings, uri
 from tests.native.s3a import hadoop
-from tests.native.sides import message
+from tests.native.sides import kind, message
+from tests.places import LATE, PLACES, cells, one_row, put
+from tests.servers import until
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
 Writer = Callable[..., object]
+OURS = "io.s3commit.spark.S3CommitProtocol"
 
 
 def by_jar(frame: DataFrame, place: Place, mode: str, by: list[str], **options: Any) -> None:
@@ -32,9 +38,16 @@ def by_write(frame: DataFrame, place: Place, mode: Any, by: list[str], **options
     write(frame, place.uri, mode=mode, partition_by=by, options=options)
 
 
-@pytest.fixture(params=[by_jar, by_write], ids=["jar", "write"])
+def by_batch(frame: DataFrame, place: Place, mode: Any, by: list[str], **options: Any) -> None:
+    batch_writer(place.uri, query="q", mode=mode, partition_by=by, options=options)(frame, 0)
+
+
+CLIENTS: dict[str, Writer] = {"jar": by_jar, "write": by_write, "batch_writer": by_batch}
+
+
+@pytest.fixture(params=["jar", "write"])
 def writer(request: pytest.FixtureRequest) -> Writer:
-    return request.param  # type: ignore[no-any-return]
+    return CLIENTS[request.param]
 
 
 @pytest.fixture
@@ -54,16 +67,114 @@ def refusal(place: Place, action: Callable[[], object]) -> str:
     return f"{error.message} [{error.code}]" if ours else message(error)
 
 
-@pytest.mark.parametrize("name", ["", "/dt=d1"])
-@pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_an_object_at_a_directorys_own_name(
-    rows: DataFrame, place: Place, writer: Writer, mode: str, name: str
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_place_is_refused_before_the_first_task_or_spark_reads_all_rows(
+    spark: SparkSession, rows: DataFrame, place: Place, client: str, name: str
 ) -> None:
-    key = place.destination.prefix.rstrip("/") + name
-    place.tiny.store.put(BUCKET, key, b"PAR1")
-    line = refusal(place, lambda: writer(rows, place, mode, ["dt"]))
-    assert re.search(rf"s3a?://{BUCKET}/{key},.* Nothing was written\. \[PATH_IS_OBJECT\]$", line)
-    assert place.tiny.store.head(BUCKET, key) is not None
+    store = place.tiny.store
+
+    def found(directory: str) -> set[str]:
+        return {one.key for one in store.list(BUCKET, directory)}
+
+    for cell in cells(name, client):
+        if client == "batch_writer" and cell.mode != "append":
+            continue  # it is `write`, under a key of the batch
+        place = Place(place.tiny)
+        directory = place.destination.prefix[:-1]
+        before = put(cell, directory, lambda key, body: store.put(BUCKET, key, body))
+        frame = rows.select("id", *cell.by).coalesce(1)
+        how = {"partitionOverwriteMode": cell.overwrite_mode} if cell.overwrite_mode else {}
+        what = f"{client}, {name}, {cell.mode} {cell.overwrite_mode or ''}"
+        try:
+            CLIENTS[client](frame, place, cell.mode, cell.by, **how)
+        except (*FAILURES, S3CommitError) as error:
+            code = error.code if isinstance(error, S3CommitError) else kind(error)
+            assert f"{code}{LATE if found(directory) > before else ''}" == cell.answer, what
+            assert found(directory) >= before, what
+        else:
+            if cell.answer == "KEPT":
+                assert found(directory) == before, what
+            else:
+                read = spark.read.schema("id BIGINT").parquet(uri(place))
+                assert read.count() == cell.answer, what
+        assert place.uploads == [], what
+
+
+@pytest.mark.parametrize("mode", ["error", "ignore"])
+def test_a_mode_that_wants_no_files_looks_once_more_at_the_decision(
+    spark: SparkSession, rows: DataFrame, place: Place, mode: str
+) -> None:
+    """Both writers have found nothing there; the jar's tasks end when the other has committed."""
+    bucket, prefix = BUCKET, place.destination.prefix + "_commits/"
+
+    def wait(batches: Iterator[Any]) -> Iterator[Any]:
+        import time
+
+        import boto3
+
+        s3 = boto3.client("s3")
+        while not s3.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents"):
+            time.sleep(0.1)
+        yield from batches
+
+    slow = spark.range(0, 5, 1, 1).mapInArrow(wait, "id BIGINT")
+    with ThreadPoolExecutor(1) as pool:
+        by_the_jar = pool.submit(by_jar, slow, place, mode, [])
+        until(lambda: bool(place.jobs), "that the jar's job is open")
+        write(rows.select("id"), place.uri)
+        if mode == "error":
+            with pytest.raises(FAILURES) as caught:
+                by_the_jar.result()
+            assert kind(caught.value) == "DESTINATION_NOT_EMPTY"
+        else:
+            by_the_jar.result()
+    assert spark.read.parquet(uri(place)).count() == 3
+
+
+def test_of_two_writes_in_sparks_default_mode_at_once_one_is_committed(
+    spark: SparkSession, rows: DataFrame, place: Place
+) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(by_jar, rows, place, "error", []) for _ in range(2)]
+    errors = [error for one in both if (error := one.exception()) is not None]
+    assert [kind(one) in {"PATH_ALREADY_EXISTS", "DESTINATION_NOT_EMPTY"} for one in errors] == [
+        True
+    ]
+    assert spark.read.parquet(uri(place)).count() == 3
+
+
+def test_a_stream_that_is_refused_leaves_a_directory_and_says_so(
+    spark: SparkSession, rows: DataFrame, place: Place, tmp_path: Path
+) -> None:
+    rows.select("id").write.json(f"{uri(place)}/source")
+    stream = spark.readStream.schema("id BIGINT").json(f"{uri(place)}/source").writeStream
+    sink = f"{uri(place)}/sink"
+    with settings(spark, spark__sql__streaming__commitProtocolClass=OURS):
+        query = stream.option("checkpointLocation", str(tmp_path)).start(sink, "parquet")
+        with pytest.raises(FAILURES, match=r"another path, or delete _spark_metadata/ first"):
+            query.awaitTermination()
+    with pytest.raises(FAILURES) as caught:
+        rows.write.mode("append").parquet(sink)
+    assert kind(caught.value) == "OTHER_LOG"
+    with pytest.raises(InvalidInputError, match="/_spark_metadata exists: "):
+        write(rows, f"{place.uri}/sink", mode="append")
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_new_table_where_former_jobs_left_documents_and_files(
+    spark: SparkSession, rows: DataFrame, place: Place, db: str, mode: str
+) -> None:
+    """Spark's write of such a statement has a mode of its own: it replaces."""
+    for name in ("_SUCCESS", "_commits/_a.jsonl", f"__magic_job-{uuid.uuid4()}/_job.json"):
+        place.put(name, b"{}")
+    place.put("old.parquet", one_row())
+    rows.write.mode(mode).option("path", uri(place)).saveAsTable(f"{db}.t")
+    assert spark.table(f"{db}.t").count() == 3
+    spark.sql(f"DROP TABLE {db}.t")
+    with settings(spark, spark__sql__legacy__allowNonEmptyLocationInCTAS="true"):
+        spark.sql(f"CREATE TABLE {db}.t USING parquet LOCATION '{uri(place)}' AS SELECT 1 AS id")
+    assert spark.table(f"{db}.t").count() == 1
 
 
 @pytest.mark.parametrize("by", [["dt", "hour"], ["hour"], []])

@@ -20,9 +20,11 @@ import org.slf4j.LoggerFactory;
 
 /** One write to one destination. The driver makes it; the tasks get a copy. */
 final class Job implements Serializable {
-  /** Whose old files go when the new ones are visible. */
+  /** Whose old files go when the new ones are visible, or refuse them. */
   enum Replaces {
     NOTHING("append", "directory"),
+    NONE_MAY_BE("fail", "directory"),
+    IGNORED_IF_ANY("fail", "directory"), // not an error for the program
     DIRECTORY("replace", "directory"),
     PARTITIONS("replace", "partition");
 
@@ -223,7 +225,7 @@ final class Job implements Serializable {
     if (result.isCommitted()) {
       LOG.info(
           "job {} committed {} files at {}", id, result.files(), directory.destinationUri());
-    } else if (result.code().equals("ALREADY_COMMITTED")) {
+    } else if (result.code().equals("ALREADY_COMMITTED") || isIgnored(result)) {
       LOG.warn("job {} added nothing: {}", id, result.message());
       return false;
     } else if (result.isUndone()) {
@@ -235,6 +237,12 @@ final class Job implements Serializable {
       throw unknown("its result has the outcome '" + result.outcome() + "'", null);
     }
     return true;
+  }
+
+  /** Another job has written there since Spark looked, at which such a write does nothing. */
+  private boolean isIgnored(Result result) {
+    return target.replaces() == Replaces.IGNORED_IF_ANY
+        && result.code().equals("DESTINATION_NOT_EMPTY");
   }
 
   private static String said(IOException failed) {

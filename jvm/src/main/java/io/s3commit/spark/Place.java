@@ -6,9 +6,9 @@ import java.nio.file.AccessDeniedException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
+import java.util.regex.Pattern;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -20,21 +20,37 @@ import org.apache.spark.util.ThreadUtils;
  * What lies where a job is going to write, looked at before its first task. Each look is bounded;
  * who may not list the bucket finds out at the first document.
  *
- * <p>{@code write} looks at the same ({@code s3commit/writer/place.py}).
+ * <p>The clients in Python look at the same ({@code s3commit/writer/place.py}); both are held to one
+ * table, {@code tests/golden/places.json}.
  */
 final class Place {
   private static final int LOOKS = 3; // at once
   private static final int PARTITIONS = 5; // at each level: in all of them may be markers alone
   private static final String MARKER = "_$folder$"; // of a directory, by EMRFS and s3n
   private static final int LOOKED_AT = 5_000; // names: five pages of a listing
-  private static final Map<String, String> LOGS =
-      Map.of(
-          "_spark_metadata",
-          "is written by a stream of Spark's file sink, and readers see its files alone: write to"
-              + " another path, or, if that stream will not run again, delete the log with the"
-              + " stream's checkpoint",
-          "_delta_log",
-          "is a table of Delta Lake: use format('delta')");
+
+  /**
+   * What other writers leave in a directory whose readers go by it, and take no file beside it.
+   *
+   * @param holds found in a name in it, where the name of the log alone says nothing; or empty
+   */
+  private record Log(String name, String advice, String holds) {}
+
+  // Spark's readers ask only whether the first exists (FileStreamSink.hasMetadata).
+  private static final List<Log> LOGS =
+      List.of(
+          new Log(
+              "_spark_metadata",
+              "is written by a stream of Spark's file sink, and readers see its files alone: write to"
+                  + " another path, or, if that stream will not run again, delete the log with the"
+                  + " stream's checkpoint",
+              ""),
+          new Log("_delta_log", "is a table of Delta Lake: write with format('delta')", ""),
+          new Log(".hoodie", "is a table of Apache Hudi: write with format('hudi')", ""),
+          new Log(
+              "metadata",
+              "is a table of Apache Iceberg: write to it by its name in a catalog of Iceberg's",
+              "\\.metadata\\.json|-m[0-9]+\\.avro$"));
 
   private final FileSystem fs;
   private final Path table;
@@ -103,14 +119,24 @@ final class Place {
 
   private void refuseOtherLog() throws IOException {
     boolean isCut = names.size() == LOOKED_AT; // then it may be behind those that were seen
-    for (Map.Entry<String, String> log : LOGS.entrySet()) {
-      Path path = new Path(table, log.getKey());
-      boolean isSeen = names.stream().anyMatch(one -> one.getPath().getName().equals(log.getKey()));
-      if ((isSeen || isCut) && !namesIn(fs, path).isEmpty()) {
+    for (Log log : LOGS) {
+      boolean isSeen = names.stream().anyMatch(one -> one.getPath().getName().equals(log.name));
+      Path path = new Path(table, log.name);
+      if ((isSeen || isCut) && has(path, Pattern.compile(log.holds))) {
         throw new CommitException(
-            "OTHER_LOG",
-            path + " exists: the directory " + log.getValue() + ". Nothing was written.");
+            "OTHER_LOG", path + " exists: the directory " + log.advice + ". Nothing was written.");
       }
+    }
+  }
+
+  private boolean has(Path log, Pattern holds) throws IOException {
+    if (!holds.pattern().isEmpty()) {
+      return namesIn(fs, log).stream().anyMatch(one -> holds.matcher(one.getPath().getName()).find());
+    }
+    try {
+      return fs.exists(log);
+    } catch (AccessDeniedException denied) {
+      return false;
     }
   }
 

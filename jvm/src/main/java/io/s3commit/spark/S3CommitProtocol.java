@@ -44,8 +44,9 @@ public final class S3CommitProtocol extends FileCommitProtocol implements Serial
           "BAD_OPTIONS",
           "Spark's file sink for streams can't be committed by s3commit: unset"
               + " spark.sql.streaming.commitProtocolClass, and Spark commits the stream by its own"
-              + " log; or use"
-              + " .writeStream.foreachBatch(s3commit.spark.batch_writer(path)). Nothing was written.");
+              + " log; or use .writeStream.foreachBatch(s3commit.spark.batch_writer(path)) with"
+              + " another path, or delete _spark_metadata/ first, which Spark has made at this one."
+              + " Nothing was written.");
     }
     Map<String, String> settings = Setting.all();
     if (Setting.isOurs(new Path(output), settings)) {

@@ -34,7 +34,8 @@ import scala.collection.JavaConverters;
  * task writes to it. So the driver looks at the command that runs, as that command itself does.
  *
  * @param output the directory of the path or table
- * @param replaces by its mode: nothing, all of the table or of a partition, or what it writes
+ * @param replaces by its mode: nothing, all of the table or of a partition, or what it writes; a mode
+ *     of Spark's that refuses files that are there is the job's, too
  * @param columns the partition columns, named as in their directories' names
  * @param partition the static one, {@code dt=2026-11-21/}, or empty
  * @param options those of the command, by their names as they were given
@@ -169,10 +170,16 @@ record WriteCommand(
   }
 
   private static Job.Replaces replaces(InsertIntoHadoopFsRelationCommand command) {
-    if (command.mode() != SaveMode.Overwrite) {
+    if (command.mode() == SaveMode.Overwrite) {
+      return command.dynamicPartitionOverwrite() ? Job.Replaces.PARTITIONS : Job.Replaces.DIRECTORY;
+    }
+    if (command.mode() == SaveMode.Append) {
       return Job.Replaces.NOTHING;
     }
-    return command.dynamicPartitionOverwrite() ? Job.Replaces.PARTITIONS : Job.Replaces.DIRECTORY;
+    // Spark has looked, and so has another writer who began at the same time.
+    return command.mode() == SaveMode.Ignore
+        ? Job.Replaces.IGNORED_IF_ANY
+        : Job.Replaces.NONE_MAY_BE;
   }
 
   private static List<String> columns(InsertIntoHadoopFsRelationCommand command) {

@@ -233,6 +233,11 @@ final class Statements {
     public FileStatus[] listStatus(Path path) throws IOException {
       FileStatus[] all = super.listStatus(path);
       Arrays.sort(all); // as S3 lists
+      if (pathToFile(path).isDirectory()) {
+        for (FileStatus one : all) { // named by its place on this machine until here
+          one.setPath(new Path(path, one.getPath().getName()));
+        }
+      }
       return all;
     }
 

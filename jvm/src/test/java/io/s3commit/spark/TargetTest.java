@@ -58,8 +58,8 @@ class TargetTest {
     for (Map.Entry<String, Job.Replaces> mode :
         Map.of(
                 "append", Job.Replaces.NOTHING,
-                "error", Job.Replaces.NOTHING,
-                "ignore", Job.Replaces.NOTHING,
+                "error", Job.Replaces.NONE_MAY_BE,
+                "ignore", Job.Replaces.IGNORED_IF_ANY,
                 "overwrite", Job.Replaces.DIRECTORY)
             .entrySet()) {
       Target target = of(s -> rows(s).write().mode(mode.getKey()).save(path));
