@@ -162,7 +162,7 @@ final class Job implements Serializable {
 
   private Result result(FileSystem fs, Request again) throws IOException {
     if (again != null) {
-      again.putIfDue();
+      again.putAgainIfDue();
     }
     try {
       byte[] body = Store.read(fs, directory.document(Result.NAME), Limits.RESULT_BYTES);

@@ -44,7 +44,7 @@ final class Request {
   }
 
   /** Put it again if it is time, and then after twice the time. An interrupt alone is an error. */
-  void putIfDue() throws IOException {
+  void putAgainIfDue() throws IOException {
     if (System.nanoTime() - began < due) {
       return;
     }

@@ -48,8 +48,8 @@ class RequestTest {
   }
 
   private int putsOf(Request request) throws IOException {
-    request.putIfDue();
-    request.putIfDue();
+    request.putAgainIfDue();
+    request.putAgainIfDue();
     return puts;
   }
 
