@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -53,8 +54,9 @@ def fails_first(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def session(endpoint: str, jars: str, more: Mapping[str, str]) -> SparkSession:
     """A session that may have the jar on its class path."""
-    found = {**SETTINGS, **s3a.settings(endpoint), "spark.jars": jars, **more}
-    builder = SparkSession.builder.master("local[1,3]").config(map=found)
+    builder = SparkSession.builder.master("local[1,3]").config(
+        map={**SETTINGS, **s3a.settings(endpoint), "spark.jars": jars, **more}
+    )
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
@@ -62,8 +64,10 @@ def session(endpoint: str, jars: str, more: Mapping[str, str]) -> SparkSession:
 
 def class_behind(spark: SparkSession, output: str) -> str:
     """The class that commits a write to there."""
-    java = spark._jvm.org.apache.spark.internal.io.FileCommitProtocol
-    made = java.instantiate(spark.conf.get(PROTOCOL), "a-job", output, False)
+    jvm: Any = spark._jvm
+    made = jvm.org.apache.spark.internal.io.FileCommitProtocol.instantiate(
+        spark.conf.get(PROTOCOL), "a-job", output, False
+    )
     if made.getClass().getName() != OURS:
         return str(made.getClass().getName())
     field = made.getClass().getDeclaredField("behind")

@@ -10,8 +10,9 @@ import pytest
 from s3commit.spark.native import find_jar
 from tests.native import s3a
 from tests.native.applications import APPLICATIONS, CLOUD, NEEDS_CLOUD, ROWS
-from tests.native.conftest import VERSION, environment
+from tests.native.conftest import VERSION
 from tests.servers import ran
+from tests.spark.conftest import environment
 from tests.spark.tiny import TinyPipeline
 
 SPARKS = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,7 +18,7 @@ DAYS = range(6)
 
 def ended(spark: SparkSession, place: Place, *, by: str, also: Barrier, **own: str) -> str:
     """How a write of this thread ended, whose settings are those beside the session's."""
-    context = spark.sparkContext
+    context: Any = spark.sparkContext  # its types know no unset
     for name, value in own.items():
         context.setLocalProperty(OURS + name.replace("__", "."), value)
     try:
@@ -73,8 +74,9 @@ def test_no_rows_are_lost_under_keys_of_threads(
 
     def write(day: int) -> bool:
         key = OURS + "idempotencyKey"
+        context: Any = spark.sparkContext
         if by_thread:
-            spark.sparkContext.setLocalProperty(key, f"day-{day}")
+            context.setLocalProperty(key, f"day-{day}")
         else:
             spark.conf.set(key, f"day-{day}")
         try:
@@ -84,7 +86,7 @@ def test_no_rows_are_lost_under_keys_of_threads(
             return False
         finally:
             if by_thread:
-                spark.sparkContext.setLocalProperty(key, None)
+                context.setLocalProperty(key, None)
             else:
                 spark.conf.unset(key)
         return True
