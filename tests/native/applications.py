@@ -92,7 +92,9 @@ def main() -> None:
     for name, more in APPLICATIONS.items():
         if name == NEEDS_CLOUD and not with_cloud:
             continue  # Spark itself refuses its classes
-        sides = {"own": more, "ours": {**more, **ours}, "session": more}
+        sides = {"own": more, "ours": {**more, **ours}}
+        if PROTOCOL in more or not more:
+            sides["session"] = more
         found[name] = {}
         for side, settings in sides.items():
             spark = session(endpoint, jars, settings)
