@@ -14,6 +14,7 @@ from s3commit.core.sweep import sweep as sweeping
 from s3commit.core.sweep.actions import MOST_NOTES, SweepReport, encode_report
 from s3commit.core.sweep.sweep import DAY, HOUR
 from s3commit.core.sweep.verdicts import try_due
+from s3commit.writer.requests import _put_again
 from tests.core.swept import LIMITS, MINUTE, Swept, abandoned_at, announced, ended, sealed
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
 
@@ -38,6 +39,27 @@ def test_a_job_that_fails_again_and_again_is_tried_once_a_day_in_the_end(world: 
     assert pauses[0] <= 2
     assert max(pauses) <= 24
     assert len(started) < 110
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["in the ledger", "unheard of"])
+@pytest.mark.parametrize("minutes", range(15, 75, 5))
+def test_a_request_that_is_put_again_is_as_old_as_the_first_one(
+    world: Swept, is_known: bool, minutes: int
+) -> None:
+    """Otherwise a client whose every event is lost would keep the sweep from its job."""
+    directory = job_directory()
+    attempt = world.attempt(directory, "t0")
+    if is_known:
+        world.announce(directory, attempt)
+    else:
+        ended(world, job_directory(OTHER_JOB))  # so the sweep looks at the destination
+    world.request(directory, attempt)
+    for minute in range(minutes):
+        world.later(MINUTE)
+        if minute + 1 in {5, 10, 20, 40}:
+            _put_again(world.store, directory)
+    assert world.sweep_and_settle().started == 1
+    assert world.result(directory).outcome is Outcome.COMMITTED
 
 
 @pytest.mark.parametrize(

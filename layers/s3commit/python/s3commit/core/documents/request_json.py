@@ -14,6 +14,7 @@ from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFo
 from s3commit.core.model.fields import SPARSE, Name, Several, Sha256, Text
 from s3commit.core.model.outcome import MAX_TEXT
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import ObjectFacts
 
 MAX_REQUEST_BYTES = 64 * 1024 * 1024
 MAX_REQUEST_VALUES = 1_800_000
@@ -150,9 +151,11 @@ def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | Abort
         raise JobRefusedError("_request.json no longer exists", code="REQUEST_MISSING") from None
     request = decode_request(stored.body, directory)
     if isinstance(request, CommitRequest):
-        # When S3 got it first: a client that still waits puts it again, and says so.
-        put_at, claimed = stored.facts.modified, stored.facts.metadata.get(META_REQUESTED, "")
-        return replace(
-            request, put_at=min(claimed, put_at) if _MOMENT.fullmatch(claimed) else put_at
-        )
+        return replace(request, put_at=first_put_at(stored.facts))
     return request
+
+
+def first_put_at(facts: ObjectFacts) -> str:
+    """When S3 got a request first: a client that still waits puts it again, and says so."""
+    put_at, claimed = facts.modified, facts.metadata.get(META_REQUESTED, "")
+    return min(claimed, put_at) if _MOMENT.fullmatch(claimed) else put_at

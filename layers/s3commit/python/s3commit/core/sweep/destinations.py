@@ -64,7 +64,7 @@ def _look_around(sweep: Sweep, destination: Destination, jobs: Jobs) -> Iterator
 def _unknown_job(sweep: Sweep, directory: JobDirectory, found: Contents) -> Iterator[Action]:
     """A job of which the ledger has no record: what an event should have brought about."""
     if found.request is not None and found.result is None:
-        yield from start(sweep, found.request.modified, directory, "its request has no result")
+        yield from start(sweep, found.asked, directory, "its request has no result")
     elif not _is_of_here(sweep, directory):
         return
     elif found.result is None:
@@ -131,4 +131,4 @@ def _directories(sweep: Sweep, destination: Destination) -> Iterator[tuple[JobDi
             directory = parse_directory(destination.bucket, f"{prefix}{name}/")
         except InvalidInputError:
             continue  # of no job of ours
-        yield directory, contents(directory, found)
+        yield directory, contents(sweep, directory, found)

@@ -11,7 +11,7 @@ from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.objects import listed_at
 from s3commit.core.sweep.actions import Action
 from s3commit.core.sweep.sweep import Sweep, Visit
-from s3commit.core.sweep.verdicts import abort_if_silent, contents, judge_ended, start
+from s3commit.core.sweep.verdicts import abort_if_silent, asked_at, contents, judge_ended, start
 
 # In these an execution works on the job, or waits for its destination.
 AT_WORK: Final = (
@@ -46,17 +46,18 @@ def _start_or_abort(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
     directory = JobDirectory.of(record)
     request = listed_at(sweep.ports.store, directory.bucket, directory.request)
     if request is not None:
-        since = max(request.modified, record.updated_at)
+        since = max(asked_at(sweep, directory, request), record.updated_at)
         yield from start(sweep, since, record, "its request has no result")
         return
     holder = committed_holder(sweep.ports, record)
     silent = sweep.limits.stuck if holder else sweep.limits.abandoned
     if record.job_sha256 != "" and record.updated_at < sweep.ago(silent):
-        found = contents(directory, sweep.ports.store.list(directory.bucket, directory.prefix))
+        listing = sweep.ports.store.list(directory.bucket, directory.prefix)
+        found = contents(sweep, directory, listing)
         yield from abort_if_silent(sweep, directory, found, record.updated_at, holder)
 
 
 def _retire(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
     directory = JobDirectory.of(record)
-    found = contents(directory, sweep.ports.store.list(directory.bucket, directory.prefix))
+    found = contents(sweep, directory, sweep.ports.store.list(directory.bucket, directory.prefix))
     yield from judge_ended(sweep, directory, record, found)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from s3commit.core.documents.request_json import AbortRequest, encode_request
+from s3commit.core.documents.request_json import AbortRequest, encode_request, first_put_at
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.rounds import start_execution
 from s3commit.core.model.amounts import many
-from s3commit.core.model.errors import PreconditionError
+from s3commit.core.model.errors import NOT_READABLE, PreconditionError
 from s3commit.core.model.moments import seconds, shifted
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.objects import ListedObject
@@ -27,7 +27,8 @@ LEFT_UPLOADS: Final = "it has left open uploads"
 class Contents:
     """The contents of a job directory; constant in size, however much that is.
 
-    ``is_all`` is False where there is more: then ``newest`` may be wrong.
+    ``asked`` is when the job was requested first, ``newest`` the newest of all. ``is_all`` is False
+    where there is more: then ``newest`` may be wrong.
     """
 
     job: ListedObject | None = None
@@ -35,6 +36,7 @@ class Contents:
     result: ListedObject | None = None
     scratch: int = 0
     newest: str = ""
+    asked: str = ""
     is_all: bool = True
 
 
@@ -131,7 +133,7 @@ def _job(directory: JobDirectory) -> str:
     return f"job {directory.job_id} at {directory.destination.uri}"
 
 
-def contents(directory: JobDirectory, listing: Iterable[ListedObject]) -> Contents:
+def contents(sweep: Sweep, directory: JobDirectory, listing: Iterable[ListedObject]) -> Contents:
     """The contents of a job's directory, as far as `LISTED`."""
     found = Contents()
     for number, listed in enumerate(listing):
@@ -146,8 +148,21 @@ def contents(directory: JobDirectory, listing: Iterable[ListedObject]) -> Conten
             found.result = listed
         elif listed.key.startswith(directory.tasks):
             found.scratch += 1
-        found.newest = max(found.newest, listed.modified)
+        if listed.key != directory.request:
+            found.newest = max(found.newest, listed.modified)
+    if found.request is not None:
+        found.asked = asked_at(sweep, directory, found.request)
+        found.newest = max(found.newest, found.asked)
     return found
+
+
+def asked_at(sweep: Sweep, directory: JobDirectory, request: ListedObject) -> str:
+    """When the job was requested: a request that was put again counts from its first time."""
+    if request.modified >= sweep.ago(sweep.limits.stuck):
+        with suppress(*NOT_READABLE):
+            facts = sweep.ports.store.head(directory.bucket, directory.request)
+            return request.modified if facts is None else first_put_at(facts)
+    return request.modified
 
 
 def spelled(duration: int) -> str:
