@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.native.conftest import FAILURES, uri
+from tests.native.conftest import FAILURES, settings, uri
 from tests.native.sides import DONE, kind
 from tests.native.test_session import await_requests
 from tests.spark.tiny import Place, TinyPipeline
 
 OURS = "spark.s3commit."
+THREADS = "s3commit."  # what the names of a thread's settings begin with
 DAYS = range(6)
 
 
@@ -20,7 +21,7 @@ def ended(spark: SparkSession, place: Place, *, by: str, also: Barrier, **own: s
     """How a write of this thread ended, whose settings are those beside the session's."""
     context: Any = spark.sparkContext  # its types know no unset
     for name, value in own.items():
-        context.setLocalProperty(OURS + name.replace("__", "."), value)
+        context.setLocalProperty(THREADS + name.replace("__", "."), value)
     try:
         also.wait()
         frame = spark.range(6).selectExpr("id", "'x' AS dt", "id AS hour")
@@ -29,7 +30,7 @@ def ended(spark: SparkSession, place: Place, *, by: str, also: Barrier, **own: s
         return kind(error)
     finally:
         for name in own:
-            context.setLocalProperty(OURS + name.replace("__", "."), None)
+            context.setLocalProperty(THREADS + name.replace("__", "."), None)
     return DONE
 
 
@@ -64,18 +65,18 @@ def test_a_threads_settings_act_on_its_own_writes(
         assert other.result() == ("OTHER_PARTITIONS" if "checkPartitions" in own else DONE)
 
 
-@pytest.mark.parametrize("by_thread", [True, False], ids=["the thread's", "the session's"])
-def test_no_rows_are_lost_under_keys_of_threads(
-    spark: SparkSession, db: str, by_thread: bool
-) -> None:
+@pytest.mark.parametrize(
+    "by", [THREADS, OURS, ""], ids=["the thread's", "its own", "the session's"]
+)
+def test_no_rows_are_lost_under_keys_of_threads(spark: SparkSession, db: str, by: str) -> None:
     """Six days by three threads. By keys of the session, which threads share, a write can fail."""
     table = f"{db}.days"
     spark.sql(f"CREATE TABLE {table} (id BIGINT, dt STRING) USING parquet PARTITIONED BY (dt)")
 
     def write(day: int) -> bool:
-        key = OURS + "idempotencyKey"
+        key = (by or OURS) + "idempotencyKey"
         context: Any = spark.sparkContext
-        if by_thread:
+        if by:
             context.setLocalProperty(key, f"day-{day}")
         else:
             spark.conf.set(key, f"day-{day}")
@@ -85,13 +86,14 @@ def test_no_rows_are_lost_under_keys_of_threads(
             assert kind(error) == "KEY_TAKEN"
             return False
         finally:
-            if by_thread:
+            if by:
                 context.setLocalProperty(key, None)
             else:
                 spark.conf.unset(key)
         return True
 
-    with ThreadPoolExecutor(3) as threads:
+    others = {OURS + "idempotencyKey": "of-the-session"} if by == THREADS else {}
+    with settings(spark, **others), ThreadPoolExecutor(3) as threads:
         done = list(threads.map(write, DAYS))
-    assert all(done) or not by_thread
+    assert all(done) or not by
     assert spark.table(table).count() == 10 * sum(done)

@@ -18,6 +18,11 @@ final class Setting {
   /** What the names of all settings begin with. */
   static final String OURS = "spark.s3commit.";
 
+  /** What those of a thread begin with: Spark puts no session's setting over a local property of it. */
+  static final String THREADS = "s3commit.";
+
+  private static final String STREAM = "sql.streaming.queryId"; // a local property in its batches
+
   /** URIs of the destinations that are ours, with commas between them. */
   static final String PREFIXES = "prefixes";
 
@@ -39,31 +44,38 @@ final class Setting {
 
   /**
    * The settings that are ours, without {@link #OURS}: those of the session when the statement began,
-   * and others of its thread. Raises {@link CommitException} for a name that was meant to be one.
+   * and over them those of its thread. Raises {@link CommitException} for a name that was meant to be
+   * one.
    *
    * <p>While a statement runs Spark has the session's settings in the local properties of its thread, as
-   * they were when it began. Another thread may have changed the session's since.
+   * they were when it began: another thread may have changed the session's since. During a batch of a
+   * stream they are those of the batch's beginning.
    */
   static Map<String, String> all() throws CommitException {
-    Properties threads = SparkContext.getOrCreate().getLocalProperties();
     Map<String, String> sessions = new TreeMap<>();
     Iterator<Tuple2<String, String>> settings = SQLConf.get().getAllConfs().iterator();
     while (settings.hasNext()) {
       Tuple2<String, String> one = settings.next();
       sessions.put(one._1(), one._2());
     }
-    Map<String, String> all = threads.containsKey(WriteCommand.EXECUTION) ? new TreeMap<>() : sessions;
-    threads.stringPropertyNames().forEach(name -> all.put(name, threads.getProperty(name)));
     refuseMisspelt(sessions.keySet());
-    refuseMisspelt(all.keySet());
+    Properties local = SparkContext.getOrCreate().getLocalProperties();
+    Map<String, String> threads = new TreeMap<>();
+    local.stringPropertyNames().forEach(name -> threads.put(name, local.getProperty(name)));
+    boolean isKept = threads.containsKey(WriteCommand.EXECUTION) && !threads.containsKey(STREAM);
     Map<String, String> found = new TreeMap<>();
-    all.forEach(
+    take(OURS, isKept ? threads : sessions, found);
+    take(THREADS, threads, found);
+    return found;
+  }
+
+  private static void take(String start, Map<String, String> settings, Map<String, String> found) {
+    settings.forEach(
         (name, value) -> {
-          if (name.startsWith(OURS)) {
-            found.put(name.substring(OURS.length()), value);
+          if (name.startsWith(start)) {
+            found.put(name.substring(start.length()), value);
           }
         });
-    return found;
   }
 
   private static void refuseMisspelt(Set<String> names) throws CommitException {

@@ -88,12 +88,20 @@ class SettingTest {
       Statements.set(setting, null);
       Target target = Statements.during(() -> Statements.set(setting, others), STATEMENT);
       assertEquals(none, target.options());
-      Statements.set(setting, null);
-      Statements.setForThread(setting, own);
-      assertEquals(wanted, Statements.of(STATEMENT).options());
+      for (String sessions : new String[] {others, null}) { // the thread's goes before it
+        Statements.set(setting, sessions);
+        Statements.setForThread(Setting.THREADS + name, own);
+        assertEquals(wanted, Statements.of(STATEMENT).options());
+        Statements.setForThread(Setting.THREADS + name, null);
+      }
+      Statements.setForThread("sql.streaming.queryId", "a-query"); // as in a batch that began with one
+      Statements.setForThread(setting, others);
+      assertEquals(none, Statements.of(STATEMENT).options());
     } finally {
       Statements.set(setting, null);
-      Statements.setForThread(setting, null);
+      for (String one : new String[] {setting, Setting.THREADS + name, "sql.streaming.queryId"}) {
+        Statements.setForThread(one, null);
+      }
     }
     assertEquals(none, Statements.of(STATEMENT).options());
   }
