@@ -48,8 +48,9 @@ LOGS: Final = (
     Log(".hoodie", "is a table of Apache Hudi: write with format('hudi')"),
     Log(
         "metadata",
-        "is a table of Apache Iceberg: write to it by its name in a catalog of Iceberg's",
-        r"\.metadata\.json|-m[0-9]+\.avro$",
+        "is a table of Apache Iceberg: write to it by its name in a catalog of Iceberg's, or"
+        " to another path",
+        r"^(v[0-9]+|[0-9]{5,}-[0-9a-f-]{36})(\.gz)?\.metadata\.json|-m[0-9]+\.avro$",
     ),
 )
 

@@ -1,12 +1,16 @@
 package io.s3commit.spark;
 
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.lang.reflect.Field;
+import java.nio.file.AccessDeniedException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.command.DataWritingCommandExec;
@@ -32,7 +36,7 @@ final class CatalogUpdate {
 
   /**
    * Have Spark leave partitions that it did not write in the catalog. Raises {@link CommitException}
-   * if it would not, or would add one without files.
+   * where it would not, would add one without files, or leaves one that an earlier run has emptied.
    *
    * @param written the partitions for which its tasks wrote files, {@code dt=2026-11-21}
    */
@@ -44,30 +48,51 @@ final class CatalogUpdate {
     }
     for (String one : written) {
       if (!table.known().contains(one + "/") && !hasFiles(fs, new Path(insert.output(), one))) {
-        throw refused(
-            "KEY_TAKEN", table, "but the partition " + one + " has no files any more. To write the data"
-                + " again, use another key");
+        throw new CommitException(
+            "KEY_TAKEN",
+            "the data of this key was committed to " + table.name() + " before, but its partition " + one
+                + " has no files any more. Nothing was added: write the data again under another key.");
       }
     }
-    boolean isWhole = table.known().stream().allMatch(one -> written.contains(one.replaceFirst("/$", "")));
-    boolean drops = insert.replaces() == Job.Replaces.DIRECTORY && !isWhole;
-    if (drops && !keepOthers(insert.output())) {
-      throw refused(
-          "ALREADY_COMMITTED", table, "and this error keeps Spark from dropping the partitions that"
-              + " others have added since. Set spark.sql.sources.partitionOverwriteMode=dynamic to have"
-              + " none");
+    if (insert.replaces() != Job.Replaces.DIRECTORY) {
+      return;
+    }
+    List<String> others =
+        table.known().stream().filter(one -> !written.contains(one.replaceFirst("/$", ""))).toList();
+    int full = 0;
+    for (String one : others) {
+      Path usual = new Path(insert.output(), one);
+      full += hasFiles(fs, table.places().getOrDefault(one, usual)) ? 1 : 0;
+    }
+    // Of partitions without files Spark would drop none if it leaves others, and rightly all if not.
+    boolean isMixed = full > 0 && full < others.size();
+    if (isMixed || full > 0 && !keepOthers(insert.output())) {
+      throw new CommitException(
+          "ALREADY_COMMITTED",
+          "the data of this key was committed to " + table.name() + " before, and nothing was added. This"
+              + " error keeps Spark from dropping the partitions of others from the catalog: "
+              + (isMixed
+                  ? "run MSCK REPAIR TABLE " + table.name() + " SYNC PARTITIONS, then this again."
+                  : "the data is there, and there is nothing to do."));
     }
   }
 
-  private static CommitException refused(String code, WriteCommand.Table table, String why) {
-    return new CommitException(
-        code,
-        "the data of this key was committed to " + table.name() + " before, and nothing was added, "
-            + why + ".");
-  }
-
+  /** Whoever may not list is not asked: Spark's own readers could not either. */
   private static boolean hasFiles(FileSystem fs, Path partition) throws IOException {
-    return Place.namesIn(fs, partition).stream().anyMatch(one -> one.isFile() && Place.isVisible(one));
+    try {
+      RemoteIterator<FileStatus> listed = fs.listStatusIterator(partition);
+      while (listed.hasNext()) {
+        FileStatus one = listed.next();
+        if (one.isFile() && Place.isVisible(one)) {
+          return true;
+        }
+      }
+      return false;
+    } catch (FileNotFoundException none) {
+      return false;
+    } catch (AccessDeniedException denied) {
+      return true;
+    }
   }
 
   /** Whether the running command was found. */

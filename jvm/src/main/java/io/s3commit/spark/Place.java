@@ -49,8 +49,9 @@ final class Place {
           new Log(".hoodie", "is a table of Apache Hudi: write with format('hudi')", ""),
           new Log(
               "metadata",
-              "is a table of Apache Iceberg: write to it by its name in a catalog of Iceberg's",
-              "\\.metadata\\.json|-m[0-9]+\\.avro$"));
+              "is a table of Apache Iceberg: write to it by its name in a catalog of Iceberg's, or to"
+                  + " another path",
+              "^(v[0-9]+|[0-9]{5,}-[0-9a-f-]{36})(\\.gz)?\\.metadata\\.json|-m[0-9]+\\.avro$"));
 
   private final FileSystem fs;
   private final Path table;
@@ -200,7 +201,7 @@ final class Place {
     return null;
   }
 
-  static List<FileStatus> namesIn(FileSystem fs, Path directory) throws IOException {
+  private static List<FileStatus> namesIn(FileSystem fs, Path directory) throws IOException {
     List<FileStatus> found = new ArrayList<>();
     try {
       RemoteIterator<FileStatus> listed = fs.listStatusIterator(directory);
