@@ -24,8 +24,8 @@ def test_an_open_job_says_what_it_waits_for(desk: Desk) -> None:
     assert "next nothing while its driver lives" in text
     assert f"s3commit commit {JOB} --table {TABLE} --dry-run" in text
     # A driver that died between its tasks and its request: what a person may do, and what is done.
-    assert "if it died before, run the job again; the sweep aborts this one" in text
-    assert f"To abort it now: s3commit abort {JOB} --table {TABLE}" in text
+    assert "run the job again; the sweep aborts this one" in text
+    assert f"to abort it now: s3commit abort {JOB} --table {TABLE}" in text
 
 
 @pytest.mark.parametrize("deeper", ["", "_request.json", "_tasks/0/_a0.pendingset"])

@@ -68,16 +68,32 @@ def problems(
     for name, why in odd(suite, found, own=own).items():
         if control is None:
             yield f"{name}: {why[:300]}"
-        elif control.get(name) is None:
-            verdict = "by the jar alone" if name in control else "not run by Spark's own"
+        elif (verdict := _verdict(why, name, control)) is not None:
             yield f"{name}, {verdict}: {why[:300]}"
     for name in (*suite.both, *({} if own else suite.jar)):
         if found.get(name) is None:
             yield f"{name}: {GONE if name in found else NOT_RUN}"
 
 
+def _verdict(why: str, name: str, control: Results) -> str | None:
+    """What is wrong with a test that fails; None if it fails for that reason by Spark's own too."""
+    if name not in control:
+        return "not run by Spark's own"
+    own = control[name]
+    if own is None:
+        return "by the jar alone"
+    return (
+        None if _reason(own) == _reason(why) else f"by Spark's own for another reason ({own[:100]})"
+    )
+
+
+def _reason(why: str) -> str:
+    """The words of a failure, without the paths and numbers that differ from run to run."""
+    return re.sub(r"\S*/\S*|[\d.-]+", "", why)
+
+
 def shared(suite: Suite, found: Results, control: Results) -> Iterator[str]:
     """One line for each test that fails, as no known difference, by Spark's own protocol too."""
-    for name in odd(suite, found, own=False):
-        if (why := control.get(name)) is not None:
+    for name, why in odd(suite, found, own=False).items():
+        if name in control and _verdict(why, name, control) is None:
             yield f"{name}, by Spark's own too: {why[:300]}"

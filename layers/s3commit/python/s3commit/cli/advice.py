@@ -111,8 +111,9 @@ def next_step(
         return [
             "nothing while its driver lives",
             f"if the driver died and every task is done: s3commit commit {job.name} --dry-run",
-            "if it died before, run the job again; the sweep aborts this one after a silence of"
-            f" abandonedHours. To abort it now: s3commit abort {job.name}",
+            "if the driver died before its tasks had ended, run the job again; the sweep aborts"
+            " this one when it was silent for abandonedHours (by default a day)",
+            f"to abort it now: s3commit abort {job.name}",
         ]
     if job.ledger is None:
         return ["the ledger knows how far it is: name its table with --table, or --name"]

@@ -116,7 +116,8 @@ _ENDS: Final = {
     ),
     "KEY_TAKEN": Advice(
         "Another job with the same idempotency key was committed with other counts, or in other"
-        " partitions, so with other data. Nothing was added",
+        " partitions, so with other data; or a partition of its data has no files any more. Nothing"
+        " was added",
         "Write again under another key. If the other job is not yours, find out who may read"
         " your keys",
     ),

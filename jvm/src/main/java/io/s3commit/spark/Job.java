@@ -161,14 +161,17 @@ final class Job implements Serializable {
   }
 
   private Result result(FileSystem fs, Request again) throws IOException {
-    if (again != null) {
-      again.putAgainIfDue();
-    }
     try {
       byte[] body = Store.read(fs, directory.document(Result.NAME), Limits.RESULT_BYTES);
       Result result = Result.of(body);
       return result.jobId().equals(id) ? result : null;
-    } catch (FileNotFoundException absent) {
+    } catch (FileNotFoundException | AccessDeniedException absent) { // one or the other, by its rights
+      if (again != null) {
+        again.putAgainIfDue();
+      }
+      if (absent instanceof AccessDeniedException denied) {
+        throw denied;
+      }
       return null;
     }
   }

@@ -50,10 +50,16 @@ final class Otherwise {
       boolean isItsOwn = failed instanceof InvocationTargetException; // such as an overwrite it can't do
       cause = isItsOwn ? failed.getCause() : failed;
     }
+    boolean isNamed = settings.containsKey(Setting.OTHERWISE);
+    String setting = Setting.OURS + Setting.OTHERWISE;
     throw new CommitException(
         "BAD_SETTING",
-        Setting.OURS + Setting.OTHERWISE + "=" + name + " is not another commit protocol for this write"
-            + (cause == null ? "" : ": " + cause) + ". Nothing was written.",
+        (isNamed
+                ? setting + "=" + name + " is not another commit protocol for this write"
+                : name + ", which would commit this write without s3commit too, refused it")
+            + (cause == null ? "" : ": " + cause)
+            + (isNamed ? "" : ". Set " + setting + " to another class")
+            + ". Nothing was written.",
         cause);
   }
 

@@ -38,12 +38,14 @@ final class Store {
   /** Values of one of S3A's settings with which a job would fail, and what to do. */
   private record Refused(String name, String values, String why) {}
 
+  private static final String ENCRYPTION = "encryption.algorithm";
+  private static final String OLD = "server-side-encryption-algorithm";
   private static final String INCOMPLETE = "the pipeline can't complete such uploads: ";
   private static final List<Refused> REFUSED =
       List.of(
-          new Refused("encryption.algorithm", "SSE-C|CSE.*", INCOMPLETE + "use SSE-S3, SSE-KMS or DSSE-KMS"),
+          new Refused(ENCRYPTION, "SSE-C|CSE.*", INCOMPLETE + "use SSE-S3, SSE-KMS or DSSE-KMS"),
           new Refused(
-              "server-side-encryption-algorithm", "SSE-C|CSE.*", INCOMPLETE + "use SSE-S3 or SSE-KMS"),
+              OLD, "SSE-C|CSE.*", INCOMPLETE + "use SSE-S3 or SSE-KMS"),
           new Refused("create.checksum.algorithm", ".+", INCOMPLETE + "unset it"),
           new Refused(
               "checksum.generation", "true",
@@ -123,6 +125,9 @@ final class Store {
     String ofBucket = "fs.s3a.bucket." + path.toUri().getAuthority() + ".";
     for (Refused one : REFUSED) {
       String name = "fs.s3a." + one.name();
+      if (one.name().equals(OLD) && conf.get(ofBucket + ENCRYPTION) != null) {
+        continue; // Hadoop gives the new name's value for the old one, of the bucket's own not
+      }
       String value = conf.getTrimmed(ofBucket + one.name(), conf.getTrimmed(name, ""));
       if (value.matches("(?i:" + one.values() + ")")) {
         throw new CommitException(
