@@ -11,10 +11,12 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.command.DataWritingCommandExec;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
+import org.apache.spark.sql.execution.datasources.PartitioningUtils;
 import scala.collection.JavaConverters;
 
 /**
@@ -35,8 +37,8 @@ final class CatalogUpdate {
   private CatalogUpdate() {}
 
   /**
-   * Have Spark leave partitions that it did not write in the catalog. Raises {@link CommitException}
-   * where it would not, would add one without files, or leaves one that an earlier run has emptied.
+   * Have Spark leave partitions that it did not write in the catalog, if they have files. Raises {@link
+   * CommitException} where it would not, or would add one without files.
    *
    * @param written the partitions for which its tasks wrote files, {@code dt=2026-11-21}
    */
@@ -57,23 +59,26 @@ final class CatalogUpdate {
     if (insert.replaces() != Job.Replaces.DIRECTORY) {
       return;
     }
-    List<String> others =
-        table.known().stream().filter(one -> !written.contains(one.replaceFirst("/$", ""))).toList();
-    int full = 0;
-    for (String one : others) {
-      Path usual = new Path(insert.output(), one);
-      full += hasFiles(fs, table.places().getOrDefault(one, usual)) ? 1 : 0;
+    List<String> emptied = new ArrayList<>();
+    boolean haveFiles = false; // any of the others
+    for (String one : table.known()) {
+      Path place = table.places().getOrDefault(one, new Path(insert.output(), one));
+      String name = one.replaceFirst("/$", "");
+      if (!written.contains(name)) {
+        boolean hasFiles = hasFiles(fs, place);
+        haveFiles |= hasFiles;
+        if (!hasFiles) {
+          emptied.add(name);
+        }
+      }
     }
-    // Of partitions without files Spark would drop none if it leaves others, and rightly all if not.
-    boolean isMixed = full > 0 && full < others.size();
-    if (isMixed || full > 0 && !keepOthers(insert.output())) {
+    // Spark drops all others or none: rightly all, if an earlier run has emptied each of them.
+    if (haveFiles && !keepOthers(insert.output(), emptied)) {
       throw new CommitException(
           "ALREADY_COMMITTED",
           "the data of this key was committed to " + table.name() + " before, and nothing was added. This"
-              + " error keeps Spark from dropping the partitions of others from the catalog: "
-              + (isMixed
-                  ? "run MSCK REPAIR TABLE " + table.name() + " SYNC PARTITIONS, then this again."
-                  : "the data is there, and there is nothing to do."));
+              + " error keeps Spark from dropping the partitions of others from the catalog: the data is"
+              + " there, and there is nothing to do.");
     }
   }
 
@@ -95,14 +100,17 @@ final class CatalogUpdate {
     }
   }
 
-  /** Whether the running command was found. */
-  private static boolean keepOthers(Path output) {
+  /** Drop what was emptied, and have Spark drop nothing. Returns whether the running command was found. */
+  private static boolean keepOthers(Path output, List<String> emptied) {
     QueryExecution query = WriteCommand.execution();
     List<InsertIntoHadoopFsRelationCommand> found = new ArrayList<>();
     if (query != null) {
       find(query.executedPlan(), found);
     }
     found.removeIf(one -> !one.outputPath().equals(output));
+    if (found.isEmpty()) {
+      return false;
+    }
     try {
       Field isDynamic = InsertIntoHadoopFsRelationCommand.class.getDeclaredField(IS_DYNAMIC);
       isDynamic.setAccessible(true);
@@ -115,7 +123,13 @@ final class CatalogUpdate {
     } catch (ReflectiveOperationException | RuntimeException another) {
       return false;
     }
-    return !found.isEmpty();
+    List<scala.collection.immutable.Map<String, String>> specs = new ArrayList<>();
+    emptied.forEach(name -> specs.add(PartitioningUtils.parsePathFragment(name)));
+    TableIdentifier table = found.get(0).catalogTable().get().identifier();
+    WriteCommand.stateOf(query)
+        .catalog()
+        .dropPartitions(table, JavaConverters.asScalaBuffer(specs).toSeq(), true, false, true);
+    return true;
   }
 
   /** The commands of a plan: its tree, and what its nodes hold beside their children. */

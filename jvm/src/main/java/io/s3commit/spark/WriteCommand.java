@@ -268,7 +268,7 @@ record WriteCommand(
   }
 
   /** Spark 4 has another class of sessions than Spark 3. */
-  private static SessionState stateOf(QueryExecution query) {
+  static SessionState stateOf(QueryExecution query) {
     return (SessionState) call(call(query, "sparkSession"), "sessionState");
   }
 

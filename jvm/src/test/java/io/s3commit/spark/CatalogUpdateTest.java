@@ -62,12 +62,6 @@ class CatalogUpdateTest {
   }
 
   @Test
-  void anOverwriteThatWouldKeepWhatAnEarlierRunEmptiedRaises() {
-    refused("ALREADY_COMMITTED", "SYNC PARTITIONS",
-        () -> afterNothing(Job.Replaces.DIRECTORY, "p=1", "p=1/", "p=2/", "p=3/"));
-  }
-
-  @Test
   void aPartitionWithoutFilesIsNotAdded() throws IOException {
     for (Job.Replaces replaces : Job.Replaces.values()) {
       refused("KEY_TAKEN", "p=3 has no files", () -> afterNothing(replaces, "p=3"));
