@@ -115,9 +115,8 @@ _ENDS: Final = {
         "Use a new id for each job, or none",
     ),
     "KEY_TAKEN": Advice(
-        "Another job with the same idempotency key was committed with other counts, or in other"
-        " partitions, so with other data; or a partition of its data has no files any more. Nothing"
-        " was added",
+        "Another job with the same idempotency key was committed with other data (counts or"
+        " partitions), or its partition has no files any more. Nothing was added",
         "Write again under another key. If the other job is not yours, find out who may read"
         " your keys",
     ),
