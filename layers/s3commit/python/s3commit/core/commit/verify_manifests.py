@@ -50,13 +50,15 @@ class _Counted:
     listed: int = MAX_LINE_BYTES  # bytes of the commit manifest; its header's to begin with
     bytes: int = 0
     rows: int | None = 0
+    directories: str = ""  # the digest of ``partitions``, once it was asked for
 
     def counts(self) -> PlanFacts:
-        """The plan's facts as far as they are known before it is written."""
-        names = "\0".join(sorted(self.partitions))
+        """The plan's facts, as far as they are known before it is written and all files after."""
+        if not self.directories:  # of up to a million names
+            names = "\0".join(sorted(self.partitions))
+            self.directories = hashlib.sha256(names.encode()).hexdigest()
         return PlanFacts(
-            *("", 0, len(self.keys), self.bytes, self.rows),
-            directories=hashlib.sha256(names.encode()).hexdigest(),
+            *("", 0, len(self.keys), self.bytes, self.rows), directories=self.directories
         )
 
     def files(

@@ -14,7 +14,7 @@ import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import org.apache.hadoop.util.functional.CallableRaisingIOE;
+import org.apache.hadoop.util.functional.FunctionRaisingIOE;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -99,7 +99,7 @@ final class Job implements Serializable {
     asked = true; // from here on: the request may have arrived
     Path path = directory.document(REQUEST);
     byte[] found =
-        repeat(() -> Store.putFirst(fs, path, request), "its request is not put", seconds, deadline);
+        repeat(over -> Store.putFirst(fs, path, request), "its request is not put", seconds, deadline);
     if (!Arrays.equals(found, request) && !isGivenUp(found)) {
       CommitException other = otherRequest(found);
       if (other.code().equals(ABORT_REQUESTED)) {
@@ -154,12 +154,13 @@ final class Job implements Serializable {
         "OTHER_REQUEST", "job " + id + ": " + what + " came first and decides. " + lookUp());
   }
 
-  /** The result; {@code again} is what is put again until it comes, or null. */
+  /** The result; {@code again} is what is put again until it comes or the time is over, or null. */
   private Result await(FileSystem fs, Request again, long seconds, long deadline)
       throws CommitException {
-    return repeat(() -> result(fs, again), "it has no result", seconds, deadline);
+    return repeat(over -> result(fs, over ? null : again), "it has no result", seconds, deadline);
   }
 
+  /** The result; where there is none, {@code again} is put again if it is time and not null. */
   private Result result(FileSystem fs, Request again) throws IOException {
     try {
       byte[] body = Store.read(fs, directory.document(Result.NAME), Limits.RESULT_BYTES);
@@ -177,10 +178,11 @@ final class Job implements Serializable {
   }
 
   /**
-   * The first answer of {@code request}, of which null is none. Raises {@link CommitException} with
+   * The first answer of {@code request}, of which null is none; it takes whether this is the last try. Raises {@link CommitException} with
    * what the job {@code lacks} if none comes.
    */
-  private <T> T repeat(CallableRaisingIOE<T> request, String lacks, long seconds, long deadline)
+  private <T> T repeat(
+      FunctionRaisingIOE<Boolean, T> request, String lacks, long seconds, long deadline)
       throws CommitException {
     long began = System.nanoTime();
     long reminder = inSeconds(REMIND_SECONDS);
@@ -190,7 +192,7 @@ final class Job implements Serializable {
       boolean over = System.nanoTime() - deadline >= 0;
       IOException failed = null;
       try {
-        T answer = request.apply();
+        T answer = request.apply(over);
         if (answer != null) {
           return answer;
         }

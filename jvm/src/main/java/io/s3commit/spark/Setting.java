@@ -58,10 +58,11 @@ final class Setting {
       Tuple2<String, String> one = settings.next();
       sessions.put(one._1(), one._2());
     }
-    refuseMisspelt(sessions.keySet());
+    refuseMisspelt(sessions.keySet(), OURS);
     Properties local = SparkContext.getOrCreate().getLocalProperties();
     Map<String, String> threads = new TreeMap<>();
     local.stringPropertyNames().forEach(name -> threads.put(name, local.getProperty(name)));
+    refuseMisspelt(threads.keySet(), THREADS);
     boolean isKept = threads.containsKey(WriteCommand.EXECUTION) && !threads.containsKey(STREAM);
     Map<String, String> found = new TreeMap<>();
     take(OURS, isKept ? threads : sessions, found);
@@ -78,13 +79,14 @@ final class Setting {
         });
   }
 
-  private static void refuseMisspelt(Set<String> names) throws CommitException {
+  private static void refuseMisspelt(Set<String> names, String right) throws CommitException {
     for (String name : names) {
-      if (!name.startsWith(OURS) && ALMOST.matcher(name).find()) {
+      boolean isRight = name.startsWith(OURS) || name.startsWith(right);
+      if (!isRight && ALMOST.matcher(name).find()) {
         throw new CommitException(
             "BAD_SETTING",
             "there is no setting " + name + ": unset it. Did you mean "
-                + ALMOST.matcher(name).replaceFirst(OURS) + "? Nothing was written.");
+                + ALMOST.matcher(name).replaceFirst(right) + "? Nothing was written.");
       }
     }
   }

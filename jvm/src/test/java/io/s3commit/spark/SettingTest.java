@@ -61,6 +61,18 @@ class SettingTest {
         () -> Statements.with(name, "day", "INSERT OVERWRITE DIRECTORY 's3a://lake/t' USING csv SELECT 1"));
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"S3commit.idempotencyKey", "spark.S3Commit.idempotencyKey", "spark.hadoop.s3commit.idempotencyKey"})
+  void aThreadsSettingUnderAnotherPrefixIsRefused(String name) {
+    Statements.setForThread(name, "day");
+    try {
+      refused("BAD_SETTING", name + ": unset it. Did you mean s3commit.idempotencyKey?",
+          () -> Statements.of(STATEMENT));
+    } finally {
+      Statements.setForThread(name, null);
+    }
+  }
+
   private static final String STATEMENT =
       "INSERT OVERWRITE DIRECTORY 's3a://lake/t' USING csv SELECT 1";
 
