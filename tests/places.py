@@ -54,6 +54,7 @@ def _answer(place: dict[str, Any], client: str, mode: str) -> str | int:
             client in one["clients"]
             and mode in one.get("modes", MODES)
             and one.get("instead of", answer) == answer
+            and one.get("by", place["by"]) == place["by"]
             and (place["keys"] or "where" not in one)
         ):
             return str(one["answer"])

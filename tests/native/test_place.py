@@ -83,7 +83,7 @@ def test_a_place_is_refused_before_the_first_task_or_spark_reads_all_rows(
         place = Place(place.tiny)
         directory = place.destination.prefix[:-1]
         before = put(cell, directory, lambda key, body: store.put(BUCKET, key, body))
-        frame = rows.select("id", *cell.by).coalesce(1)
+        frame = rows.select("id", *map(str.lower, cell.by)).coalesce(1)
         how = {"partitionOverwriteMode": cell.overwrite_mode} if cell.overwrite_mode else {}
         what = f"{client}, {name}, {cell.mode} {cell.overwrite_mode or ''}"
         try:
@@ -99,6 +99,31 @@ def test_a_place_is_refused_before_the_first_task_or_spark_reads_all_rows(
                 read = spark.read.schema("id BIGINT").parquet(uri(place))
                 assert read.count() == cell.answer, what
         assert place.uploads == [], what
+
+
+@pytest.mark.parametrize("column", ["dt", "DT"])
+@pytest.mark.parametrize("by", ["dt", "DT"])
+@pytest.mark.parametrize("there", ["dt", "DT"])
+def test_directories_are_spelled_as_the_keyword_whatever_the_frame_says(
+    rows: DataFrame, place: Place, writer: Writer, tmp_path: Path, column: str, by: str, there: str
+) -> None:
+    """The directories and rows are those that Spark's own writer leaves, or it is refused."""
+    own = str(tmp_path / "t")
+    days = rows.selectExpr("id", f"dt AS {column}").filter("id < 2")
+    how = {"partitionOverwriteMode": "dynamic"}
+    rows.select("id", "dt").write.partitionBy(there).parquet(own)
+    writer(rows.select("id", "dt"), place, "append", [there])
+    place.settle()
+    if by != there:
+        line = refusal(place, lambda: writer(days, place, "overwrite", [by], **how))
+        assert "[OTHER_PARTITIONS]" in line
+        return
+    days.write.mode("overwrite").options(**how).partitionBy(by).parquet(own)
+    writer(days, place, "overwrite", [by], **how)
+    place.settle()
+    found = {one.relative_to(own).parts[0] for one in Path(own).glob("*/*.parquet")}
+    assert {name.split("/")[0] for name in place.data} == found
+    assert rows.sparkSession.read.parquet(uri(place)).count() == 3
 
 
 @pytest.mark.parametrize("mode", ["error", "ignore"])

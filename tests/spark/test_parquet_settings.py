@@ -215,7 +215,8 @@ INT, STRING = IntegerType(), StringType()
 def test_data_and_partition_columns_are_told_apart() -> None:
     checked = check_schema(schema(("a", INT), ("Dt", STRING), ("h", INT)), ("h", "dt"))
     assert checked.data.names == ["a"]
-    assert checked.partition_names == ("h", "Dt")
+    assert checked.partition_names == ("h", "dt")
+    assert checked.names == ("a", "dt", "h")
 
 
 def test_the_files_carry_sparks_metadata_of_the_data_columns_alone() -> None:

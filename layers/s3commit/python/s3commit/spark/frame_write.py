@@ -253,9 +253,7 @@ def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Wh
     with_ids = str(setting(FIELD_IDS)).lower() != "false"
     schema = check_schema(df.schema, options.partition_by, with_field_ids=with_ids)
     refuse_unlike(settings_of(df), schema.data)
-    options = replace(
-        apply_session_settings(options, setting), scope=scope, partition_by=schema.partition_names
-    )
+    options = replace(apply_session_settings(options, setting), scope=scope)
     who = this_program(setting("spark.app.id") or "", setting("spark.app.name") or "")
     return options, schema, who
 

@@ -59,19 +59,14 @@ class WriteSchema:
     """A checked schema: the columns that files hold, and those that directories hold."""
 
     data: StructType
-    partitions: tuple[StructField, ...]
-    names: tuple[str, ...]  # of all columns, in the DataFrame's order
+    partition_names: tuple[str, ...]  # as partition_by spells them, which is Spark's rule
+    names: tuple[str, ...]  # of all columns in the DataFrame's order; of partitions as above
     with_field_ids: bool = True
 
     @property
     def partition_positions(self) -> tuple[int, ...]:
         """Where the partition columns are in the DataFrame, in the requested order."""
         return tuple(map(self.names.index, self.partition_names))
-
-    @property
-    def partition_names(self) -> tuple[str, ...]:
-        """The partition columns' names as the DataFrame spells them, in the requested order."""
-        return tuple(field.name for field in self.partitions)
 
     @property
     def parquet_metadata(self) -> dict[bytes, bytes]:
@@ -143,14 +138,14 @@ def check_schema(
     for found in nested_types("", schema):
         _check_type(*found)
     by_name = {column.name.lower(): column for column in schema.fields}
-    partitions = tuple(_partition_column(name, by_name) for name in partition_by)
-    names = [column.name for column in partitions]
-    if len(set(names)) < len(names):
+    spelled = {_partition_column(name, by_name).name: name for name in partition_by}
+    if len(spelled) < len(partition_by):
         raise _refused(f"partition_by names a column twice: {', '.join(partition_by)}")
-    data = StructType([column for column in schema.fields if column.name not in names])
+    data = StructType([column for column in schema.fields if column.name not in spelled])
     if not data.fields:
         raise _refused("all columns are partition columns; at least one must be left for the files")
-    return WriteSchema(data, partitions, tuple(schema.names), with_field_ids)
+    names = tuple(spelled.get(name, name) for name in schema.names)
+    return WriteSchema(data, partition_by, names, with_field_ids)
 
 
 def _refused(message: str) -> InvalidInputError:

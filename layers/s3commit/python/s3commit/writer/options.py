@@ -59,6 +59,12 @@ class Options:
     encryption: Encryption | None = None
 
     @property
+    def compares_partitions(self) -> bool:
+        """Whether files may stay beside the job's, which need its partition columns."""
+        stay = self.conflict is Conflict.APPEND or self.scope is Scope.PARTITION
+        return stay and self.check_partitions
+
+    @property
     def codec(self) -> str:
         """The requested compression, else Spark's own default."""
         return self.compression or next(iter(COMPRESSIONS))

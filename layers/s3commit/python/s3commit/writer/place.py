@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple, Protocol
 
 from s3commit.core.formats.layout import hides_files, is_data, partition_of
@@ -86,12 +86,12 @@ def check_place(
     ``PATH_IS_OBJECT``: an object has a directory's own name, the destination's (``t`` beside
     ``t/``), or that of a partition of the first column. Spark reads the directory, other readers
     the object. ``OTHER_LOG``: readers go by the log of another writer. ``OTHER_PARTITIONS``, where
-    the files that are there stay: they have other partition columns, so that no reader could read
-    both. As Spark reads a table, files outside of partitions don't count if others are in one, and
-    names are compared without case.
+    the files that are there stay: they have other partition columns, or the same in other capitals,
+    so that readers could not read both as one table. As Spark reads a table, files outside of
+    partitions don't count if others are in one.
 
     Requests: listings of one object, and beside it of the names in the destination; then, with
-    ``others_stay``, one of a few partitions, until one has a file.
+    ``others_stay``, one of a few partitions, until one has a file, for each name of their column.
     """
     bucket, prefix = destination.bucket, destination.prefix
     columns = [*map(escape, partition_by)]
@@ -176,29 +176,33 @@ def _has(store: NamesReader, destination: Destination, log: Log) -> bool:
 def _refuse_other_columns(
     store: NamesReader, destination: Destination, names: Sequence[str], columns: Sequence[str]
 ) -> None:
-    found = _columns_of_files(store, destination, names)
-    if found is not None and [*map(str.lower, found)] != [*map(str.lower, columns)]:
-        raise InvalidInputError(
-            f"the files at {destination.uri} are partitioned by {_listed(found)}, this write by"
-            f" {_listed(columns)}, and no reader could read both: give the same columns, or"
-            " check_partitions=False. Nothing was written.",
-            code="OTHER_PARTITIONS",
-        )
+    for found in _columns_of_files(store, destination, names):
+        if found != list(columns):
+            raise InvalidInputError(
+                f"the files at {destination.uri} are partitioned by {_listed(found)}, this write by"
+                f" {_listed(columns)}, and readers could not read both as one table: give the same"
+                " columns, in the same capitals, or check_partitions=False. Nothing was written.",
+                code="OTHER_PARTITIONS",
+            )
 
 
 def _columns_of_files(
     store: NamesReader, destination: Destination, names: Sequence[str]
-) -> list[str] | None:
-    """The partition columns of the first file, escaped; None if it seems to have none."""
+) -> Iterator[list[str]]:
+    """The partition columns, escaped, of the first file below each spelling of the first column."""
     bucket, prefix = destination.bucket, destination.prefix
-    partitions = [one for one in names if one[-1] == "/" and "=" in one and not hides_files(one)]
-    for name in partitions[:PARTITIONS]:
-        for one in islice(store.list(bucket, prefix + name), PAGE):
-            path = one.key[len(prefix) :]
-            if is_data(path):
-                directories = partition_of(path).split("/")[:-1]
-                return [each.partition("=")[0] for each in directories if "=" in each]
-    return [] if not partitions and any(map(is_data, names)) else None
+    partitions: dict[str, list[str]] = {}
+    for one in names:
+        if one[-1] == "/" and "=" in one and not hides_files(one):
+            partitions.setdefault(one.partition("=")[0], []).append(one)
+    if not partitions and any(map(is_data, names)):
+        yield []
+    for those in [*partitions.values()][:PARTITIONS]:
+        listed = (islice(store.list(bucket, prefix + one), PAGE) for one in those[:PARTITIONS])
+        paths = (one.key[len(prefix) :] for one in chain.from_iterable(listed))
+        if (path := next(filter(is_data, paths), None)) is not None:
+            directories = partition_of(path).split("/")[:-1]
+            yield [each.partition("=")[0] for each in directories if "=" in each]
 
 
 def _listed(columns: Sequence[str]) -> str:

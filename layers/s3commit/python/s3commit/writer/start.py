@@ -37,6 +37,7 @@ def open_job(
     min_rows: int | None = None,
     max_rows: int | None = None,
     min_files: int | None = None,
+    check_partitions: bool | None = None,
     commit_timeout: float | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
@@ -55,6 +56,8 @@ def open_job(
         min_rows: the least that the job must have to be committed; give each file's to `Task.open`.
         max_rows: the most.
         min_files: the least number of files.
+        check_partitions: False adds files also where those that stay have other partition columns.
+            Without ``partition_by`` they are not compared.
         commit_timeout: seconds that `Job.commit` waits for the outcome; 75 minutes by default.
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; the bucket's own by default.
@@ -64,8 +67,8 @@ def open_job(
 
     Raises:
         InvalidInputError: ``BAD_PATH``, ``BAD_OPTION``, ``BAD_CONDITION``, ``BAD_CONFIG``,
-            ``PATH_IS_OBJECT``, ``OTHER_LOG``, ``DESTINATION_NOT_EMPTY``. Nothing was written; so
-            with those that follow.
+            ``PATH_IS_OBJECT``, ``OTHER_LOG``, ``OTHER_PARTITIONS``, ``DESTINATION_NOT_EMPTY``.
+            Nothing was written; so with those that follow.
         NotFoundError: ``NO_BUCKET``, ``NO_PIPELINE``.
         AccessError: the credentials are missing, or don't permit it.
         TransientError: S3 could not be reached.
@@ -114,9 +117,10 @@ def start_job(
     if store is None:
         s3 = make_client()
         store = found = S3ObjectStore(s3, encryption=options.encryption)
+        stays = options.compares_partitions and bool(spec.partition_by)
         side_by_side(
             partial(check_pipeline, s3, spec.destination),
-            partial(check_place, found, spec.destination, spec.partition_by),
+            partial(check_place, found, spec.destination, spec.partition_by, others_stay=stays),
             # With a key the files may be those of its own job, which only the pipeline knows.
             *([partial(refuse_files, found, options)] if key is None else []),
         )

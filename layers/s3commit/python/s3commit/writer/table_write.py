@@ -14,7 +14,7 @@ from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.layout import JobDirectory, is_data
 from s3commit.core.jobs.idempotency import hinted_job
 from s3commit.core.model.amounts import amount, many
-from s3commit.core.model.destination import Conflict, Destination, Scope
+from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import AccessError, JobFailedError
 from s3commit.core.model.locks import key_digest
 from s3commit.writer.commit_result import CommitResult
@@ -52,11 +52,10 @@ def earlier_job(destination: Destination, digest: str | None) -> JobDirectory | 
 def look(options: Options, *more: Callable[[], object]) -> None:
     """Refuse a bucket without a pipeline, a bad place, and files that the mode refuses.
 
-    ``options`` have the columns as the table spells them, and the scope.
+    ``options`` have the scope.
     """
     store, place = shared_store(options.encryption), options.destination
-    stays = options.conflict is Conflict.APPEND or options.scope is Scope.PARTITION
-    stays &= options.check_partitions
+    stays = options.compares_partitions
     side_by_side(
         partial(check_pipeline, shared_client(), place),
         partial(check_place, store, place, options.partition_by, others_stay=stays),

@@ -4,8 +4,9 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.AccessDeniedException;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
 import java.util.regex.Pattern;
@@ -153,31 +154,41 @@ final class Place {
 
   /** As Spark reads a path: files in no partition don't count if others lie in one. */
   private void refuseOtherPartitions(List<String> columns) throws IOException {
-    List<String> found = partitionsOfFiles();
-    if (found != null && !lower(found).equals(lower(columns))) {
-      throw new CommitException(
-          "OTHER_PARTITIONS",
-          "the files at " + table + " are partitioned by " + listed(found) + ", this write by "
-              + listed(columns) + ", and no reader could read both: give the same columns, or the"
-              + " option checkPartitions=false. Nothing was written.");
+    for (List<String> found : partitionsOfFiles()) {
+      if (!found.equals(columns)) {
+        throw new CommitException(
+            "OTHER_PARTITIONS",
+            "the files at " + table + " are partitioned by " + listed(found) + ", this write by "
+                + listed(columns) + ", and readers could not read both as one table: give the same"
+                + " columns, in the same capitals, or the option checkPartitions=false. Nothing was"
+                + " written.");
+      }
     }
   }
 
-  /** The partition columns of the first file; null if there seems to be no file. */
-  private List<String> partitionsOfFiles() throws IOException {
+  /** The partition columns of the first file below each spelling of the first column. */
+  private List<List<String>> partitionsOfFiles() throws IOException {
+    Map<String, List<Path>> partitions = new LinkedHashMap<>();
     boolean isPlain = false;
-    int partitions = 0;
     for (FileStatus one : names) {
       String name = one.getPath().getName();
       if (one.isDirectory() && isVisible(one) && name.contains("=")) {
-        List<String> found = partitions++ < PARTITIONS ? columnsBelow(one.getPath()) : null;
-        if (found != null) {
-          return found;
-        }
+        String column = name.substring(0, name.indexOf('='));
+        partitions.computeIfAbsent(column, none -> new ArrayList<>()).add(one.getPath());
       }
       isPlain |= one.isFile() && isVisible(one);
     }
-    return isPlain && partitions == 0 ? List.of() : null;
+    List<List<String>> found = new ArrayList<>();
+    for (List<Path> those : partitions.values().stream().limit(PARTITIONS).toList()) {
+      for (Path one : those.subList(0, Math.min(PARTITIONS, those.size()))) {
+        List<String> columns = columnsBelow(one);
+        if (columns != null) {
+          found.add(columns);
+          break;
+        }
+      }
+    }
+    return isPlain && partitions.isEmpty() ? List.of(List.of()) : found;
   }
 
   private List<String> columnsBelow(Path partition) throws IOException {
@@ -216,10 +227,6 @@ final class Place {
 
   static boolean isVisible(FileStatus one) {
     return !Setting.isHidden(new Path("/" + one.getPath().getName()));
-  }
-
-  private static List<String> lower(List<String> columns) {
-    return columns.stream().map(one -> one.toLowerCase(Locale.ROOT)).toList();
   }
 
   private static String listed(List<String> columns) {
