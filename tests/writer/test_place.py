@@ -170,7 +170,8 @@ def by_open_job(lake: Lake, name: str, cell: Cell) -> int:
     with s3commit.open_job(f"s3://{lake.bucket}/{name}/", mode=mode, **how) as job:
         with job.task("0") as task:
             for number in range(3):
-                path = f"{cell.by[0]}=d{number}/part-0.parquet" if cell.by else f"part-{number}.parquet"
+                where = f"{cell.by[0]}=d{number}/" if cell.by else ""
+                path = f"{where}part-{number}.parquet"
                 with task.open(path, rows=1) as file:
                     file.write(one_row(number))
         return job.commit([task.counted]).rows or 0
