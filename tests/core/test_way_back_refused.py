@@ -73,6 +73,8 @@ def broken(table: Table, older: JobDirectory, over: JobDirectory, how: str) -> N
         case "the list of the removed changed":
             page = next(key for key in world.all_keys(over.replaced) if "_pages" in key)
             store.put("lake", page, b"{}\n")
+        case "a replaced file put back by hand":
+            store.put("lake", f"sales/dt=1/part-0-{older.job_id}.c000.csv", b"0 sales/dt=1/")
         case "what came back undone":
             table.undo(older)
 
@@ -86,6 +88,7 @@ def broken(table: Table, older: JobDirectory, over: JobDirectory, how: str) -> N
         ("its manifest deleted", "NOT_COMMITTED"),
         ("its manifest changed", "TRUNCATED"),
         ("the list of the removed changed", "LIST_GONE"),
+        ("a replaced file put back by hand", "FILES_CHANGED"),
         ("what came back undone", "FILES_CHANGED"),
     ],
 )
@@ -159,6 +162,8 @@ def test_i6_a7_an_overwrite_within_seconds_of_the_undone_one_counts_as_a_later_o
     later = table.write("dt=1/", **REPLACE)
     dated(table, later, -table.pace - S3_CLOCKS if behind else 0)
     assert code_of(table, over) == "REPLACED_SINCE"
+    with pytest.raises(JobRefusedError, match="can't tell" if behind else "undo that one first"):
+        table.undo(over)
 
 
 def test_i2_i12_a_forged_list_has_no_file_of_a_job_that_is_under_way_removed() -> None:

@@ -1,10 +1,12 @@
 """The removals of a table's jobs, by their manifests in ``_commits/``."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from s3commit.core.documents.commit_manifest import (
     MAX_COMMITS_BYTES,
+    MAX_WHOLE_BYTES,
     CommitHeader,
     CommittedFile,
     read_commit_header,
@@ -91,6 +93,28 @@ def read_commits(
     return filter(None, parallel(read, manifests))
 
 
+def reach_of(ports: Ports, commit: Commit) -> Reach:
+    """The files that it has removed; of a manifest that can't be read, all at its destination."""
+    try:
+        return commit.reach(ports.store, max_bytes=MAX_WHOLE_BYTES)
+    except NOT_READABLE:
+        return {None}
+
+
+def makers_of(bucket: str, key: str) -> set[JobDirectory]:
+    """The jobs that can have made the file, by its name: of each destination above it one."""
+    owner = owner_of(key)
+    places = directories_above(key) if owner else ()
+    return {JobDirectory(Destination(bucket, at), owner or "") for at in places}
+
+
+def files_of(ports: Ports, job: JobDirectory) -> list[CommittedFile]:
+    """The files in the job's manifest; none, where it can't be read."""
+    with suppress(*NOT_READABLE):
+        return read_commit_manifest(ports.store, job, max_bytes=MAX_WHOLE_BYTES)[1]
+    return []
+
+
 def reaches_of(file: CommittedFile, relative: str) -> Iterator[str | None]:
     """The elements of a `Reach` that a file is in; ``relative`` is its key below a destination."""
     yield None
@@ -153,6 +177,11 @@ def undone_jobs(commits: list[Commit]) -> dict[JobDirectory, JobDirectory]:
     return {job: undo for job, undo in found.items() if undo is not None}
 
 
+def is_surely_later(own: Commit, other: Commit) -> bool:
+    """True if the other job was committed after this one whatever S3's clocks say (A7)."""
+    return other.put_at > shifted(own.put_at, S3_CLOCKS)
+
+
 def is_later(
     own: Commit, other: Commit, reach: Reach, still: list[CommittedFile], listed: list[ListedObject]
 ) -> bool:
@@ -161,7 +190,7 @@ def is_later(
     S3's clocks have no more than seconds (A7). Within them a job is earlier of which this one has
     replaced files, or which would otherwise have removed what this one has there ``still``.
     """
-    if other.put_at > shifted(own.put_at, S3_CLOCKS):
+    if is_surely_later(own, other):
         return True
     if other.put_at < shifted(own.put_at, -S3_CLOCKS):
         return False

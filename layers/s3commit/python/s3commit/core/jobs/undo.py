@@ -9,7 +9,7 @@ A job is undone if another one that undoes it is committed, and is not undone it
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -28,24 +28,20 @@ from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.documents.pages import in_groups
 from s3commit.core.documents.plan import planned_files
 from s3commit.core.documents.replace_list import replaced_files
-from s3commit.core.formats.layout import (
-    SUCCESS,
-    JobDirectory,
-    directories_above,
-    is_copy,
-    owner_of,
-    partition_of,
-)
+from s3commit.core.formats.layout import SUCCESS, JobDirectory, is_copy, owner_of, partition_of
 from s3commit.core.jobs.past_commits import (
     Commit,
     Reach,
     commits_around,
+    files_of,
     is_later,
+    is_surely_later,
     jobs_reaching,
+    makers_of,
+    reach_of,
     undone_jobs,
 )
 from s3commit.core.jobs.replaced import Appends
-from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
     NOT_READABLE,
     AccessError,
@@ -54,6 +50,7 @@ from s3commit.core.model.errors import (
     NeedsOperatorError,
     NotFoundError,
 )
+from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
@@ -125,8 +122,10 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     """
     header, files = _manifest(ports, directory)
     listed, refused = _listed(ports, directory, header)
-    keys = [*(file.key for file in files), *(one.key for one in listed)]
-    root = partition_of(commonprefix(keys)) or directory.destination.prefix  # noqa: RUF071 - keys
+    root = directory.destination.prefix
+    if not header.undoes:  # of an undo, files that it did not touch may have come and gone since
+        keys = [*(file.key for file in files), *(one.key for one in listed)]
+        root = partition_of(commonprefix(keys)) or root  # noqa: RUF071 - keys
     own, commits = commits_around(ports, directory, root)
     if own is None:
         _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is missing")
@@ -134,11 +133,14 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     for by in (one.directory for one in commits if one.undoes == directory):
         again = f"; job {undone[by].job_id} took that back: undo that one" if by in undone else ""
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} was undone by job {by.job_id}{again}")
-    removes, gone = _present(ports, root, files, _copies(ports, commits), directory)
+    back = {one.key: one.length for one in listed}
+    removes, gone, by_hand = _present(
+        ports, root, files, _copies(ports, commits), directory, replaced=back
+    )
     reaches = [
-        (one, _reach(ports, one))
+        (one, reach_of(ports, one))
         for one in commits
-        if one.header.replaced is not None and (gone or listed)
+        if one.header.replaced is not None and (gone or listed or header.undoes)
     ]
     for file in gone:
         if next(jobs_reaching(reaches, file), None) is None:
@@ -151,7 +153,8 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
         for one, reach in reaches
         if one.directory not in undone and is_later(own, one, reach, still, listed)
     ]
-    refused = refused or _overwritten(ports, header, standing, restores)
+    refused = refused or _overwritten(ports, own, standing, restores)
+    refused = refused or _brought_back(by_hand, restores)
     if not removes and not restores and refused is None:
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} has no files, or later jobs replaced all")
     return Undo(header, tuple(removes), len(gone), restores, refused)
@@ -193,7 +196,7 @@ def _copies(ports: Ports, commits: list[Commit]) -> list[CommittedFile]:
         file
         for one in commits
         if one.header.undoes
-        for file in _files_of(ports, one.directory)
+        for file in files_of(ports, one.directory)
         if is_copy(file.key, file.origin)
     ]
 
@@ -204,13 +207,23 @@ def _present(
     files: list[CommittedFile],
     copies: list[CommittedFile],
     directory: JobDirectory,
-) -> tuple[list[ListedObject], list[CommittedFile]]:
-    """The files that are there, as themselves or as a copy; and those that are not."""
+    *,
+    replaced: Mapping[str, int],
+) -> tuple[list[ListedObject], list[CommittedFile], set[str]]:
+    """The files that are there, as themselves or as a copy; and those that are not.
+
+    And the keys of the ``replaced`` files, given with their lengths, that are there again.
+    """
     wanted = {file.key: file for file in files}
     first = {(file.first_key, file.length) for file in files}
     wanted |= {one.key: one for one in copies if (one.origin, one.length) in first}
-    here = ports.store.list(directory.bucket, root)
-    present = {listed.key: listed for listed in here if listed.key in wanted}
+    present: dict[str, ListedObject] = {}
+    again = set[str]()
+    for listed in ports.store.list(directory.bucket, root):
+        if listed.key in wanted:
+            present[listed.key] = listed
+        elif replaced.get(listed.key) == listed.length:
+            again.add(listed.key)
     for key, listed in present.items():
         was = wanted[key]
         if listed.length != was.length or was.etag not in {"", listed.etag}:
@@ -220,15 +233,19 @@ def _present(
             if facts is None or not facts.matches(was.length, was.etag):
                 _refuse("FILES_CHANGED", f"{key!r} is not what the job has put there")
     there = {wanted[key].first_key for key in present}
-    return list(present.values()), [file for file in files if file.first_key not in there]
+    return list(present.values()), [one for one in files if one.first_key not in there], again
 
 
-def _reach(ports: Ports, commit: Commit) -> Reach:
-    """The files that it has removed; of a manifest that can't be read, all at its destination."""
-    try:
-        return commit.reach(ports.store, max_bytes=MAX_WHOLE_BYTES)
-    except NOT_READABLE:
-        return {None}
+def _brought_back(again: set[str], restores: Iterable[CommittedFile]) -> JobRefusedError | None:
+    """Why a file can't come back that somebody has put back by hand: its rows would be twice."""
+    for file in restores:
+        if file.key in again:
+            return JobRefusedError(
+                f"{file.key[:200]!r}, which the job replaced, is there again: delete it, or restore"
+                " all files by hand and add --leave-removed",
+                code="FILES_CHANGED",
+            )
+    return None
 
 
 def _restored(
@@ -241,50 +258,41 @@ def _restored(
     keys = {one.key for one in listed}
 
     def known_to(job: JobDirectory) -> list[CommittedFile]:
-        return [file for file in _files_of(ports, job) if file.key in keys]
+        return [file for file in files_of(ports, job) if file.key in keys]
 
-    makers = {job for key in keys for job in _makers(directory.bucket, key)}
+    makers = {job for key in keys for job in makers_of(directory.bucket, key)}
     known: dict[str, CommittedFile] = {}
     for some in in_groups(makers, MANIFESTS_AT_ONCE):
         for files in ports.parallel(known_to, some):
             known |= {file.key: file for file in files}
     for one in listed:
         was = known.get(one.key) or CommittedFile(one.key, one.length)
-        if not undone.keys() & _makers(directory.bucket, was.first_key):
+        if not undone.keys() & makers_of(directory.bucket, was.first_key):
             yield replace(was, length=one.length, etag=one.etag)
-
-
-def _makers(bucket: str, key: str) -> set[JobDirectory]:
-    """The jobs that can have made the file, by its name: of each destination above it one."""
-    owner = owner_of(key)
-    places = directories_above(key) if owner else ()
-    return {JobDirectory(Destination(bucket, at), owner or "") for at in places}
-
-
-def _files_of(ports: Ports, job: JobDirectory) -> list[CommittedFile]:
-    """The files in the job's manifest; none, where it can't be read."""
-    with suppress(*NOT_READABLE):
-        return read_commit_manifest(ports.store, job, max_bytes=MAX_WHOLE_BYTES)[1]
-    return []
 
 
 def _overwritten(
     ports: Ports,
-    header: CommitHeader,
+    own: Commit,
     standing: list[tuple[Commit, Reach]],
     restores: Iterable[CommittedFile],
 ) -> JobRefusedError | None:
     """Why what the job replaced can't come back beside what later jobs have done there."""
     others = chain.from_iterable(jobs_reaching(standing, file) for file in restores)
-    if header.undoes:  # what it undid may have come back in part, by an undo of what replaced it
+    if own.undoes:  # what it undid may have come back in part, by an undo of what replaced it
         others = chain(others, (one for one, _ in standing if one.undoes and _replaces(ports, one)))
-    for other in others:
-        return JobRefusedError(
-            f"job {other.directory.job_id} has since replaced or undone data there: undo that one"
-            " first",
-            code="REPLACED_SINCE",
+    found = list(dict.fromkeys(one.directory.job_id for one in others))
+    if not found:
+        return None
+    later = {one.directory.job_id for one, _ in standing if is_surely_later(own, one)}
+    if surely := [one for one in found if one in later]:
+        why = f"job {surely[0]} has since replaced or undone data there: undo that one first"
+    else:
+        why = (
+            f"job {found[0]} has replaced or undone data there within {S3_CLOCKS} s, and S3's"
+            " clocks can't tell whether before or after: nothing was changed, write the data again"
         )
-    return None
+    return JobRefusedError(why, code="REPLACED_SINCE")
 
 
 def _replaces(ports: Ports, undo: Commit) -> bool:
