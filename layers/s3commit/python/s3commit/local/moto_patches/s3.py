@@ -165,6 +165,23 @@ def s3_list_uploads(patcher: Patcher) -> None:
     patcher.wrap(S3Response, "list_multipart_uploads", list_multipart_uploads)
 
 
+@patch
+def s3_dates_by_start(patcher: Patcher) -> None:
+    """What was uploaded in parts has the time at which its upload was started.
+
+    AWS: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html (Last-Modified).
+    moto: the time of the completion.
+    """
+
+    def complete_multipart_upload(original: Any, self: Any, *call: Any) -> Any:
+        made = original(self, *call)
+        if made is not None:
+            made.last_modified = made.multipart.initiated
+        return made
+
+    patcher.wrap(S3Backend, "complete_multipart_upload", complete_multipart_upload)
+
+
 def _completed_before(response: Any, key: str, upload_id: str) -> bool:
     existing = response.backend.get_object(response.bucket_name, key)
     multipart = getattr(existing, "multipart", None)
