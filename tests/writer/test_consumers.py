@@ -7,6 +7,7 @@ import fnmatch
 import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -21,9 +22,11 @@ from s3commit.core.ports.objects import ListedObject
 from s3commit.writer.system import Environment
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.execution import walk_execution
+from tests.guide import GUIDE
 from tests.lake import Lake
 
 TABLE = "sales/"
+[CHECK] = map(eval, re.findall("check_fn=(.+),", (GUIDE / "consumers.md").read_text()))
 
 
 def listed(world: World) -> list[ListedObject]:
@@ -117,7 +120,9 @@ def sensors(since: str) -> dict[str, Callable[[list[ListedObject]], bool]]:
         return lambda found: any(fnmatch.fnmatch(one.key, pattern) for one in found)
 
     def newer(found: list[ListedObject]) -> bool:
-        return any(one.key == f"{TABLE}_SUCCESS" and one.modified > since for one in found)
+        times = [one.modified for one in found if one.key == f"{TABLE}_SUCCESS"]
+        files = [{"LastModified": datetime.fromisoformat(time)} for time in times]
+        return bool(files) and CHECK(files, data_interval_end=datetime.fromisoformat(since))
 
     return {
         "S3KeySensor, `*`": matches(f"{TABLE}*"),
