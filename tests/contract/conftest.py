@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,7 @@ class Differences:
     asks_for_keys: bool = True  # False: what is under SSE-C is read by those who have no key
     flat: bool = True  # False: no object lies at a directory's own name
     archives: bool = True  # False: an archived object is read like any other
+    dates_by_start: bool = True  # False: what came in parts is from when its upload was completed
     # Verbs that a bucket's policy does not deny, whatever it says.
     not_denied: frozenset[str] = frozenset()
 
@@ -71,6 +73,7 @@ KNOWN = {
         bounds_keys_read=False,
         not_denied=frozenset({"delete_seen"}),
         archives=False,
+        dates_by_start=False,
     ),
     "versity": Differences(  # the rest is in tests/engines/judges/differences.json
         flat=False,
@@ -78,6 +81,7 @@ KNOWN = {
         bounds_keys=False,
         bounds_deletes=False,
         archives=False,
+        dates_by_start=False,
     ),
 }
 
@@ -165,6 +169,13 @@ class Place:
 
     def key(self, name: str = "data") -> str:
         return self.prefix + name
+
+    def later(self, seconds: float) -> None:
+        """Let time pass for the store."""
+        if isinstance(self.store, MemoryObjectStore):
+            self.store.clock.sleep(seconds)
+        else:
+            time.sleep(seconds)
 
     def upload(self, key: str, *parts: bytes, **metadata: str) -> tuple[str, list[str]]:
         """Start an upload and send its parts: its id and etags."""

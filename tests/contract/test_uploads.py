@@ -17,6 +17,7 @@ from s3commit.core.model.errors import (
     S3CommitError,
     UploadGoneError,
 )
+from s3commit.core.model.moments import rfc3339, seconds
 from tests.contract.conftest import PAGE, PART, THREADS, Backend, Place, at_once, winners
 from tests.contract.given import make_bucket
 from tests.contract.test_objects import UNUSUAL
@@ -138,6 +139,31 @@ def test_open_uploads_are_listed_below_their_prefix(place: Place) -> None:
     for upload in found:
         assert upload.initiated.endswith("Z")
         assert datetime.fromisoformat(upload.initiated).year >= 2026
+
+
+def test_what_came_in_parts_is_from_when_its_upload_was_started(
+    versioned: Place, backend: Backend
+) -> None:
+    """Whoever looks, and whatever was put there since; a copy is from when it was made."""
+    store, bucket, key = versioned.store, versioned.bucket, versioned.key()
+    upload_id, etags = versioned.upload(key, b"x")
+    [upload] = store.list_uploads(bucket, versioned.prefix)
+    versioned.later(2.1)  # S3 gives whole seconds
+    store.complete_upload(bucket, key, upload_id, etags, length=1)
+
+    head, [listed] = store.head(bucket, key), store.list(bucket, key)
+    assert head is not None
+    found = {head.modified, store.get(bucket, key, max_bytes=1).facts.modified, listed.modified}
+    if client := backend.client:
+        copied = {"CopySource": {"Bucket": bucket, "Key": key}}
+        client.copy_object(Bucket=bucket, Key=f"{key}-copy", **copied)
+        pages = client.list_objects(Bucket=bucket, Prefix=key)["Contents"]
+        pages += client.list_object_versions(Bucket=bucket, Prefix=key)["Versions"]
+        dates = {(one["Key"] == key, rfc3339(one["LastModified"])) for one in pages}
+        found |= {date for is_it, date in dates if is_it}
+        assert all(seconds(upload.initiated, date) > 1 for is_it, date in dates if not is_it)
+    apart = [seconds(upload.initiated, date) for date in found]
+    assert all(abs(one) < 1 if versioned.known.dates_by_start else one > 1 for one in apart)
 
 
 def uploads_below(place: Place, after: str = "") -> list[str]:

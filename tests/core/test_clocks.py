@@ -38,7 +38,7 @@ def on_late_hosts(late: float) -> World:
     world = World()
     world.clock.advance(0.9)
     hosts = Hosts(world.clock)
-    world.store._clock = hosts
+    world.store.clock = hosts
     world.open(DIRECTORY)
     hosts.late = late
     return world

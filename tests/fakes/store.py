@@ -59,7 +59,7 @@ class MemoryObjectStore:
         opaque: bool = False,
     ) -> None:
         self._buckets = {name: Bucket(versioned) for name in buckets}
-        self._clock = clock or ManualClock()
+        self.clock = clock or ManualClock()
         self._least_part = min_part_bytes
         self._repeats_complete = repeats_complete
         self._opaque = opaque
@@ -150,7 +150,7 @@ class MemoryObjectStore:
                 bytes(body),
                 self._etag(etag_of(body)),
                 dict(metadata or {}),
-                self._clock.now(),
+                self.clock.now(),
                 self._opaque,
             )
             holder.add(key, version)
@@ -188,7 +188,7 @@ class MemoryObjectStore:
             check_key(key)
             upload_id = f"upload-{next(self._serial):06d}"
             lowered = {name.lower(): value for name, value in metadata.items()}
-            holder.uploads[upload_id] = Upload(key, self._clock.now(), lowered)
+            holder.uploads[upload_id] = Upload(key, self.clock.now(), lowered)
             return upload_id
 
     def upload_part(
@@ -244,7 +244,7 @@ class MemoryObjectStore:
                 b"".join(parts),
                 self._etag(composite_etag(parts)),
                 upload.metadata,
-                self._clock.now(),
+                upload.initiated,
                 self._opaque,
                 key_of=upload.key_of,
             )

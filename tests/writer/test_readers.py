@@ -1,6 +1,5 @@
 """What libraries without Spark and Iceberg tables read while jobs write (docs/guide/readers.md)."""
 
-import io
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -14,10 +13,8 @@ import duckdb_extension_httpfs
 import duckdb_extension_iceberg
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
-from pandas.testing import assert_frame_equal
-from pyarrow import csv, dataset, parquet
+from pyarrow import dataset
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -105,46 +102,6 @@ def test_readers_get_the_rows_of_the_data_at_each_moment(
             assert ("p" in columns) == (known and bool(ids)), name
 
     assert table.live(look) > 50
-
-
-ROWS = 1000
-
-
-def test_file_objects_of_a_task_take_what_every_library_writes(lake: Lake) -> None:
-    numbers, days = range(ROWS), ["2026-11-20", "2026-11-21"]
-    frame = pd.DataFrame(
-        {
-            "n": numbers,
-            "price": [number / 7 for number in numbers],
-            "name": [f"ü{number % 13}" for number in numbers],
-            "dt": [days[number % 2] for number in numbers],
-        }
-    )
-    arrow, polars = pa.Table.from_pandas(frame), pl.from_pandas(frame)
-    writers: dict[str, Callable[[Any], object]] = {
-        "plain.csv": lambda file: file.write(b"n\n1\n"),
-        "arrow.parquet": partial(parquet.write_table, arrow),
-        "arrow.csv": partial(csv.write_csv, arrow),
-        "pandas.parquet": frame.to_parquet,
-        "pandas.csv": partial(frame.to_csv, index=False),
-        "polars.parquet": polars.write_parquet,
-        "polars.csv": polars.write_csv,
-        "lazy.parquet": polars.lazy().sink_parquet,
-    }
-    with s3commit.open_job(f"s3://{lake.bucket}/t/") as job:
-        with job.task("0") as task:
-            for name, write in writers.items():
-                with task.open(name, rows=ROWS) as file:
-                    write(file)
-        result = job.commit([task.counted])
-    assert (result.files, result.rows) == (8, 8 * ROWS)
-    for key in lake.visible("t/"):
-        body = io.BytesIO(lake.body(key))
-        if "plain" in key:
-            assert body.getvalue() == b"n\n1\n"
-        else:
-            read = pd.read_parquet(body) if "parquet" in key else pd.read_csv(body)
-            assert_frame_equal(read, frame, obj=key)
 
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "p", LongType()))

@@ -108,7 +108,8 @@ class Task:
     ) -> PendingUpload:
         """A binary file. Its bytes go to S3 while they are written; opening is one request.
 
-        For a library that seeks see `add`.
+        For a library that seeks see `add`. For text in UTF-16 or UTF-32 use `codecs.getwriter`:
+        `io.TextIOWrapper` omits the byte order mark where a file cannot seek.
 
         Args:
             relative_path: below the destination. The file's name gets the job id before its first

@@ -35,7 +35,11 @@ Reach = set[str | None]
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A committed job. ``put_at`` is when S3 got its manifest (RFC 3339, UTC)."""
+    """A committed job. ``put_at`` is when S3 got its manifest (RFC 3339, UTC).
+
+    Of a long manifest it is when its upload was started: jobs that exclude each other have the same
+    order by either.
+    """
 
     directory: JobDirectory
     put_at: str

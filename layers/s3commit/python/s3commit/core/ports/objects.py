@@ -14,10 +14,9 @@ class ObjectFacts:
     """HEAD's facts of an object. ``metadata`` keys are lower case; ``etag`` keeps its quotes.
 
     ``opaque``: the object is encrypted so that its etag does not depend on its bytes alone
-    (SSE-KMS). ``modified`` is Last-Modified, RFC 3339, UTC: for what was uploaded in parts on AWS
-    when the upload was started
-    (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html), elsewhere when it
-    was completed; empty where it is not known.
+    (SSE-KMS). ``modified`` is Last-Modified, RFC 3339, UTC: for what was uploaded in parts when the
+    upload was started (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html),
+    on some servers when it was completed; empty where it is not known.
     """
 
     key: str

@@ -165,6 +165,39 @@ def s3_list_uploads(patcher: Patcher) -> None:
     patcher.wrap(S3Response, "list_multipart_uploads", list_multipart_uploads)
 
 
+@patch
+def s3_dates_by_start(patcher: Patcher) -> None:
+    """An object that was uploaded in parts has the time at which its upload was started.
+
+    AWS: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html (Last-Modified).
+    moto: the time of the completion.
+    """
+
+    def complete_multipart_upload(original: Any, self: Any, *call: Any) -> Any:
+        made = original(self, *call)
+        if made is not None:
+            made.last_modified = made.multipart.initiated
+        return made
+
+    patcher.wrap(S3Backend, "complete_multipart_upload", complete_multipart_upload)
+
+
+@patch
+def s3_one_event_of_an_upload(patcher: Patcher) -> None:
+    """The completion of an upload is ``ObjectCreated:CompleteMultipartUpload``, and no other event.
+
+    AWS: https://docs.aws.amazon.com/AmazonS3/latest/userguide/
+    notification-how-to-event-types-and-destinations.html. moto: sends ``ObjectCreated:Put`` too.
+    """
+
+    def put_object(original: Any, self: Any, *call: Any, **named: Any) -> Any:
+        if named.get("multipart"):
+            named["disable_notification"] = True
+        return original(self, *call, **named)
+
+    patcher.wrap(S3Backend, "put_object", put_object)
+
+
 def _completed_before(response: Any, key: str, upload_id: str) -> bool:
     existing = response.backend.get_object(response.bucket_name, key)
     multipart = getattr(existing, "multipart", None)
