@@ -10,6 +10,7 @@ import pytest
 from s3commit.core.documents.job_json import Conditions
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import dump
+from s3commit.core.jobs import idempotency
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import NeedsOperatorError
 from s3commit.core.model.locks import key_digest
@@ -237,6 +238,47 @@ def test_i11_a_key_outlives_the_ledger_and_the_jobs_documents(retained: bool) ->
     world.run(SECOND)
     assert world.ended(SECOND) == ALREADY
     assert list(world.visible().values()) == [JOB.encode()]
+
+
+@pytest.mark.parametrize("kept", ["ledger", "note", "both"])
+@pytest.mark.parametrize("files", [0, 1, 3])
+@pytest.mark.parametrize("left", [0, 1, 3])
+@pytest.mark.parametrize("others", [0, 1, 20])
+def test_i11_a_key_is_forgotten_with_all_that_its_job_has_left(
+    monkeypatch: pytest.MonkeyPatch, kept: str, files: int, left: int, others: int
+) -> None:
+    """As after ``DROP TABLE``. A success would rest on a memory of data, and not on data."""
+    monkeypatch.setattr(idempotency, "LOOKED_AT", 20)
+    world = World()
+
+    def write(directory: JobDirectory) -> list[str]:
+        names = [f"part-{number}-{directory.job_id}.csv" for number in range(files)]
+        world.ask(directory, files=dict.fromkeys(names, b"x"), idempotency_key=KEY)
+        world.run(directory)
+        return names
+
+    names = write(FIRST)
+    if kept == "note":
+        forget(world)
+    gone = [key for key in world.all_keys("sales/") if key not in world.visible()]
+    gone += [f"sales/{name}" for name in names[left:]]
+    gone += [] if kept != "ledger" else [NOTE]
+    for key in gone:
+        world.store.delete(BUCKET, key)
+    for number in range(others):
+        world.store.put(BUCKET, f"sales/other-{number:02d}.csv", b"y")
+    write(SECOND)
+    left = min(left, files)
+    if others == 20 or 0 < left < files:
+        wanted = (Outcome.ABORTED, "KEY_TAKEN")
+    else:
+        wanted = ALREADY if left else COMMITTED
+    assert world.ended(SECOND) == wanted
+    if wanted is COMMITTED:
+        third = job_directory("0b6f6f0e-0000-4000-8000-000000000003")
+        write(third)
+        assert world.ended(third) == ALREADY
+        assert world.failure(third).message.startswith(f"job {OTHER_JOB} ")
 
 
 # A job's data: its rows, None where they are not counted, and its partitions; no files without any.

@@ -60,7 +60,7 @@ class Options:
 
     @property
     def compares_partitions(self) -> bool:
-        """Whether files may stay beside the job's, which need its partition columns."""
+        """True if files may stay beside the job's: they need its partition columns."""
         stay = self.conflict is Conflict.APPEND or self.scope is Scope.PARTITION
         return stay and self.check_partitions
 

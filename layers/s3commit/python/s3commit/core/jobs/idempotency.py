@@ -6,16 +6,19 @@ client can write, for the pipeline when the ledger was lost; and below the desti
 for clients that are about to write the same data again.
 
 An undo of the job frees its key: the notes say that the job is undone, and stay, so that no late
-call of that job can put them again.
+call of that job can put them again. A key is forgotten where nothing of its job is left, as after
+``DROP TABLE``: a success would say that data is there which is not.
 """
 
 import shlex
 from contextlib import suppress
 from functools import partial
+from itertools import islice
+from typing import Final
 
 from s3commit.core.documents.commit_manifest import read_commit_header
 from s3commit.core.documents.key_note import put_note, read_note
-from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.formats.layout import JobDirectory, owner_of
 from s3commit.core.model.amounts import many
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
@@ -34,12 +37,15 @@ from s3commit.core.ports.ledger import HeldError
 from s3commit.core.ports.objects import ObjectReader
 from s3commit.core.ports.parallel import together
 
+LOOKED_AT: Final = 10_000  # objects: ten pages of a listing
+
 
 def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
     """The other job that has the job's key and has not ended; None if this job may continue.
 
     Raises `JobRefusedError` if the key's data is committed: ``ALREADY_COMMITTED``, or
-    ``KEY_TAKEN`` if the counts or the partitions show that it was other data.
+    ``KEY_TAKEN`` if the counts or the partitions show that it was other data, or only a part of
+    what that job left may be there.
     """
     directory, digest = JobDirectory.of(record), key_digest(key)
     holder = ports.ledger.key_holder(record.destination, digest)
@@ -51,8 +57,35 @@ def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
         if other is not None and other.state is not JobState.COMMITTED:
             return other
     if holder is not None and holder.job_id != record.job_id:
-        raise _refusal(record, holder)
+        if not _is_forgotten(ports.store, record, holder):
+            raise _refusal(record, holder)
+        ports.ledger.free_key(record.destination, digest, holder.job_id)
     return None
+
+
+def _is_forgotten(store: ObjectReader, record: JobRecord, holder: KeyHolder) -> bool:
+    """True if nothing of the committed job is left.
+
+    The list of its files was put before the key was noted. Requests: a HEAD; if the list was
+    deleted, up to ten listings. Raises `JobRefusedError` if a part may be left.
+    """
+    job = JobDirectory(record.destination, holder.job_id)
+    if store.head(job.bucket, job.commits) is not None:
+        return False
+    listed = [*islice(store.list(job.bucket, job.destination.prefix), LOOKED_AT)]
+    left = sum(owner_of(one.key) == job.job_id for one in listed)
+    if len(listed) < LOOKED_AT and left in {0, holder.files}:
+        return left == 0
+    raise JobRefusedError(
+        f"job {job.job_id} committed the data of {_said(record)}, the list of its files has been"
+        " deleted since, and some of them may be there. Nothing was added: look, and write what is"
+        " missing under another key",
+        code="KEY_TAKEN",
+    )
+
+
+def _said(record: JobRecord) -> str:
+    return f"idempotencyKey {record.idempotency_key!r}"[:200]
 
 
 def refuse_held(ports: Ports, record: JobRecord) -> None:
@@ -65,7 +98,7 @@ def refuse_held(ports: Ports, record: JobRecord) -> None:
 
 def _refusal(record: JobRecord, holder: KeyHolder) -> JobRefusedError:
     """A key says what the data is: other counts or partitions are other data."""
-    name = f"idempotencyKey {record.idempotency_key!r}"[:200]
+    name = _said(record)
     difference = _difference(holder_of(record), holder)
     if not difference:
         return JobRefusedError(

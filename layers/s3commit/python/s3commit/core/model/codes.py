@@ -116,7 +116,7 @@ _ENDS: Final = {
     ),
     "KEY_TAKEN": Advice(
         "Another job with the same idempotency key was committed with other data (counts or"
-        " partitions), or its partition has no files any more. Nothing was added",
+        " partitions), or some of its files have been deleted. Nothing was added",
         "Write again under another key. If the other job is not yours, find out who may read"
         " your keys",
     ),
