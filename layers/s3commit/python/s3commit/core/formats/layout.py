@@ -290,6 +290,25 @@ def hides_files(directory: str) -> bool:
     return directory.startswith(".") or (directory.startswith("_") and "=" not in directory)
 
 
+def is_skipped(relative_path: str) -> bool:
+    """True if some readers find no row of a file that `is_hidden` does not hide.
+
+    pyarrow, and pandas by it, skip partitions such as ``_day=1`` too (``ignore_prefixes`` of
+    `pyarrow.dataset.dataset`), and Spark what Hadoop's copies are named until they are whole
+    (``HadoopFSUtils``).
+    """
+    names = relative_path.split("/")
+    return any(name.startswith("_") or name.endswith("._COPYING_") for name in names)
+
+
+def is_pattern(path: str) -> bool:
+    """True if readers take the path of a table for another's, or for a pattern.
+
+    Spark, polars and DuckDB expand patterns, and pyarrow reads the path as part of a URI.
+    """
+    return any(character in path for character in "*?[{\\#%")
+
+
 def is_inner_marker(relative_key: str) -> bool:
     """True if a key below a destination is the ``_SUCCESS`` of a table inside it."""
     *inside, name = relative_key.split("/")
