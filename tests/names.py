@@ -7,9 +7,10 @@
 import io
 import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import groupby
+from itertools import groupby, product
 from typing import Any, Final
 
 import pyarrow as pa
@@ -37,6 +38,7 @@ PLACES: Final[Mapping[str, tuple[str, str, str]]] = {
     "other directory": ("t/", "{}/part-1.parquet", "part-0.parquet"),
     "file": ("t/", "{}.parquet", "part-0.parquet"),
 }
+Reader = Callable[[str], tuple[list[str], list[int]]]  # the columns, and the ids
 Fates = dict[tuple[str, str], str]  # by place and name
 
 
@@ -55,7 +57,7 @@ def fill(s3: Any, bucket: str) -> dict[tuple[str, str], str]:
     return tables
 
 
-def found(read: Callable[[str], tuple[object, list[int]]], uri: str) -> str:
+def found(read: Reader, uri: str) -> str:
     """What a reader, which gives columns and rows, makes of a table."""
     try:
         rows = read(uri)[1]
@@ -76,7 +78,7 @@ def written(place: str, name: str) -> str:
             file_key(JobDirectory(options.destination, JOB), path, check_names=check)
         except InvalidInputError:
             continue
-        return "yes" if check else "`check_names=False`"
+        return "yes" if check else "on request"
     return "refused"
 
 
@@ -84,17 +86,19 @@ WRITTEN: Final = {(place, name): written(place, name) for place in PLACES for na
 
 
 def lines(of_readers: Mapping[str, Fates]) -> Iterator[str]:
-    """The table: names that share their fate are one row, without those that all read."""
+    """The table: what shares its fate is one row, without those that all read."""
     columns = {"written": WRITTEN, **of_readers}
     heads = ["of a", "name", *columns]
     yield f"| {' | '.join(heads)} |".replace("pyarrow", "pyarrow, pandas")
     yield "|---" * len(heads) + "|"
+    shared = defaultdict[tuple[str, str], list[str]](list)
     for place in PLACES:
         fates = {name: [one[place, name] for one in columns.values()] for name in NAMES}
         for fate, names in groupby(sorted(NAMES, key=fates.__getitem__), fates.__getitem__):
             if {*fate} != {"yes"}:
-                shown = " ".join(f"`{name}`" for name in names)
-                yield f"| {place} | {shown} | {' | '.join(fate)} |"
+                shared[" ".join(f"`{name}`" for name in names), " | ".join(fate)].append(place)
+    for (shown, said), places in shared.items():
+        yield f"| {', '.join(places)} | {shown} | {said} |"
 
 
 def on_the_page(column: str) -> Fates:
@@ -103,8 +107,9 @@ def on_the_page(column: str) -> Fates:
     head, _, *table = [line[2:-2].split(" | ") for line in re.findall(r"^\|.*\|$", section, re.M)]
     [index] = [number for number, one in enumerate(head) if column in one]
     fates = dict.fromkeys(WRITTEN, "yes")
-    for place, names, *others in table:
-        fates |= {(place, name): others[index - 2] for name in re.findall("`(.+?)`", names)}
+    for places, names, *others in table:
+        named = product(places.split(", "), re.findall("`(.+?)`", names))
+        fates |= dict.fromkeys(named, others[index - 2])
     return fates
 
 
@@ -123,10 +128,10 @@ def main() -> None:
         os.environ["AWS_ENDPOINT_URL"] = endpoint
         make_bucket(s3 := make_client(), "lake")
         tables = fill(s3, "lake")
-        builder = SparkSession.builder.master("local[1]").config(map=s3a.settings(endpoint))
+        builder = SparkSession.builder.master("local[1]").config(map={**s3a.settings(endpoint)})
         spark = builder.getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
-        each = {"Spark": partial(read, spark), **readers("parquet", duck)}
+        each: dict[str, Reader] = {"Spark": partial(read, spark), **readers("parquet", duck)}
         fates = {
             name: {key: found(read, uri) for key, uri in tables.items()}
             for name, read in each.items()

@@ -35,7 +35,6 @@ from tests.moments import STATES, Table, body
 from tests.past import past_job
 
 Rows = tuple[list[str], list[int]]  # the columns, and the ids
-Reader = Callable[[str], Rows]
 
 
 @contextmanager
@@ -72,7 +71,7 @@ def rows(frame: Any) -> Rows:
     return list(frame.columns), list(frame["id"])
 
 
-def readers(form: str, duck: duckdb.DuckDBPyConnection) -> dict[str, Reader]:
+def readers(form: str, duck: duckdb.DuckDBPyConnection) -> dict[str, names.Reader]:
     """By the patterns of the page."""
     if form == "parquet":
         hive = partial(pl.scan_parquet, hive_partitioning=True)

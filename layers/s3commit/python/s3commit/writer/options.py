@@ -123,7 +123,7 @@ def make_options(
 
 
 def _check_names(destination: Destination, columns: Sequence[str], *, for_all: bool) -> None:
-    """Refuse names by which readers would miss rows; ``for_all``, by which any reader would.
+    """Refuse names by which all readers would miss rows, and ``for_all`` those by which some would.
 
     Raises `InvalidInputError`, for a column (``BAD_SCHEMA``) and for the path (``BAD_PATH``).
     """
