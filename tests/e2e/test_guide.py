@@ -32,11 +32,15 @@ def under_way(environment: Deployed) -> Iterator[str]:
         yield place
 
 
-def test_the_readers_page_does_what_it_says(
+def test_the_readers_pages_do_what_they_say(
     under_way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = under_way.removeprefix("s3://").rstrip("/")
-    expected = run_page(GUIDE / "readers.md", tmp_path, place)
+    expected = [
+        line
+        for page in ("readers.md", "during_a_commit.md")
+        for line in run_page(GUIDE / page, tmp_path, place)
+    ]
     assert capsys.readouterr().out.splitlines() == expected
     assert len(expected) == 5
 

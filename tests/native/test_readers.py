@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterator
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from tests import names
 from tests.moments import FORMATS, Table
 from tests.spark.conftest import environment
 from tests.spark.tiny import TinyPipeline
@@ -40,6 +41,12 @@ def loaded(reader: Any, form: str, path: str) -> DataFrame:
     """By Spark's reader for files or for streams; the numbers in the rows."""
     frame: DataFrame = reader.format(form).schema(schema(form)).option("header", "true").load(path)
     return frame.selectExpr(f"cast({frame.columns[0]} as bigint) as id")
+
+
+def read(spark: SparkSession, uri: str) -> tuple[list[str], list[int]]:
+    """The columns and rows of a table of Parquet."""
+    frame = loaded(spark.read, "parquet", uri.replace("s3://", "s3a://"))
+    return frame.columns, [row.id for row in frame.collect()]
 
 
 def numbers(read: Callable[[], Any]) -> list[int]:
@@ -130,3 +137,11 @@ def look_by_hadoop(spark: SparkSession, table: Table, globs: dict[str, bool]) ->
             if glob or not table.partitioned:
                 found = texts(spark, table.uri.replace("s3://", "s3a://") + glob)
                 assert found == (table.ids if is_found else []), glob
+
+
+def test_of_each_name_spark_finds_what_the_page_says(
+    spark: SparkSession, tiny: TinyPipeline, bucket: str
+) -> None:
+    tables = names.fill(tiny.s3, bucket)
+    fates = {key: names.found(partial(read, spark), uri) for key, uri in tables.items()}
+    assert fates == names.on_the_page("Spark")

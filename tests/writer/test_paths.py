@@ -24,7 +24,6 @@ DIRECTORY = JobDirectory(Destination("lake", "t/"), JOB)
         (f"{JOB}.csv", f"t/{JOB}.csv"),
         (f"part-{JOB}-0.csv", f"t/part-{JOB}-0-{JOB}.csv"),
         (f"{JOB}/f", f"t/{JOB}/f-{JOB}"),
-        ("_day=1/f", f"t/_day=1/f-{JOB}"),
         ("größe=ä/f.csv", f"t/größe=ä/f-{JOB}.csv"),
     ],
 )
@@ -50,6 +49,9 @@ def test_the_job_id_comes_before_the_first_dot_of_the_name(path: str, key: str) 
         f"__magic_job-{JOB}/_job.json",
         "_commits/x",
         "_x=1",
+        "_day=1/f",
+        "a/f._COPYING_",
+        "p=x._COPYING_/f",
         "a\nb",
         "a\x7f",
         "\ud800",
@@ -62,6 +64,11 @@ def test_i7_a_path_that_is_no_data_below_the_destination_is_refused(path: str) -
         file_key(DIRECTORY, path)
     assert caught.value.code == "BAD_PATH"
     assert "\n" not in caught.value.message
+
+
+def test_a_name_that_some_readers_skip_is_written_on_request() -> None:
+    key = file_key(DIRECTORY, "_day=1/f._COPYING_", check_names=False)
+    assert key == f"t/_day=1/f-{JOB}._COPYING_"
 
 
 def test_a_key_of_1024_bytes_is_the_longest() -> None:

@@ -1,7 +1,8 @@
 """What libraries without Spark and Iceberg tables read while jobs write (docs/guide/readers.md)."""
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,26 +26,31 @@ from pyiceberg.types import LongType, NestedField
 import s3commit
 from examples.recipes.iceberg_snapshot import JOBS, follow
 from s3commit.core.model.destination import Scope
+from tests import names
 from tests.lake import Lake
 from tests.moments import STATES, Table, body
 from tests.past import past_job
 
 Rows = tuple[list[str], list[int]]  # the columns, and the ids
-Reader = Callable[[str], Rows]
 
 
-@pytest.fixture
-def duck(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
-    """DuckDB with its extensions for Iceberg and for S3, which leads to the test's server."""
+@contextmanager
+def connected(endpoint: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """DuckDB with its extensions for Iceberg and for S3, which leads to the server."""
     with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
         for module in (duckdb_extension_httpfs, duckdb_extension_avro, duckdb_extension_iceberg):
             [extension] = Path(module.__file__ or "").parent.rglob("*.duckdb_extension")
             connection.load_extension(str(extension))
-        endpoint = urlsplit(lake.client.meta.endpoint_url).netloc
         connection.execute(
             f"CREATE SECRET (TYPE s3, KEY_ID 'testing', SECRET 'testing', REGION 'us-east-1',"
-            f" ENDPOINT '{endpoint}', URL_STYLE 'path', USE_SSL false)"
+            f" ENDPOINT '{urlsplit(endpoint).netloc}', URL_STYLE 'path', USE_SSL false)"
         )
+        yield connection
+
+
+@pytest.fixture
+def duck(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
+    with connected(lake.client.meta.endpoint_url) as connection:
         yield connection
 
 
@@ -62,7 +68,7 @@ def rows(frame: Any) -> Rows:
     return list(frame.columns), list(frame["id"])
 
 
-def readers(form: str, duck: duckdb.DuckDBPyConnection) -> dict[str, Reader]:
+def readers(form: str, duck: duckdb.DuckDBPyConnection) -> dict[str, names.Reader]:
     """By the patterns of the page."""
     if form == "parquet":
         hive = partial(pl.scan_parquet, hive_partitioning=True)
@@ -102,6 +108,43 @@ def test_readers_get_the_rows_of_the_data_at_each_moment(
             assert ("p" in columns) == (known and bool(ids)), name
 
     assert table.live(look) > 50
+
+
+def test_of_each_name_readers_find_what_the_page_says(
+    lake: Lake, duck: duckdb.DuckDBPyConnection
+) -> None:
+    tables = names.fill(lake.client, lake.bucket)
+    for reader, read in readers("parquet", duck).items():
+        fates = {key: names.found(read, uri) for key, uri in tables.items()}
+        assert fates == names.on_the_page(reader), reader
+    assert names.on_the_page("written") == names.WRITTEN
+
+
+@pytest.mark.parametrize("column", ["_load_date", "dt"])
+def test_what_is_written_is_read_or_refused_before_the_first_task(
+    lake: Lake, duck: duckdb.DuckDBPyConnection, column: str
+) -> None:
+    uri, frame = f"s3://{lake.bucket}/_raw/t/", pd.DataFrame({"id": [1], column: ["_a"]})
+
+    def by_a_task(**how: Any) -> None:
+        with s3commit.open_job(uri, **how) as job:
+            task = pickle.loads(pickle.dumps(job.task("0")))
+            with task, task.open(f"{column}=_a/part-0.parquet") as file:
+                file.write(body("parquet", [2]))
+            job.commit([task.counted])
+
+    by_a_table = partial(s3commit.write_table, frame, uri, mode="append")
+    for write in (by_a_table, by_a_task):
+        if column.startswith("_"):
+            with pytest.raises(s3commit.InvalidInputError, match="check_names=False"):
+                write(partition_by=column)
+        write(partition_by=column, check_names=column == "dt")
+    for reader, read in readers("parquet", duck).items():
+        if column == "dt" or reader in {"polars", "DuckDB"}:
+            assert sorted(read(uri)[1]) == [1, 2], reader
+    own = {"ignore_prefixes": [".", "_SUCCESS", "_commits", "__magic"]}
+    assert sorted(pd.read_parquet(uri, **own)["id"]) == [1, 2]
+    assert dataset.dataset(uri, partitioning="hive", **own).count_rows() == 2
 
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "p", LongType()))

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet, types
 
-from s3commit.core.formats.layout import hides_files
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.writer.place import escape
 
@@ -126,7 +125,6 @@ def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     kind = unlike[0].type if unlike else None
     cure = "give it one" if kind == pa.null() else "cast it, a duration to a number"
     missing = [name for name in names if name not in schema.names]
-    hidden = [name for name in names if hides_files(f"{name}=")]
     odd = [name for name in names if name not in missing and not _makes_names(schema, name)]
     for wrong, why in (
         (twice, "exists twice, or differs only in case from another: rename it"),
@@ -138,7 +136,6 @@ def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
         ),
         (missing, "of partition_by is not in the table"),
         ([name for name in names if names.count(name) > 1], "is in partition_by twice"),
-        (hidden, "of partition_by starts with a dot, so that readers skip its directories"),
         (odd, "of partition_by has a type without a directory name: cast it to a string"),
     ):
         if wrong:

@@ -47,6 +47,7 @@ def write_table(  # noqa: D417 - the others are those of write
     compression: Compression | None = None,
     max_records_per_file: int | None = None,
     check_partitions: bool | None = None,
+    check_names: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
     dry_run: bool = False,

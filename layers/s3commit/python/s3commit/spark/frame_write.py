@@ -48,6 +48,7 @@ def write(
     compression: Compression | None = None,
     max_records_per_file: int | None = None,
     check_partitions: bool | None = None,
+    check_names: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
     options: Mapping[str, object] | None = None,
@@ -75,6 +76,8 @@ def write(
         compression: by default the session's, else ``snappy``; ``lz4`` is Parquet's ``LZ4_RAW``.
         max_records_per_file: rows, 0 for no limit; by default as the session says.
         check_partitions: False adds files also where those that stay have other partition columns.
+        check_names: False allows names that some readers skip, as of a column ``_day``
+            (docs/guide/readers.md).
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
         options: some of these in Spark's names, ``{"maxRecordsPerFile": 1000}``, for programs that
@@ -124,6 +127,7 @@ def batch_writer(  # noqa: D417 - the others are those of write
     compression: Compression | None = None,
     max_records_per_file: int | None = None,
     check_partitions: bool | None = None,
+    check_names: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
     options: Mapping[str, object] | None = None,

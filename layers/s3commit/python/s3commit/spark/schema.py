@@ -24,7 +24,6 @@ from pyspark.sql.types import (
     UserDefinedType,
 )
 
-from s3commit.core.formats.layout import hides_files
 from s3commit.core.model.errors import InvalidInputError
 
 # org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport.SPARK_METADATA_KEY
@@ -130,8 +129,8 @@ def check_schema(
 
     Raises `InvalidInputError` (code ``BAD_SCHEMA``) that names the column: two names that differ in
     case only, a type that parquet or Arrow does not have, a partition column that is missing, given
-    twice, whose directories readers skip, or of a type that makes no directory name, and a
-    DataFrame without any column that would be left for the files (Spark refuses the same).
+    twice, or of a type that makes no directory name, and a DataFrame without any column that would
+    be left for the files (Spark refuses the same).
     """
     if not schema.fields:
         raise _refused("the DataFrame has no columns")
@@ -206,11 +205,6 @@ def _partition_column(name: str, by_name: dict[str, StructField]) -> StructField
     if column is None:
         known = ", ".join(field.name for field in by_name.values())
         raise _refused(f"partition_by column {name!r} is not in the DataFrame ({known})")
-    if hides_files(f"{column.name}="):
-        raise _refused(
-            f"partition_by column {column.name!r} starts with a dot, so Spark and other readers"
-            " skip its directories; rename it"
-        )
     kind = column.dataType
     collated = isinstance(kind, StringType) and kind.simpleString() != "string"
     composite = (ArrayType, MapType, StructType, NullType, UserDefinedType, DayTimeIntervalType)

@@ -51,6 +51,7 @@ class Job:
     _asked: bool = field(default=False, repr=False, compare=False)
     _tasks: list[Task] = field(default_factory=list, repr=False, compare=False)  # of this process
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT  # seconds
+    check_names: bool = True
     key: str | None = field(default=None, repr=False)  # as it was given: S3 sees its digest
 
     @property
@@ -88,6 +89,7 @@ class Job:
             settings=self.settings,
             encryption=self.encryption,
             task_count=task_count,
+            check_names=self.check_names,
         )
         self._tasks.append(task)
         return task

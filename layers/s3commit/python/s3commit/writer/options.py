@@ -8,7 +8,8 @@ from typing import Any, Final, Literal, TypeVar, get_args
 
 from s3commit.aws.clients import Encryption
 from s3commit.core.documents.job_json import MAX_KEY_CHARACTERS, Conditions
-from s3commit.core.formats.layout import parse_destination
+from s3commit.core.formats.layout import hides_files, parse_destination
+from s3commit.core.formats.skipped_names import is_pattern, is_skipped
 from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.limits import MAX_WAIT_SECONDS
@@ -55,6 +56,7 @@ class Options:
     compression: str | None = None
     max_records_per_file: int | None = None
     check_partitions: bool = True
+    check_names: bool = True
     uploads: UploadSettings = field(default_factory=UploadSettings)
     encryption: Encryption | None = None
 
@@ -96,7 +98,7 @@ def make_options(
     """The options of one write to ``path``; None is a keyword that is not given.
 
     Raises `InvalidInputError`: ``BAD_OPTION`` for a value that is not one of the keyword's,
-    ``BAD_CONDITION``, ``BAD_PATH``.
+    ``BAD_CONDITION``, and ``BAD_PATH`` and ``BAD_SCHEMA`` as `_check_names`.
     """
     others |= {"partition_by": partition_by}
     others = {name: value for name, value in others.items() if value is not None}
@@ -114,15 +116,44 @@ def make_options(
         destination, conditions = parse_destination(path), Conditions(min_rows, max_rows, min_files)
     except InvalidInputError as error:
         raise InvalidInputError(f"{error.message}. {_NOTHING}", code=error.code) from None
+    columns = (columns,) if isinstance(columns, str) else tuple(columns)
+    _check_names(destination, columns, for_all=others.get("check_names", True))
     return Options(
         destination=destination,
         conflict=meaning("mode", mode, MODES),
         scope=None if scope is None else meaning("partition_overwrite_mode", scope, SCOPES),
-        partition_by=(columns,) if isinstance(columns, str) else tuple(columns),
+        partition_by=columns,
         conditions=conditions,
         compression=None if codec is None else meaning("compression", codec, COMPRESSIONS),
         **others,
     )
+
+
+def _check_names(destination: Destination, columns: Sequence[str], *, for_all: bool) -> None:
+    """Refuse names by which all readers would miss rows, and ``for_all`` those by which some would.
+
+    Raises `InvalidInputError`, for a column (``BAD_SCHEMA``) and for the path (``BAD_PATH``).
+    """
+    anyway = "to write it anyway, give check_names=False"
+    for name in columns:
+        if hides_files(directory := f"{name}="):
+            why = "starts with a dot, so that readers skip its directories: rename it"
+        elif for_all and is_skipped(directory):
+            why = (
+                "starts with '_', so that pyarrow and pandas skip its directories: rename it;"
+                f" {anyway} (Spark, polars and DuckDB read it)"
+            )
+        else:
+            continue
+        raise InvalidInputError(
+            f"partition_by column {name[:80]!r} {why}. {_NOTHING}", code="BAD_SCHEMA"
+        )
+    if for_all and is_pattern(destination.prefix):
+        raise InvalidInputError(
+            f"path {destination.uri!r} has one of * ? [ {{ \\ # %, so that some readers would read"
+            f" other files instead: write to another path; {anyway}. {_NOTHING}",
+            code="BAD_PATH",
+        )
 
 
 def keywords_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,6 +213,7 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
         lambda value: type(value) is int and value >= 0,
     ),
     "check_partitions": ("True or False", lambda value: isinstance(value, bool)),
+    "check_names": ("True or False", lambda value: isinstance(value, bool)),
     "uploads": ("s3commit.UploadSettings(...)", lambda value: isinstance(value, UploadSettings)),
     "encryption": (
         "s3commit.Encryption(...), with AES256, aws:kms or aws:kms:dsse, and a key for KMS alone",

@@ -38,6 +38,7 @@ def open_job(
     max_rows: int | None = None,
     min_files: int | None = None,
     check_partitions: bool | None = None,
+    check_names: bool | None = None,
     commit_timeout: float | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
@@ -58,6 +59,8 @@ def open_job(
         min_files: the least number of files.
         check_partitions: False adds files also where those that stay have other partition columns.
             Without ``partition_by`` they are not compared.
+        check_names: False allows names that some readers skip, as of a column ``_day``
+            (docs/guide/readers.md).
         commit_timeout: seconds that `Job.commit` waits for the outcome; 75 minutes by default.
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; the bucket's own by default.
@@ -66,9 +69,9 @@ def open_job(
         The `Job`, whose tasks write the files.
 
     Raises:
-        InvalidInputError: ``BAD_PATH``, ``BAD_OPTION``, ``BAD_CONDITION``, ``BAD_CONFIG``,
-            ``PATH_IS_OBJECT``, ``OTHER_LOG``, ``OTHER_PARTITIONS``, ``DESTINATION_NOT_EMPTY``.
-            Nothing was written; so with those that follow.
+        InvalidInputError: ``BAD_PATH``, ``BAD_SCHEMA``, ``BAD_OPTION``, ``BAD_CONDITION``,
+            ``BAD_CONFIG``, ``PATH_IS_OBJECT``, ``OTHER_LOG``, ``OTHER_PARTITIONS``,
+            ``DESTINATION_NOT_EMPTY``. Nothing was written; so with those that follow.
         NotFoundError: ``NO_BUCKET``, ``NO_PIPELINE``.
         AccessError: the credentials are missing, or don't permit it.
         TransientError: S3 could not be reached.
@@ -132,6 +135,7 @@ def start_job(
         environment,
         store,
         commit_timeout=options.commit_timeout,
+        check_names=options.check_names,
         key=key,
     )
 

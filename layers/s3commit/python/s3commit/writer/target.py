@@ -12,6 +12,7 @@ from s3commit.core.formats.layout import (
     is_hidden,
     owner_of,
 )
+from s3commit.core.formats.skipped_names import is_skipped
 from s3commit.core.model.errors import InvalidInputError
 
 DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
@@ -54,15 +55,21 @@ class Target:
         }
 
 
-def file_key(directory: JobDirectory, relative_path: str) -> str:
+def file_key(directory: JobDirectory, relative_path: str, *, check_names: bool = True) -> str:
     """The final key of ``relative_path`` (``dt=2026-11-21/part-0.parquet``) below the destination.
 
     The job id is put before the first dot of the file name, as Hadoop's staging committer does
     (``part-0-<job_id>.parquet``), unless it is there. Raises `InvalidInputError`
     (``BAD_PATH``) for a path that is absolute, hidden, too long, or has empty, ``.``, ``..`` or
-    unprintable elements.
+    unprintable elements, and with ``check_names`` for one that some readers skip.
     """
     _check_path(relative_path)
+    if check_names and is_skipped(relative_path):
+        _refuse_path(
+            relative_path,
+            "some readers skip directories that start with '_', and names that end with"
+            " '._COPYING_': rename it, or give check_names=False to open_job",
+        )
     head, slash, name = relative_path.rpartition("/")
     key = directory.destination.prefix + head + slash + _unique(name, directory.job_id)
     if len(key.encode()) > MAX_KEY_BYTES:

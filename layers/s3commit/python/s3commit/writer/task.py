@@ -56,12 +56,14 @@ class Task:
         settings: UploadSettings,
         encryption: Encryption | None = None,
         task_count: int | None = None,
+        check_names: bool = True,
     ) -> None:
         self.directory = directory
         self.task_id = check_id(task_id, "task id")
         self.attempt_id = check_id(attempt_id, "attempt id")
         self.encryption = encryption
         self.task_count = task_count
+        self.check_names = check_names
         self.transfer = Transfer(settings)
         self._given_store = store
         self._streams: dict[str, PendingUpload | None] = {}
@@ -125,7 +127,7 @@ class Task:
                 before (``DUPLICATE_PATH``).
             S3CommitError: of S3, by what is then true; so with all that follows.
         """
-        key = file_key(self.directory, relative_path)
+        key = file_key(self.directory, relative_path, check_names=self.check_names)
         with self._lock:
             self._check_running()
             if key in self._streams:
@@ -235,6 +237,7 @@ class Task:
             settings=self.transfer.settings,
             encryption=self.encryption,
             task_count=self.task_count,
+            check_names=self.check_names,
         )
         return again, (self.directory, self.task_id, self.attempt_id, None)
 
