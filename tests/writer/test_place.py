@@ -133,10 +133,10 @@ def test_a_huge_directory_is_not_read_to_its_end() -> None:
     asked = []
 
     class Counting(MemoryObjectStore):
-        def names(self, bucket: str, prefix: str) -> Iterator[str]:
+        def below(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
             for number in range(10**9):
                 asked.append(number)
-                yield f"_{number}"
+                yield ListedObject(f"{prefix}_{number}", "", 0)
 
     check_place(Counting("lake"), DESTINATION, ["dt"], others_stay=True)
     assert len(asked) <= 2 * (LOOKED_AT + 1)  # and of the directory that would be Iceberg's
@@ -145,9 +145,10 @@ def test_a_huge_directory_is_not_read_to_its_end() -> None:
 @pytest.mark.parametrize("log", LOGS)
 def test_a_log_behind_the_names_that_were_seen_is_found(log: Any) -> None:
     class Huge(MemoryObjectStore):
-        def names(self, bucket: str, prefix: str) -> Iterator[str]:
-            all_names = super().names(bucket, prefix)
-            return map(str, range(LOOKED_AT)) if prefix == "p/t/" else all_names
+        def below(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+            if prefix != "p/t/":
+                return super().below(bucket, prefix)
+            return (ListedObject(f"{prefix}{one}", "", 0) for one in range(LOOKED_AT))
 
     store = Huge("lake")
     check_place(store, DESTINATION, [])

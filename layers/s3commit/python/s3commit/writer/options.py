@@ -55,6 +55,7 @@ class Options:
     compression: str | None = None
     max_records_per_file: int | None = None
     check_partitions: bool = True
+    check_schema: bool = True
     uploads: UploadSettings = field(default_factory=UploadSettings)
     encryption: Encryption | None = None
 
@@ -175,7 +176,10 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
         "a number of rows, or 0 for no limit",
         lambda value: type(value) is int and value >= 0,
     ),
-    "check_partitions": ("True or False", lambda value: isinstance(value, bool)),
+    **dict.fromkeys(
+        ("check_partitions", "check_schema"),
+        ("True or False", lambda value: isinstance(value, bool)),
+    ),
     "uploads": ("s3commit.UploadSettings(...)", lambda value: isinstance(value, UploadSettings)),
     "encryption": (
         "s3commit.Encryption(...), with AES256, aws:kms or aws:kms:dsse, and a key for KMS alone",

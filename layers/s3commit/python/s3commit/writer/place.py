@@ -5,7 +5,7 @@ the same (``Place.java``).
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from s3commit.core.formats.layout import hides_files, is_data, partition_of
 from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
-from s3commit.core.ports.objects import ObjectReader, listed_at
+from s3commit.core.ports.objects import ListedObject, ObjectReader, listed_at
 from s3commit.writer.options import NOT_EMPTY, WAY_OUT, Options
 
 LOOKED_AT: Final = 5_000  # names or objects: five pages of a listing
@@ -60,12 +60,19 @@ _ESCAPES: Final = str.maketrans({char: f"%{ord(char):02X}" for char in _ESCAPED}
 
 
 class NamesReader(ObjectReader, Protocol):
-    """A store that can list a directory without the directories inside."""
+    """A store that can list a directory without the directories inside, and read a file's end."""
 
-    def names(self, bucket: str, prefix: str) -> Iterator[str]:
-        """The names directly below ``prefix``, a directory, with ``/`` behind a directory's name.
+    def below(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+        """The objects and the directories directly below ``prefix``, a directory.
 
-        In key order, each once; the directory's own marker is left out.
+        In key order, each once; the directory's own marker is left out. A directory's key ends in
+        ``/``; nothing else is known of it.
+        """
+
+    def last_bytes(self, bucket: str, key: str, count: int) -> bytes:
+        """The last ``count`` bytes of the object, or all that it has.
+
+        Raises as `first_bytes`, but for an object that is empty some stores give no bytes.
         """
 
 
@@ -80,15 +87,18 @@ def check_place(
     partition_by: Sequence[str],
     *,
     others_stay: bool = False,
-) -> None:
+    other_columns: bool = False,
+) -> ListedObject | None:
     """Refuse a place where readers would not find all rows. Raises `InvalidInputError`.
 
     ``PATH_IS_OBJECT``: an object has a directory's own name, the destination's (``t`` beside
     ``t/``), or that of a partition of the first column. Spark reads the directory, other readers
     the object. ``OTHER_LOG``: readers go by the log of another writer. ``OTHER_PARTITIONS``, where
-    the files that are there stay: they have other partition columns, so that no reader could read
-    both. As Spark reads a table, files outside of partitions don't count if others are in one, and
-    names are compared without case.
+    the files that are there stay, unless ``other_columns`` are permitted: they have other partition
+    columns, so that no reader could read both. As Spark reads a table, files outside of partitions
+    don't count if others are in one, and names are compared without case.
+
+    Returns the newest of the data files seen, if ``others_stay``; None without one.
 
     Requests: listings of one object, and beside it of the names in the destination; then, with
     ``others_stay``, one of a few partitions, until one has a file.
@@ -98,14 +108,17 @@ def check_place(
     try:
         own, found = side_by_side(
             partial(listed_at, store, bucket, prefix[:-1]),
-            lambda: list(islice(store.names(bucket, prefix), LOOKED_AT)),
+            lambda: list(islice(store.below(bucket, prefix), LOOKED_AT)),
         )
-        _refuse_objects(destination, own is not None, found, columns)
-        _refuse_other_log(store, destination, found)
-        if others_stay:
-            _refuse_other_columns(store, destination, found, columns)
+        names = [one.key[len(prefix) :] for one in found]
+        _refuse_objects(destination, own is not None, names, columns)
+        _refuse_other_log(store, destination, names)
+        newest = _newest(store, destination, found) if others_stay else None
     except (AccessError, NotFoundError):
-        return  # whoever may not list finds out at the first document, as who has no bucket
+        return None  # whoever may not list finds out at the first document, as who has no bucket
+    if newest is not None and not other_columns:
+        _refuse_other_columns(destination, newest, columns)
+    return newest
 
 
 def refuse_files(store: NamesReader, options: Options) -> None:
@@ -167,17 +180,19 @@ def _refuse_other_log(store: NamesReader, destination: Destination, names: Seque
 def _has(store: NamesReader, destination: Destination, log: Log) -> bool:
     bucket, key = destination.bucket, destination.prefix + log.name
     if log.holds:
-        found = islice(store.names(bucket, key + "/"), LOOKED_AT)
-        return any(re.search(log.holds, name) for name in found)
+        found = islice(store.below(bucket, key + "/"), LOOKED_AT)
+        return any(re.search(log.holds, one.key[len(key) + 1 :]) for one in found)
     inside = next(iter(store.list(bucket, key + "/")), None)
     return inside is not None or listed_at(store, bucket, key) is not None
 
 
 def _refuse_other_columns(
-    store: NamesReader, destination: Destination, names: Sequence[str], columns: Sequence[str]
+    destination: Destination, file: ListedObject, columns: Sequence[str]
 ) -> None:
-    found = _columns_of_files(store, destination, names)
-    if found is not None and [*map(str.lower, found)] != [*map(str.lower, columns)]:
+    """``columns`` and those of the file's directories are escaped."""
+    directories = partition_of(file.key[len(destination.prefix) :]).split("/")
+    found = [each.partition("=")[0] for each in directories if "=" in each]
+    if [*map(str.lower, found)] != [*map(str.lower, columns)]:
         raise InvalidInputError(
             f"the files at {destination.uri} are partitioned by {_listed(found)}, this write by"
             f" {_listed(columns)}, and no reader could read both: give the same columns, or"
@@ -186,19 +201,26 @@ def _refuse_other_columns(
         )
 
 
-def _columns_of_files(
-    store: NamesReader, destination: Destination, names: Sequence[str]
-) -> list[str] | None:
-    """The partition columns of the first file, escaped; None if it seems to have none."""
-    bucket, prefix = destination.bucket, destination.prefix
+def _newest(
+    store: NamesReader, destination: Destination, below: Sequence[ListedObject]
+) -> ListedObject | None:
+    """The newest data file on the first page of the last partition that has one.
+
+    Of those ``below`` where there are no partitions. None if there seems to be none.
+    """
+    bucket, start = destination.bucket, len(destination.prefix)
+
+    def newest(found: Iterable[ListedObject]) -> ListedObject | None:
+        data = (one for one in found if is_data(one.key[start:]))
+        return max(data, key=lambda one: (one.modified, one.key), default=None)
+
+    names = [one.key[start:] for one in below]
     partitions = [one for one in names if one[-1] == "/" and "=" in one and not hides_files(one)]
-    for name in partitions[:PARTITIONS]:
-        for one in islice(store.list(bucket, prefix + name), PAGE):
-            path = one.key[len(prefix) :]
-            if is_data(path):
-                directories = partition_of(path).split("/")[:-1]
-                return [each.partition("=")[0] for each in directories if "=" in each]
-    return [] if not partitions and any(map(is_data, names)) else None
+    for name in partitions[: -PARTITIONS - 1 : -1]:
+        file = newest(islice(store.list(bucket, destination.prefix + name), PAGE))
+        if file is not None:
+            return file
+    return None if partitions else newest(below)
 
 
 def _listed(columns: Sequence[str]) -> str:
