@@ -131,10 +131,11 @@ def stored(schema: pa.Schema) -> pa.Schema:
     """The schema as readers of its files get it: Parquet does not have all types of Arrow."""
     sink = pa.BufferOutputStream()
     parquet.ParquetWriter(sink, schema, store_schema=False).close()
-    return _schema(sink.getvalue())
+    return schema_in(sink.getvalue())
 
 
-def _schema(end: bytes | pa.Buffer) -> pa.Schema:
+def schema_in(end: bytes | pa.Buffer) -> pa.Schema:
+    """The schema of a file that ends so, with its whole footer. Raises errors of Arrow."""
     file = parquet.ParquetFile(pa.BufferReader(end), coerce_int96_timestamp_unit=_INT96.unit)
     return file.schema_arrow
 
@@ -147,4 +148,4 @@ def _footer(store: NamesReader, bucket: str, key: str) -> pa.Schema | None:
         return None
     if size > len(end):
         end = store.last_bytes(bucket, key, size)
-    return _schema(end[-size:])
+    return schema_in(end[-size:])
