@@ -34,8 +34,8 @@ def check_schema(
 ) -> None:
     """Raise `InvalidInputError` (``OTHER_SCHEMA``) if readers could not read both.
 
-    ``schema`` is that of the files to be written. Nothing is compared with a ``file`` that is no
-    Parquet, that is encrypted, whose footer has more than 16 MiB, or that can't be read. Of writers
+    ``schema`` is that of the files to be written. Nothing is compared with a ``file`` that can't
+    be read, is not a Parquet file, is encrypted, or has a footer of more than 16 MiB. Of writers
     that begin at the same time none sees the other's file.
 
     Requests: one, or two if the footer is larger than 64 KiB.
@@ -62,7 +62,7 @@ def check_schema(
 def differences(
     old: Iterable[pa.Field], new: Iterable[pa.Field], path: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """What differs so that readers can't read both, each with what to do with the new column.
+    """The differences that keep readers from reading both, each with its cure in the new column.
 
     A column, or a field of a struct, that one side lacks is none; nor is the order.
     """
@@ -92,7 +92,7 @@ def _unlike(
         yield f"column {path!r} has the type {_short(will)} here and {_short(was)}", "cast"
     # Arrow reads the nulls of a struct's field only if the first file declares that it may be null.
     if in_struct and old.nullable != new.nullable:
-        may, must = "may be null", "may not be null"
+        may, must = "may be null", "is never null"
         said = (may, must) if new.nullable else (must, may)
         yield f"field {path!r} {said[0]} here and {said[1]}", "cast"
 

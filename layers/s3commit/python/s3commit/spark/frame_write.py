@@ -80,7 +80,7 @@ def write(
         check_partitions: False adds files also where those that stay have other partition columns.
         check_schema: False adds files also where the newest of those that stay has another type for
             a column, or spells it in another case, so that not every reader could read both
-            (docs/guide/spark.md). A file that can't be read, or is no plain Parquet, is not
+            (docs/guide/spark.md). A file that can't be read, is encrypted or is not Parquet is not
             compared, nor are two first writes at the same time with each other.
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
