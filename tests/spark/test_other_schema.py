@@ -149,7 +149,7 @@ def plain_nanoseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
 
 
-def by_pandas(path: str, **how: Any) -> list[dict[Any, Any]]:
+def by_pandas(path: str, **how: Any) -> Any:
     return pd.read_parquet(path, **how).to_dict("records")
 
 
@@ -185,7 +185,8 @@ class Files:
 
     def __init__(self, root: Path, spark: SparkSession) -> None:
         self.root = root
-        self.readers = {"Spark": partial(by_spark, spark), **READERS}
+        by_this: Callable[..., Any] = partial(by_spark, spark)
+        self.readers = {"Spark": by_this, **READERS}
         self.alone = cache(self._alone)
 
     def holding(self, *kinds: Kind) -> Path:
