@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from s3commit.arrow.other_schema import differences, schema_in
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import batch_writer, write
+from tests.spark.conftest import VERSION
 from tests.spark.tiny import Place
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "spark.md"
@@ -307,9 +308,12 @@ def test_the_guide_says_what_readers_give_of_files_that_differ(files: Files) -> 
     for name, kinds in CASES.items():
         is_refused = "**refused**" if unlike(files, *kinds) else ""
         found = [outcome(files, reader, kinds) for reader in files.readers]
+        if VERSION < (4, 3):  # the page is of that release: earlier ones may fail instead
+            found[0] = "ANY"
         lines.append(f"| {name} | {is_refused} | {' | '.join(found)} |")
     table = "\n".join(lines).replace("|  |", "| |")
-    assert table in GUIDE.read_text(), f"\n{table}"
+    cells = re.escape(table).replace("ANY", "[a-z' ]+")
+    assert re.search(cells, GUIDE.read_text()), f"\n{table}"
 
 
 @pytest.mark.parametrize("reader", TO_GET_ALL)
