@@ -57,15 +57,19 @@ def test_an_object_past_the_bound_is_too_large(place: Place) -> None:
     assert place.store.get(place.bucket, place.key(), max_bytes=5).body == b"12345"
 
 
-def test_an_object_begins_with_its_first_bytes_if_it_is_there_and_has_some(place: Place) -> None:
-    first_bytes = partial(place.store.first_bytes, place.bucket, place.key())
-    with pytest.raises(NotFoundError):
-        first_bytes(5)
+def test_an_object_has_first_and_last_bytes_if_it_is_there_and_has_some(place: Place) -> None:
+    store = cast("NamesReader", place.store)
+    first_bytes = partial(store.first_bytes, place.bucket, place.key())
+    last_bytes = partial(store.last_bytes, place.bucket, place.key())
+    for read in (first_bytes, last_bytes):
+        with pytest.raises(NotFoundError):
+            read(5)
     place.store.put(place.bucket, place.key(), b"")
     with pytest.raises(InvalidInputError):
         first_bytes(5)
     place.store.put(place.bucket, place.key(), b"12345")
     assert [first_bytes(count) for count in (1, 4, 99)] == [b"1", b"1234", b"12345"]
+    assert [last_bytes(count) for count in (1, 4, 99)] == [b"5", b"2345", b"12345"]
 
 
 def test_a_bucket_that_is_not_there_is_said_to_be_missing(backend: Backend) -> None:
@@ -136,12 +140,15 @@ def test_a_directory_has_names_of_objects_and_of_directories(place: Place) -> No
         place.store.put(place.bucket, place.key(name), b"x")
 
     store = cast("NamesReader", place.store)
-    found = list(store.names(place.bucket, place.key("t/")))
+    listed = list(store.below(place.bucket, place.key("t/")))
+    found = [one.key.removeprefix(place.key("t/")) for one in listed]
 
     directories = {f"dt={number:02d}/" for number in range(9)}
     objects = {name[2:] for name in files + beside[2:]}
     assert sorted(found) == sorted(objects | directories)
-    assert list(store.names(place.bucket, place.key("none/"))) == []
+    assert {bool(one.modified) for one in listed if one.key[-1] == "/"} == {False}
+    assert {(one.length, bool(one.modified)) for one in listed if one.key[-1] != "/"} == {(1, True)}
+    assert list(store.below(place.bucket, place.key("none/"))) == []
 
 
 @pytest.mark.parametrize("name", UNUSUAL)

@@ -90,6 +90,9 @@ class MemoryObjectStore:
             raise InvalidInputError(f"s3://{bucket}/{key} is empty")
         return body[:count]
 
+    def last_bytes(self, bucket: str, key: str, count: int) -> bytes:
+        return self.first_bytes(bucket, key, sys.maxsize)[-count:]
+
     def head(self, bucket: str, key: str) -> ObjectFacts | None:
         check_key(key)
         with self._lock:
@@ -102,9 +105,13 @@ class MemoryObjectStore:
             found = self.bucket(bucket).listing(prefix)
         return (one for one in found if one.key > after)
 
-    def names(self, bucket: str, prefix: str) -> Iterator[str]:
-        paths = (one.key[len(prefix) :].partition("/") for one in self.list(bucket, prefix))
-        return (name for name in dict.fromkeys(head + slash for head, slash, _ in paths) if name)
+    def below(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+        found = {}
+        for one in self.list(bucket, prefix):
+            name, slash, _ = one.key[len(prefix) :].partition("/")
+            if name:
+                found[name + slash] = ListedObject(prefix + name + slash, "", 0) if slash else one
+        return iter(found.values())
 
     def list_versions(self, bucket: str, key: str) -> Iterator[ListedVersion]:
         with self._lock:

@@ -16,7 +16,7 @@ from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitE
 from s3commit.core.ports.objects import ListedObject
 from s3commit.writer.options import make_options
 from s3commit.writer.place import LOGS, LOOKED_AT, check_place, refuse_files
-from tests.fakes.memory import MemoryObjectStore
+from tests.fakes.memory import ManualClock, MemoryObjectStore
 from tests.lake import Lake
 from tests.places import LATE, PLACES, ROOT, UNLIKE, Cell, cells, one_row, put, read_as_spark
 
@@ -26,7 +26,7 @@ HIDDEN = ["p/t/_commits/_x.jsonl", "p/t/__magic_job-1/_job.json", "p/t/_SUCCESS"
 
 
 def holding(*keys: str) -> MemoryObjectStore:
-    store = MemoryObjectStore("lake")
+    store = MemoryObjectStore("lake", clock=ManualClock(step=1))
     for key in keys:
         store.put("lake", key, b"x")
     return store
@@ -105,6 +105,22 @@ def test_a_table_without_files_takes_any_columns() -> None:
     assert refusal([*HIDDEN, "p/t/", "p/t/dt=1/"], ["hour"], objects=False) is None
 
 
+@pytest.mark.parametrize(
+    ("keys", "newest"),
+    [
+        ([FLAT, "p/t/a", "p/t/z"], "p/t/z"),  # in the order in which they are put
+        (["p/t/z", "p/t/a", *HIDDEN], "p/t/a"),
+        ([BY_DT, "p/t/dt=2/z", "p/t/dt=2/a", "p/t/dt=3/_x", FLAT], "p/t/dt=2/a"),
+        ([*HIDDEN, "p/t/", "p/t/dt=1/"], None),
+    ],
+)
+def test_the_newest_file_is_known_where_files_stay(keys: list[str], newest: str | None) -> None:
+    look = partial(check_place, holding(*keys), DESTINATION, ["x"], other_columns=True)
+    assert look(others_stay=False) is None
+    found = look(others_stay=True)
+    assert (found and found.key) == newest
+
+
 def test_who_may_not_list_is_not_stopped() -> None:
     class Closed(MemoryObjectStore):
         def list(self, *_: object, **__: object) -> NoReturn:
@@ -134,10 +150,10 @@ def test_a_huge_directory_is_not_read_to_its_end() -> None:
     asked = []
 
     class Counting(MemoryObjectStore):
-        def names(self, bucket: str, prefix: str) -> Iterator[str]:
+        def below(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
             for number in range(10**9):
                 asked.append(number)
-                yield f"_{number}"
+                yield ListedObject(f"{prefix}_{number}", "", 0)
 
     check_place(Counting("lake"), DESTINATION, ["dt"], others_stay=True)
     assert len(asked) <= 2 * (LOOKED_AT + 1)  # and of the directory that would be Iceberg's
@@ -146,9 +162,10 @@ def test_a_huge_directory_is_not_read_to_its_end() -> None:
 @pytest.mark.parametrize("log", LOGS)
 def test_a_log_behind_the_names_that_were_seen_is_found(log: Any) -> None:
     class Huge(MemoryObjectStore):
-        def names(self, bucket: str, prefix: str) -> Iterator[str]:
-            all_names = super().names(bucket, prefix)
-            return map(str, range(LOOKED_AT)) if prefix == "p/t/" else all_names
+        def below(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+            if prefix != "p/t/":
+                return super().below(bucket, prefix)
+            return (ListedObject(f"{prefix}{one}", "", 0) for one in range(LOOKED_AT))
 
     store = Huge("lake")
     check_place(store, DESTINATION, [])

@@ -2,7 +2,9 @@
 
 import io
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import date, timedelta
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +17,10 @@ from pyarrow import parquet
 
 import s3commit
 from s3commit import AccessError, InvalidInputError, JobFailedError, NotFoundError
+from s3commit.arrow.other_schema import check_schema
+from s3commit.core.formats.layout import parse_destination
+from s3commit.core.ports.objects import ListedObject
+from tests.fakes.memory import MemoryObjectStore
 from tests.lake import Lake
 
 DAYS = [date(2026, 11, 20), date(2026, 11, 21), date(2026, 11, 20), None]
@@ -167,3 +173,78 @@ def test_a_dry_run_writes_nothing_and_says_what_an_overwrite_would_remove(
     with pytest.raises(AccessError):
         s3commit.write_table(TABLE, uri, mode="append", partition_by="hot", dry_run=True)
     assert (lake.visible(), lake.open_uploads()) == (before, [])
+
+
+def test_another_type_is_refused_where_files_stay_and_nothing_is_written(lake: Lake) -> None:
+    uri, other = f"s3://{lake.bucket}/t/", pa.table({"n": ["x"], "hot": [True]})
+    dynamic: Any = {"mode": "overwrite", "partition_overwrite_mode": "dynamic"}
+    s3commit.write_table(TABLE, uri, partition_by="hot")
+    before = lake.visible()
+    for how in ({"mode": "append"}, {"mode": "append", "dry_run": True}, dynamic):
+        with pytest.raises(
+            InvalidInputError, match="'n' has the type string here and int64 in s3:"
+        ):
+            s3commit.write_table(other, uri, partition_by="hot", **how)
+    with pytest.raises(InvalidInputError, match=r"'N' is spelled 'n' in .* rename it") as caught:
+        s3commit.write_table(
+            pa.table({"N": [1], "hot": [True]}), uri, mode="append", partition_by="hot"
+        )
+    assert caught.value.code == "OTHER_SCHEMA"
+    assert caught.value.message.endswith("or give check_schema=False. Nothing was written.")
+    assert (lake.visible(), lake.open_uploads()) == (before, [])
+    more: Any = {"mode": "append", "partition_by": "hot"}
+    assert s3commit.write_table(TABLE.add_column(0, "x", [[0] * 4]), uri, **more).rows == 4
+    assert s3commit.write_table(other, uri, check_schema=False, **more).rows == 1
+    assert s3commit.write_table(other, uri, mode="overwrite", partition_by="hot").replaced == 5
+    # Without the check of partitions that of the schema is made too.
+    with pytest.raises(InvalidInputError, match="'n' has the type int64 here and string in"):
+        s3commit.write_table(TABLE, uri, mode="append", check_partitions=False)
+
+
+class Ends(MemoryObjectStore):
+    """Counts the requests for the end of a file."""
+
+    asked = 0
+
+    def last_bytes(self, bucket: str, key: str, count: int) -> bytes:
+        self.asked += 1
+        if key == "t/closed":
+            raise AccessError("no")
+        return super().last_bytes(bucket, key, count)
+
+
+def parquet_of(table: pa.Table, **how: Any) -> bytes:
+    sink = io.BytesIO()
+    parquet.write_table(table, sink, **how)
+    return sink.getvalue()
+
+
+SMALL = parquet_of(pa.table({"n": ["x"]}))
+WIDE = parquet_of(pa.table({"n": ["x"], **{f"column {number}": [1] for number in range(2000)}}))
+FILES: dict[str, tuple[bytes, int, bool]] = {  # with requests, and whether they are compared
+    "small": (SMALL, 1, True),
+    "wide": (WIDE, 2, True),
+    "text": (b"n\nx\n", 1, False),
+    "empty": (b"", 1, False),
+    "cut": (SMALL[-100:], 2, False),
+    "huge": (SMALL[:-8] + (2**31).to_bytes(4, "little") + b"PAR1", 1, False),
+    "encrypted": (SMALL[:-4] + b"PARE", 1, False),
+    "closed": (SMALL, 1, False),
+    "gone": (SMALL, 1, False),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_compared_by_its_end_if_that_can_be_read(name: str) -> None:
+    body, requests, compared = FILES[name]
+    store, place = Ends("lake"), parse_destination("s3://lake/t/")
+    if name != "gone":
+        store.put("lake", f"t/{name}", body)
+    file = ListedObject(f"t/{name}", "", len(body))
+    check = partial(
+        check_schema, pa.schema({"n": pa.int64()}), store=store, destination=place, file=file
+    )
+    with pytest.raises(InvalidInputError) if compared else nullcontext():
+        check(partition_by=[])
+    assert store.asked == requests
+    check(partition_by=["N"])  # readers take the path's values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from s3commit.aws.clients import Encryption
@@ -48,6 +49,7 @@ def write_table(  # noqa: D417 - the others are those of write
     max_records_per_file: int | None = None,
     check_partitions: bool | None = None,
     check_names: bool | None = None,
+    check_schema: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
     dry_run: bool = False,
@@ -85,6 +87,7 @@ def write_table(  # noqa: D417 - the others are those of write
     options = for_a_table(make_options(destination, **keywords_of(locals())))
     check_versions("pyarrow")
     from s3commit.arrow.files import write_rows  # noqa: PLC0415
+    from s3commit.arrow.other_schema import check_schema as check  # noqa: PLC0415
     from s3commit.arrow.partitions import by_directory, file_schema, stream  # noqa: PLC0415
 
     if hasattr(table, "mapInArrow"):
@@ -101,9 +104,10 @@ def write_table(  # noqa: D417 - the others are those of write
         return earlier
     found, batches = stream(table)
     schema = file_schema(found, options.partition_by)
+    like = partial(check, schema, options.partition_by)
     if dry_run:
-        return look_only(options)
-    with begin(options, DEFAULT_CLIENT) as job:
+        return look_only(options, like)
+    with begin(options, like, DEFAULT_CLIENT) as job:
         with job.task("00000") as task:
             pairs = by_directory(batches, options.partition_by)
             rows = write_rows(task, 0, pairs, options, lambda _: schema)

@@ -79,6 +79,12 @@ class S3ObjectStore:
             with closing(answer["Body"]) as stream:
                 return stream.read()
 
+    def last_bytes(self, bucket: str, key: str, count: int) -> bytes:
+        with translated(f"reading s3://{bucket}/{key}"):
+            answer = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes=-{count}")
+            with closing(answer["Body"]) as stream:
+                return stream.read()
+
     def head(self, bucket: str, key: str) -> ObjectFacts | None:
         try:
             with translated(f"looking at s3://{bucket}/{key}"):
@@ -93,19 +99,20 @@ class S3ObjectStore:
         )
         with translated(f"listing s3://{bucket}/{prefix}"):
             for page in pages:
-                for found in page.get("Contents", ()):
-                    moment = rfc3339(found["LastModified"])
-                    yield ListedObject(found["Key"], found["ETag"], found["Size"], moment)
+                yield from map(_listed, page.get("Contents", ()))
 
-    def names(self, bucket: str, prefix: str) -> Iterator[str]:
+    def below(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=prefix, Delimiter="/", PaginationConfig={"PageSize": self._page}
         )
         with translated(f"listing s3://{bucket}/{prefix}"):
             for page in pages:
-                keys = [found["Key"] for found in page.get("Contents", ())]
-                keys += [found["Prefix"] for found in page.get("CommonPrefixes", ())]
-                yield from (key[len(prefix) :] for key in sorted(keys) if key != prefix)
+                found = [*map(_listed, page.get("Contents", ()))]
+                found += [
+                    ListedObject(one["Prefix"], "", 0) for one in page.get("CommonPrefixes", ())
+                ]
+                found.sort(key=lambda one: one.key)
+                yield from (one for one in found if one.key != prefix)
 
     def list_versions(self, bucket: str, key: str) -> Iterator[ListedVersion]:
         pages = self._client.get_paginator("list_object_versions").paginate(
@@ -296,6 +303,11 @@ class S3ObjectStore:
                     raise
             time.sleep(CONFLICT_PAUSE * 2**number)
         return attempt()
+
+
+def _listed(found: Any) -> ListedObject:
+    moment = rfc3339(found["LastModified"])
+    return ListedObject(found["Key"], found["ETag"], found["Size"], moment)
 
 
 def _facts(key: str, answer: Any) -> ObjectFacts:

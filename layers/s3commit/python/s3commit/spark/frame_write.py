@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.aws.clients import Encryption
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from s3commit.core.documents.job_json import Who
     from s3commit.spark.schema import WriteSchema
+    from s3commit.writer.table_write import CheckSchema
 
 _CLIENT: Final = "s3commit-spark"
 _QUERY_ID: Final = "sql.streaming.queryId"  # a local property that StreamExecution sets
@@ -49,6 +51,7 @@ def write(
     max_records_per_file: int | None = None,
     check_partitions: bool | None = None,
     check_names: bool | None = None,
+    check_schema: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
     options: Mapping[str, object] | None = None,
@@ -78,6 +81,10 @@ def write(
         check_partitions: False adds files also where those that stay have other partition columns.
         check_names: False allows names that some readers skip, as of a column ``_day``
             (docs/guide/readers.md).
+        check_schema: False adds files also where the newest of those that stay has another type for
+            a column, or spells it in another case, so that not every reader could read both
+            (docs/guide/spark.md). A file that can't be read, is encrypted or is not Parquet is not
+            compared, nor are two first writes at the same time with each other.
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
         options: some of these in Spark's names, ``{"maxRecordsPerFile": 1000}``, for programs that
@@ -128,6 +135,7 @@ def batch_writer(  # noqa: D417 - the others are those of write
     max_records_per_file: int | None = None,
     check_partitions: bool | None = None,
     check_names: bool | None = None,
+    check_schema: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
     options: Mapping[str, object] | None = None,
@@ -214,9 +222,9 @@ def _write(
     _check_frame(df)
     result = earlier_result(options)
     if result is None:  # else no task has to run
-        options, schema, who = _prepared(df, options)
+        options, schema, like, who = _prepared(df, options)
         tally = tally_of(df.sparkSession, wanted=progress)
-        with begin(options, _CLIENT, who) as job:  # aborts the job in an error
+        with begin(options, like, _CLIENT, who) as job:  # aborts the job in an error
             with shown(tally):
                 messages = run(df, SparkJob(job, options, schema, tally))
             rows = sum(count for _, count in messages)
@@ -232,11 +240,13 @@ def _write(
 def _look_only(df: DataFrame, options: Options) -> CommitResult:
     from s3commit.writer.table_write import look_only  # noqa: PLC0415
 
-    return look_only(_prepared(df, options)[0])
+    options, _, like, _ = _prepared(df, options)
+    return look_only(options, like)
 
 
-def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Who]:
-    """The job's options, completed by the session, and the schema."""
+def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, CheckSchema, Who]:
+    """The job's options, completed by the session, the schema, and what compares it with files."""
+    from s3commit.arrow import other_schema  # noqa: PLC0415
     from s3commit.spark.options import SESSION_SCOPE  # noqa: PLC0415
     from s3commit.spark.schema import check_schema  # noqa: PLC0415
     from s3commit.spark.settings import (  # noqa: PLC0415
@@ -259,7 +269,8 @@ def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Wh
     refuse_unlike(settings_of(df), schema.data)
     options = replace(apply_session_settings(options, setting), scope=scope)
     who = this_program(setting("spark.app.id") or "", setting("spark.app.name") or "")
-    return options, schema, who
+    like = partial(other_schema.check_schema, schema.of_files(None), options.partition_by)
+    return options, schema, like, who
 
 
 def _check_frame(frame: DataFrame) -> None:

@@ -57,14 +57,14 @@ class Options:
     max_records_per_file: int | None = None
     check_partitions: bool = True
     check_names: bool = True
+    check_schema: bool = True
     uploads: UploadSettings = field(default_factory=UploadSettings)
     encryption: Encryption | None = None
 
     @property
-    def compares_partitions(self) -> bool:
-        """True if files may stay beside the job's: they need its partition columns."""
-        stay = self.conflict is Conflict.APPEND or self.scope is Scope.PARTITION
-        return stay and self.check_partitions
+    def files_stay(self) -> bool:
+        """True if files of others may stay beside the job's."""
+        return self.conflict is Conflict.APPEND or self.scope is Scope.PARTITION
 
     @property
     def codec(self) -> str:
@@ -212,8 +212,10 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
         "a number of rows, or 0 for no limit",
         lambda value: type(value) is int and value >= 0,
     ),
-    "check_partitions": ("True or False", lambda value: isinstance(value, bool)),
-    "check_names": ("True or False", lambda value: isinstance(value, bool)),
+    **dict.fromkeys(
+        ("check_partitions", "check_names", "check_schema"),
+        ("True or False", lambda value: isinstance(value, bool)),
+    ),
     "uploads": ("s3commit.UploadSettings(...)", lambda value: isinstance(value, UploadSettings)),
     "encryption": (
         "s3commit.Encryption(...), with AES256, aws:kms or aws:kms:dsse, and a key for KMS alone",

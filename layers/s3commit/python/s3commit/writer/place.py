@@ -5,16 +5,16 @@ the same (``Place.java``).
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
 from s3commit.core.formats.layout import hides_files, is_data, partition_of
 from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
-from s3commit.core.ports.objects import ObjectReader, listed_at
+from s3commit.core.ports.objects import ListedObject, ObjectReader, listed_at
 from s3commit.writer.options import NOT_EMPTY, WAY_OUT, Options
 
 LOOKED_AT: Final = 5_000  # names or objects: five pages of a listing
@@ -60,12 +60,19 @@ _ESCAPES: Final = str.maketrans({char: f"%{ord(char):02X}" for char in _ESCAPED}
 
 
 class NamesReader(ObjectReader, Protocol):
-    """A store that can list a directory without the directories inside."""
+    """A store that can list a directory without the directories inside, and read a file's end."""
 
-    def names(self, bucket: str, prefix: str) -> Iterator[str]:
-        """The names directly below ``prefix``, a directory, with ``/`` behind a directory's name.
+    def below(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+        """The objects and the directories directly below ``prefix``, a directory.
 
-        In key order, each once; the directory's own marker is left out.
+        In key order, each once; the directory's own marker is left out. A directory's key ends in
+        ``/``; nothing else is known of it.
+        """
+
+    def last_bytes(self, bucket: str, key: str, count: int) -> bytes:
+        """The last ``count`` bytes of the object, or all that it has.
+
+        Raises as `first_bytes`, but for an object that is empty some stores give no bytes.
         """
 
 
@@ -80,15 +87,18 @@ def check_place(
     partition_by: Sequence[str],
     *,
     others_stay: bool = False,
-) -> None:
+    other_columns: bool = False,
+) -> ListedObject | None:
     """Refuse a place where readers would not find all rows. Raises `InvalidInputError`.
 
     ``PATH_IS_OBJECT``: an object has a directory's own name, the destination's (``t`` beside
     ``t/``), or that of a partition of the first column. Spark reads the directory, other readers
     the object. ``OTHER_LOG``: readers go by the log of another writer. ``OTHER_PARTITIONS``, where
-    the files that are there stay: they have other partition columns, or the same in other capitals,
-    so that readers could not read both as one table. As Spark reads a table, files outside of
-    partitions don't count if others are in one.
+    the files that are there stay, unless ``other_columns`` are permitted: they have other partition
+    columns, or the same in other capitals, so that readers could not read both as one table. As
+    Spark reads a table, files outside of partitions don't count if others are in one.
+
+    Returns the newest of the data files seen, if ``others_stay``; None without one.
 
     Requests: listings of one object, and beside it of the names in the destination; then, with
     ``others_stay``, one of a few partitions, until one has a file, for each name of their column.
@@ -98,14 +108,17 @@ def check_place(
     try:
         own, found = side_by_side(
             partial(listed_at, store, bucket, prefix[:-1]),
-            lambda: list(islice(store.names(bucket, prefix), LOOKED_AT)),
+            lambda: list(islice(store.below(bucket, prefix), LOOKED_AT)),
         )
-        _refuse_objects(destination, own is not None, found, columns)
-        _refuse_other_log(store, destination, found)
-        if others_stay:
-            _refuse_other_columns(store, destination, found, columns)
+        names = [one.key[len(prefix) :] for one in found]
+        _refuse_objects(destination, own is not None, names, columns)
+        _refuse_other_log(store, destination, names)
+        files = list(_newest(store, destination, found)) if others_stay else []
     except (AccessError, NotFoundError):
-        return  # whoever may not list finds out at the first document, as who has no bucket
+        return None  # whoever may not list finds out at the first document, as who has no bucket
+    for file in files if not other_columns else ():
+        _refuse_other_columns(destination, file, columns)
+    return max(files, key=_age, default=None)
 
 
 def refuse_files(store: NamesReader, options: Options) -> None:
@@ -167,42 +180,56 @@ def _refuse_other_log(store: NamesReader, destination: Destination, names: Seque
 def _has(store: NamesReader, destination: Destination, log: Log) -> bool:
     bucket, key = destination.bucket, destination.prefix + log.name
     if log.holds:
-        found = islice(store.names(bucket, key + "/"), LOOKED_AT)
-        return any(re.search(log.holds, name) for name in found)
+        found = islice(store.below(bucket, key + "/"), LOOKED_AT)
+        return any(re.search(log.holds, one.key[len(key) + 1 :]) for one in found)
     inside = next(iter(store.list(bucket, key + "/")), None)
     return inside is not None or listed_at(store, bucket, key) is not None
 
 
 def _refuse_other_columns(
-    store: NamesReader, destination: Destination, names: Sequence[str], columns: Sequence[str]
+    destination: Destination, file: ListedObject, columns: Sequence[str]
 ) -> None:
-    for found in _columns_of_files(store, destination, names):
-        if found != list(columns):
-            raise InvalidInputError(
-                f"the files at {destination.uri} are partitioned by {_listed(found)}, this write by"
-                f" {_listed(columns)}, and readers could not read both as one table: give the same"
-                " columns, in the same capitals, or check_partitions=False. Nothing was written.",
-                code="OTHER_PARTITIONS",
-            )
+    """``columns`` and those of the file's directories are escaped."""
+    directories = partition_of(file.key[len(destination.prefix) :]).split("/")
+    found = [each.partition("=")[0] for each in directories if "=" in each]
+    if found != list(columns):
+        raise InvalidInputError(
+            f"the files at {destination.uri} are partitioned by {_listed(found)}, this write by"
+            f" {_listed(columns)}, and readers could not read both as one table: give the same"
+            " columns, in the same capitals, or check_partitions=False. Nothing was written.",
+            code="OTHER_PARTITIONS",
+        )
 
 
-def _columns_of_files(
-    store: NamesReader, destination: Destination, names: Sequence[str]
-) -> Iterator[list[str]]:
-    """The partition columns, escaped, of the first file below each spelling of the first column."""
-    bucket, prefix = destination.bucket, destination.prefix
+def _newest(
+    store: NamesReader, destination: Destination, below: Sequence[ListedObject]
+) -> Iterator[ListedObject]:
+    """The newest data file on the first page of the last partition that has one.
+
+    One for each spelling of the first column. Of those ``below`` where there are no partitions.
+    """
+    bucket, start = destination.bucket, len(destination.prefix)
+
+    def newest(found: Iterable[ListedObject]) -> ListedObject | None:
+        data = (one for one in found if is_data(one.key[start:]))
+        return max(data, key=_age, default=None)
+
     partitions: dict[str, list[str]] = {}
-    for one in names:
-        if one[-1] == "/" and "=" in one and not hides_files(one):
-            partitions.setdefault(one.partition("=")[0], []).append(one)
-    if not partitions and any(map(is_data, names)):
-        yield []
+    for name in (one.key[start:] for one in below):
+        if name[-1] == "/" and "=" in name and not hides_files(name):
+            partitions.setdefault(name.partition("=")[0], []).append(name)
+    if not partitions and (file := newest(below)) is not None:
+        yield file
     for those in [*partitions.values()][:PARTITIONS]:
-        listed = (islice(store.list(bucket, prefix + one), PAGE) for one in those[:PARTITIONS])
-        paths = (one.key[len(prefix) :] for one in chain.from_iterable(listed))
-        if (path := next(filter(is_data, paths), None)) is not None:
-            directories = partition_of(path).split("/")[:-1]
-            yield [each.partition("=")[0] for each in directories if "=" in each]
+        for name in those[: -PARTITIONS - 1 : -1]:
+            file = newest(islice(store.list(bucket, destination.prefix + name), PAGE))
+            if file is not None:
+                yield file
+                break
+
+
+def _age(file: ListedObject) -> tuple[str, str]:
+    return file.modified, file.key
 
 
 def _listed(columns: Sequence[str]) -> str:

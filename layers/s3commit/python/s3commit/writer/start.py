@@ -120,7 +120,7 @@ def start_job(
     if store is None:
         s3 = make_client()
         store = found = S3ObjectStore(s3, encryption=options.encryption)
-        stays = options.compares_partitions and bool(spec.partition_by)
+        stays = options.files_stay and options.check_partitions and bool(spec.partition_by)
         side_by_side(
             partial(check_pipeline, s3, spec.destination),
             partial(check_place, found, spec.destination, spec.partition_by, others_stay=stays),

@@ -17,6 +17,7 @@ from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import AccessError, JobFailedError
 from s3commit.core.model.locks import key_digest
+from s3commit.core.ports.objects import ListedObject
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline, shared_client, shared_store
 from s3commit.writer.job import Job
@@ -49,25 +50,40 @@ def earlier_job(destination: Destination, digest: str | None) -> JobDirectory | 
     return hinted_job(shared_store(None), destination, digest) if digest is not None else None
 
 
-def look(options: Options, *more: Callable[[], object]) -> None:
+# Compares the table's rows with a file that stays; raises `InvalidInputError`.
+CheckSchema = Callable[[S3ObjectStore, Destination, ListedObject], None]
+
+
+def look(options: Options, check_schema: CheckSchema, *more: Callable[[], object]) -> None:
     """Refuse a bucket without a pipeline, a bad place, and files that the mode refuses.
 
     ``options`` have the scope.
     """
     store, place = shared_store(options.encryption), options.destination
-    stays = options.compares_partitions
+
+    def look_at_place() -> None:
+        newest = check_place(
+            store,
+            place,
+            options.partition_by,
+            others_stay=options.files_stay,
+            other_columns=not options.check_partitions,
+        )
+        if newest is not None and options.check_schema:
+            check_schema(store, place, newest)
+
     side_by_side(
         partial(check_pipeline, shared_client(), place),
-        partial(check_place, store, place, options.partition_by, others_stay=stays),
+        look_at_place,
         partial(refuse_files, store, options),
         *more,
     )
 
 
-def look_only(options: Options) -> CommitResult:
+def look_only(options: Options, check_schema: CheckSchema) -> CommitResult:
     """A dry run: as `look`, and refuse who has no right to write. Writes nothing."""
     store, place = shared_store(options.encryption), options.destination
-    look(options, partial(_check_rights, store, place))
+    look(options, check_schema, partial(_check_rights, store, place))
     if (earlier := earlier_result(options)) is not None:
         return replace(earlier, dry_run=True)
     removed, what = 0, ""
@@ -83,9 +99,9 @@ def look_only(options: Options) -> CommitResult:
     return CommitResult(place.uri, replaced=removed, dry_run=True)
 
 
-def begin(options: Options, client: str, who: Who | None = None) -> Job:
+def begin(options: Options, check_schema: CheckSchema, client: str, who: Who | None = None) -> Job:
     """`look`, and start the job."""
-    look(options)
+    look(options, check_schema)
     job = start_job(options, client=client, who=who, store=shared_store(options.encryption))
     say(f"job {job.job_id} begins; see: s3commit show --follow {job.directory.typed}")
     return job
