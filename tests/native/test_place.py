@@ -126,6 +126,39 @@ def test_directories_are_spelled_as_the_keyword_whatever_the_frame_says(
     assert rows.sparkSession.read.parquet(uri(place)).count() == 3
 
 
+@pytest.mark.parametrize(
+    ("columns", "answer"),
+    [
+        ("id", None),
+        ("id, 1 AS new", None),
+        ("dt AS other", None),
+        ("CAST(id AS INT) AS id", "column id has the type int here and bigint in "),
+        ("dt AS id", "column id has the type string here and bigint in "),
+        ("id AS ID", "column ID is spelled id in "),
+        ("id, named_struct('a', 1.5D) AS s", "column s.a has the type double here and bigint in "),
+        ("id, array(dt) AS l", "column l[] has the type string here and bigint in "),
+        ("id, map(dt, dt) AS m", "column m.value has the type string here and bigint in "),
+    ],
+)
+@pytest.mark.parametrize("by", [[], ["hour"]])
+def test_a_table_whose_newest_file_has_other_types(
+    rows: DataFrame, place: Place, columns: str, answer: str | None, by: list[str]
+) -> None:
+    """The jar compares if it is asked to; `write` does so by itself."""
+    first = ["id", "named_struct('a', id) AS s", "array(id) AS l", "map(dt, id) AS m", "hour"]
+    by_jar(rows.selectExpr(*first), place, "append", by)
+    place.settle()
+    rows.createOrReplaceTempView("some_rows")
+    then = rows.sparkSession.sql(f"SELECT hour, {columns} FROM some_rows")
+    if answer is None:
+        by_jar(then, place, "append", by, checkSchema="true")
+        return
+    line = refusal(place, lambda: by_jar(then, place, "append", by, checkSchema="true"))
+    assert answer in line
+    assert line.endswith("[OTHER_SCHEMA]")
+    by_jar(then, place, "append", by)
+
+
 @pytest.mark.parametrize("mode", ["error", "ignore"])
 def test_a_mode_that_wants_no_files_looks_once_more_at_the_decision(
     spark: SparkSession, rows: DataFrame, place: Place, mode: str

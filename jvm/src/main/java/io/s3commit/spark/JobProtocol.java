@@ -10,6 +10,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.JobContext;
@@ -60,7 +61,10 @@ final class JobProtocol extends FileCommitProtocol implements Serializable {
           Job begun = new Job(jobId, target);
           // before any request that its settings could fail
           FileSystem fs = Store.checked(table, context.getConfiguration());
-          Place.check(fs, insert, target);
+          FileStatus newest = Place.check(fs, insert, target);
+          if (newest != null) {
+            OtherSchema.check(newest, context.getConfiguration());
+          }
           job = begun; // from here on it is aborted if it fails
           job.open(context.getConfiguration(), Writer.running());
           return null;

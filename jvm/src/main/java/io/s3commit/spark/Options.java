@@ -21,15 +21,22 @@ import org.apache.spark.unsafe.types.UTF8String;
  * @param idempotencyKey null if the write has none
  * @param minFiles 0 if there is no such condition
  * @param checkPartitions whether the files that stay must have the same partition columns
+ * @param checkSchema whether the newest of them must have the same types
  * @param timeoutSeconds how long the driver waits for the outcome
  */
 record Options(
-    String idempotencyKey, int minFiles, boolean checkPartitions, long timeoutSeconds) implements Serializable {
+    String idempotencyKey,
+    int minFiles,
+    boolean checkPartitions,
+    boolean checkSchema,
+    long timeoutSeconds)
+    implements Serializable {
   private static final String KEY = "idempotencyKey";
   private static final String MIN_FILES = "conditions.minFiles";
-  private static final String CHECK = "checkPartitions";
+  private static final String CHECK_PARTITIONS = "checkPartitions";
+  private static final String CHECK_SCHEMA = "checkSchema";
   private static final String TIMEOUT = "commitTimeout";
-  private static final List<String> NAMES = List.of(KEY, MIN_FILES, CHECK, TIMEOUT);
+  private static final List<String> NAMES = List.of(KEY, MIN_FILES, CHECK_PARTITIONS, CHECK_SCHEMA, TIMEOUT);
   private static final List<String> OTHER_SETTINGS = List.of(Setting.PREFIXES, Setting.OTHERWISE);
 
   private static final Pattern LIKE_OURS = Pattern.compile("idempot|condition|minfiles(?!ize)");
@@ -59,17 +66,23 @@ record Options(
     if (length < 1 || length > Limits.KEY_CHARACTERS) {
       throw bad(KEY, key, "give a key of 1 to " + Limits.KEY_CHARACTERS + " characters, or none");
     }
-    String check = all.getOrDefault(CHECK, "true").trim().toLowerCase(Locale.ROOT);
-    if (!check.equals("true") && !check.equals("false")) {
-      throw bad(CHECK, check, "give true or false");
-    }
     return new Options(
         key,
         (int) number(all, MIN_FILES, "0", Integer::parseInt, 0, "a number of files"),
-        check.equals("true"),
+        isTrue(all, CHECK_PARTITIONS, "true"),
+        isTrue(all, CHECK_SCHEMA, "false"),
         number(
             all, TIMEOUT, Limits.COMMIT_MINUTES + "min", JavaUtils::timeStringAsSec, 1,
             "a time such as 120s or 75min"));
+  }
+
+  private static boolean isTrue(Map<String, String> all, String name, String usual)
+      throws CommitException {
+    String value = all.getOrDefault(name, usual).trim().toLowerCase(Locale.ROOT);
+    if (!value.equals("true") && !value.equals("false")) {
+      throw bad(name, value, "give true or false");
+    }
+    return value.equals("true");
   }
 
   private static long number(

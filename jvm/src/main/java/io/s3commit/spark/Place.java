@@ -4,6 +4,7 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.AccessDeniedException;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -67,8 +68,11 @@ final class Place {
   /**
    * Refuse a bucket without a pipeline, and a place where readers would not find what the job writes,
    * or where it would keep them from reading what is there. The requests are side by side.
+   *
+   * <p>Returns the newest file of the last partition that has one; null if the job compares its types
+   * with none that stays.
    */
-  static void check(FileSystem fs, WriteCommand insert, Target target) throws IOException {
+  static FileStatus check(FileSystem fs, WriteCommand insert, Target target) throws IOException {
     Path table = insert.output();
     ExecutorService threads = ThreadUtils.newDaemonFixedThreadPool(LOOKS, "s3commit-look");
     try {
@@ -79,7 +83,10 @@ final class Place {
       if (FutureIO.awaitFuture(isObject)) {
         throw object(table);
       }
-      new Place(fs, table, FutureIO.awaitFuture(names)).check(insert, target);
+      Place place = new Place(fs, table, FutureIO.awaitFuture(names));
+      place.check(insert, target);
+      boolean stay = insert.replaces() != Job.Replaces.DIRECTORY;
+      return stay && target.options().checkSchema() ? newest(fs, place.names) : null;
     } finally {
       threads.shutdownNow();
     }
@@ -210,6 +217,22 @@ final class Place {
       }
     }
     return null;
+  }
+
+  private static FileStatus newest(FileSystem fs, List<FileStatus> names) throws IOException {
+    List<FileStatus> visible = names.stream().filter(Place::isVisible).toList();
+    List<FileStatus> partitions =
+        visible.stream().filter(one -> one.isDirectory() && one.getPath().getName().contains("=")).toList();
+    for (int last = partitions.size() - 1; last >= Math.max(0, partitions.size() - PARTITIONS); last--) {
+      FileStatus found = newest(fs, namesIn(fs, partitions.get(last).getPath()));
+      if (found != null) {
+        return found;
+      }
+    }
+    return visible.stream()
+        .filter(one -> one.isFile() && partitions.isEmpty())
+        .max(Comparator.comparingLong(FileStatus::getModificationTime))
+        .orElse(null);
   }
 
   private static List<FileStatus> namesIn(FileSystem fs, Path directory) throws IOException {

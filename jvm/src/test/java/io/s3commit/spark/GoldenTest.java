@@ -52,18 +52,18 @@ class GoldenTest {
     String wide = "\ud83d\ude00".repeat(Limits.WHO_CHARACTERS + 1);
     Writer tooLong = new Writer("", wide, "\ud83d", "", "");
     Writer nobody = new Writer("", "", "", "", "");
-    is("append.json", Documents.job(job(Job.Replaces.NOTHING, new Options(null, 0, true, 60)), now, who));
+    is("append.json", Documents.job(job(Job.Replaces.NOTHING, new Options(null, 0, true, false, 60)), now, who));
     is(
         "partitions.json",
-        Documents.job(job(Job.Replaces.PARTITIONS, new Options("day, é \"21\"", 3, true, 60)), now, tooLong));
+        Documents.job(job(Job.Replaces.PARTITIONS, new Options("day, é \"21\"", 3, true, false, 60)), now, tooLong));
     is(
         "directory.json",
-        Documents.job(job(Job.Replaces.DIRECTORY, new Options(null, 0, true, 60)), now, nobody));
+        Documents.job(job(Job.Replaces.DIRECTORY, new Options(null, 0, true, false, 60)), now, nobody));
   }
 
   @Test
   void manifestAndRequests() throws IOException {
-    JobDirectory at = job(Job.Replaces.NOTHING, new Options(null, 0, true, 60)).directory();
+    JobDirectory at = job(Job.Replaces.NOTHING, new Options(null, 0, true, false, 60)).directory();
     String first = "sales/day=2026-11-21/part-00007-" + ID + ".c000.snappy.parquet";
     String second = "sales/name=a, b/part-00007-" + ID + ".c001.snappy.parquet";
     List<PendingFile.Done> files =

@@ -31,7 +31,7 @@ class JobTest {
     Configuration conf = new Configuration();
     conf.set("fs.s3a.impl", Interruptible.class.getName());
     Target target =
-        new Target(Statements.PATH, Job.Replaces.NOTHING, new Options(null, 0, true, 60), "");
+        new Target(Statements.PATH, Job.Replaces.NOTHING, new Options(null, 0, true, false, 60), "");
     Job job = new Job(UUID.randomUUID().toString(), target);
     job.open(conf, new Writer("", "", "", "", ""));
     FileSystem fs = Store.of(Statements.PATH, conf);

@@ -45,22 +45,22 @@ class OptionsTest {
         Map.of(
             "IDEMPOTENCYKEY", "day", "Conditions.minfiles", "3", "committimeout", "2min", "path", "x",
             "checkpartitions", "False");
-    assertEquals(new Options("day", 3, false, 120), ofPath(options, NO_SETTINGS));
-    assertEquals(new Options(null, 0, true, DEFAULT_SECONDS), ofPath(Map.of(), NO_SETTINGS));
+    assertEquals(new Options("day", 3, false, false, 120), ofPath(options, NO_SETTINGS));
+    assertEquals(new Options(null, 0, true, false, DEFAULT_SECONDS), ofPath(Map.of(), NO_SETTINGS));
   }
 
   @Test
   void anOptionOfAPathComesBeforeTheSetting() throws CommitException {
     Map<String, String> settings =
         Map.of("idempotencyKey", "session", "commitTimeout", "5s", "prefixes", "s3://", "otherwise", "x");
-    assertEquals(new Options("session", 0, true, 5), ofPath(Map.of(), settings));
-    assertEquals(new Options("own", 0, true, 5), ofPath(Map.of("idempotencykey", "own"), settings));
+    assertEquals(new Options("session", 0, true, false, 5), ofPath(Map.of(), settings));
+    assertEquals(new Options("own", 0, true, false, 5), ofPath(Map.of("idempotencykey", "own"), settings));
   }
 
   @Test
   void aTablesOptionsAreTheSessions() throws CommitException {
     Map<String, String> settings = Map.of("idempotencyKey", "day", "conditions.minFiles", "2");
-    assertEquals(new Options("day", 2, true, DEFAULT_SECONDS), ofTable(PLAIN, settings));
+    assertEquals(new Options("day", 2, true, false, DEFAULT_SECONDS), ofTable(PLAIN, settings));
   }
 
   @ParameterizedTest
@@ -71,7 +71,7 @@ class OptionsTest {
   void aNameThatWasMeantToBeOursIsRefused(String name) {
     String words =
         "unknown option " + name
-            + "; use one of: idempotencyKey, conditions.minFiles, checkPartitions, commitTimeout.";
+            + "; use one of: idempotencyKey, conditions.minFiles, checkPartitions, checkSchema, commitTimeout.";
     refused("BAD_OPTIONS", words, () -> ofPath(Map.of(name, "1"), NO_SETTINGS));
     refused("BAD_OPTIONS", "no such setting", () -> ofPath(Map.of(), Map.of(name, "1")));
     refused("BAD_OPTIONS", words, () -> ofTable(table(Map.of(name, "1")), NO_SETTINGS));
@@ -82,7 +82,7 @@ class OptionsTest {
     "compression", "path", "mergeSchema", "timestampFormat", "columnNameOfCorruptRecord", "minFileSize",
   })
   void anotherOptionIsNoneOfOurs(String name) throws CommitException {
-    assertEquals(new Options(null, 0, true, DEFAULT_SECONDS), ofPath(Map.of(name, "1"), NO_SETTINGS));
+    assertEquals(new Options(null, 0, true, false, DEFAULT_SECONDS), ofPath(Map.of(name, "1"), NO_SETTINGS));
     refused("BAD_OPTIONS", "no such setting", () -> ofPath(Map.of(), Map.of(name, "1")));
   }
 
@@ -92,6 +92,7 @@ class OptionsTest {
     "conditions.minFiles, -1",
     "conditions.minFiles, 3000000000",
     "checkPartitions, perhaps",
+    "checkSchema, perhaps",
     "commitTimeout, soon",
     "commitTimeout, 0",
     "commitTimeout, -5s",

@@ -82,6 +82,7 @@ class SettingTest {
     "idempotencyKey, k-1, k-2",
     "conditions.minFiles, 1, 2",
     "checkPartitions, false, true",
+    "checkSchema, true, false",
     "commitTimeout, 60s, 70s",
   })
   void aStatementHasTheSettingsOfItsBeginningAndOfItsThread(String name, String own, String others)
