@@ -44,7 +44,8 @@ class CommitRequest:
     """``_request.json`` with the action commit.
 
     ``job_sha256`` is the digest of the ``_job.json`` that the client means; empty: it does not say.
-    ``put_at`` is when S3 has got it. It is not part of it.
+    ``put_at`` is when S3 has got it, or, as its order, what the object's metadata says instead. It
+    is not part of it.
     """
 
     job_id: JobId
