@@ -12,6 +12,7 @@ from s3commit.core.documents.request_json import (
     CommitRequest,
     decode_request,
     encode_request,
+    first_put_at,
 )
 from s3commit.core.documents.result_json import JobResult, read_result
 from s3commit.core.formats.layout import META_REQUESTED, JobDirectory
@@ -194,10 +195,8 @@ def _put_again(store: WriterStore, directory: JobDirectory) -> None:
     bucket, key = directory.bucket, directory.request
     with suppress(S3CommitError):  # the result is what counts
         stands = store.get(bucket, key, max_bytes=MAX_REQUEST_BYTES)
-        facts = stands.facts
-        first = facts.metadata.get(META_REQUESTED, facts.modified)
-        metadata = {META_REQUESTED: first}
-        store.put(bucket, key, stands.body, if_match=facts.etag, metadata=metadata)
+        metadata = {META_REQUESTED: first_put_at(stands.facts)}
+        store.put(bucket, key, stands.body, if_match=stands.facts.etag, metadata=metadata)
 
 
 def _put_commit(
