@@ -1,4 +1,4 @@
-"""What was committed beside a job whose driver is dead, and what a late commit would do to it."""
+"""The jobs committed since one whose driver is dead began, and the effect of a late commit."""
 
 from itertools import chain
 from operator import attrgetter
@@ -43,7 +43,7 @@ def doubt_of(spec: JobSpec | None, others: list[Commit]) -> str:
     """Why a person must say that the job is to be committed after the others; empty if not.
 
     One of them replaced, perhaps as the job's second run; or the job would remove what they
-    appended. Appends beside appends harm nobody.
+    appended. Appends beside appends need no word.
     """
     removes = spec is not None and spec.conflict is Conflict.REPLACE and not spec.undoes
     replaced = any(map(_has_replaced, others))

@@ -148,8 +148,8 @@ def _opened(
 ) -> JobRecord:
     """The record of a job that was not known; the existing one, if another call opened it first.
 
-    Raises `LostRaceError` for a job that was committed and forgotten since, whose ``_job.json`` is
-    gone: nobody waits for it, and a record that says ABORTED, or an event, would be untrue.
+    Raises `LostRaceError` for a job that was committed and forgotten since, whose ``_job.json`` was
+    deleted: no client waits for it, and a record that says ABORTED, or an event, would be untrue.
     """
     spec = None if isinstance(documents, S3CommitError) else documents[1]
     try:

@@ -14,7 +14,7 @@ def rfc3339(moment: datetime) -> str:
 
 
 def read_moment(text: str) -> str:
-    """What a client says is a moment, in the form of `Clock.now`; empty if it is none.
+    """A client's text as a moment in the form of `Clock.now`; empty if it is none.
 
     A client may put any text at the place of a time: whoever reckons with one reads it so first. A
     leap second is none here, as to Python, and so is a moment before 1970.
