@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from s3commit.core.documents.pendingset import PendingSet
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import TransientError
-from tests.cli.support import JOB, TABLE, Desk
+from tests.cli.support import JOB, OTHER, TABLE, THIRD, Desk
 from tests.core.world import BUCKET, job_directory
 
 
@@ -228,3 +230,54 @@ def test_i2_a_manifest_that_is_deleted_after_the_look_is_missed(
     desk.world.run(directory)
     assert desk.world.failure(directory).code == "MANIFEST_MISSING"
     assert desk.world.visible() == {}
+
+
+APPEND: dict[str, Any] = {}
+OVERWRITE: dict[str, Any] = {"conflict": Conflict.REPLACE}
+PARTITIONS: dict[str, Any] = {**OVERWRITE, "scope": Scope.PARTITION, "partition_by": ("dt",)}
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+@pytest.mark.parametrize(
+    ("later", "place"),
+    [
+        (None, ""),
+        *((kind, "x/sales/") for kind in (APPEND, OVERWRITE, PARTITIONS)),
+        *((kind, "x/") for kind in (APPEND, OVERWRITE)),
+    ],
+)
+@pytest.mark.parametrize("own", [APPEND, OVERWRITE, PARTITIONS])
+def test_i6_who_commits_for_a_dead_driver_does_not_remove_its_correction(
+    desk: Desk, own: dict[str, Any], later: dict[str, Any] | None, place: str, is_noted: bool
+) -> None:
+    """An overwrite is as old as its tasks. ``is_noted``: the ledger knows the job."""
+    world, old, new = desk.world, job_directory(JOB, "x/sales/"), job_directory(OTHER, place)
+    world.commit(job_directory(THIRD, "x/sales/"))  # from before: nobody is told of it
+    world.clock.advance(60)
+    world.open(old, **own)
+    attempt = world.attempt(old, "0", files={f"dt=1/part-{JOB}.csv": b"old"})
+    if is_noted:
+        world.announce(old, attempt)
+    world.clock.advance(60)
+    if later is not None:
+        world.ask(new, files={f"dt=1/part-{OTHER}.csv": b"new"}, **later)
+        world.run(new)
+    world.clock.advance(60)
+    words = ["commit", old.uri, "--tasks", "1"]
+    if later is None or own is later is APPEND:
+        for each in (desk.run(*words, "--dry-run"), desk.run(*words)):
+            assert THIRD not in each.stderr
+            assert (f"{OTHER} at {new.destination.uri} (app" in each.stderr) == (later is not None)
+    else:
+        line = desk.fails(*words, "--dry-run", exit_code=3)
+        assert f"{OTHER} at {new.destination.uri} (" in line
+        assert line == desk.fails(*words, exit_code=3)
+        assert not asked(desk, old)
+        assert desk.json(*words, "--after-others")["others"] == [OTHER]
+    world.run(old)
+    is_overtaken = own is not APPEND and later in (OVERWRITE, PARTITIONS)
+    assert world.ended(old)[1] == ("OVERTAKEN" if is_overtaken else "")
+    seen = {*world.visible("x/").values()}
+    assert (b"old" in seen) != is_overtaken
+    removes = own is not APPEND and later is APPEND and place == "x/sales/"
+    assert (b"new" in seen) == (later is not None and not removes)

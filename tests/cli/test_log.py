@@ -11,7 +11,7 @@ from s3commit.core.formats.layout import MAGIC_PREFIX
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.locks import key_digest
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
-from tests.core.world import BUCKET, job_directory
+from tests.core.world import BUCKET, NO_MOMENTS, job_directory
 
 KEY = key_digest("2026-11-21")  # as _job.json has it
 WHO = Who("application_1_7", "sales", "ops", "node-7", "daily/run/write/-1/2")
@@ -86,23 +86,29 @@ def test_what_others_put_there_is_no_job_and_what_they_say_is_shown_harmlessly(d
     assert {one["jobId"] for one in desk.json("log", SALES)["jobs"]} == {JOB, THIRD}
 
 
-@pytest.mark.parametrize("said", ["", "yesterday", "2026-13-01T00:00:00Z", "2026-11-21T22:00:00"])
-def test_a_time_that_is_none_hides_no_other_job(desk: Desk, said: str) -> None:
-    desk.committed_job(JOB, created_at=said)
+def says(desk: Desk, key: str, member: str, text: str) -> None:
+    """The first line of the job's document there says so."""
+    first, *rest = desk.world.store.get(BUCKET, key, max_bytes=10_000).body.splitlines()
+    changed = json.dumps({**json.loads(first), member: text}).encode()
+    desk.world.store.put(BUCKET, key, b"\n".join([changed, *rest]))
+
+
+@pytest.mark.parametrize("text", NO_MOMENTS)
+@pytest.mark.parametrize("member", ["createdAt", "finishedAt", "decidedAt"])
+def test_a_time_that_is_none_hides_no_other_job(desk: Desk, member: str, text: str) -> None:
+    """A client puts ``_job.json``, and, where no policy protects it, what the pipeline puts."""
+    directory = desk.committed_job(JOB, created_at=desk.world.clock.now())
     desk.committed_job(OTHER, created_at=desk.world.clock.now())
+    if member == "decidedAt":  # it counts where the documents are past their time
+        desk.world.delete_documents(directory)
+    keys = {"createdAt": directory.job, "finishedAt": directory.result}
+    says(desk, keys.get(member, directory.commits), member, text)
     jobs = {one["jobId"]: one for one in desk.json("log", SALES)["jobs"]}
     assert jobs[JOB]["startedAt"].startswith("2026-11-21T22:00")  # as S3 has it
-    assert (jobs[JOB]["tookSeconds"], jobs[OTHER]["tookSeconds"]) == (None, 0)
+    assert (jobs[JOB]["endedAt"] is None) == (member == "decidedAt")
+    assert jobs[JOB]["tookSeconds"] == (0 if member == "finishedAt" else None)
+    assert jobs[OTHER]["tookSeconds"] == 0
     assert desk.run("log", SALES).stdout.count("COMMITTED") == 2
-
-
-def test_an_end_that_is_no_time_hides_no_other_job(desk: Desk) -> None:
-    """Where the bucket's policy does not protect results, anybody may put one."""
-    store, directory = desk.world.store, desk.committed_job(JOB, created_at="2026-11-21T22:00:00Z")
-    result = json.loads(store.get(BUCKET, directory.result, max_bytes=10_000).body)
-    store.put(BUCKET, directory.result, json.dumps({**result, "finishedAt": "soon"}).encode())
-    (job,) = desk.json("log", SALES)["jobs"]
-    assert (job["state"], job["endedAt"], job["tookSeconds"]) == ("COMMITTED", None, None)
 
 
 def test_of_requests_it_reads_that_they_stand(desk: Desk) -> None:

@@ -153,10 +153,15 @@ def forgotten() -> World:
     world = World()
     honest(world)
     world.run(HONEST)
+    forget(world)
+    return world
+
+
+def forget(world: World) -> None:
     world.ledger._jobs.clear()
     for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline_prefix):
         world.store.delete(BUCKET, key)
-    return world
+    world.store.delete(BUCKET, HONEST.decision)
 
 
 @pytest.mark.parametrize("inside", [True, False], ids=["inside", "at the same place"])
@@ -184,6 +189,34 @@ def test_i12_a_manifest_in_the_directory_of_a_forgotten_job_brings_nothing_back(
     world.run(HONEST, "execution-2")
     assert world.json(later.success) == marker
     assert marker["jobId"] == OTHER_JOB
+
+
+@pytest.mark.parametrize("put", [(), ("request",), ("job",), ("job", "request")])
+def test_i8_a_forgotten_job_of_which_an_event_comes_is_not_aborted_and_can_be_undone(
+    put: tuple[str, ...],
+) -> None:
+    """The event may come from a queue; a replication may bring the documents back."""
+    world, undo = World(), job_directory(OTHER_JOB, HONEST.destination.prefix)
+    honest(world)
+    bodies = {
+        name: world.store.get(BUCKET, getattr(HONEST, name), max_bytes=10_000).body
+        for name in ("job", "request")
+    }
+    world.run(HONEST)
+    forget(world)
+    before = world.all_keys()
+    for name in put:
+        world.store.put(BUCKET, getattr(HONEST, name), bodies[name])
+    states = world.run(HONEST, "execution-2")
+    if "job" not in put:  # else it may be a second job of the id: it is told that it can't be
+        assert states == ["SealJob", "Superseded"]
+        assert world.ledger.job(HONEST.ref) is None
+        assert set(world.all_keys()) - {HONEST.request} == set(before)
+    world.open(undo, conflict=Conflict.REPLACE, undoes=HONEST.job_id)
+    world.request(undo)
+    world.run(undo)
+    assert world.result(undo).outcome is Outcome.COMMITTED
+    assert world.visible("lake/") == {}
 
 
 @pytest.mark.parametrize(("later", "most"), [(0, 9), (3_000, 9), (0, 1)])

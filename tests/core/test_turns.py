@@ -8,10 +8,11 @@ import pytest
 from s3commit.core.formats.layout import META_REQUESTED, JobDirectory
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.limits import S3_CLOCKS, TURN_DAYS, WHOLE_AFTER_SECONDS
+from s3commit.core.model.moments import seconds
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from s3commit.writer.requests import _put_again
-from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+from tests.core.world import BUCKET, JOB, NEIGHBOUR, NO_MOMENTS, OTHER_JOB, World, job_directory
 from tests.fakes.execution import run_execution, walk_execution
 
 DAY = 86_400
@@ -97,16 +98,27 @@ def test_i6_a_job_whose_event_was_lost_is_overtaken_too(again: int) -> None:
     assert world.turns(A) == "OVERTAKEN"
 
 
-@pytest.mark.parametrize("claim", ["2000-01-01T00:00:00.000Z", "9999-01-01T00:00:00Z", "soon"])
-def test_i12_a_request_is_as_old_as_its_job_at_most_whatever_it_claims(claim: str) -> None:
+@pytest.mark.parametrize("spec", [REPLACE, {"conflict": Conflict.APPEND}])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        *("2000-01-01T00:00:00.000Z", "9999-01-01T00:00:00Z", "2026-11-21T22:00:30.1234567Z"),
+        *NO_MOMENTS,
+    ],
+)
+def test_i12_a_request_is_as_old_as_its_job_at_most_whatever_it_claims(
+    claim: str, spec: dict[str, Any]
+) -> None:
     world = Ordered()
-    world.asks(A)
+    world.asks(A, **spec)
     stands = world.store.get(BUCKET, A.request, max_bytes=10**6)
     world.store.put(BUCKET, A.request, stands.body, metadata={META_REQUESTED: claim})
     last = world.clock.now()
     world.reaches(A, "VerifyManifests")
     record = world.record(A)
     assert record.opened_at <= record.requested_at <= last
+    assert seconds(record.requested_at, last) >= 0  # functions reckon with it
+    assert world.turns(A) == "COMMITTED"
 
 
 def test_i12_a_job_that_lies_too_deep_keeps_no_other_from_its_turn() -> None:

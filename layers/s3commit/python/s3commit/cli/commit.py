@@ -24,6 +24,7 @@ from s3commit.cli.options import (
     state_machine_option,
     with_session,
 )
+from s3commit.cli.others import doubt_of, others_since, told
 from s3commit.cli.render import fields, some
 from s3commit.cli.restart import report, start_another_execution
 from s3commit.cli.session import Session
@@ -31,6 +32,7 @@ from s3commit.core.documents.job_json import JOB_CHANGED
 from s3commit.core.documents.pendingset import PendingSet
 from s3commit.core.documents.request_json import CommitRequest, CountedAttempt
 from s3commit.core.formats.layout import JOB_FILE
+from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import NOT_READABLE, JobRefusedError, PreconditionError
@@ -54,6 +56,11 @@ TIMEOUT = 60.0  # seconds to get the request through
     is_flag=True,
     help="Commit even if tasks may be missing. Their files are not committed.",
 )
+@click.option(
+    "--after-others",
+    is_flag=True,
+    help="Commit even if other jobs were committed there since the job began.",
+)
 @dry_run_option
 @with_session
 def commit(
@@ -63,6 +70,7 @@ def commit(
     machine: str | None,
     tasks: int | None,
     partial: bool,
+    after_others: bool,
     dry_run: bool,
 ) -> None:
     """Finish a job whose driver or execution died.
@@ -76,6 +84,12 @@ def commit(
     manifest, there are fewer tasks than the manifests or --tasks say, or these differ. Spark does
     not tell its Python tasks how many they are: look up the number in Spark's UI or event log. A
     task without rows leaves no manifest.
+
+    Names the jobs that were committed at the destination, or at a table above, since this one
+    began: one of them may be its second run. If one of them replaced files, or if this job is an
+    overwrite, which would remove what they appended, it refuses without --after-others. An
+    overwrite takes its place by the end of its last task: if an overwrite that was requested later
+    is committed, this one ends ABORTED with OVERTAKEN.
 
     If the commit was requested before and its execution failed (the ledger has its name), starts
     another execution, which continues the commit and frees the job's destination. An overwrite
@@ -102,10 +116,16 @@ def commit(
     refuse_wrong_number(found, counted, tasks)
     if not partial:
         refuse_incomplete(found, counted, tasks)
+    others = others_since(session, found)
+    if others and not after_others and (doubt := doubt_of(found.spec, others)):
+        raise refusal(found, f"{doubt}. If that is right, add --after-others", "OTHERS_SINCE")
+    if others:
+        session.out.note(told(others))
     if not dry_run:
         # By name and digest: what was looked at is what is committed, or the job is refused.
         sha256 = found.spec.sha256 if found.spec is not None else ""
-        request = CommitRequest(found.job_id, tuple(counted.attempts), job_sha256=sha256)
+        attempts, ended = tuple(counted.attempts), counted.ended_at
+        request = CommitRequest(found.job_id, attempts, job_sha256=sha256, put_at=ended)
         patience = Patience(session.environment, TIMEOUT)
         request_commit(session.store, found.directory, request, patience)
     content = amount(counted.files, counted.bytes, counted.rows)
@@ -114,6 +134,7 @@ def commit(
     line = f"{requested} the commit of job {found.job_id}, {manifests} with {content}"
     facts = fields(counted, "tasks", "task_count", "files", "bytes", "rows", "unfinished_uploads")
     facts |= {"action": "commit", "manifests": len(counted.attempts)}
+    facts["others"] = [other.header.job_id for other in others]
     report(session, found, line, written=not dry_run, dryRun=dry_run, **facts)
     if counted.unfinished_uploads:
         uploads = many(counted.unfinished_uploads, "open upload")
@@ -128,6 +149,7 @@ class Counted:
     """The files that a commit of every manifest would make visible, without unfinished uploads.
 
     ``tasks`` have a manifest; ``task_count`` is how many there should be, if a manifest says it.
+    ``ended_at`` is when S3 has got the last manifest.
     """
 
     attempts: list[CountedAttempt] = field(default_factory=list)
@@ -137,10 +159,12 @@ class Counted:
     bytes: int = 0
     rows: int | None = 0
     unfinished_uploads: int = 0
+    ended_at: str = ""
 
-    def add(self, attempt: CountedAttempt, pending: PendingSet) -> None:
+    def add(self, attempt: CountedAttempt, pending: PendingSet, put_at: str) -> None:
         """Count an attempt."""
         self.attempts.append(attempt)
+        self.ended_at = max(self.ended_at, put_at)
         self.files += attempt.files
         self.bytes += attempt.bytes
         self.rows = None if self.rows is None or pending.rows is None else self.rows + pending.rows
@@ -171,8 +195,8 @@ def count_everything(session: Session, job: JobFacts) -> Counted:
         raise refusal(job, why, "NO_MANIFEST")
     open_ids = {upload.upload_id for upload in own_uploads(session, job)[0]}
     counted, gone = Counted(), list[str]()
-    for attempt, pending in session.parallel(partial(_read, session, job), manifests):
-        counted.add(attempt, pending)
+    for attempt, pending, put_at in session.parallel(partial(_read, session, job), manifests):
+        counted.add(attempt, pending, put_at)
         gone += [file.key for file in pending.files if file.upload_id not in open_ids]
         open_ids.difference_update(file.upload_id for file in pending.files)
     counted.attempts.sort(key=lambda one: one.task_id)
@@ -240,12 +264,13 @@ def refuse_incomplete(job: JobFacts, counted: Counted, tasks: int | None) -> Non
         )
 
 
-def _read(session: Session, job: JobFacts, key: str) -> tuple[CountedAttempt, PendingSet]:
+def _read(session: Session, job: JobFacts, key: str) -> tuple[CountedAttempt, PendingSet, str]:
     name = key[len(job.directory.prefix) :]
     try:
-        pending, sha256 = read_manifest(session, job, key)
+        pending, stored = read_manifest(session, job, key)
     except NOT_READABLE as error:
         raise refusal(job, unreadable(name, error), error.code) from error
     task, attempt = pending.task_id, pending.attempt_id
-    files = len(pending.files)
-    return CountedAttempt(task, attempt, name, sha256, files, pending.bytes), pending
+    sha256, files = digest(stored.body), len(pending.files)
+    counted = CountedAttempt(task, attempt, name, sha256, files, pending.bytes)
+    return counted, pending, stored.facts.modified

@@ -17,7 +17,6 @@ from s3commit.core.documents.pendingset import MAX_MANIFEST_BYTES, PendingSet, d
 from s3commit.core.documents.request_json import AbortRequest, CommitRequest, read_request
 from s3commit.core.documents.result_json import JobResult, read_result, result_of
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, REQUEST_FILE, RESULT_FILE, JobDirectory
-from s3commit.core.formats.strict_json import digest
 from s3commit.core.jobs.ownership import uploads_of_job
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NOT_READABLE, NotFoundError, PreconditionError, S3CommitError
@@ -25,7 +24,7 @@ from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.ledger import Ledger
-from s3commit.core.ports.objects import OpenUpload, listed_at
+from s3commit.core.ports.objects import OpenUpload, StoredObject, listed_at
 
 REQUESTED = "REQUESTED"  # S3 alone knows no more between the request and the outcome
 UNDECIDED = {JobState.OPEN, REQUESTED, JobState.SEALED, JobState.ABORTING}
@@ -241,11 +240,11 @@ def read_manifests(
     return keys, next(listed, None) is None
 
 
-def read_manifest(session: Session, job: JobFacts, key: str) -> tuple[PendingSet, str]:
-    """A manifest, and the digest of its bytes. Raises as `decode_pendingset`."""
+def read_manifest(session: Session, job: JobFacts, key: str) -> tuple[PendingSet, StoredObject]:
+    """A manifest, and its object. Raises as `decode_pendingset`."""
     directory = job.directory
-    body = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
-    return decode_pendingset(body, directory, key[len(directory.prefix) :]), digest(body)
+    stored = session.store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
+    return decode_pendingset(stored.body, directory, key[len(directory.prefix) :]), stored
 
 
 def own_uploads(

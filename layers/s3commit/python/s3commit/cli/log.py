@@ -2,8 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
@@ -30,6 +28,7 @@ from s3commit.core.jobs.past_commits import manifests_at
 from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import NotFoundError
 from s3commit.core.model.locks import key_digest
+from s3commit.core.model.moments import read_moment
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject
@@ -172,9 +171,9 @@ def _document(
     except NotFoundError:
         return None
     said, result, header = job.spec or job.record, job.result, job.header
-    began = _moment(said.created_at if said else None)
+    began = read_moment(said.created_at) if said else ""
     ended = result.finished_at if result else job.record and job.record.finished_at
-    ended = _moment(ended or (header.decided_at if header else None))
+    ended = read_moment(ended or "") or (header and read_moment(header.decided_at)) or None
     # Of a job whose documents are past their time the manifest in _commits/ is left.
     state = JobState.COMMITTED.value if header and said is None else job.state
     is_known = said or result or header or job.request_stands
@@ -220,13 +219,6 @@ def _kind(said: JobSpec | JobRecord | None, header: CommitHeader | None) -> str:
         return "undo"
     replaces = said.conflict is Conflict.REPLACE if said else bool(header and header.replaced)
     return "overwrite" if replaces else "append"
-
-
-def _moment(text: str | None) -> str | None:
-    """The time, if its zone is known: the decoder takes any text, and here it is reckoned."""
-    with suppress(ValueError):
-        return text if text and datetime.fromisoformat(text).tzinfo else None
-    return None
 
 
 def by_of(who: Who) -> str:

@@ -16,7 +16,15 @@ from s3commit.core.ports.objects import WriterStore
 TURNS: Final = 4
 
 
-def put_first(store: WriterStore, bucket: str, key: str, body: bytes, *, max_bytes: int) -> bytes:
+def put_first(
+    store: WriterStore,
+    bucket: str,
+    key: str,
+    body: bytes,
+    *,
+    max_bytes: int,
+    metadata: dict[str, str] | None = None,
+) -> bytes:
     """Put ``body`` if nothing is there, and return the object: ``body``, or an earlier one.
 
     A put whose answer got lost finds its own object, which is success. Raises `TransientError` if
@@ -25,7 +33,7 @@ def put_first(store: WriterStore, bucket: str, key: str, body: bytes, *, max_byt
     """
     for _ in range(TURNS):
         try:
-            store.put(bucket, key, body, if_absent=True)
+            store.put(bucket, key, body, if_absent=True, metadata=metadata)
         except PreconditionError:
             try:
                 return store.get(bucket, key, max_bytes=max(max_bytes, len(body))).body

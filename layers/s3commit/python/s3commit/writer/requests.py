@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from s3commit.core.documents.request_json import (
@@ -11,6 +12,7 @@ from s3commit.core.documents.request_json import (
     CommitRequest,
     decode_request,
     encode_request,
+    first_put_at,
 )
 from s3commit.core.documents.result_json import JobResult, read_result
 from s3commit.core.formats.layout import META_REQUESTED, JobDirectory
@@ -77,11 +79,13 @@ def request_commit(
 ) -> None:
     """Make ``request`` the job's one request, or find that it is already.
 
+    One with ``put_at`` takes its place among the jobs as if S3 had got it then (docs/adr/0037).
+
     Raises `JobRefusedError` (``ABORT_REQUESTED``) if an abort is there, `PreconditionError`
     (``OTHER_REQUEST``) if another commit does, `OutcomeUnknownError` if S3 could not be reached and
     the request may have arrived.
     """
-    stands = _put_commit(store, directory, encode_request(request), patience)
+    stands = _put_commit(store, directory, request, patience)
     standing = _read(stands, directory)
     if standing == request:
         return
@@ -191,21 +195,19 @@ def _put_again(store: WriterStore, directory: JobDirectory) -> None:
     bucket, key = directory.bucket, directory.request
     with suppress(S3CommitError):  # the result is what counts
         stands = store.get(bucket, key, max_bytes=MAX_REQUEST_BYTES)
-        facts = stands.facts
-        first = facts.metadata.get(META_REQUESTED, facts.modified)
-        metadata = {META_REQUESTED: first}
-        store.put(bucket, key, stands.body, if_match=facts.etag, metadata=metadata)
+        metadata = {META_REQUESTED: first_put_at(stands.facts)}
+        store.put(bucket, key, stands.body, if_match=stands.facts.etag, metadata=metadata)
 
 
 def _put_commit(
-    store: WriterStore, directory: JobDirectory, body: bytes, patience: Patience
+    store: WriterStore, directory: JobDirectory, request: CommitRequest, patience: Patience
 ) -> bytes:
-    doubtful = False
+    doubtful, body = False, encode_request(request)
+    metadata = {META_REQUESTED: request.put_at} if request.put_at else None
+    put = partial(put_first, store, directory.bucket, directory.request, body)
     while True:
         try:
-            return put_first(
-                store, directory.bucket, directory.request, body, max_bytes=MAX_REQUEST_BYTES
-            )
+            return put(max_bytes=MAX_REQUEST_BYTES, metadata=metadata)
         except TransientError as error:
             doubtful = True  # it may have happened
             if not patience.pause():

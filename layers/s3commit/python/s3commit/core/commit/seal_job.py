@@ -18,6 +18,7 @@ from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import listed_at
 from s3commit.core.ports.parallel import together
 
@@ -43,8 +44,8 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     once: a repeated or late call of its own must not fence it off. While an empty ledger is healed
     nothing is done, and the ticket has the pause before the step comes again. The documents are
     handed on if it is this call that has sealed the job. Raises `LostRaceError` if another one
-    takes over at the same time, and `NeedsOperatorError` (``LEDGER_RESTORED``) if the table was
-    restored from a backup.
+    takes over at the same time, or if the job is forgotten, and `NeedsOperatorError`
+    (``LEDGER_RESTORED``) if the table was restored from a backup.
     """
     directory = ticket.directory
     pause, found, documents = together(
@@ -145,7 +146,11 @@ def _spec(ports: Ports, directory: JobDirectory) -> JobSpec | InvalidInputError:
 def _opened(
     ports: Ports, directory: JobDirectory, documents: _Documents | S3CommitError
 ) -> JobRecord:
-    """The record of a job that was not known; the existing one, if another call opened it first."""
+    """The record of a job that was not known; the existing one, if another call opened it first.
+
+    Raises `LostRaceError` for a job that was committed and forgotten since, whose ``_job.json`` was
+    deleted: no client waits for it, and a record that says ABORTED, or an event, would be untrue.
+    """
     spec = None if isinstance(documents, S3CommitError) else documents[1]
     try:
         if isinstance(spec, InvalidInputError):
@@ -161,6 +166,8 @@ def _opened(
         # The record is needed to end the job; `_judge_request` says what is wrong with it. A job
         # that does not belong here was never decided here, whatever results a copy has brought.
         listed = listed_at(ports.store, directory.bucket, directory.job)
+        if listed is None and listed_at(ports.store, directory.bucket, directory.commits):
+            raise LostRaceError(f"job {directory.ref} has ended and is forgotten", None) from None
         put_at = listed.modified if listed else ""  # without one no upload is its own
         spec = JobSpec(directory.job_id, directory.destination, put_at=put_at)
         return ports.ledger.open_job(new_record(spec, directory, ports.clock.now()))

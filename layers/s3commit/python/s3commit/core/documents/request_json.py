@@ -12,14 +12,13 @@ from s3commit.core.formats.strict_json import parse
 from s3commit.core.model.destination import ID, JobId
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.model.fields import SPARSE, Name, Several, Sha256, Text
+from s3commit.core.model.moments import read_moment
 from s3commit.core.model.outcome import MAX_TEXT
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectFacts
 
 MAX_REQUEST_BYTES = 64 * 1024 * 1024
 MAX_REQUEST_VALUES = 1_800_000
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
-
 MAX_ATTEMPTS: Final = 200_000  # 1.4 million values; the worst of this size takes 1.1 GB to read
 _SHA256_OR_NONE = re.compile("(?:[0-9a-f]{64})?")
 
@@ -44,7 +43,8 @@ class CommitRequest:
     """``_request.json`` with the action commit.
 
     ``job_sha256`` is the digest of the ``_job.json`` that the client means; empty: it does not say.
-    ``put_at`` is when S3 has got it. It is not part of it.
+    ``put_at`` is when S3 has got it, or, as its order, what the object's metadata says instead. It
+    is not part of it.
     """
 
     job_id: JobId
@@ -157,5 +157,5 @@ def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | Abort
 
 def first_put_at(facts: ObjectFacts) -> str:
     """When S3 got a request first: a client that still waits puts it again, and says so."""
-    put_at, claimed = facts.modified, facts.metadata.get(META_REQUESTED, "")
-    return min(claimed, put_at) if _MOMENT.fullmatch(claimed) else put_at
+    claimed = read_moment(facts.metadata.get(META_REQUESTED, ""))
+    return min(claimed or facts.modified, facts.modified)

@@ -36,7 +36,9 @@ KEYS = "_keys/"  # the pipeline's notes of idempotency keys
 META_JOB = "s3commit-job"
 META_TASK = "s3commit-task"
 META_ATTEMPT = "s3commit-attempt"
-META_REQUESTED = "s3commit-requested"  # of a request that is put again: when S3 got the first one
+# Of a request that is put again, when S3 got the first one; of one that a person puts in a driver's
+# place, when the last task ended.
+META_REQUESTED = "s3commit-requested"
 MAX_KEY_BYTES = 1024  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
 
 # Behind a destination's prefix stand up to 195 bytes of the protocol's own names, and DynamoDB's

@@ -36,6 +36,7 @@ from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.objects import listed_at
 from s3commit.core.ports.parallel import together
 
+JOB_ENDED = "JOB_ENDED"  # a record with it was made after its job was forgotten
 HEALED_AT_ONCE = 1_000  # objects of a listing, before the progress is noted
 
 
@@ -121,7 +122,7 @@ def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobR
         record,
         state=JobState.ABORTED,
         failure=Failure(
-            "JOB_ENDED",
+            JOB_ENDED,
             f"{directory.commits} is there: a job of this id has ended here; write the data again"
             " under a new id",
         ),

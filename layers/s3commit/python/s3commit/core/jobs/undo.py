@@ -29,6 +29,7 @@ from s3commit.core.documents.pages import in_groups
 from s3commit.core.documents.plan import planned_files
 from s3commit.core.documents.replace_list import replaced_files
 from s3commit.core.formats.layout import SUCCESS, JobDirectory, is_copy, owner_of, partition_of
+from s3commit.core.jobs.healing import JOB_ENDED
 from s3commit.core.jobs.past_commits import (
     Commit,
     Reach,
@@ -86,6 +87,8 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
     """
     undone = JobDirectory(record.destination, record.undoes)
     known = ports.ledger.job(undone.ref)
+    if known is not None and known.failure is not None and known.failure.code == JOB_ENDED:
+        known = None  # the record is of an event long after the end: the job's list counts
     if known is not None and known.state is not JobState.COMMITTED:
         _refuse(NOT_COMMITTED, f"job {undone.job_id} is {known.state}: there is nothing to undo")
     appends = Appends(ports, record)

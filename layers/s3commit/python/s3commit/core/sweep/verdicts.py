@@ -63,9 +63,9 @@ def start(sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str) -> 
 
 def try_due(since: str, now: str, pause: int) -> str:
     """The moment at which the last try fell due; empty: none has."""
-    due, pause = 0, max(1, pause)
+    due, pause, silent = 0, max(1, pause), seconds(since, now)
     longest = max(pause, LONGEST_PAUSE)
-    while due + pause <= seconds(since, now):
+    while due + pause <= silent:
         due, pause = due + pause, min(2 * pause, longest)
     return shifted(since, due) if due else ""
 

@@ -1,0 +1,62 @@
+"""The jobs committed since one whose driver is dead began, and the effect of a late commit."""
+
+from itertools import chain
+from operator import attrgetter
+
+from s3commit.cli.job_facts import JobFacts
+from s3commit.cli.render import moment
+from s3commit.cli.session import Session
+from s3commit.core.documents.job_json import JobSpec
+from s3commit.core.formats.layout import directories_above
+from s3commit.core.jobs.past_commits import Commit, manifests_at, read_commits
+from s3commit.core.model.destination import Conflict, Destination
+from s3commit.core.model.limits import MAX_NAMED
+
+
+def others_since(session: Session, job: JobFacts) -> list[Commit]:
+    """The jobs committed at the destination, or at a table above, since this one began.
+
+    Requests: a listing of ``_commits/`` at each directory, and a GET for each of the jobs.
+    """
+    own, store = job.directory.destination, session.store
+    began = job.record.opened_at if job.record else ""
+    began = began or (job.spec.put_at if job.spec else "")
+    places = (Destination(own.bucket, at) for at in [*directories_above(own.prefix), own.prefix])
+    listed = chain.from_iterable(manifests_at(store, at) for at in places)
+    since = (one for one in listed if one[1].modified >= began)
+    return sorted(read_commits(store, session.parallel, since), key=attrgetter("moment"))
+
+
+def told(others: list[Commit]) -> str:
+    """In a line, which jobs they are: those that replaced first."""
+    by_kind = sorted(others, key=_has_replaced, reverse=True)
+    names = [
+        f"{one.header.job_id} at {one.directory.destination.uri}"
+        f" ({'replaced' if _has_replaced(one) else 'appended'}, {moment(one.put_at)})"
+        for one in by_kind[:MAX_NAMED]
+    ]
+    more = f" and {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
+    return f"others were committed there since this job began: {', '.join(names)}{more}"
+
+
+def doubt_of(spec: JobSpec | None, others: list[Commit]) -> str:
+    """Why a person must say that the job is to be committed after the others; empty if not.
+
+    One of them replaced, perhaps as the job's second run; or the job would remove what they
+    appended. Appends beside appends need no word.
+    """
+    removes = spec is not None and spec.conflict is Conflict.REPLACE and not spec.undoes
+    replaced = any(map(_has_replaced, others))
+    if removes and replaced:
+        does = "end in an abort after a later overwrite, and else remove what they committed"
+    elif removes:
+        does = "remove what they appended"
+    elif replaced:
+        does = "add its rows to theirs"
+    else:
+        return ""
+    return f"{told(others)}. A commit would {does}"
+
+
+def _has_replaced(other: Commit) -> bool:
+    return other.header.replaced is not None
