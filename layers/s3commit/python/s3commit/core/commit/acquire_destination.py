@@ -112,7 +112,7 @@ def _lock(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRe
 def _earlier(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRecord]:
     """A job whose turn it is: requested earlier, alive, not decided. None if it is this one's turn.
 
-    Those at its own destination and above come first: so no number of jobs below, whoever asks for
+    Those at its own destination and above come first: so no number of jobs below, whoever requests
     them, hides one of these (I12). For the same reason a job that has waited for long precedes
     those below.
 

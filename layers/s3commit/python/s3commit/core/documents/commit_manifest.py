@@ -192,7 +192,7 @@ def _files(
 def stream_commit_manifest(
     store: ObjectReader, directory: JobDirectory, *, max_bytes: int = MAX_COMMITS_BYTES
 ) -> tuple[CommitHeader, Iterator[CommittedFile]]:
-    """The job's manifest in ``_commits/``, of which the files are read as they are asked for.
+    """The job's manifest in ``_commits/``, of which the files are read as they are needed.
 
     Its bytes are held. Until the last one has come it may raise `InvalidInputError`: then the list
     is not the job's, and none of its files is to be believed. Raises as `read_commit_manifest`.

@@ -107,7 +107,7 @@ def read_commits(
 
 
 def reach_of(ports: Ports, commit: Commit, among: Collection[str]) -> Reach:
-    """What it has removed ``among`` the directories; of a manifest that can't be read, all."""
+    """The files it has removed ``among`` the directories; all, if its manifest can't be read."""
     try:
         return commit.reach(ports.store, max_bytes=MAX_WHOLE_BYTES, among=among)
     except NOT_READABLE:

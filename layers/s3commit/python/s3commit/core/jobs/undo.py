@@ -232,7 +232,7 @@ def _present(
 
 
 def _brought_back(again: set[str], restores: Iterable[CommittedFile]) -> JobRefusedError | None:
-    """Why a file can't come back that somebody has put back by hand: its rows would be twice."""
+    """Why a file that was put back by hand can't come back: its rows would be twice."""
     for file in restores:
         if file.key in again:
             return JobRefusedError(
