@@ -130,6 +130,40 @@ def test_an_empty_partition_goes_if_the_parameter_says_so(moto_endpoint: str, dr
     assert lake.cities() == ({"b", "c"} if drops else {"a", "b", "c"})
 
 
+@pytest.mark.parametrize("below", ["HIVE_UNION_SUBDIR_1/", "x=1/y/"])
+def test_a_partition_whose_files_lie_further_below_is_not_empty(lake: Lake, below: str) -> None:
+    lake.tell(in_city("a"), in_city("b"), in_city("aa"))
+    lake.remove(in_city("a"))
+    lake.remove(in_city("b"))
+    lake.store.put(lake.bucket, f"sales/{in_city('a')}{below}000000_0", b"1")
+    lake.tell(removes=2)
+    assert lake.cities() == {"a", "aa"}
+
+
+@pytest.mark.parametrize("city", ["", "refused"])
+def test_a_partition_that_glue_refuses_keeps_no_other_from_the_catalog(
+    lake: Lake, city: str
+) -> None:
+    """Be it botocore, for an empty value, or Glue's answer; an empty one of strangers is none."""
+
+    def refuse(parsed: Any, **_: Any) -> None:
+        detail = {"ErrorCode": "InvalidInputException", "ErrorMessage": "no"}
+        parsed["Errors"] = [{"PartitionValues": ["2026-11-26", city], "ErrorDetail": detail}]
+
+    many = {f"{number:03}" for number in range(AT_ONCE + 1)}
+    lake.commit(in_city("a"), in_city(""))
+    lake.tell(removes=1)
+    assert lake.cities() == {"a"}
+    if city:
+        lake.glue.meta.events.register("after-call.glue.BatchCreatePartition", refuse)
+    job = lake.commit(*map(in_city, [city, *many]))
+    with pytest.raises((InvalidInputError, TransientError)) as refused:
+        tell(lake.store, lake.glue, lake.catalog, job)
+    assert (city or "min length: 1") in refused.value.message
+    assert lake.cities() >= many
+    assert lake.note(job).endswith(refused.value.message)
+
+
 def test_events_in_any_order_end_with_what_s3_has(lake: Lake) -> None:
     """Also a partition that is back, as after an undo of what removed it."""
     first = lake.commit(in_city("a"))

@@ -5,9 +5,16 @@ from typing import Any
 
 import pytest
 
+from s3commit.core.commit import acquire_destination
 from s3commit.core.formats.layout import META_REQUESTED, JobDirectory
 from s3commit.core.model.destination import Conflict, Scope
-from s3commit.core.model.limits import S3_CLOCKS, TURN_DAYS, WHOLE_AFTER_SECONDS
+from s3commit.core.model.limits import (
+    MAX_NODES,
+    S3_CLOCKS,
+    TURN_DAYS,
+    TURNS_LOOKED_AT,
+    WHOLE_AFTER_SECONDS,
+)
 from s3commit.core.model.moments import seconds
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
@@ -32,6 +39,11 @@ class Ordered(World):
         files = {f"dt={day}/part-{directory.job_id}.csv": b"x" for day in days}
         self.ask(directory, "t", files=files or None, **(spec or REPLACE))
         self.clock.advance(apart)
+
+    def claims(self, directory: JobDirectory, moment: str) -> None:
+        """Its client says in the request that it made it first at that moment."""
+        stands = self.store.get(BUCKET, directory.request, max_bytes=10**6)
+        self.store.put(BUCKET, directory.request, stands.body, metadata={META_REQUESTED: moment})
 
     def reaches(self, directory: JobDirectory, step: str, *, lost: bool = False) -> None:
         """An execution comes up to the step; it lives on there, or is lost."""
@@ -111,8 +123,7 @@ def test_i12_a_request_is_as_old_as_its_job_at_most_whatever_it_claims(
 ) -> None:
     world = Ordered()
     world.asks(A, **spec)
-    stands = world.store.get(BUCKET, A.request, max_bytes=10**6)
-    world.store.put(BUCKET, A.request, stands.body, metadata={META_REQUESTED: claim})
+    world.claims(A, claim)
     last = world.clock.now()
     world.reaches(A, "VerifyManifests")
     record = world.record(A)
@@ -250,9 +261,102 @@ def test_i12_who_waits_long_goes_before_those_below_its_destination() -> None:
     assert OTHER_JOB not in world.failure(below).message
 
 
+def jobs_at(many: int, prefix: str = "sales/") -> list[JobDirectory]:
+    return [
+        job_directory(f"{number:08d}-0000-4000-8000-000000000000", prefix) for number in range(many)
+    ]
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["living", "lost"])
+@pytest.mark.parametrize("later", [False, True], ids=["before", "later, and claimed before"])
+@pytest.mark.parametrize("place", ["x/sales/", "x/"])
+@pytest.mark.parametrize("many", [*(TURNS_LOOKED_AT + n for n in (-1, 0, 1)), 200])
+def test_i6_i12_no_number_of_jobs_below_hides_a_living_one_of_the_table_or_above(
+    many: int, place: str, later: bool, lost: bool
+) -> None:
+    """Whether they meet the job that has to wait or not."""
+    days = BY_PARTITION if place == "x/sales/" else REPLACE
+    world, old, new = Ordered(), job_directory(JOB, place), job_directory(OTHER_JOB, "x/sales/")
+    whole = job_directory(NEIGHBOUR, "x/sales/")
+    below = jobs_at(many, "x/sales/a/")
+    first = world.clock.now()
+    for one in below:
+        world.open(one, **REPLACE)
+    world.clock.advance(60)
+
+    def those_below() -> None:
+        for one in below:
+            world.request(one, world.attempt(one, "t"))
+            if later:
+                world.claims(one, first)
+            world.reaches(one, "AcquireDestination", lost=lost)
+        world.clock.advance(60)
+
+    if not later:
+        those_below()
+    world.asks(old, "1", **days)
+    world.reaches(old, "AcquireDestination")
+    world.asks(new, "1", **BY_PARTITION)
+    world.asks(whole)
+    if later:
+        those_below()
+    assert all(world.record(one).requested_at < world.record(old).requested_at for one in below)
+    for one in (new, whole):
+        assert world.turns(one) == "waits"
+        waits = world.record(one).waits
+        assert waits is not None
+        assert waits.behind == (old.ref,)
+    if place == "x/sales/":
+        assert world.turns(old) == "COMMITTED"
+    else:
+        world.living.clear()
+    assert world.turns(new) == "COMMITTED"
+
+
+@pytest.mark.parametrize(
+    ("limit", "others"),
+    [("TURNS_LOOKED_AT", {"conflict": Conflict.REPLACE}), ("TURNS_READ", BY_PARTITION)],
+    ids=["lost ones", "those of other partitions"],
+)
+def test_i12_a_job_looks_at_so_many_earlier_ones_and_no_more(
+    limit: str, others: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for more, expected in ((0, "COMMITTED"), (1, "waits")):
+        monkeypatch.setattr(acquire_destination, limit, 3 + more)
+        world = Ordered()
+        for one in jobs_at(3):
+            world.asks(one, "2", **others)
+            world.reaches(one, "AcquireDestination", lost=limit == "TURNS_LOOKED_AT")
+        world.asks(A, "1", **BY_PARTITION)
+        world.reaches(A, "AcquireDestination")
+        world.asks(B, "1", **BY_PARTITION)
+        assert world.turns(B) == expected
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"), [(0, "OVERTAKEN"), (MAX_NODES, "COMMITTED"), (MAX_NODES + 1, "OVERTAKEN")]
+)
+def test_i6_a_job_that_locked_the_whole_table_overtakes_those_of_other_partitions(
+    days: int, expected: str
+) -> None:
+    """The refusal says so."""
+    world = Ordered()
+    world.asks(A, "a", **BY_PARTITION)
+    world.reaches(A, "AcquireDestination", lost=True)
+    world.open(B, **BY_PARTITION)
+    files = {f"dt={day}/part-{OTHER_JOB}.csv": b"x" for day in range(days)}
+    world.request(B, *[world.attempt(B, "t", files=files)][: bool(days)])
+    assert world.turns(B) == "COMMITTED"
+    assert world.turns(A) == expected
+    if expected == "OVERTAKEN":
+        assert f"job {OTHER_JOB} was requested later" in world.failure(A).message
+        assert "locked its whole table" in world.failure(A).message
+        assert "to a place that this job writes to" not in world.failure(A).message
+
+
 def test_i6_twenty_overwrites_at_once_are_all_committed_but_for_one_that_was_lost() -> None:
     world = Ordered()
-    jobs = [job_directory(f"{number:08d}-0000-4000-8000-000000000000") for number in range(20)]
+    jobs = jobs_at(20)
     for number, job in enumerate(jobs):
         world.asks(job, apart=number)
         world.reaches(job, "AcquireDestination", lost=number == 3)

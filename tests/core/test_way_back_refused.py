@@ -1,10 +1,14 @@
 """What an undo refuses: the changed since, jobs under way, forged lists (I2, I5, I6, I12)."""
 
+import tracemalloc
+
 import pytest
 
 from s3commit.core.documents.commit_manifest import CommittedFile
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.destination import Conflict
+from s3commit.core.jobs import past_commits
+from s3commit.core.jobs.undo import look_back
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobFailedError, JobRefusedError
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.outcome import Outcome
@@ -207,3 +211,59 @@ def test_i5_i12_a_forged_list_below_has_an_undo_neither_remove_others_nor_refuse
         forge(table, job_directory(NEIGHBOUR, "sales/dt=2/"), undoes=mine.job_id)
     table.undo(wrong)
     assert table.visible() == table.replayed()
+
+
+@pytest.mark.parametrize(
+    ("place", "lists", "refused"),
+    [("sales/dt=2/", 2, False), ("sales/dt=2/", 3, True), ("sales/dt=3/", 3, False)],
+)
+def test_i12_the_lists_of_undos_are_read_where_the_job_has_files_and_up_to_a_bound(
+    place: str, lists: int, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may write below the table can put as many as he likes."""
+    monkeypatch.setattr(past_commits, "MAX_COPIES", 9)
+    table = Table()
+    done = table.write("dt=1/", "dt=2/")
+    for _ in range(lists):
+        mine = job_directory(table.environment.new_id(), place)
+        files = [
+            CommittedFile(f"{place}{n}-{mine.job_id}.csv", 1, origin=f"{place}{n}.csv")
+            for n in range(4)
+        ]
+        forge(table, mine, *files, undoes=table.environment.new_id())
+    if refused:
+        assert code_of(table, done) == "TOO_LARGE"
+    else:
+        table.undo(done)
+        assert table.visible() == set()
+
+
+@pytest.mark.parametrize("kind", ["undoes", "replaces"])
+def test_i12_an_undo_holds_of_the_lists_below_what_concerns_its_job(kind: str) -> None:
+    """Many lists of many files, each of them sound."""
+    table, place, many = Table(), "sales/dt=2/", 500
+    over = [table.write("dt=1/", "dt=2/"), table.write("dt=1/", "dt=2/", **REPLACE)][-1]
+
+    def forged(number: int) -> None:
+        mine = job_directory(table.environment.new_id(), place)
+        names = [f"{place}x={n}/{number}{'y' * 200}/{n}" for n in range(many)]
+        files = [
+            CommittedFile(f"{name}-{mine.job_id}.csv", 1, origin=f"{name}.csv" * (kind == "undoes"))
+            for name in names
+        ]
+        header = (
+            {"undoes": table.environment.new_id()}
+            if kind == "undoes"
+            else {"scope": Scope.PARTITION, "replaced": ReplacedFacts("", 1, 1)}
+        )
+        forge(table, mine, *files, **header)
+
+    peaks = []
+    for some in (range(1), range(1, 5)):
+        for number in some:
+            forged(number)
+        tracemalloc.start()
+        look_back(table.world.unplanned, over)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 500_000

@@ -7,6 +7,7 @@ files came in between is there again, even if the call dies in between and anoth
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, filterfalse
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -15,12 +16,13 @@ from s3commit.aws.failures import translated
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.commit_manifest import MAX_WHOLE_BYTES, read_commit_manifest
 from s3commit.core.documents.pages import in_groups
-from s3commit.core.formats.layout import JobDirectory, is_data, partition_of
+from s3commit.core.formats.layout import JobDirectory, directories_above, is_data, partition_of
 from s3commit.core.model.errors import InvalidInputError, S3CommitError, TransientError
 
 # What BatchDeletePartition takes; BatchCreatePartition would take 100:
 # https://docs.aws.amazon.com/glue/latest/webapi/API_BatchDeletePartition.html
 AT_ONCE: Final = 25
+_AS_WANTED: Final = {"AlreadyExistsException", "EntityNotFoundException"}
 
 
 class GlueTable:
@@ -59,14 +61,22 @@ class GlueTable:
         return [value for _, _, value in elements]
 
     def has(self, path: str) -> bool:
-        """True if a directory can be a partition: other people's files may be anywhere."""
+        """True if a directory can be a partition: other people's files may be anywhere.
+
+        An empty value is none: botocore refuses it, by Glue's model (`ValueString`), and Spark
+        writes `__HIVE_DEFAULT_PARTITION__` in its place.
+        """
         try:
-            return bool(self.values(path))
+            values = self.values(path)
         except InvalidInputError:
             return False
+        return bool(values) and all(values)
 
     def create(self, paths: Iterable[str]) -> None:
-        """Create the partitions that are not there; each has the format of the table."""
+        """Create the partitions that are not there; each has the format of the table.
+
+        One that Glue refuses is reported when all others are there.
+        """
         found = ((path, self.values(path)) for path in sorted(paths))
         created = (
             {"Values": values, "StorageDescriptor": {**self._storage, "Location": at}}
@@ -82,12 +92,21 @@ class GlueTable:
 
     def _change(self, operation: str, **given: Iterable[Any]) -> None:
         ((argument, partitions),) = given.items()
+        refused: list[Any] = []
         for some in in_groups(partitions, AT_ONCE):
             with translated(f"{operation} of table {self.catalog.table}"):
                 answer = getattr(self._glue, operation)(**self._names, **{argument: some})
-            for error in (one["ErrorDetail"] for one in answer.get("Errors", ())):
-                if error["ErrorCode"] not in {"AlreadyExistsException", "EntityNotFoundException"}:
-                    raise TransientError(f"{operation} of table {self.catalog.table}: {error}")
+            refused += (
+                one
+                for one in answer.get("Errors", ())
+                if one["ErrorDetail"]["ErrorCode"] not in _AS_WANTED
+            )
+        if refused:
+            one = refused[0]
+            raise TransientError(
+                f"{operation} of table {self.catalog.table}: {len(refused)} partitions refused, as"
+                f" {one.get('PartitionValues')}: {one['ErrorDetail']}"
+            )
 
     def registered(self, below: str) -> dict[str, list[str]]:
         """The values of the partitions whose location is ``below`` the table, by location."""
@@ -121,7 +140,8 @@ def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirect
         table = GlueTable(glue, catalog, bucket)
         header, files = read_commit_manifest(store, directory, max_bytes=MAX_WHOLE_BYTES)
         paths = {partition_of(file.key[len(catalog.prefix) :]) for file in files}
-        table.create(paths)
+        table.create(filter(table.has, paths))
+        table.create(filterfalse(table.has, paths))  # that may be refused
         # What the job has written may be gone by now: a later job's event may have come before.
         gone = (path for path in paths if next(full(store, bucket, catalog, path), None) is None)
         removed = header.replaced is not None and header.replaced.files > 0
@@ -131,8 +151,11 @@ def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirect
             registered = table.registered(below)
             there = set(full(store, bucket, catalog, below))
             table.create(path for path in there - registered.keys() if table.has(path))
-            table.drop(registered[path] for path in registered.keys() - there)
-            again = not registered.keys() <= there
+            # Hive and Athena read below a location too.
+            there.update([*chain.from_iterable(map(directories_above, there))])
+            empty = registered.keys() - there
+            table.drop(registered[path] for path in empty)
+            again = bool(empty)
     except S3CommitError as error:
         store.put(bucket, directory.catalog, (note + error.message).encode())
         raise

@@ -25,11 +25,13 @@ from s3commit.core.model.limits import (
     LOCKED_SECONDS,
     LONGEST_WAIT,
     MAX_NAMED,
+    MAX_NODES,
     MAX_WAIT_SECONDS,
     S3_CLOCKS,
     SHORTEST_WAIT,
     TURN_DAYS,
     TURNS_LOOKED_AT,
+    TURNS_READ,
     WAITER_REFRESH_SECONDS,
     WHOLE_AFTER_SECONDS,
 )
@@ -110,25 +112,32 @@ def _lock(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRe
 def _earlier(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRecord]:
     """A job whose turn it is: requested earlier, alive, not decided. None if it is this one's turn.
 
-    A job that has waited for long precedes those below its own destination: otherwise any writer
-    there could keep it waiting (I12).
+    Those at its own destination and above come first: so no number of jobs below, whoever requests
+    them, hides one of these (I12). For the same reason a job that has waited for long precedes
+    those below.
+
+    Requests: a read for each turn that may meet the job's nodes, `TURNS_READ` at most, and the list
+    of its partitions; and whether its execution lives, for as many as `TURNS_LOOKED_AT`.
     """
     if not record.requested_at:
         return []
     own = destination_node(record.destination)
     is_long = _waited(ports, record) >= WHOLE_AFTER_SECONDS
-    turns = (
+    turns = [
         turn
         for turn in ports.ledger.turns_asked(own, before=shifted(record.requested_at, -S3_CLOCKS))
-        if meet([own], [turn.node])
-        if not (is_long and turn.node.startswith(own) and turn.node != own)
+        if meet(nodes, [turn.node])  # a job reaches nothing outside its destination
+        if own.startswith(turn.node) or not is_long
+    ]
+    turns.sort(key=lambda turn: not own.startswith(turn.node))
+    others = (ports.ledger.job(turn.ref) for turn in turns[:TURNS_READ])
+    in_the_way = (
+        other
+        for other in others
+        if other and other.state is JobState.SEALED and meet(nodes, _known_reach(ports, other))
     )
-    others = (ports.ledger.job(turn.ref) for turn in turns)
-    sealed = (other for other in others if other and other.state is JobState.SEALED)
-    for other in islice(sealed, TURNS_LOOKED_AT):
-        if meet(nodes, _known_reach(ports, other)) and ports.runs(other.execution):
-            return [other]
-    return []
+    looked_at = islice(in_the_way, TURNS_LOOKED_AT)
+    return list(islice((other for other in looked_at if ports.runs(other.execution)), 1))
 
 
 def _known_reach(ports: Ports, other: JobRecord) -> tuple[str, ...]:
@@ -141,10 +150,10 @@ def _known_reach(ports: Ports, other: JobRecord) -> tuple[str, ...]:
 
 
 def _refuse_overtaken(ports: Ports, record: JobRecord, reach: tuple[str, ...]) -> None:
-    """No job that was requested later is committed where this one replaces (I6).
+    """No job that was requested later is committed that had locked what this one replaces (I6).
 
-    Checked under the job's locks, so none can be from here on. Raises `JobRefusedError`
-    (``OVERTAKEN``).
+    Checked under the job's locks, so none can be from here on. A job may have locked more than it
+    wrote to. Raises `JobRefusedError` (``OVERTAKEN``).
     """
     own, since = destination_node(record.destination), shifted(record.requested_at, S3_CLOCKS)
     if seconds(record.requested_at, ports.clock.now()) > TURN_DAYS * 86_400:
@@ -155,12 +164,20 @@ def _refuse_overtaken(ports: Ports, record: JobRecord, reach: tuple[str, ...]) -
         )
     for turn in ports.ledger.turns_done(own, since=since):
         other = ports.ledger.job(turn.ref) if meet(reach, [turn.node]) else None
-        if meet(reach, other.locks if other else [turn.node]):
+        locks = other.locks if other else (turn.node,)
+        if meet(reach, locks):
             is_inside = turn.node.startswith(own)  # a result must not reveal others
             who = f"job {turn.ref.rpartition('-')[0]}" if is_inside else "a job of a table above"
+            is_whole = other is not None and other.scope is Scope.PARTITION and turn.node in locks
+            where = (
+                "and locked its whole table, as a job does that has no partitions, or more than"
+                f" {MAX_NODES}, or waits for {WHOLE_AFTER_SECONDS // 60} minutes"
+                if is_whole
+                else "to a place that this job writes to"
+            )
             raise JobRefusedError(
-                f"{who} was requested later and already committed to a place that this job writes"
-                " to; this job changed nothing. If its data is the right one, write it again",
+                f"{who} was requested later and already committed {where}; this job changed"
+                " nothing. If its data is the right one, write it again",
                 code="OVERTAKEN",
             )
 

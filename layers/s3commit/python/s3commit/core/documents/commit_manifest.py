@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from itertools import chain
 from typing import Annotated, Final
 
@@ -30,7 +31,7 @@ from s3commit.core.model.errors import (
     UploadGoneError,
 )
 from s3commit.core.model.fields import SPARSE
-from s3commit.core.model.limits import PUT_BYTES
+from s3commit.core.model.limits import MAX_JOB_FILES, PUT_BYTES
 from s3commit.core.model.record import JobRecord, ReplacedFacts
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ObjectReader
@@ -148,21 +149,56 @@ def decode_commit_manifest(
 ) -> tuple[CommitHeader, list[CommittedFile]]:
     """Read a whole commit manifest.
 
-    Raises `InvalidInputError` as `decode_commit_header`; ``TRUNCATED`` if it has fewer or more
-    files than it says, ``NOT_CONTAINED`` or ``NAME_NOT_UNIQUE`` if one is not the job's.
+    Raises `InvalidInputError` as `decode_commit_header`; ``TOO_LARGE`` if it says that it has more
+    than a job may have, ``TRUNCATED`` if it has fewer or more files than it says, ``NOT_CONTAINED``
+    or ``NAME_NOT_UNIQUE`` if one is not the job's.
     """
-    lines = body.splitlines()
-    if not lines:
+    header, files = _decoded(body, directory)
+    return header, list(files)
+
+
+def _decoded(body: bytes, directory: JobDirectory) -> tuple[CommitHeader, Iterator[CommittedFile]]:
+    """The same, a line at a time: at the first that is wrong it raises, and no more are held."""
+    lines = BytesIO(body)  # shares the bytes
+    first = lines.readline(MAX_LINE_BYTES + 1)
+    if not first:
         raise InvalidInputError("commit manifest is empty", code="TRUNCATED")
-    header = decode_commit_header(lines[0], directory)
-    files = [_FILE.decode(line) for line in lines[1:]]
-    if len(files) != header.files:
+    header = decode_commit_header(first, directory)
+    if header.files > MAX_JOB_FILES:
         raise InvalidInputError(
-            f"commit manifest has {len(files)} files and says {header.files}", code="TRUNCATED"
+            f"commit manifest says {header.files} files; a job has {MAX_JOB_FILES} at most",
+            code="TOO_LARGE",
         )
-    for file in files:
+    return header, _files(lines, header, directory)
+
+
+def _files(
+    lines: BytesIO, header: CommitHeader, directory: JobDirectory
+) -> Iterator[CommittedFile]:
+    count = 0
+    while line := lines.readline(MAX_LINE_BYTES + 1):
+        count += 1
+        if count > header.files:
+            break
+        file = _FILE.decode(line.removesuffix(b"\n"))
         check_contained(file.key, directory)
-    return header, files
+        yield file
+    if count != header.files:
+        raise InvalidInputError(
+            f"commit manifest has {count} files or more and says {header.files}", code="TRUNCATED"
+        )
+
+
+def stream_commit_manifest(
+    store: ObjectReader, directory: JobDirectory, *, max_bytes: int = MAX_COMMITS_BYTES
+) -> tuple[CommitHeader, Iterator[CommittedFile]]:
+    """The job's manifest in ``_commits/``, of which the files are read as they are needed.
+
+    Its bytes are held. Until the last one has come it may raise `InvalidInputError`: then the list
+    is not the job's, and none of its files is to be believed. Raises as `read_commit_manifest`.
+    """
+    stored = store.get(directory.bucket, directory.commits, max_bytes=max_bytes)
+    return _decoded(stored.body, directory)
 
 
 def read_commit_manifest(
@@ -172,8 +208,8 @@ def read_commit_manifest(
 
     Raises `NotFoundError`, and `InvalidInputError` for one that is not the job's own.
     """
-    stored = store.get(directory.bucket, directory.commits, max_bytes=max_bytes)
-    return decode_commit_manifest(stored.body, directory)
+    header, files = stream_commit_manifest(store, directory, max_bytes=max_bytes)
+    return header, list(files)
 
 
 def not_committed(directory: JobDirectory) -> str:

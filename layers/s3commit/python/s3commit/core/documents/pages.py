@@ -10,6 +10,7 @@ when it was written.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from io import BytesIO
 from itertools import chain, islice
 from operator import call
 from typing import Annotated, Any, Final, TypeVar
@@ -115,7 +116,8 @@ def read_unit(
 ) -> list[T]:
     """The items of a unit. Raises as `read_index`."""
     body = _read(reader, directory, directory.page(unit.page), unit.page, MAX_PAGE_BYTES)
-    return list(map(decode, body.splitlines()[unit.start : unit.stop]))
+    lines = islice(BytesIO(body), unit.start, unit.stop)
+    return [decode(line.removesuffix(b"\n")) for line in lines]
 
 
 def read_list(

@@ -1,6 +1,6 @@
 """The removals of a table's jobs, by their manifests in ``_commits/``."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -10,19 +10,20 @@ from s3commit.core.documents.commit_manifest import (
     CommitHeader,
     CommittedFile,
     read_commit_header,
-    read_commit_manifest,
+    stream_commit_manifest,
 )
 from s3commit.core.formats.layout import (
     COMMITS,
     JobDirectory,
     directories_above,
+    is_copy,
     owner_of,
     parse_commit_manifest_key,
     partition_of,
 )
 from s3commit.core.model.destination import Destination, Scope
-from s3commit.core.model.errors import NOT_READABLE
-from s3commit.core.model.limits import S3_CLOCKS
+from s3commit.core.model.errors import NOT_READABLE, JobRefusedError
+from s3commit.core.model.limits import MAX_COPIES, S3_CLOCKS
 from s3commit.core.model.moments import shifted
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, ObjectReader
@@ -56,18 +57,26 @@ class Commit:
         undone = self.header.undoes
         return JobDirectory(self.directory.destination, undone) if undone else None
 
-    def reach(self, store: ObjectReader, *, max_bytes: int = MAX_COMMITS_BYTES) -> Reach:
+    def reach(
+        self,
+        store: ObjectReader,
+        *,
+        max_bytes: int = MAX_COMMITS_BYTES,
+        among: Collection[str] | None = None,
+    ) -> Reach:
         """The files it has removed, or would have. Requests: a GET where that is partitions.
 
-        Raises as `read_commit_manifest`.
+        Of these only those ``among`` the directories given, if any are. Raises as
+        `read_commit_manifest`.
         """
         if self.header.undoes:
             return {self.header.undoes}
         if self.header.scope is Scope.DIRECTORY:
             return {None}
         root = len(self.directory.destination.prefix)
-        _, files = read_commit_manifest(store, self.directory, max_bytes=max_bytes)
-        return {partition_of(file.key[root:]) for file in files}
+        _, files = stream_commit_manifest(store, self.directory, max_bytes=max_bytes)
+        places = (partition_of(file.key) for file in files)
+        return {at[root:] for at in places if among is None or at in among}
 
 
 def manifests_at(
@@ -97,10 +106,10 @@ def read_commits(
     return filter(None, parallel(read, manifests))
 
 
-def reach_of(ports: Ports, commit: Commit) -> Reach:
-    """The files that it has removed; of a manifest that can't be read, all at its destination."""
+def reach_of(ports: Ports, commit: Commit, among: Collection[str]) -> Reach:
+    """The files it has removed ``among`` the directories; all, if its manifest can't be read."""
     try:
-        return commit.reach(ports.store, max_bytes=MAX_WHOLE_BYTES)
+        return commit.reach(ports.store, max_bytes=MAX_WHOLE_BYTES, among=among)
     except NOT_READABLE:
         return {None}
 
@@ -112,11 +121,44 @@ def makers_of(bucket: str, key: str) -> set[JobDirectory]:
     return {JobDirectory(Destination(bucket, at), owner or "") for at in places}
 
 
-def files_of(ports: Ports, job: JobDirectory) -> list[CommittedFile]:
-    """The files in the job's manifest; none, where it can't be read."""
+def files_of(
+    ports: Ports, job: JobDirectory, wanted: Callable[[CommittedFile], bool]
+) -> list[CommittedFile]:
+    """The files in the job's manifest that are ``wanted``; none, where it can't be read.
+
+    The others are not held: whoever may write there can list a million.
+    """
     with suppress(*NOT_READABLE):
-        return read_commit_manifest(ports.store, job, max_bytes=MAX_WHOLE_BYTES)[1]
+        _, files = stream_commit_manifest(ports.store, job, max_bytes=MAX_WHOLE_BYTES)
+        return list(filter(wanted, files))
     return []
+
+
+def copies_of(
+    ports: Ports, commits: list[Commit], files: list[CommittedFile], places: Collection[str]
+) -> Iterator[CommittedFile]:
+    """The copies of the ``files`` that undos have brought back; ``places`` are all above these.
+
+    Raises `JobRefusedError` (``TOO_LARGE``) if the lists of the undos there are too long together.
+    """
+    first = {(file.first_key, file.length) for file in files}
+    read = 0
+
+    def wanted(file: CommittedFile) -> bool:
+        nonlocal read
+        read += 1
+        return (file.origin, file.length) in first and is_copy(file.key, file.origin)
+
+    for one in commits:
+        if one.header.undoes and one.directory.destination.prefix in places:
+            yield from files_of(ports, one.directory, wanted)
+            if read > MAX_COPIES:
+                raise JobRefusedError(
+                    f"the undos since, where the job has files, list more than {MAX_COPIES} files,"
+                    " too many to look for copies in; nothing was changed. If one of them is not"
+                    " the pipeline's, delete its list: `s3commit log` names them",
+                    code="TOO_LARGE",
+                )
 
 
 def reaches_of(file: CommittedFile, relative: str) -> Iterator[str | None]:

@@ -28,12 +28,19 @@ from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.documents.pages import in_groups
 from s3commit.core.documents.plan import planned_files
 from s3commit.core.documents.replace_list import replaced_files
-from s3commit.core.formats.layout import SUCCESS, JobDirectory, is_copy, owner_of, partition_of
+from s3commit.core.formats.layout import (
+    SUCCESS,
+    JobDirectory,
+    directories_above,
+    owner_of,
+    partition_of,
+)
 from s3commit.core.jobs.healing import JOB_ENDED
 from s3commit.core.jobs.past_commits import (
     Commit,
     Reach,
     commits_around,
+    copies_of,
     files_of,
     is_later,
     is_surely_later,
@@ -125,9 +132,10 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     """
     header, files = _manifest(ports, directory)
     listed, refused = _listed(ports, directory, header)
+    back = {one.key: one.length for one in listed}
+    keys = [*(file.key for file in files), *back]
     root = directory.destination.prefix
     if not header.undoes:  # of an undo, files that it did not touch may have come and gone since
-        keys = [*(file.key for file in files), *(one.key for one in listed)]
         root = partition_of(commonprefix(keys)) or root  # noqa: RUF071 - keys
     own, commits = commits_around(ports, directory, root)
     if own is None:
@@ -136,12 +144,11 @@ def look_back(ports: Ports, directory: JobDirectory) -> Undo:
     for by in (one.directory for one in commits if one.undoes == directory):
         again = f"; job {undone[by].job_id} took that back: undo that one" if by in undone else ""
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} was undone by job {by.job_id}{again}")
-    back = {one.key: one.length for one in listed}
-    removes, gone, by_hand = _present(
-        ports, root, files, _copies(ports, commits), directory, replaced=back
-    )
+    places = set(chain.from_iterable(map(directories_above, keys)))
+    copies = copies_of(ports, commits, files, places)
+    removes, gone, by_hand = _present(ports, root, files, copies, directory, replaced=back)
     reaches = [
-        (one, reach_of(ports, one))
+        (one, reach_of(ports, one, places))
         for one in commits
         if one.header.replaced is not None and (gone or listed or header.undoes)
     ]
@@ -193,22 +200,11 @@ def _listed(
     return [one for one in files if not one.key.endswith(f"/{SUCCESS}")], None
 
 
-def _copies(ports: Ports, commits: list[Commit]) -> list[CommittedFile]:
-    """The copies that undos have brought back."""
-    return [
-        file
-        for one in commits
-        if one.header.undoes
-        for file in files_of(ports, one.directory)
-        if is_copy(file.key, file.origin)
-    ]
-
-
 def _present(
     ports: Ports,
     root: str,
     files: list[CommittedFile],
-    copies: list[CommittedFile],
+    copies: Iterable[CommittedFile],
     directory: JobDirectory,
     *,
     replaced: Mapping[str, int],
@@ -218,8 +214,7 @@ def _present(
     And the keys of the ``replaced`` files, given with their lengths, that are there again.
     """
     wanted = {file.key: file for file in files}
-    first = {(file.first_key, file.length) for file in files}
-    wanted |= {one.key: one for one in copies if (one.origin, one.length) in first}
+    wanted |= {one.key: one for one in copies}
     present: dict[str, ListedObject] = {}
     again = set[str]()
     for listed in ports.store.list(directory.bucket, root):
@@ -261,7 +256,7 @@ def _restored(
     keys = {one.key for one in listed}
 
     def known_to(job: JobDirectory) -> list[CommittedFile]:
-        return [file for file in files_of(ports, job) if file.key in keys]
+        return files_of(ports, job, lambda file: file.key in keys)
 
     makers = {job for key in keys for job in makers_of(directory.bucket, key)}
     known: dict[str, CommittedFile] = {}

@@ -36,6 +36,10 @@ UNIT_PARTS: Final = 20_000
 # complete them takes ten minutes.
 MAX_JOB_FILES: Final = 1_000_000
 
+# Files that the lists of undos may have together, where an undo looks for copies that they brought
+# back: of each it may have to hold some 500 bytes, and clients can write such lists.
+MAX_COPIES: Final = 2 * MAX_JOB_FILES
+
 # Bytes of one job: the largest number that a record may have. A manifest may claim any length, and
 # a record with a larger sum could be written to the ledger, but never read again by anybody.
 MAX_TOTAL_BYTES: Final = 2**63 - 1
@@ -69,9 +73,13 @@ MAX_NAMED: Final = 5
 TURN_DAYS: Final = 7
 FORGOTTEN_DAYS: Final = TURN_DAYS + 1
 
-# Earlier overwrites that a job looks at before it locks. More than so many that meet it and are not
-# decided are no misfortune, but somebody who keeps others waiting.
+# Earlier overwrites that meet a job and of which it asks, before it locks, whether their executions
+# live: it waits for the first that does. So many that are lost are no misfortune, and Step
+# Functions has a quota of such calls.
 TURNS_LOOKED_AT: Final = 50
+
+# Those of which it reads the record and the partitions, to see whether they meet it: a minute.
+TURNS_READ: Final = 1_000
 
 # Two clocks differ by so much at most (A7, in docs/proof.md): of S3's hosts, whose times stand on
 # objects and uploads in whole seconds; of the functions, and of DynamoDB's times to live. AWS's
