@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
-from s3commit.core.formats.layout import hides_files, is_data, partition_of
+from s3commit.core.formats.layout import SUMMARIES, hides_files, is_data, partition_of
 from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.ports.objects import ObjectReader, listed_at
@@ -54,6 +54,11 @@ LOGS: Final = (
     ),
 )
 
+SUMMARY_ADVICE: Final = (
+    "the summary of other Parquet files, by which some readers go, and would not see new files or"
+    " columns: delete it, readers do not need it"
+)
+
 # org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.charToEscape
 _ESCAPED: Final = frozenset(map(chr, range(1, 0x20))) | frozenset("\"#%'*/:=?\\\x7f{[]^")
 _ESCAPES: Final = str.maketrans({char: f"%{ord(char):02X}" for char in _ESCAPED})
@@ -80,13 +85,15 @@ def check_place(
     partition_by: Sequence[str],
     *,
     others_stay: bool = False,
+    adds: bool = False,
 ) -> None:
     """Refuse a place where readers would not find all rows. Raises `InvalidInputError`.
 
     ``PATH_IS_OBJECT``: an object has a directory's own name, the destination's (``t`` beside
     ``t/``), or that of a partition of the first column. Spark reads the directory, other readers
-    the object. ``OTHER_LOG``: readers go by the log of another writer. ``OTHER_PARTITIONS``, where
-    the files that are there stay: they have other partition columns, so that no reader could read
+    the object. ``OTHER_LOG``: readers go by the log of another writer, or, if the job ``adds`` to
+    what is there, by a summary of the files. ``OTHER_PARTITIONS``, where the files that are there
+    stay: they have other partition columns, so that no reader could read
     both. As Spark reads a table, files outside of partitions don't count if others are in one, and
     names are compared without case.
 
@@ -102,6 +109,8 @@ def check_place(
         )
         _refuse_objects(destination, own is not None, found, columns)
         _refuse_other_log(store, destination, found)
+        if adds:
+            _refuse_summary(destination, found)
         if others_stay:
             _refuse_other_columns(store, destination, found, columns)
     except (AccessError, NotFoundError):
@@ -160,6 +169,15 @@ def _refuse_other_log(store: NamesReader, destination: Destination, names: Seque
             raise InvalidInputError(
                 f"{destination.uri}{log.name} exists: the directory {log.advice}. Nothing was"
                 " written.",
+                code="OTHER_LOG",
+            )
+
+
+def _refuse_summary(destination: Destination, names: Sequence[str]) -> None:
+    for name in SUMMARIES:
+        if name in names:
+            raise InvalidInputError(
+                f"{destination.uri}{name} exists: {SUMMARY_ADVICE}. Nothing was written.",
                 code="OTHER_LOG",
             )
 

@@ -10,7 +10,7 @@ from s3commit.aws.clients import Encryption, make_client
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.job_json import JOB_JSON, MAX_JOB_BYTES, JobSpec, Who, decode_job
 from s3commit.core.formats.layout import JobDirectory, check_job_id
-from s3commit.core.model.destination import Scope
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.model.locks import key_digest
 from s3commit.core.ports.objects import WriterStore
@@ -113,10 +113,11 @@ def start_job(
     )
     if store is None:
         s3 = make_client()
+        adds = spec.conflict is not Conflict.REPLACE or spec.scope is Scope.PARTITION
         store = found = S3ObjectStore(s3, encryption=options.encryption)
         side_by_side(
             partial(check_pipeline, s3, spec.destination),
-            partial(check_place, found, spec.destination, spec.partition_by),
+            partial(check_place, found, spec.destination, spec.partition_by, adds=adds),
             # With a key the files may be those of its own job, which only the pipeline knows.
             *([partial(refuse_files, found, options)] if key is None else []),
         )

@@ -57,9 +57,10 @@ def look(options: Options, *more: Callable[[], object]) -> None:
     store, place = shared_store(options.encryption), options.destination
     stays = options.conflict is Conflict.APPEND or options.scope is Scope.PARTITION
     stays &= options.check_partitions
+    adds = options.conflict is not Conflict.REPLACE or options.scope is Scope.PARTITION
     side_by_side(
         partial(check_pipeline, shared_client(), place),
-        partial(check_place, store, place, options.partition_by, others_stay=stays),
+        partial(check_place, store, place, options.partition_by, others_stay=stays, adds=adds),
         partial(refuse_files, store, options),
         *more,
     )
