@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import pyspark
+
 from bench.figures import Figure, Sample
 from bench.pipeline import environment
 from bench.processes import largest_peak, reset_peaks
@@ -27,6 +29,7 @@ BASELINE: Final = "Spark to local disk"
 # MIB above an idle worker, by KB of a row: what docs/guide/platforms.md says of a task.
 MEMORY: Final = 256
 WIDE: Final = {1: MEMORY, 20: MEMORY, 60: MEMORY, 230: MEMORY}
+WIDE_35: Final = {**WIDE, 60: 384, 230: 1_100}  # batches there are of so many rows, of any size
 
 Say = Callable[[str], None]
 Make = Callable[["SparkSession"], "DataFrame"]
@@ -144,8 +147,8 @@ def memory(bench: Bench, settings: Settings) -> list[Figure]:
             MEMORY,
         ),
         *(
-            (f"rows of {size} KB", partial(wide_rows, kilobytes=size), (), WIDE[size])
-            for size in WIDE
+            (f"rows of {size} KB", partial(wide_rows, kilobytes=size), (), said)
+            for size, said in (WIDE_35 if pyspark.__version__ < "4" else WIDE).items()
         ),
     ]
     figures = []

@@ -86,7 +86,8 @@ def _rows_of(size: int, rows: pa.Table | None, most: int) -> int:
         return most
     # As in arrow/files.py, not nbytes.
     whole = sum(map(pa.ipc.get_record_batch_size, rows.to_batches()))
-    return max(1, min(most, size * rows.num_rows // whole))
+    found: int = size * rows.num_rows // whole
+    return max(1, min(most, found))
 
 
 def dictionary_columns(rows: pa.Table) -> tuple[str, ...]:

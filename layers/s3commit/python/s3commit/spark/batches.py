@@ -1,4 +1,4 @@
-"""How much of the rows a task gets at once: Spark's own bound is 10,000 rows, whatever their size.
+"""The batches in which a task gets its rows: Spark's own bound is 10,000 rows of any size.
 
 Spark 4 bounds a batch by its bytes too. Spark 3.5 counts rows alone, and a batch whose column has
 more than 1 GiB ends the task: the buffers of Arrow's Java library double, and none may have 2 GiB.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.writer.system import say
@@ -78,7 +78,9 @@ def _with(frame: DataFrame, key: str, value: int) -> DataFrame | None:
         session = plan.sparkSession().cloneSession()
         session.conf().set(key, str(value))
         # org.apache.spark.sql.Dataset, in Spark 4 org.apache.spark.sql.classic.Dataset
-        dataset = reduce(getattr, plan.getClass().getName().split("."), frame.sparkSession._jvm)
+        dataset: Any = reduce(
+            getattr, plan.getClass().getName().split("."), frame.sparkSession._jvm
+        )
         own = dataset.ofRows(session, plan.queryExecution().analyzed())
     except Py4JError:  # a platform that lets no program call these
         return None
