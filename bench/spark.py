@@ -192,3 +192,12 @@ def rows(spark: SparkSession, count: int, tasks: int) -> DataFrame:
         f.timestamp_micros(number * 1_000_003 + 1_700_000_000_000_000).alias("e"),
         f.pmod(f.hash(number), f.lit(VALUES)).alias("k"),
     )
+
+
+def wide_rows(spark: SparkSession, kilobytes: int) -> DataFrame:
+    """Rows with a text of that size that does not compress, in one task: 256 MB, two batches."""
+    count = max(4_000, 256_000 // kilobytes)
+    text = "sha2(string(id * 10000 + n), 512)"
+    return spark.range(0, count, 1, 1).selectExpr(
+        "id AS a", f"array_join(transform(sequence(1, {kilobytes * 8}), n -> {text}), '') AS text"
+    )

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
+
+import pyspark
 
 from bench.figures import Figure, Sample
 from bench.pipeline import environment
 from bench.processes import largest_peak, reset_peaks
-from bench.spark import Bench, Cost, jvm_pid, rows
+from bench.spark import Bench, Cost, jvm_pid, rows, wide_rows
 from s3commit.writer.transfer import MIB
 
 if TYPE_CHECKING:
@@ -23,7 +26,10 @@ PARTITIONED_GOAL: Final = 1.0
 MEMORY_GOAL: Final = 1.0
 READ_GOAL: Final = 1.1
 BASELINE: Final = "Spark to local disk"
-MEMORY: Final = 256  # MIB: what docs/guide/platforms.md says of a task
+# MIB above an idle worker, by KB of a row: what docs/guide/platforms.md says of a task.
+MEMORY: Final = 256
+WIDE: Final = {1: MEMORY, 20: MEMORY, 60: MEMORY, 230: MEMORY}
+WIDE_35: Final = {**WIDE, 60: 384, 230: 1_100}  # batches there are of so many rows, of any size
 
 Say = Callable[[str], None]
 Make = Callable[["SparkSession"], "DataFrame"]
@@ -126,17 +132,27 @@ def read_back(bench: Bench, settings: Settings) -> list[Figure]:
 
 def memory(bench: Bench, settings: Settings) -> list[Figure]:
     """Benchmark 3: what a task's rows add to a Python worker, against what is said of it."""
-    makes: list[tuple[str, Make, Sequence[str]]] = [
-        ("one directory", lambda spark: rows(spark, settings.rows, TASKS), ()),
-        ("200 unsorted", lambda spark: rows(spark, settings.rows, PARTITIONED_TASKS), ("k",)),
+    makes: list[tuple[str, Make, Sequence[str], int]] = [
+        ("one directory", lambda spark: rows(spark, settings.rows, TASKS), (), MEMORY),
+        (
+            "200 unsorted",
+            lambda spark: rows(spark, settings.rows, PARTITIONED_TASKS),
+            ("k",),
+            MEMORY,
+        ),
         (
             "200 arranged",
             lambda spark: _arranged(rows(spark, settings.rows, PARTITIONED_TASKS)),
             ("k",),
+            MEMORY,
+        ),
+        *(
+            (f"rows of {size} KB", partial(wide_rows, kilobytes=size), (), said)
+            for size, said in (WIDE_35 if pyspark.__version__ < "4" else WIDE).items()
         ),
     ]
     figures = []
-    for name, make, by in makes:
+    for name, make, by, said in makes:
         idle, peak = _peaks(bench, make, by)
         settings.say(f"{name}: idle {idle / MIB:.0f} MIB, peak {peak / MIB:.0f} MB")
         figures.append(
@@ -146,7 +162,7 @@ def memory(bench: Bench, settings: Settings) -> list[Figure]:
                 "MB",
                 Sample(((peak - idle) / MIB,)),
                 "what is said",
-                Sample((float(MEMORY),)),
+                Sample((float(said),)),
                 goal=MEMORY_GOAL,
             )
         )

@@ -10,6 +10,7 @@ sentence of the guide that says so. The jar's own tests read it as well (``Place
 
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +80,7 @@ def one_row(*ids: int) -> bytes:
 
 def read_as_spark(names: Sequence[str], rows_of: Callable[[str], int]) -> int:
     """The rows below a directory: of files in partitions, else of those directly in it."""
-    hidden = [one for one in names if one.startswith(("_", "."))]
+    hidden = [one for one in names if re.search(r"(^|/)[_.]", one)]
     inside = [one for one in names if "=" in one.partition("/")[0]]
     flat = [one for one in names if "/" not in one]
     return sum(rows_of(one) for one in (inside or flat) if one not in hidden)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3commit.core.formats.layout import PIPELINE
+from s3commit.core.formats.layout import PIPELINE, SUMMARIES
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.outcome import Failure, Outcome
 from tests.core.enumerated import every_point
@@ -33,7 +33,8 @@ KEPT = [
     "sales/dt=1/",
     "sales/_SUCCESS",
     "sales/dt=1/_SUCCESS",
-    "sales/_metadata",
+    "sales/_metadata.txt",
+    "sales/_temporary/_metadata",
     "sales/dt=1/.part.crc",
     "sales/.hidden/file.parquet",
     "sales/_temporary/0/part-0.parquet",
@@ -144,11 +145,15 @@ def test_fail_minds_what_lies_in_the_directory_or_in_the_partitions_that_it_writ
 def test_i5_replace_removes_what_its_scope_says_and_nothing_else(
     scope: Scope, names: list[str], removed: list[str]
 ) -> None:
+    summaries = {
+        f"{one.rpartition('/')[0]}/{name}": one in removed for one in DATA for name in SUMMARIES
+    }
     world = World()
-    fill(world, [*DATA, OTHERS, *KEPT])
+    fill(world, [*DATA, OTHERS, *KEPT, *summaries])
     directory = start(world, Conflict.REPLACE, scope, names)
     world.run(directory)
-    assert data_keys(world) == {*DATA, OTHERS, *KEPT} - set(removed) | new(*names)
+    kept = {one for one, goes in summaries.items() if not goes}
+    assert data_keys(world) == {*DATA, OTHERS, *KEPT} - set(removed) | kept | new(*names)
     assert world.result(directory).outcome is Outcome.COMMITTED
     assert world.result(directory).replaced == len(removed)
 

@@ -84,9 +84,12 @@ def test_the_removed_stays_removed_if_one_says_so() -> None:
 def test_counts_rows_and_bytes_come_back_as_they_were() -> None:
     table = Table()
     table.write("dt=1/", "dt=2/")
+    summary = "sales/dt=1/_metadata"
+    table.world.store.put("lake", summary, b"of Parquet files")
     over = table.write("dt=1/", **REPLACE)
     before = {body for _, body in table.jobs[0][3]}
     result = table.undo(over)
+    assert summary not in table.world.all_keys()  # no reader needs it
     assert {body for _, body in table.visible()} == before
     size = sum(map(len, before))
     assert (result.files, result.bytes, result.rows, result.replaced) == (2, size, size, 1)

@@ -274,9 +274,13 @@ def test_bytes_that_are_no_text_are_replaced() -> None:
     assert [where for where, _ in runs(batch, ("p",))] == ["p=\ufffd/", "p=a/"]
 
 
-@pytest.mark.parametrize("partitions", ["1", "200"])
-def test_a_process_that_writes_half_a_gigabyte_takes_no_more_than_is_said(partitions: str) -> None:
-    added = int(ran(sys.executable, "-m", "tests.spark.wide_rows", partitions).stdout)
+@pytest.mark.parametrize(
+    ("partitions", "width"), [("1", "256"), ("200", "256"), ("1", "20000"), ("1", "200000")]
+)
+def test_a_process_that_writes_half_a_gigabyte_takes_no_more_than_is_said(
+    partitions: str, width: str
+) -> None:
+    added = int(ran(sys.executable, "-m", "tests.spark.wide_rows", partitions, width).stdout)
     assert added <= 256 * MIB, f"{added >> 20} MIB above idle"  # docs/guide/platforms.md
     assert added >= 64 * MIB  # or nothing was measured
 

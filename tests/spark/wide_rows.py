@@ -19,25 +19,25 @@ from s3commit.writer.transfer import MIB, UploadSettings
 from tests.writer.support import Forgetful, resident_bytes
 
 JOB = "49f3d0eb-15fa-4d99-95ae-ddd67f0abad4"
-WIDTH = 256
-ROWS = 5000
+BATCH = 1_280_000  # bytes
 
 
-def batches(megabytes: int, partitions: int) -> Iterator[pa.RecordBatch]:
+def batches(megabytes: int, partitions: int, width: int) -> Iterator[pa.RecordBatch]:
     """Rows that do not compress, in the order of their partitions."""
+    rows = BATCH // width
     source = random.Random(7)
-    offsets = pa.array(range(0, (ROWS + 1) * WIDTH, WIDTH), pa.int32()).buffers()[1]
-    count = megabytes * MIB // (ROWS * WIDTH)
+    offsets = pa.array(range(0, (rows + 1) * width, width), pa.int32()).buffers()[1]
+    count = megabytes * MIB // (rows * width)
     for number in range(count):
-        text = pa.py_buffer(source.randbytes(ROWS * WIDTH // 2).hex().encode())
-        keys = pa.array([str(number * partitions // count)] * ROWS)
-        texts = pa.StringArray.from_buffers(ROWS, offsets, text)
+        text = pa.py_buffer(source.randbytes(rows * width // 2).hex().encode())
+        keys = pa.array([str(number * partitions // count)] * rows)
+        texts = pa.StringArray.from_buffers(rows, offsets, text)
         yield pa.record_batch({"text": texts, "k": keys})
 
 
 def main() -> None:
     """Print the peak above what the process took before, in bytes."""
-    partitions = int(sys.argv[1])
+    partitions, width = map(int, sys.argv[1:])
     options = make_options("s3://bucket/p/", partition_by="k")
     schema = StructType([StructField("text", StringType()), StructField("k", IntegerType())])
     task = Task(
@@ -50,7 +50,7 @@ def main() -> None:
     checked = check_schema(schema, options.partition_by)
     before = resident_bytes("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again
-    rows = chain.from_iterable(runs(batch, ("k",)) for batch in batches(500, partitions))
+    rows = chain.from_iterable(runs(batch, ("k",)) for batch in batches(500, partitions, width))
     write_rows(task, 0, rows, options, checked.of_files)
     print(resident_bytes("VmHWM") - before)
 

@@ -122,9 +122,11 @@ class TaskFiles:
         """Add ``rows`` to the directory's file, or to several where a limit is reached."""
         self.rows += rows.num_rows
         start = 0
+        # Wide rows make large batches, on Spark 3.5 of any size.
+        groups = max(1, pa.ipc.get_record_batch_size(rows) // self._layout.row_group_bytes)
         while start < rows.num_rows:
             file = self.opened(directory)
-            room = rows.num_rows - start
+            room = min(rows.num_rows - start, -(-rows.num_rows // groups))
             if self._layout.max_records is not None:
                 room = min(room, self._layout.max_records - file.rows)
             file.append(rows.slice(start, room))

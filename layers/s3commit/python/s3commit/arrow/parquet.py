@@ -23,6 +23,9 @@ _LEVELS: Final = {"gzip": 6}
 # shows that it saves nothing; for a small file of unlike values that halves the time to encode it.
 _SAMPLE_ROWS: Final = 2000
 _UNLIKE: Final = 0.99
+_SAMPLE_BYTES: Final = 4 * 1024 * 1024
+_LOOK_BYTES: Final = 1024 * 1024  # Arrow's limit of a page
+_LOOK_VALUES: Final = 1024
 
 
 @dataclass
@@ -68,31 +71,45 @@ def open_writer(
         # Nor Arrow's own types: with them a reader's would be those of the session that wrote, such
         # as its time zone, and readers refuse a table whose files differ in that.
         store_schema=False,
+        # After so many values Arrow looks how large the page and the dictionary are. Its default
+        # of rows of 60 KB would make pages of 60 MB, held two or three times.
+        write_batch_size=_rows_of(_LOOK_BYTES, first, _LOOK_VALUES),
         use_dictionary=[] if first is None else list(dictionary_columns(first)),
     )
     writer.add_key_value_metadata(schema.metadata or {})  # of a schema that is stored alone
     return writer
 
 
+def _rows_of(size: int, rows: pa.Table | None, most: int) -> int:
+    """How many such rows have ``size`` bytes, from 1 to ``most``."""
+    if rows is None or not rows.num_rows:
+        return most
+    # As in arrow/files.py, not nbytes.
+    whole = sum(map(pa.ipc.get_record_batch_size, rows.to_batches()))
+    found: int = size * rows.num_rows // whole
+    return max(1, min(most, found))
+
+
 def dictionary_columns(rows: pa.Table) -> tuple[str, ...]:
     """The parquet paths of the columns that may gain by a dictionary, judged by the first rows."""
-    sample = rows.slice(0, _SAMPLE_ROWS)
+    size = _rows_of(_SAMPLE_BYTES, rows, _SAMPLE_ROWS)
+    sample = rows.slice(0, size)
     return tuple(
         path
         for column, field in zip(sample.columns, rows.schema, strict=True)
-        if not _unlike(column)
+        if not _unlike(column, size // 2)
         for path in _leaves(field.name, field.type)
     )
 
 
-def _unlike(values: pa.ChunkedArray) -> bool:
-    """True if there are many values and almost none is there twice."""
+def _unlike(values: pa.ChunkedArray, many: int) -> bool:
+    """True if there are ``many`` values and almost none is there twice."""
     kind = values.type
     if not (types.is_primitive(kind) or types.is_string(kind) or types.is_large_string(kind)):
         return False  # few gain much, and Arrow does not count all of them
     valid: int = len(values) - values.null_count
     distinct = len(values.unique()) - bool(values.null_count)  # count_distinct takes twice as long
-    return valid >= _SAMPLE_ROWS // 2 and distinct >= _UNLIKE * valid
+    return valid >= many and distinct >= _UNLIKE * valid
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:

@@ -23,6 +23,7 @@ from s3commit.arrow.partitions import runs
 from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import S3CommitError
+from s3commit.spark.batches import collect
 from s3commit.spark.schema import WriteSchema, without_null_inside
 from s3commit.writer.job import Job
 from s3commit.writer.options import Options
@@ -78,11 +79,8 @@ def run(df: DataFrame, job: SparkJob) -> list[TaskMessage]:
     Raises the tasks' error, if their retries failed too.
     """
     try:
-        rows = (
-            _arranged(df, job.schema.partition_positions)
-            .mapInArrow(_task(job), f"{_MESSAGE} binary")
-            .collect()
-        )
+        arranged = _arranged(df, job.schema.partition_positions)
+        rows = collect(arranged.mapInArrow(_task(job), f"{_MESSAGE} binary"))
     except Exception as error:
         ours = of_a_task(error)
         if ours is None:
@@ -164,11 +162,13 @@ def _data(
     batches: Iterator[pa.RecordBatch], schema: WriteSchema
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows without the partition columns, with their directories."""
+    named: pa.Schema | None = None
     for numbered in batches:
         columns = list(map(without_null_inside, numbered.columns))
-        # The names are the schema's: `_arranged`.
-        fields = map(pa.Field.with_name, numbered.schema, schema.names)
-        batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+        if named is None:  # once: batches may be small
+            # The names are the schema's: `_arranged`.
+            named = pa.schema(map(pa.Field.with_name, numbered.schema, schema.names))
+        batch = pa.RecordBatch.from_arrays(columns, schema=named)
         yield from runs(batch, schema.partition_names)
 
 

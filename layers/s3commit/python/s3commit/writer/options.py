@@ -67,6 +67,11 @@ class Options:
         return self.conflict is Conflict.APPEND or self.scope is Scope.PARTITION
 
     @property
+    def adds(self) -> bool:
+        """False if the job replaces all that is at its destination."""
+        return self.conflict is not Conflict.REPLACE or self.scope is Scope.PARTITION
+
+    @property
     def codec(self) -> str:
         """The requested compression, else Spark's own default."""
         return self.compression or next(iter(COMPRESSIONS))

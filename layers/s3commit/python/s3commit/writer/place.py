@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
-from s3commit.core.formats.layout import hides_files, is_data, partition_of
+from s3commit.core.formats.layout import SUMMARIES, hides_files, is_data, partition_of
 from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.ports.objects import ListedObject, ObjectReader, listed_at
@@ -54,6 +54,11 @@ LOGS: Final = (
     ),
 )
 
+SUMMARY_ADVICE: Final = (
+    "the summary of other Parquet files, by which some readers go, and would not see new files or"
+    " columns: delete it, readers do not need it"
+)
+
 # org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.charToEscape
 _ESCAPED: Final = frozenset(map(chr, range(1, 0x20))) | frozenset("\"#%'*/:=?\\\x7f{[]^")
 _ESCAPES: Final = str.maketrans({char: f"%{ord(char):02X}" for char in _ESCAPED})
@@ -88,13 +93,15 @@ def check_place(
     *,
     others_stay: bool = False,
     other_columns: bool = False,
+    adds: bool = False,
 ) -> ListedObject | None:
     """Refuse a place where readers would not find all rows. Raises `InvalidInputError`.
 
     ``PATH_IS_OBJECT``: an object has a directory's own name, the destination's (``t`` beside
     ``t/``), or that of a partition of the first column. Spark reads the directory, other readers
-    the object. ``OTHER_LOG``: readers go by the log of another writer. ``OTHER_PARTITIONS``, where
-    the files that are there stay, unless ``other_columns`` are permitted: they have other partition
+    the object. ``OTHER_LOG``: readers go by the log of another writer, or, if the job ``adds`` to
+    what is there, by a summary of the files. ``OTHER_PARTITIONS``, where the files that are there
+    stay, unless ``other_columns`` are permitted: they have other partition
     columns, or the same in other capitals, so that readers could not read both as one table. As
     Spark reads a table, files outside of partitions don't count if others are in one.
 
@@ -113,6 +120,8 @@ def check_place(
         names = [one.key[len(prefix) :] for one in found]
         _refuse_objects(destination, own is not None, names, columns)
         _refuse_other_log(store, destination, names)
+        if adds:
+            _refuse_summary(destination, names)
         files = list(_newest(store, destination, found)) if others_stay else []
     except (AccessError, NotFoundError):
         return None  # whoever may not list finds out at the first document, as who has no bucket
@@ -173,6 +182,15 @@ def _refuse_other_log(store: NamesReader, destination: Destination, names: Seque
             raise InvalidInputError(
                 f"{destination.uri}{log.name} exists: the directory {log.advice}. Nothing was"
                 " written.",
+                code="OTHER_LOG",
+            )
+
+
+def _refuse_summary(destination: Destination, names: Sequence[str]) -> None:
+    for name in SUMMARIES:
+        if name in names:
+            raise InvalidInputError(
+                f"{destination.uri}{name} exists: {SUMMARY_ADVICE}. Nothing was written.",
                 code="OTHER_LOG",
             )
 

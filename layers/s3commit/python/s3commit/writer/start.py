@@ -123,7 +123,14 @@ def start_job(
         stays = options.files_stay and options.check_partitions and bool(spec.partition_by)
         side_by_side(
             partial(check_pipeline, s3, spec.destination),
-            partial(check_place, found, spec.destination, spec.partition_by, others_stay=stays),
+            partial(
+                check_place,
+                found,
+                spec.destination,
+                spec.partition_by,
+                others_stay=stays,
+                adds=options.adds,
+            ),
             # With a key the files may be those of its own job, which only the pipeline knows.
             *([partial(refuse_files, found, options)] if key is None else []),
         )

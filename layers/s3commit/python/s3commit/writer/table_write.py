@@ -68,6 +68,7 @@ def look(options: Options, check_schema: CheckSchema, *more: Callable[[], object
             options.partition_by,
             others_stay=options.files_stay,
             other_columns=not options.check_partitions,
+            adds=options.adds,
         )
         if newest is not None and options.check_schema:
             check_schema(store, place, newest)

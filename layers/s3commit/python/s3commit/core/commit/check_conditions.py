@@ -16,7 +16,7 @@ from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import (
     JobDirectory,
     directories_above,
-    is_data,
+    goes_with_an_overwrite,
     is_inner_marker,
     owner_of,
 )
@@ -156,9 +156,7 @@ def _replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> Itera
     """The files in the reach of the job that are of strangers, or of jobs that had ended (I6)."""
     appends, markers = Appends(ports, record), list[ListedObject]()
     root, is_any = len(directory.destination.prefix), False
-    found = existing_files(
-        ports, directory, record, wanted=lambda key: is_data(key) or is_inner_marker(key)
-    )
+    found = existing_files(ports, directory, record, wanted=goes_with_an_overwrite)
     for some in in_groups(found, LISTED_AT_ONCE):
         leave = appends.to_leave()
         for one in some:

@@ -1,4 +1,4 @@
-"""The replace list: the files and markers that a job removes after its decision, in pages."""
+"""The replace list: the files, markers and summaries that a job removes, in pages."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -6,7 +6,7 @@ from typing import Final
 
 from s3commit.core.documents.pages import LINE, in_groups, read_list, write_list
 from s3commit.core.formats.codec import Codec
-from s3commit.core.formats.layout import SUCCESS, JobDirectory, is_data, is_inner_marker
+from s3commit.core.formats.layout import JobDirectory, goes_with_an_overwrite, is_data
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.limits import DELETE_AT_ONCE
 from s3commit.core.model.record import ReplacedFacts
@@ -21,7 +21,7 @@ def write_replaced(
 ) -> ReplacedFacts:
     """Put the replace list, of which a page is one DeleteObjects call. Raises as `write_list`.
 
-    The markers in it are not files, and are not counted.
+    The markers and summaries in it are not counted.
     """
     count = size = 0
 
@@ -29,7 +29,7 @@ def write_replaced(
         nonlocal count, size
         for one in files:
             _refuse_no_data(one, directory)  # what could not be carried out after the decision
-            if not one.key.endswith(f"/{SUCCESS}"):
+            if is_data(one.key[len(directory.destination.prefix) :]):
                 count += 1
                 size += one.length
             yield one
@@ -57,7 +57,7 @@ def decode_replaced(line: bytes, directory: JobDirectory) -> ListedObject:
 def _refuse_no_data(listed: ListedObject, directory: JobDirectory) -> None:
     relative = listed.key[len(directory.destination.prefix) :]
     is_inside = listed.key.startswith(directory.destination.prefix)
-    if not is_inside or not (is_data(relative) or is_inner_marker(relative)):
+    if not is_inside or not goes_with_an_overwrite(relative):
         raise InvalidInputError(
             f"the replace list names {listed.key[:200]!r}, which is not a data file of"
             f" {directory.destination.uri}",

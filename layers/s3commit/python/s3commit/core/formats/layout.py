@@ -27,6 +27,9 @@ TASKS = "_tasks/"
 COMMITS = "_commits/"
 SUCCESS = "_SUCCESS"
 REPLACED = "_replaced/"
+# Of the Parquet files in and below a directory; Spark takes the schema of such a file first
+# (org.apache.spark.sql.execution.datasources.parquet.ParquetUtils.inferSchema).
+SUMMARIES = ("_metadata", "_common_metadata")
 PIPELINE = "_s3commit/"  # at the bucket's root: the pipeline's own, no client may write there
 DECISION_FILE = "_decision.json"
 CATALOG_FILE = "_catalog.txt"
@@ -296,6 +299,16 @@ def is_inner_marker(relative_key: str) -> bool:
     """True if a key below a destination is the ``_SUCCESS`` of a table inside it."""
     *inside, name = relative_key.split("/")
     return name == SUCCESS and inside != [] and all(inside) and not any(map(hides_files, inside))
+
+
+def goes_with_an_overwrite(relative_key: str) -> bool:
+    """True for keys of data, inner markers and `SUMMARIES`, in a directory that readers look into.
+
+    A summary that stayed would hide new columns, and files, from who reads by it.
+    """
+    *inside, name = relative_key.split("/")
+    is_summary = name in SUMMARIES and not any(map(hides_files, inside))
+    return is_summary or is_data(relative_key) or is_inner_marker(relative_key)
 
 
 def is_data(relative_key: str) -> bool:

@@ -29,9 +29,9 @@ from s3commit.core.documents.pages import in_groups
 from s3commit.core.documents.plan import planned_files
 from s3commit.core.documents.replace_list import replaced_files
 from s3commit.core.formats.layout import (
-    SUCCESS,
     JobDirectory,
     directories_above,
+    is_data,
     owner_of,
     partition_of,
 )
@@ -186,7 +186,7 @@ def _manifest(ports: Ports, directory: JobDirectory) -> tuple[CommitHeader, list
 def _listed(
     ports: Ports, directory: JobDirectory, header: CommitHeader
 ) -> tuple[list[ListedObject], JobRefusedError | None]:
-    """The files that the job replaced, or why they are not known. Markers do not come back."""
+    """The files that the job replaced, or why they are not known. The files alone come back."""
     if header.replaced is None or not header.replaced.files:
         return [], None
     try:
@@ -197,7 +197,8 @@ def _listed(
             " has expired: it is kept for the deployment's retentionDays",
             code="LIST_GONE",
         )
-    return [one for one in files if not one.key.endswith(f"/{SUCCESS}")], None
+    root = len(directory.destination.prefix)
+    return [one for one in files if is_data(one.key[root:])], None
 
 
 def _present(

@@ -31,6 +31,8 @@ final class Place {
   private static final String MARKER = "_$folder$"; // of a directory, by EMRFS and s3n
   private static final int LOOKED_AT = 5_000; // names: five pages of a listing
 
+  private static final List<String> SUMMARIES = List.of("_metadata", "_common_metadata");
+
   /**
    * What other writers leave in a directory whose readers go by it, and take no file beside it.
    *
@@ -104,6 +106,9 @@ final class Place {
     refuseOtherLog();
     refuseObjectsAtPartitions(insert.columns());
     boolean replacesAll = insert.replaces() == Job.Replaces.DIRECTORY;
+    if (insert.table() == null && !replacesAll) {
+      refuseSummary();
+    }
     // A catalog says what the partitions of its tables are.
     if (insert.table() == null && !replacesAll && target.options().checkPartitions()) {
       refuseOtherPartitions(insert.columns());
@@ -134,6 +139,18 @@ final class Place {
       if ((isSeen || isCut) && has(path, Pattern.compile(log.holds))) {
         throw new CommitException(
             "OTHER_LOG", path + " exists: the directory " + log.advice + ". Nothing was written.");
+      }
+    }
+  }
+
+  private void refuseSummary() throws CommitException {
+    for (FileStatus one : names) {
+      if (SUMMARIES.contains(one.getPath().getName())) {
+        throw new CommitException(
+            "OTHER_LOG",
+            one.getPath() + " exists: the summary of other Parquet files, by which some readers go, and"
+                + " would not see new files or columns: delete it, readers do not need it. Nothing was"
+                + " written.");
       }
     }
   }

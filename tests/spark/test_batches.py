@@ -1,0 +1,78 @@
+"""The batches of Arrow that a task gets are bounded, by a setting of the write's own."""
+
+import pickle
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from s3commit.core.model.errors import InvalidInputError
+from s3commit.spark import batches, write
+from s3commit.spark.batches import BYTES, BYTES_KEY, FEWEST, RECORDS, RECORDS_KEY, collect
+from s3commit.writer.transfer import MIB
+from tests.spark.conftest import VERSION, settings
+from tests.spark.tiny import Place
+
+
+def wide(spark: SparkSession, rows: int, size: int) -> DataFrame:
+    return spark.range(0, rows, 1, 1).selectExpr("id", f"repeat('x', {size}) AS text")
+
+
+def sizes(frame: DataFrame) -> list[tuple[int, int]]:
+    """The rows and the bytes of each batch that reaches Python."""
+
+    def spy(found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        seen = [(batch.num_rows, batch.nbytes) for batch in found]
+        yield pa.record_batch({"seen": [pickle.dumps(seen)]})
+
+    (row,) = collect(frame.mapInArrow(spy, "seen binary"))
+    found: list[tuple[int, int]] = pickle.loads(row.seen)
+    return found
+
+
+@pytest.mark.parametrize(("rows", "size"), [(5_000, 1_000), (2_500, 20_000), (200, 230_000)])
+def test_a_batch_is_bounded_and_the_session_keeps_its_settings(
+    spark: SparkSession, rows: int, size: int
+) -> None:
+    found = sizes(wide(spark, rows, size))
+    assert sum(count for count, _ in found) == rows
+    if VERSION >= (4, 0):
+        assert max(size for _, size in found) <= BYTES + size + MIB
+    else:
+        assert max(count for count, _ in found) == min(rows, RECORDS)
+    assert all(spark.conf.get(key, None) is None for key in (RECORDS_KEY, BYTES_KEY))
+
+
+def test_a_bound_of_the_session_counts(spark: SparkSession) -> None:
+    with settings(spark, spark__sql__execution__arrow__maxRecordsPerBatch="100"):
+        assert max(count for count, _ in sizes(wide(spark, 1_000, 10))) == 100
+
+
+def too_large_above(rows: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def task(found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in found:
+            if batch.num_rows > rows:
+                raise MemoryError("org.apache.arrow.vector.util.OversizedAllocationException")
+            yield pa.record_batch({"rows": [batch.num_rows]})
+
+    return task
+
+
+def test_batches_that_are_too_large_are_made_smaller(spark: SparkSession) -> None:
+    frame = wide(spark, 25, 10).mapInArrow(too_large_above(FEWEST), "rows long")
+    assert [row.rows for row in collect(frame)] == [FEWEST, FEWEST, 5]
+
+
+def test_rows_too_large_for_any_batch_are_refused_with_the_setting(session: SparkSession) -> None:
+    frame = wide(session, 3, 10)
+    with pytest.raises(InvalidInputError, match=RECORDS_KEY) as refused:
+        collect(frame.mapInArrow(too_large_above(0), "rows long"))
+    assert refused.value.code == "ROWS_TOO_LARGE"
+
+
+def test_a_platform_that_makes_no_clone_of_a_session_writes_all_the_same(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "_with", lambda *_: None)
+    assert write(wide(spark, 3, 10), place.uri).rows == 3
