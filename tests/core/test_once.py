@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from s3commit.core.documents.commit_manifest import CommitHeader, commit_lines
 from s3commit.core.documents.job_json import Conditions
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import dump
@@ -15,6 +16,7 @@ from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import NeedsOperatorError
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.outcome import Outcome
+from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.ports.bundle import Ports
 from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
@@ -243,9 +245,9 @@ def test_i11_a_key_outlives_the_ledger_and_the_jobs_documents(retained: bool) ->
 @pytest.mark.parametrize("kept", ["ledger", "note", "both"])
 @pytest.mark.parametrize("files", [0, 1, 3])
 @pytest.mark.parametrize("left", [0, 1, 3])
-@pytest.mark.parametrize("others", [0, 1, 20])
+@pytest.mark.parametrize("others", [0, 1, 20, "appended", "replaced", "copied"])
 def test_i11_a_key_is_forgotten_with_all_that_its_job_has_left(
-    monkeypatch: pytest.MonkeyPatch, kept: str, files: int, left: int, others: int
+    monkeypatch: pytest.MonkeyPatch, kept: str, files: int, left: int, others: int | str
 ) -> None:
     """As after ``DROP TABLE``. A success would rest on a memory of data, and not on data."""
     monkeypatch.setattr(idempotency, "LOOKED_AT", 20)
@@ -265,11 +267,21 @@ def test_i11_a_key_is_forgotten_with_all_that_its_job_has_left(
     gone += [] if kept != "ledger" else [NOTE]
     for key in gone:
         world.store.delete(BUCKET, key)
-    for number in range(others):
-        world.store.put(BUCKET, f"sales/other-{number:02d}.csv", b"y")
+    if isinstance(others, int):
+        for number in range(others):
+            world.store.put(BUCKET, f"sales/other-{number:02d}.csv", b"y")
+    else:  # by a job that may have had the rows from there, or not
+        replaced = None if others == "appended" else ReplacedFacts("0" * 64, 1, 1)
+        undoes = JOB if others == "copied" else ""
+        by = job_directory("0b6f6f0e-0000-4000-8000-000000000004")
+        counts = (FIRST.destination.uri, "2026-11-21T22:00:00Z", 1, 1, None)
+        header = CommitHeader(by.job_id, *counts, replaced=replaced, undoes=undoes)
+        world.store.put(BUCKET, by.commits, b"".join(commit_lines(header, [])))
+        world.store.put(BUCKET, f"sales/part-0-{by.job_id}.csv", b"y")
     write(SECOND)
     left = min(left, files)
-    if others == 20 or 0 < left < files:
+    may_be_elsewhere = files > 0 and not left and others not in {0, "appended"}
+    if others == 20 or 0 < left < files or may_be_elsewhere:
         wanted = (Outcome.ABORTED, "KEY_TAKEN")
     else:
         wanted = ALREADY if left else COMMITTED

@@ -53,7 +53,7 @@ def check_schema(
         what, cure = why
         raise InvalidInputError(
             f"{what} in s3://{destination.bucket}/{file.key}, and not every reader could read both:"
-            f" {cure} it, replace all files by mode='overwrite', or give check_schema=False."
+            f" {cure and cure + ' it, '}replace all files of the table, or give check_schema=False."
             " Nothing was written.",
             code="OTHER_SCHEMA",
         )
@@ -94,7 +94,7 @@ def _unlike(
     if in_struct and old.nullable != new.nullable:
         may, must = "may be null", "is never null"
         said = (may, must) if new.nullable else (must, may)
-        yield f"field {path!r} {said[0]} here and {said[1]}", "cast"
+        yield f"field {path!r} {said[0]} here and {said[1]}", ""  # Spark has no cast for it
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

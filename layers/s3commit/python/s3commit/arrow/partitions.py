@@ -15,17 +15,16 @@ import pyarrow.compute as pc
 from pyarrow import parquet, types
 
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.writer.place import escape
+from s3commit.writer.place import NULL_PARTITION, escape
 
 # What pandas calls an index without a name that is no plain count, as after a filter.
 _INDEX: Final = re.compile(r"__index_level_\d+__")
-DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 def directory(names: Sequence[str], texts: Sequence[str]) -> str:
     """``dt=2026-11-21/hour=3/``: the directory of one combination of values; "" is null."""
     return "".join(
-        f"{escape(name)}={escape(text) if text else DEFAULT_PARTITION}/"
+        f"{escape(name)}={escape(text) if text else NULL_PARTITION}/"
         for name, text in zip(names, texts, strict=True)
     )
 

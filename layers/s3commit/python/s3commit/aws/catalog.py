@@ -141,7 +141,6 @@ def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirect
         header, files = read_commit_manifest(store, directory, max_bytes=MAX_WHOLE_BYTES)
         paths = {partition_of(file.key[len(catalog.prefix) :]) for file in files}
         table.create(filter(table.has, paths))
-        table.create(filterfalse(table.has, paths))  # that may be refused
         # What the job has written may be gone by now: a later job's event may have come before.
         gone = (path for path in paths if next(full(store, bucket, catalog, path), None) is None)
         removed = header.replaced is not None and header.replaced.files > 0
@@ -156,6 +155,7 @@ def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirect
             empty = registered.keys() - there
             table.drop(registered[path] for path in empty)
             again = bool(empty)
+        table.create(filterfalse(table.has, paths))  # that may be refused
     except S3CommitError as error:
         store.put(bucket, directory.catalog, (note + error.message).encode())
         raise

@@ -36,6 +36,8 @@ from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import NOT_READABLE, JobRefusedError, PreconditionError
+from s3commit.core.model.limits import TURN_DAYS
+from s3commit.core.model.moments import seconds
 from s3commit.core.model.states import JobState
 from s3commit.writer.requests import Patience, request_commit
 
@@ -116,6 +118,15 @@ def commit(
     refuse_wrong_number(found, counted, tasks)
     if not partial:
         refuse_incomplete(found, counted, tasks)
+    removes = found.spec is not None and found.spec.conflict is Conflict.REPLACE
+    now, ended = session.environment.now(), counted.ended_at
+    if removes and ended and seconds(ended, now) > TURN_DAYS * 86_400:
+        raise refusal(
+            found,
+            f"its last task ended more than {TURN_DAYS} days ago, and it would end in an abort: the"
+            " pipeline no longer knows what was committed there since. Write the data again",
+            "OVERTAKEN",
+        )
     others = others_since(session, found)
     if others and not after_others and (doubt := doubt_of(found.spec, others)):
         raise refusal(found, f"{doubt}. If that is right, add --after-others", "OTHERS_SINCE")
@@ -124,7 +135,7 @@ def commit(
     if not dry_run:
         # By name and digest: what was looked at is what is committed, or the job is refused.
         sha256 = found.spec.sha256 if found.spec is not None else ""
-        attempts, ended = tuple(counted.attempts), counted.ended_at
+        attempts = tuple(counted.attempts)
         request = CommitRequest(found.job_id, attempts, job_sha256=sha256, put_at=ended)
         patience = Patience(session.environment, TIMEOUT)
         request_commit(session.store, found.directory, request, patience)

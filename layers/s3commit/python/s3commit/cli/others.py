@@ -8,7 +8,7 @@ from s3commit.cli.render import moment
 from s3commit.cli.session import Session
 from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.formats.layout import directories_above
-from s3commit.core.jobs.past_commits import Commit, manifests_at, read_commits
+from s3commit.core.jobs.past_commits import Commit, manifests_at, manifests_below, read_commits
 from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.limits import MAX_NAMED
 
@@ -16,13 +16,16 @@ from s3commit.core.model.limits import MAX_NAMED
 def others_since(session: Session, job: JobFacts) -> list[Commit]:
     """The jobs committed at the destination, or at a table above, since this one began.
 
-    Requests: a listing of ``_commits/`` at each directory, and a GET for each of the jobs.
+    Where this one replaces, also those at tables inside. Requests: a listing of ``_commits/`` at
+    each directory, or of all that is at the destination, and a GET for each of the jobs.
     """
     own, store = job.directory.destination, session.store
     began = job.record.opened_at if job.record else ""
     began = began or (job.spec.put_at if job.spec else "")
-    places = (Destination(own.bucket, at) for at in [*directories_above(own.prefix), own.prefix])
-    listed = chain.from_iterable(manifests_at(store, at) for at in places)
+    places = (Destination(own.bucket, at) for at in directories_above(own.prefix))
+    removes = job.spec is not None and job.spec.conflict is Conflict.REPLACE
+    here = manifests_below(store, own.bucket, own.prefix) if removes else manifests_at(store, own)
+    listed = chain(*(manifests_at(store, at) for at in places), here)
     since = (one for one in listed if one[1].modified >= began)
     return sorted(read_commits(store, session.parallel, since), key=attrgetter("moment"))
 

@@ -27,7 +27,9 @@ FEWEST: Final = 10  # rows of 100 MB, whose batch takes 1 GiB
 # Of Arrow's Java library: the first where a buffer would be too large, the others where the memory
 # outside of the heap (-XX:MaxDirectMemorySize) has no room for it.
 _TOO_LARGE: Final = re.compile(
-    r"OversizedAllocationException|OutOfDirectMemoryError|arrow\.memory\.OutOfMemoryException"
+    r"(?=.*org\.apache\.arrow).*"
+    r"(OversizedAllocationException|OutOfDirectMemoryError|arrow\.memory\.OutOfMemoryException)",
+    re.DOTALL,
 )
 
 
@@ -58,6 +60,9 @@ def _plans(frame: DataFrame) -> Iterator[DataFrame]:
     # A release that does not know a setting can't modify it.
     key, bound = (BYTES_KEY, BYTES) if settings.isModifiable(BYTES_KEY) else (RECORDS_KEY, RECORDS)
     yield (settings.get(key, None) is None and _with(frame, key, bound)) or frame
+    asked = settings.get(RECORDS_KEY, None) or "0"
+    if asked.isdecimal() and 0 < int(asked) <= FEWEST:
+        return
     fewest = _with(frame, RECORDS_KEY, FEWEST)
     if fewest is not None:
         say(f"the rows are large: the tasks run again, with {FEWEST} rows in a batch of Arrow")

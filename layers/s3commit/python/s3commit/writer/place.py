@@ -56,9 +56,11 @@ LOGS: Final = (
 
 SUMMARY_ADVICE: Final = (
     "the summary of other Parquet files, by which some readers go, and would not see new files or"
-    " columns: delete it, readers do not need it"
+    " columns: delete it unless a reader of yours needs it, or permit it with"
+    " check_partitions=False"
 )
 
+NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"  # its name as a value
 # org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.charToEscape
 _ESCAPED: Final = frozenset(map(chr, range(1, 0x20))) | frozenset("\"#%'*/:=?\\\x7f{[]^")
 _ESCAPES: Final = str.maketrans({char: f"%{ord(char):02X}" for char in _ESCAPED})
@@ -239,6 +241,7 @@ def _newest(
     if not partitions and (file := newest(below)) is not None:
         yield file
     for those in [*partitions.values()][:PARTITIONS]:
+        those.sort(key=lambda name: not name.endswith(f"={NULL_PARTITION}/"))  # it is no last day
         for name in those[: -PARTITIONS - 1 : -1]:
             file = newest(islice(store.list(bucket, destination.prefix + name), PAGE))
             if file is not None:

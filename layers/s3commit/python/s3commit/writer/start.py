@@ -129,7 +129,7 @@ def start_job(
                 spec.destination,
                 spec.partition_by,
                 others_stay=stays,
-                adds=options.adds,
+                adds=options.adds and options.check_partitions,
             ),
             # With a key the files may be those of its own job, which only the pipeline knows.
             *([partial(refuse_files, found, options)] if key is None else []),

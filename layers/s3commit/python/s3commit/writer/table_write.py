@@ -68,9 +68,11 @@ def look(options: Options, check_schema: CheckSchema, *more: Callable[[], object
             options.partition_by,
             others_stay=options.files_stay,
             other_columns=not options.check_partitions,
-            adds=options.adds,
+            adds=options.adds and options.check_partitions,
         )
-        if newest is not None and options.check_schema:
+        # An overwrite may be there to replace that very file.
+        appends = options.conflict is not Conflict.REPLACE
+        if newest is not None and options.check_schema and appends:
             check_schema(store, place, newest)
 
     side_by_side(

@@ -68,7 +68,7 @@ def file_key(directory: JobDirectory, relative_path: str, *, check_names: bool =
         _refuse_path(
             relative_path,
             "some readers skip directories that start with '_', and names that end with"
-            " '._COPYING_': rename it, or give check_names=False to open_job",
+            " '._COPYING_': rename it, or give check_names=False",
         )
     head, slash, name = relative_path.rpartition("/")
     key = directory.destination.prefix + head + slash + _unique(name, directory.job_id)

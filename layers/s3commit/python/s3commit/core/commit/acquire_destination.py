@@ -158,8 +158,8 @@ def _refuse_overtaken(ports: Ports, record: JobRecord, reach: tuple[str, ...]) -
     own, since = destination_node(record.destination), shifted(record.requested_at, S3_CLOCKS)
     if seconds(record.requested_at, ports.clock.now()) > TURN_DAYS * 86_400:
         raise JobRefusedError(
-            f"the commit was requested more than {TURN_DAYS} days ago, and later commits here are"
-            " no longer known; write the data again",
+            f"the commit was requested, or its last task ended, more than {TURN_DAYS} days ago, and"
+            " later commits here are no longer known; write the data again",
             code="OVERTAKEN",
         )
     for turn in ports.ledger.turns_done(own, since=since):

@@ -6,7 +6,7 @@ from typing import Final
 
 from s3commit.core.documents.pages import LINE, in_groups, read_list, write_list
 from s3commit.core.formats.codec import Codec
-from s3commit.core.formats.layout import JobDirectory, goes_with_an_overwrite, is_data
+from s3commit.core.formats.layout import SUCCESS, JobDirectory, goes_with_an_overwrite
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.limits import DELETE_AT_ONCE
 from s3commit.core.model.record import ReplacedFacts
@@ -21,7 +21,7 @@ def write_replaced(
 ) -> ReplacedFacts:
     """Put the replace list, of which a page is one DeleteObjects call. Raises as `write_list`.
 
-    The markers and summaries in it are not counted.
+    The markers in it are not counted.
     """
     count = size = 0
 
@@ -29,7 +29,7 @@ def write_replaced(
         nonlocal count, size
         for one in files:
             _refuse_no_data(one, directory)  # what could not be carried out after the decision
-            if is_data(one.key[len(directory.destination.prefix) :]):
+            if not one.key.endswith(f"/{SUCCESS}"):
                 count += 1
                 size += one.length
             yield one

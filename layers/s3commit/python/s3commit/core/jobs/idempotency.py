@@ -11,6 +11,7 @@ call of that job can put them again. A key is forgotten where nothing of its job
 """
 
 import shlex
+from collections import Counter
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -18,7 +19,7 @@ from typing import Final
 
 from s3commit.core.documents.commit_manifest import read_commit_header
 from s3commit.core.documents.key_note import put_note, read_note
-from s3commit.core.formats.layout import JobDirectory, owner_of
+from s3commit.core.formats.layout import JobDirectory, is_data, owner_of
 from s3commit.core.model.amounts import many
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
@@ -38,6 +39,7 @@ from s3commit.core.ports.objects import ObjectReader
 from s3commit.core.ports.parallel import together
 
 LOOKED_AT: Final = 10_000  # objects: ten pages of a listing
+MAX_OWNERS: Final = 100  # jobs whose lists are looked at
 
 
 def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
@@ -67,21 +69,37 @@ def _is_forgotten(store: ObjectReader, record: JobRecord, holder: KeyHolder) -> 
     """True if nothing of the committed job is left.
 
     The list of its files was put before the key was noted. Requests: a HEAD; if the list was
-    deleted, up to ten listings. Raises `JobRefusedError` if a part may be left.
+    deleted, up to ten listings, and a GET for each job that has files there. Raises
+    `JobRefusedError` if a part may be left, in its files or in others.
     """
     job = JobDirectory(record.destination, holder.job_id)
     if store.head(job.bucket, job.commits) is not None:
         return False
+    start = len(job.destination.prefix)
     listed = [*islice(store.list(job.bucket, job.destination.prefix), LOOKED_AT)]
-    left = sum(owner_of(one.key) == job.job_id for one in listed)
-    if len(listed) < LOOKED_AT and left in {0, holder.files}:
-        return left == 0
+    owners = Counter(owner_of(one.key) for one in listed if is_data(one.key[start:]))
+    left = owners.pop(job.job_id, 0)
+    is_all = len(listed) < LOOKED_AT
+    if is_all and left and left == holder.files:
+        return False
+    is_none = is_all and not left and len(owners) <= MAX_OWNERS
+    if is_none and (not holder.files or all(_is_new(store, job, one) for one in owners)):
+        return True
     raise JobRefusedError(
         f"job {job.job_id} committed the data of {_said(record)}, the list of its files has been"
         " deleted since, and some of them may be there. Nothing was added: look, and write what is"
         " missing under another key",
         code="KEY_TAKEN",
     )
+
+
+def _is_new(store: ObjectReader, job: JobDirectory, owner: str | None) -> bool:
+    """True if the owner's files can't be copies of the job's, or rewritten from them."""
+    with suppress(*NOT_READABLE):
+        if owner is not None:
+            header = read_commit_header(store, JobDirectory(job.destination, owner))
+            return not header.undoes and not (header.replaced and header.replaced.files)
+    return False
 
 
 def _said(record: JobRecord) -> str:

@@ -179,6 +179,17 @@ def jobs_reaching(reaches: Iterable[tuple[Commit, Reach]], file: CommittedFile) 
             yield one
 
 
+def manifests_below(
+    store: ObjectReader, bucket: str, root: str
+) -> Iterator[tuple[JobDirectory, ListedObject]]:
+    """Those of all destinations at and below a directory. A listing of all that is there."""
+    for listed in store.list(bucket, root):
+        place, inside, _ = listed.key.rpartition(COMMITS)
+        job = parse_commit_manifest_key(Destination(bucket, place), listed.key) if inside else None
+        if job is not None:
+            yield job, listed
+
+
 def commits_around(
     ports: Ports, directory: JobDirectory, root: str
 ) -> tuple[Commit | None, list[Commit]]:
@@ -192,11 +203,7 @@ def commits_around(
         for at in directories_above(root)
         for job, listed in manifests_at(store, Destination(bucket, at))
     }
-    for listed in store.list(bucket, root):
-        place, inside, _ = listed.key.rpartition(COMMITS)
-        job = parse_commit_manifest_key(Destination(bucket, place), listed.key) if inside else None
-        if job is not None:
-            found[job] = listed
+    found |= manifests_below(store, bucket, root)
     since = shifted(found[directory].modified, -2 * S3_CLOCKS) if directory in found else ""
     some = ((job, listed) for job, listed in found.items() if listed.modified >= since)
     commits = sorted(read_commits(store, ports.parallel, some), key=lambda one: one.moment)

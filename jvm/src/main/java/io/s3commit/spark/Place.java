@@ -31,6 +31,7 @@ final class Place {
   private static final String MARKER = "_$folder$"; // of a directory, by EMRFS and s3n
   private static final int LOOKED_AT = 5_000; // names: five pages of a listing
 
+  private static final String NULL = "=__HIVE_DEFAULT_PARTITION__"; // its partition's name ends so
   private static final List<String> SUMMARIES = List.of("_metadata", "_common_metadata");
 
   /**
@@ -87,8 +88,9 @@ final class Place {
       }
       Place place = new Place(fs, table, FutureIO.awaitFuture(names));
       place.check(insert, target);
-      boolean stay = insert.replaces() != Job.Replaces.DIRECTORY;
-      return stay && target.options().checkSchema() ? newest(fs, place.names) : null;
+      // An overwrite may be there to replace that very file.
+      boolean appends = insert.replaces() == Job.Replaces.NOTHING;
+      return appends && target.options().checkSchema() ? newest(fs, place.names) : null;
     } finally {
       threads.shutdownNow();
     }
@@ -106,11 +108,9 @@ final class Place {
     refuseOtherLog();
     refuseObjectsAtPartitions(insert.columns());
     boolean replacesAll = insert.replaces() == Job.Replaces.DIRECTORY;
-    if (insert.table() == null && !replacesAll) {
-      refuseSummary();
-    }
-    // A catalog says what the partitions of its tables are.
+    // A catalog says what the partitions and columns of its tables are.
     if (insert.table() == null && !replacesAll && target.options().checkPartitions()) {
+      refuseSummary();
       refuseOtherPartitions(insert.columns());
     }
   }
@@ -145,12 +145,12 @@ final class Place {
 
   private void refuseSummary() throws CommitException {
     for (FileStatus one : names) {
-      if (SUMMARIES.contains(one.getPath().getName())) {
+      if (one.isFile() && SUMMARIES.contains(one.getPath().getName())) {
         throw new CommitException(
             "OTHER_LOG",
             one.getPath() + " exists: the summary of other Parquet files, by which some readers go, and"
-                + " would not see new files or columns: delete it, readers do not need it. Nothing was"
-                + " written.");
+                + " would not see new files or columns: delete it unless a reader of yours needs it, or"
+                + " permit it with the option checkPartitions=false. Nothing was written.");
       }
     }
   }
@@ -239,7 +239,10 @@ final class Place {
   private static FileStatus newest(FileSystem fs, List<FileStatus> names) throws IOException {
     List<FileStatus> visible = names.stream().filter(Place::isVisible).toList();
     List<FileStatus> partitions =
-        visible.stream().filter(one -> one.isDirectory() && one.getPath().getName().contains("=")).toList();
+        visible.stream()
+            .filter(one -> one.isDirectory() && one.getPath().getName().contains("="))
+            .sorted(Comparator.comparing(one -> !one.getPath().getName().endsWith(NULL))) // no last day
+            .toList();
     for (int last = partitions.size() - 1; last >= Math.max(0, partitions.size() - PARTITIONS); last--) {
       FileStatus found = newest(fs, namesIn(fs, partitions.get(last).getPath()));
       if (found != null) {
