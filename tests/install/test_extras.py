@@ -30,8 +30,10 @@ with s3commit.open_job({uri!r}) as job:
 
 # What `write` does, in one process: a job, a task, the commit.
 SPARK = """
+from functools import partial
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
+from s3commit.arrow import other_schema
 from s3commit.spark.options import parse_options
 from s3commit.spark.schema import check_schema
 from s3commit.spark.tasks import SparkJob
@@ -39,7 +41,8 @@ from s3commit.writer.table_write import begin, commit
 
 options = parse_options({uri!r}, None)
 schema = check_schema(StructType([StructField("id", LongType())]), ())
-job = begin(options, "test")
+like = partial(other_schema.check_schema, schema.of_files(None), ())
+job = begin(options, like, "test")
 batches = iter([pa.record_batch({{"id": [1, 2, 3]}})])
 attempt, rows = SparkJob(job, options, schema).write(batches, 0, 0)
 print(commit(job, [attempt], rows).rows, "rows")
