@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from s3commit.core.formats.layout import JobDirectory, is_hidden, owner_of
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import InvalidInputError
+from s3commit.writer.options import make_options
 from s3commit.writer.target import file_key
 from tests.writer.support import JOB
 
@@ -85,3 +86,16 @@ def test_i7_what_is_accepted_is_visible_data_of_the_job(path: str) -> None:
     assert len(key.encode()) <= 1024
     assert owner_of(key) == JOB
     assert not is_hidden(key.removeprefix("t/"))
+
+
+@pytest.mark.parametrize("path", ["t/p=50%25/", "t/a b+ü~/", "t/_raw/"])
+def test_a_path_that_readers_read_is_taken(path: str) -> None:
+    assert make_options(f"s3://lake/{path}").destination.prefix == path
+
+
+@pytest.mark.parametrize("path", ["50%25/t/", "t/p=*/", "t[1]/", "t?/", "{a,b}/", "t#1/"])
+def test_a_path_that_readers_take_for_anothers_is_refused_unless_asked_for(path: str) -> None:
+    with pytest.raises(InvalidInputError, match="check_names=False") as caught:
+        make_options(f"s3://lake/{path}")
+    assert caught.value.code == "BAD_PATH"
+    assert make_options(f"s3://lake/{path}", check_names=False).destination.prefix == path

@@ -15,6 +15,11 @@ def is_skipped(relative_path: str) -> bool:
 def is_pattern(path: str) -> bool:
     """True if readers take the path of a table for another's, or for a pattern.
 
-    Spark, polars and DuckDB expand patterns, and pyarrow reads the path as part of a URI.
+    Spark, polars and DuckDB expand patterns, and pyarrow reads the path as part of a URI. In a
+    partition's name, as in ``name=50%25/``, a ``%`` is Spark's own.
     """
-    return any(character in path for character in "*?[{\\#%")
+    return any(
+        character in name and not (character == "%" and "=" in name)
+        for name in path.split("/")
+        for character in "*?[{\\#%"
+    )
