@@ -235,3 +235,12 @@ def test_i10_at_no_point_is_anything_of_before_gone_while_a_new_file_is_invisibl
         return plan
 
     every_point(check, least=30)
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_i5_a_summary_goes_with_an_overwrite_that_finds_nothing_else(name: str) -> None:
+    world = World()
+    fill(world, [f"sales/{name}"])
+    directory = start(world, Conflict.REPLACE, Scope.DIRECTORY, [DT1])
+    world.run(directory)
+    assert data_keys(world) == {*new(DT1), "sales/_SUCCESS"}

@@ -111,6 +111,8 @@ def test_a_table_without_files_takes_any_columns() -> None:
         ([FLAT, "p/t/a", "p/t/z"], "p/t/z"),  # in the order in which they are put
         (["p/t/z", "p/t/a", *HIDDEN], "p/t/a"),
         ([BY_DT, "p/t/dt=2/z", "p/t/dt=2/a", "p/t/dt=3/_x", FLAT], "p/t/dt=2/a"),
+        ([BY_DT, "p/t/dt=__HIVE_DEFAULT_PARTITION__/z"], BY_DT),  # it is no last day
+        (["p/t/dt=__HIVE_DEFAULT_PARTITION__/z"], "p/t/dt=__HIVE_DEFAULT_PARTITION__/z"),
         ([*HIDDEN, "p/t/", "p/t/dt=1/"], None),
     ],
 )

@@ -178,8 +178,8 @@ final class Job implements Serializable {
   }
 
   /**
-   * The first answer of {@code request}, of which null is none; it takes whether this is the last try. Raises {@link CommitException} with
-   * what the job {@code lacks} if none comes.
+   * The first answer of {@code request}, of which null is none; it takes whether this is the last try.
+   * Raises {@link CommitException} with what the job {@code lacks} if none comes.
    */
   private <T> T repeat(
       FunctionRaisingIOE<Boolean, T> request, String lacks, long seconds, long deadline)

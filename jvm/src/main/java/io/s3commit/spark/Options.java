@@ -36,7 +36,8 @@ record Options(
   private static final String CHECK_PARTITIONS = "checkPartitions";
   private static final String CHECK_SCHEMA = "checkSchema";
   private static final String TIMEOUT = "commitTimeout";
-  private static final List<String> NAMES = List.of(KEY, MIN_FILES, CHECK_PARTITIONS, CHECK_SCHEMA, TIMEOUT);
+  private static final List<String> NAMES =
+      List.of(KEY, MIN_FILES, CHECK_PARTITIONS, CHECK_SCHEMA, TIMEOUT);
   private static final List<String> OTHER_SETTINGS = List.of(Setting.PREFIXES, Setting.OTHERWISE);
 
   private static final Pattern LIKE_OURS = Pattern.compile("idempot|condition|minfiles(?!ize)");
