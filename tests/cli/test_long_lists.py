@@ -6,12 +6,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
+from typing import cast
 from unittest.mock import patch
 
 import pytest
 
 from s3commit.aws import catalog
 from s3commit.aws.env import Catalog
+from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents import commit_manifest
 from s3commit.core.documents.commit_manifest import commit_lines, stream_commit_manifest
 from s3commit.core.formats.layout import JobDirectory
@@ -71,7 +73,8 @@ def tell(desk: Desk, directory: JobDirectory) -> object:
     table = {"StorageDescriptor": {"Location": SALES}}
     glue = SimpleNamespace(get_table=lambda **_: {"Table": table})
     with patch.object(catalog, "full", lambda *_: iter([""])):
-        return catalog.tell(desk.session.store, glue, Catalog("sales/", "a.b", False), directory)
+        store = cast("S3ObjectStore", desk.session.store)
+        return catalog.tell(store, glue, Catalog("sales/", "a.b", False), directory)
 
 
 def read(desk: Desk, directory: JobDirectory) -> object:
