@@ -1,7 +1,6 @@
 """The jobs committed since one whose driver is dead began, and the effect of a late commit."""
 
 from collections.abc import Collection
-from contextlib import suppress
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -62,11 +61,8 @@ def doubt_of(
     is_whole = spec.conflict is Conflict.REPLACE and spec.scope is Scope.DIRECTORY
     own = _nodes(spec.destination, () if is_whole else partitions)
     asked = [one for one in others if removes or _has_replaced(one)]
-    others = [
-        one
-        for one, nodes in in_order(session.parallel, partial(_where, session), asked)
-        if meet(own, nodes)
-    ]
+    places = in_order(session.parallel, partial(_where, session), asked)
+    others = [one for one, nodes in zip(asked, places, strict=True) if meet(own, nodes)]
     replaced = any(map(_has_replaced, others))
     if removes and replaced:
         does = "end in an abort after a later overwrite, and else remove what they committed"
@@ -79,26 +75,24 @@ def doubt_of(
     return f"{told(others)}. A commit would {does}"
 
 
-def _where(session: Session, other: Commit) -> tuple[Commit, Collection[str]]:
-    """The job, and the nodes where it has files, or has removed some: by no more than its lists."""
+def _where(session: Session, other: Commit) -> set[str]:
+    """The nodes where the job has files, or has removed some."""
     place, names = other.directory.destination, set[str]()
-    if not _has_replaced(other) or other.header.scope is Scope.PARTITION or other.undoes:
-        with suppress(*NOT_READABLE):
+    if other.undoes or other.header.scope is Scope.PARTITION or not _has_replaced(other):
+        try:
             for job in filter(None, (other.directory, other.undoes)):
                 _, files = stream_commit_manifest(session.store, job)
                 names.update(partition_of(file.key[len(place.prefix) :]) for file in files)
-            return other, _nodes(place, names)
-    return other, _nodes(place, ())
+        except NOT_READABLE:
+            names.clear()
+    return _nodes(place, names)
 
 
-def _nodes(place: Destination, partitions: Collection[str]) -> Collection[str]:
+def _nodes(place: Destination, partitions: Collection[str]) -> set[str]:
     """As a job locks them: the whole destination, if there are none or too many."""
     node = destination_node(place)
-    return (
-        {node + (name or "./") for name in partitions}
-        if 0 < len(partitions) <= MAX_NODES
-        else [node]
-    )
+    nodes = {node + (name or "./") for name in partitions}
+    return nodes if 0 < len(nodes) <= MAX_NODES else {node}
 
 
 def _has_replaced(other: Commit) -> bool:
