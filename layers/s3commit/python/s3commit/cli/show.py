@@ -43,7 +43,7 @@ from s3commit.writer.requests import Patience, require_committed
 
 COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in the ledger
 SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops counting
-UNCOUNTED = "only some of the destination's open uploads were read: this job may have more"
+_UNCOUNTED = "only some of the destination's open uploads were read: this job may have more"
 _REGION = re.compile("[a-z0-9-]+")
 _COUNTS = ("files", "bytes", "rows")
 _CONSOLES = {
@@ -142,11 +142,12 @@ def job_document(
         and fields(job.result, "outcome", *_COUNTS, "replaced", "decided_at", "finished_at"),
         "error": _error(failure, advice_on),
         "openUploads": len(uploads),
+        "uploadsComplete": complete,
         "execution": job.execution or None,
         "executionStatus": execution.status if execution else None,
         "executionError": _error(execution.failure if execution else None, advice_on_execution),
         "console": console_url(job.execution) if job.execution and session.has_console() else None,
-        "problems": [*job.problems.values(), *problems, *(() if complete else (UNCOUNTED,))],
+        "problems": [*job.problems.values(), *problems, *(() if complete else (_UNCOUNTED,))],
         "next": next_step(job, execution, in_the_way, now, has_pipeline, key_holder=holder),
     }
 
