@@ -102,7 +102,7 @@ def next_step(
     """
     again = f"s3commit {job.requested} {job.name}"
     undecided = job.requested == "commit" and job.state in {JobState.OPEN, JobState.SEALED}
-    commit, abort = f"s3commit commit {job.name}", f"s3commit abort {job.name}"
+    abort = f"s3commit abort {job.name}"
     give_up = [Step("to abort it:", abort)] if undecided else []
     if job.result is not None or (job.state in ENDED and not job.request_stands):
         return _after_the_end(job)
@@ -118,12 +118,10 @@ def next_step(
         if key_holder:
             why = f"job {key_holder} already committed its idempotency key, so it can add nothing"
             return [Step(f"{why}: the sweep will end it"), Step("to end it now:", abort)]
+        look = f"s3commit commit {job.name} --dry-run"
         return [
             Step("nothing while its driver lives"),
-            Step(
-                "if the driver died and every task is done:",
-                f"s3commit commit {job.name} --dry-run",
-            ),
+            Step("if the driver died and every task is done:", look),
             Step(
                 "if the driver died before its tasks had ended, run the job again; the sweep aborts"
                 " this one when it was silent for abandonedHours (by default a day)"
