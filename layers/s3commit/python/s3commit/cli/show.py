@@ -23,6 +23,7 @@ from s3commit.cli.options import NamedJob, age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
 from s3commit.cli.show_history import COLUMNS, history_document
+from s3commit.core.documents.catalog_note import CATALOG_NOTE
 from s3commit.core.documents.job_json import Who, encode_conditions
 from s3commit.core.documents.request_json import AbortRequest
 from s3commit.core.documents.result_json import JobResult
@@ -31,6 +32,7 @@ from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.codes import Advice, advice_on, advice_on_execution
 from s3commit.core.model.errors import (
     AccessError,
+    InvalidInputError,
     NotFoundError,
     OutcomeUnknownError,
     S3CommitError,
@@ -174,11 +176,19 @@ def _catalog(session: Session, job: JobFacts) -> list[str]:
     if job.state != JobState.COMMITTED:
         return []
     try:
-        note = session.store.get(job.directory.bucket, job.directory.catalog, max_bytes=2**16).body
+        key, most = job.directory.catalog, CATALOG_NOTE.max_bytes
+        note = CATALOG_NOTE.decode(
+            session.store.get(job.directory.bucket, key, max_bytes=most).body
+        )
     except (NotFoundError, AccessError):
         return []
-    again = ". It is tried again; after five tries: s3commit redrive Catalogs"
-    return [note.decode(errors="replace") + again]
+    except InvalidInputError as error:
+        return [f"{key} can't be read: {error.message}"]
+    why = note.error or "the notification is under way, or died"
+    return [
+        f"table {note.table} of the catalog was not notified of this job: {why}. It is tried again;"
+        " after five tries: s3commit redrive Catalogs"
+    ]
 
 
 def _request(job: JobFacts) -> dict[str, Any] | None:
