@@ -205,6 +205,12 @@ def test_the_index_of_decisions_has_the_fate_of_each_number() -> None:
     assert linked == {*there.items()}
 
 
+def test_each_decision_says_what_it_rests_on() -> None:
+    """So that it is looked at again when that changes."""
+    pages = sorted((ROOT / "docs" / "adr").glob("0*.md"))
+    assert [page.name for page in pages if "\n**Rests on.** " not in page.read_text()] == []
+
+
 def test_the_forms_name_options_that_exist() -> None:
     named = []
     for form in (ROOT / ".github").rglob("*.[ym][md]*"):
