@@ -4,14 +4,24 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Collection
+from dataclasses import is_dataclass
+from importlib import import_module
+from itertools import chain
 from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
+import s3commit.core.documents as core_documents
 from docs import gather
 from s3commit.cli.app import app
+from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import DECISION_FILE, PIPELINE, JobDirectory
+from s3commit.core.formats.strict_json import member_name
 from s3commit.core.model.destination import Destination
+from s3commit.core.model.fields import Name
 from stacks.definition import STEPS
 
 JOB = "0b6f6f0e-0000-4000-8000-000000000001"
@@ -203,6 +213,40 @@ def test_the_index_of_decisions_has_the_fate_of_each_number() -> None:
     there = {page.read_text().split("\n")[0]: page.name for page in folder.glob("0*.md")}
     linked = {(f"# {number}. {text}", name) for number, row in rows for text, name in LINK(row)}
     assert linked == {*there.items()}
+
+
+OF_THE_PIPELINE = {"pages", "partition_list", "plan", "replace_list", "ticket"}  # nobody else reads
+
+
+def members_of(
+    kind: type, formed: Collection[str] = (), unwritten: Collection[str] = ()
+) -> set[str]:
+    """The names of a record's members in a document, and of those of the records in it.
+
+    Those that are ``formed`` are no objects there.
+    """
+    found = set()
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        if name not in unwritten:
+            parts = [hint, *get_args(hint), *chain.from_iterable(map(get_args, get_args(hint)))]
+            found.add(next((one.name for one in parts if isinstance(one, Name)), member_name(name)))
+            records = [one for one in parts if isinstance(one, type) and is_dataclass(one)]
+            found |= set().union(*map(members_of, records if name not in formed else ()))
+    return found
+
+
+def documents() -> list[tuple[str, Codec[Any]]]:
+    names = {one.name for one in iter_modules(core_documents.__path__)} - OF_THE_PIPELINE
+    modules = [import_module(f"{core_documents.__name__}.{name}") for name in sorted(names)]
+    found = [(each.__name__, one) for each in modules for one in vars(each).values()]
+    return [(name.rpartition(".")[2], one) for name, one in found if isinstance(one, Codec)]
+
+
+@pytest.mark.parametrize(("name", "codec"), documents())
+def test_each_member_of_a_document_is_in_the_protocol(name: str, codec: Codec[Any]) -> None:
+    formats = (ROOT / "docs" / "protocol.md").read_text()
+    written = {*re.findall(r'["`](\w+)["`]', formats)}
+    assert sorted(members_of(codec.kind, codec.forms, codec.unwritten) - written) == [], name
 
 
 def test_each_decision_says_what_it_rests_on() -> None:
