@@ -250,6 +250,22 @@ def test_each_member_of_a_document_is_in_the_protocol(name: str, codec: Codec[An
     assert sorted(members_of(codec.kind, codec.forms, codec.unwritten) - written) == [], name
 
 
+def test_each_claim_of_the_comparison_has_a_source_and_the_page_a_date() -> None:
+    page = (ROOT / "docs" / "comparison.md").read_text()
+    assert re.search(r"were read on 20\d\d-\d\d-\d\d", page)
+    committers, notes, formats = re.split(r"^## (?:Notes|Commit state unknown)$", page, flags=re.M)
+    source = r"\]\(https://|[A-Z]+-\d+|`\w+\.\w+`|`\w+`\.$"  # a page, an issue, a method
+    told = re.split(r"^\d+\. ", notes, flags=re.M)[1:]
+    assert [one for one in told if not re.search(source, one.strip())] == []
+    rows = re.findall(r"^\| (?!\||---|\*\*s3commit)(.+?) \|(.+)\|$", committers, re.M)
+    judged = [(name, cells) for name, cells in rows if "✓" in cells or "✗" in cells]
+    marks = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+    named = re.findall(r"[⁰¹²³⁴⁵⁶⁷⁸⁹]+", str(judged))
+    assert {int(one.translate(marks)) for one in named} == {*range(1, len(told) + 1)}
+    linked = re.findall(r"^\| (?!\||---)(.+?) \|", formats, re.M)
+    assert [name for name in linked if "](" not in name] == []
+
+
 def test_each_decision_says_what_it_rests_on() -> None:
     """So that it is looked at again when that changes."""
     pages = sorted((ROOT / "docs" / "adr").glob("0*.md"))
