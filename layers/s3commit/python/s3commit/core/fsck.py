@@ -95,7 +95,7 @@ def check(
 
     Requests: one listing; a GET for each commit manifest, and for each result of a job that has
     none; a query for each job without a result; a few for each file that is missing or changed.
-    Memory: about 400 bytes for each object.
+    Memory: about 400 bytes for each object, and 2 KB for each file that is not there.
     """
     report, seen = Report(destination), _list(store, destination)
     missing = _compare(store, report, seen)
