@@ -195,6 +195,5 @@ def _all_settings(frame: DataFrame) -> Iterator[tuple[str, str]]:
 
 def _refused(setting: str, advice: str) -> InvalidInputError:
     return InvalidInputError(
-        f"s3commit does not support {setting} of the session: {advice}. Nothing was written.",
-        code="BAD_SETTING",
+        f"s3commit does not support {setting} of the session: {advice}.", code="BAD_SETTING"
     )

@@ -143,7 +143,8 @@ class Job:
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if error is not None:
             try:
-                answer = self.abort(f"{type(error).__name__}: {error}")
+                why = ": ".join(filter(None, (type(error).__name__, str(error))))
+                answer = self.abort(why)
             except S3CommitError as failed:
                 error.add_note(f"the abort failed too: {failed.message}")
             else:
