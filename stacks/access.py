@@ -8,7 +8,7 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 JOB_DIRECTORY = "*/__magic_job-*/*"
 INDEX = "_s3commit/*/_index-*.json"
@@ -23,6 +23,7 @@ DECISION = "_s3commit/*/_decision.json"
 CATALOG = "_s3commit/*/_catalog.txt"
 OWN = "_s3commit/*"
 DATA = "*"
+LISTS: Final = "ListBucket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,31 @@ class Access:
         written = self.objects.get(DATA, ()) if of_jobs else done
         rights = {"kms:Decrypt": "GetObject" in done, "kms:GenerateDataKey": "PutObject" in written}
         return [right for right, is_needed in rights.items() if is_needed]
+
+
+def narrowed(pattern: str, prefixes: Sequence[str]) -> list[str]:
+    """The patterns of the same keys below the prefixes, and of the pipeline's own; ``""`` is all.
+
+    A result can be put anywhere: else a job that is refused elsewhere would wait for it.
+    """
+    if "" in prefixes or pattern == RESULT or pattern.startswith(OWN[:-1]):
+        return [pattern]
+    if pattern == DATA:
+        return [*(f"{prefix}*" for prefix in prefixes), OWN]
+    name = pattern.removeprefix("*/")
+    return [f"{prefix}{below}{name}" for prefix in prefixes for below in ("", "*/")]
+
+
+def listing(prefixes: Sequence[str]) -> dict[str, dict[str, list[str]]]:
+    """The condition of `LISTS`: what is listed begins with one of the prefixes; ``""`` is all.
+
+    IfExists, because the right makes S3 answer 404 to a HEAD as well, which names no prefix. So a
+    listing without one is allowed. A listing of uploads knows no such condition:
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
+    """
+    if "" in prefixes:
+        return {}
+    return {"StringLikeIfExists": {"s3:prefix": [*(f"{prefix}*" for prefix in prefixes), OWN]}}
 
 
 def protected(names: str) -> tuple[str, ...]:

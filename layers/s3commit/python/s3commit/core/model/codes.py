@@ -153,6 +153,11 @@ _ENDS: Final = {
         "A manifest names a file outside of the job's destination. Nothing was touched there",
         "Treat it as an attack: check who may write to the job directory",
     ),
+    "OUTSIDE_PREFIXES": Advice(
+        "The deployment serves some prefixes alone (`prefixes`), and the job's is not below one",
+        "Write below one that the message names, or add the prefix to the parameter. Then run the"
+        " job again",
+    ),
     "OVERTAKEN": Advice(
         "A later overwrite was committed first: this job's execution was lost, or its event late."
         " Or its request is over seven days old. Nothing changed",
@@ -237,6 +242,11 @@ _STOPS: Final = {
     "NOT_FOUND": Advice(
         "An object or a resource that the message names does not exist",
         "Find out who deleted it, and restore it",
+    ),
+    "PREFIX_REMOVED": Advice(
+        "The job was decided, then the parameter `prefixes` was narrowed. Nothing was undone",
+        "Add the prefix again and deploy, then the job continues. Narrow it when no job is under"
+        " way there",
     ),
     "PLAN_NOT_READ": Advice(
         "The commit was decided, but Step Functions could not read the plan. No upload was"
