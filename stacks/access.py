@@ -92,8 +92,12 @@ def protected(names: str) -> tuple[str, ...]:
     return documents if names == "documents" else (*documents, SUCCESS)
 
 
-def protection(bucket_arn: str, names: str, exempt: Sequence[str]) -> list[dict[str, Any]]:
+def protection(
+    bucket_arn: str, names: str, exempt: Sequence[str], prefixes: Sequence[str] = ("",)
+) -> list[dict[str, Any]]:
     """The statements of a bucket's policy by which all but ``exempt`` leave these keys alone.
+
+    Those below ``prefixes``; elsewhere they are names of other programs.
 
     They deny to change what the pipeline writes; also to abort its uploads, as long lists are. A
     result may be deleted: the jar does so with all documents of a job that it knows to be undone.
@@ -105,7 +109,8 @@ def protection(bucket_arn: str, names: str, exempt: Sequence[str]) -> list[dict[
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
     """
     actions = ["s3:PutObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"]
-    others = [f"{bucket_arn}/{name}" for name in protected(names) if name != RESULT]
+    patterns = [one for name in protected(names) for one in narrowed(name, prefixes)]
+    others = [f"{bucket_arn}/{name}" for name in patterns if name != RESULT]
     denied: dict[str, Any] = {
         "Effect": "Deny",
         "Principal": {"AWS": "*"},

@@ -188,9 +188,9 @@ class PipelineFunction(Construct):
             ("dynamodb", access.ledger, table),
             ("dynamodb", access.index, f"{table}/index/{env.BY_STATE}"),
         ):
-            for named in filter(None, (set(actions) - {LISTS}, set(actions) & {LISTS})):
-                only = listing(config.served) if LISTS in named else {}
-                allow(self.role, sorted(f"{service}:{one}" for one in named), resource, only=only)
+            for some in filter(None, (set(actions) - {LISTS}, set(actions) & {LISTS})):
+                only = listing(config.served) if LISTS in some else {}
+                allow(self.role, sorted(f"{service}:{one}" for one in some), resource, only=only)
         for key in filter(None, (config.kms_key_arn, *config.job_key_arns)):
             if rights := access.of_key(of_jobs=key != config.kms_key_arn):
                 allow(self.role, rights, key)
