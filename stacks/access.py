@@ -8,7 +8,7 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 JOB_DIRECTORY = "*/__magic_job-*/*"
 INDEX = "_s3commit/*/_index-*.json"
@@ -23,7 +23,6 @@ DECISION = "_s3commit/*/_decision.json"
 CATALOG = "_s3commit/*/_catalog.json"
 OWN = "_s3commit/*"
 DATA = "*"
-LISTS: Final = "ListBucket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +69,14 @@ def narrowed(pattern: str, prefixes: Sequence[str]) -> list[str]:
 
 
 def listing(prefixes: Sequence[str]) -> dict[str, dict[str, list[str]]]:
-    """The condition of `LISTS`: what is listed begins with one of the prefixes; ``""`` is all.
+    """The condition that what is listed begins with one of the prefixes; ``""`` is all.
 
-    IfExists, because the right makes S3 answer 404 to a HEAD as well, which names no prefix. So a
-    listing without one is allowed. A listing of uploads knows no such condition:
+    IfExists, because the right makes S3 answer 404 to a HEAD as well, which names no prefix; so a
+    listing without one is allowed. Listings of uploads do not know the key:
     https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
     """
-    if "" in prefixes:
-        return {}
-    return {"StringLikeIfExists": {"s3:prefix": [*(f"{prefix}*" for prefix in prefixes), OWN]}}
+    below = [*(f"{prefix}*" for prefix in prefixes), OWN]
+    return {} if "" in prefixes else {"StringLikeIfExists": {"s3:prefix": below}}
 
 
 def protected(names: str) -> tuple[str, ...]:

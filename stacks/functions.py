@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, cast
 
 import aws_cdk as cdk
@@ -11,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from s3commit.aws import env
-from stacks.access import ACCESS, LISTS, Access, listing, narrowed, why_wide
+from stacks.access import ACCESS, Access, listing, narrowed, why_wide
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
 
@@ -188,9 +187,9 @@ class PipelineFunction(Construct):
             ("dynamodb", access.ledger, table),
             ("dynamodb", access.index, f"{table}/index/{env.BY_STATE}"),
         ):
-            for some in filter(None, (set(actions) - {LISTS}, set(actions) & {LISTS})):
-                only = listing(config.served) if LISTS in some else {}
-                allow(self.role, sorted(f"{service}:{one}" for one in some), resource, only=only)
+            if actions:
+                only = listing(config.served) if service == "s3" else {}
+                allow(self.role, [f"{service}:{one}" for one in actions], resource, only=only)
         for key in filter(None, (config.kms_key_arn, *config.job_key_arns)):
             if rights := access.of_key(of_jobs=key != config.kms_key_arn):
                 allow(self.role, rights, key)
@@ -201,7 +200,7 @@ def allow(
     actions: list[str],
     *resources: str,
     why: str = "",
-    only: Mapping[str, Any] = MappingProxyType({}),
+    only: Mapping[str, Any] | None = None,
 ) -> None:
     """Let the role, or the policy's, do the actions; those of S3 in this account's buckets alone.
 
@@ -213,12 +212,7 @@ def allow(
     owner = {"StringEquals": {"aws:ResourceAccount": cdk.Stack.of(role).account}}
     of_s3 = any(action.startswith("s3:") for action in actions)
     add = role.add_statements if isinstance(role, iam.Policy) else role.add_to_policy
-    add(
-        iam.PolicyStatement(
-            actions=actions,
-            resources=list(resources),
-            conditions={**owner, **only} if of_s3 else None,
-        )
-    )
+    conditions = {**owner, **(only or {})} if of_s3 else None
+    add(iam.PolicyStatement(actions=actions, resources=list(resources), conditions=conditions))
     for resource in resources if why else ():
         acknowledge_wildcard(role, resource, why)

@@ -139,11 +139,9 @@ def test_i2_a_decided_job_elsewhere_waits_for_its_prefix_and_loses_nothing(
     assert world.record(directory).state == state
     before, uploads, wide = world.visible(place), world.open_uploads(), world.ports
     narrow(world)
-    with pytest.raises(
-        NeedsOperatorError, match=f"destination s3://lake/{place} is no longer"
-    ) as told:
+    with pytest.raises(NeedsOperatorError, match=f"s3://lake/{place} is outside") as told:
         world.run(directory, "execution-2")
-    assert told.value.code == "PREFIX_REMOVED"
+    assert told.value.code == "OUTSIDE_PREFIXES"
     assert (world.visible(place), world.open_uploads()) == (before, uploads)
     world.ports = wide
     world.run(directory, "execution-3")

@@ -53,8 +53,7 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     nothing is done, and the ticket has the pause before the step comes again. The documents are
     handed on if it is this call that has sealed the job. Raises `LostRaceError` if another one
     takes over at the same time, or if the job is forgotten, and `NeedsOperatorError`: if the table
-    was restored from a backup (``LEDGER_RESTORED``), and for a decided job where the deployment has
-    no rights any more (``PREFIX_REMOVED``).
+    was restored from a backup (``LEDGER_RESTORED``), or a decided job is ``OUTSIDE_PREFIXES``.
     """
     directory = ticket.directory
     pause, found, documents = together(
@@ -71,10 +70,9 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     outside = _outside(ports, directory)
     if outside and record.state not in _UNDECIDED:
         raise NeedsOperatorError(
-            f"job {record.job_id} was decided, and its destination {record.destination.uri} is no"
-            " longer among the deployment's prefixes. Nothing was undone: add the prefix again and"
-            " deploy, then the job continues",
-            code="PREFIX_REMOVED",
+            f"job {record.job_id} was decided, and {record.destination.uri} is outside the prefixes"
+            " since then. Nothing was undone: add the prefix again and deploy, and it continues",
+            code=outside.code,
         )
     if record.state in ENDED:
         return ticket.after(record), None
@@ -140,12 +138,10 @@ def _outside(ports: Ports, directory: JobDirectory) -> InvalidInputError | None:
     """Why a job is refused where the deployment has no rights, not even to read its documents."""
     if ports.serves(directory.prefix):
         return None
+    served = ", ".join(ports.prefixes)
     return InvalidInputError(
-        one_line(
-            f"the pipeline serves {', '.join(ports.prefixes)} alone: write below one of these, or"
-            " add a prefix to the deployment's parameter prefixes. The job's open uploads and its"
-            " documents stay, for a lifecycle rule"
-        ),
+        f"the pipeline serves {served} alone: write below one of these, or add a prefix to the"
+        " deployment's parameter prefixes. The job's uploads stay, for a lifecycle rule",
         code="OUTSIDE_PREFIXES",
     )
 

@@ -76,8 +76,8 @@ def abort_uploads(ports: Ports, directory: JobDirectory, time: CallTime) -> bool
     not asked, since an attempt that was killed has none. Listed again until nothing is left, since
     a task that still runs may open new ones faster than they are aborted; and each is
     aborted until ListParts does not know it: a part that was under way may have survived the abort
-    (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html). Where the
-    deployment has no rights, a lifecycle rule has to abort them.
+    (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html). Those
+    outside the deployment's prefixes are left to a lifecycle rule.
     """
     if not ports.serves(directory.prefix):
         return True

@@ -243,11 +243,6 @@ _STOPS: Final = {
         "An object or a resource that the message names does not exist",
         "Find out who deleted it, and restore it",
     ),
-    "PREFIX_REMOVED": Advice(
-        "The job was decided, then the parameter `prefixes` was narrowed. Nothing was undone",
-        "Add the prefix again and deploy, then the job continues. Narrow it when no job is under"
-        " way there",
-    ),
     "PLAN_NOT_READ": Advice(
         "The commit was decided, but Step Functions could not read the plan. No upload was"
         " completed",
