@@ -17,7 +17,6 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from s3commit.aws import env
-from s3commit.core.formats.layout import parse_destination
 from stacks.config import GUARDED, PREFIX, ConfigError, DeployConfig
 
 # Set by `make destroy`.
@@ -74,7 +73,8 @@ def _refuse_to_leave(config: DeployConfig, session: Any) -> None:
     """Raise `ConfigError` while a decided job needs rights that the new prefixes do not give."""
     refused = "the prefixes are not changed"
     for job in _unfinished(config, session, refused):
-        if not parse_destination(job["destination"]).prefix.startswith(config.served):
+        _, _, _, prefix = job["destination"].split("/", 3)
+        if not prefix.startswith(config.served):
             raise ConfigError(
                 f"{refused}: job {job['jobId']} ({job['state']}) at {job['destination']} is under"
                 f" way, and could not end. {_WAIT}"
