@@ -28,6 +28,23 @@ def test_a_bucket_that_is_not_there_is_said(account: Account) -> None:
     assert "does not exist" in account.ask(bucket="nobodys-lake")["notifications"][1]
 
 
+@pytest.mark.parametrize("given", [None, ["orders/", "sales/"]])
+@pytest.mark.parametrize("prefix", ["", "sales", "sales/eu/", "sales-2/"])
+def test_a_prefix_that_the_pipeline_does_not_serve_is_said_before_a_job(
+    account: Account, given: list[str] | None, prefix: str
+) -> None:
+    account.deploy(env.STORAGE_STACK, Parameters=json.dumps({"prefixes": given} if given else {}))
+    verdict, text = account.ask(prefix=prefix)["prefixes"]
+    if given and prefix == "sales-2/":
+        assert verdict == "fix"
+        assert "serves orders/, sales/ alone, so a job at sales-2/ would be refused" in text
+    else:
+        assert (verdict, text) == (
+            "ok",
+            f"the pipeline serves {', '.join(given or ['the whole bucket'])}",
+        )
+
+
 @pytest.mark.parametrize(("event_bridge", "verdict"), [(True, "ok"), (False, "fix")])
 @pytest.mark.parametrize("seen", [True, False])  # by one who may see the stacks, or not
 def test_a_bucket_may_send_its_events_to_eventbridge(

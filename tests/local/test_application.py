@@ -55,6 +55,24 @@ def test_a_job_is_committed_whose_events_eventbridge_brings() -> None:
     assert run(COMMIT, synthesize(events="eventbridge").directory) == "COMMITTED True True\n"
 
 
+NARROWED = """
+from s3commit.core.model.errors import JobFailedError
+
+with LocalRuntime(Path(sys.argv[1])) as runtime:
+    print(commit(runtime, "sales/eu").outcome)
+    try:
+        commit(runtime, "sales-2")
+    except JobFailedError as error:
+        print(error.code)
+"""
+
+
+def test_a_job_outside_the_prefixes_is_refused() -> None:
+    """Nobody enforces rights here."""
+    deployment = synthesize(prefixes="sales/")
+    assert run(NARROWED, deployment.directory) == "COMMITTED\nOUTSIDE_PREFIXES\n"
+
+
 def test_an_imported_bucket_is_refused_in_one_line() -> None:
     """Its notifications are set by a function of the CDK's own, which does not run here."""
     imported = synthesize(**IMPORTED)

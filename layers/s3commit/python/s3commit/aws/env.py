@@ -11,6 +11,7 @@ STATE_MACHINE: Final = "S3COMMIT_STATE_MACHINE"
 LEDGER_TTL_DAYS: Final = "S3COMMIT_LEDGER_TTL_DAYS"
 REPLACE_BELOW: Final = "S3COMMIT_REPLACE_BELOW"
 WORKERS: Final = "S3COMMIT_WORKERS"
+PREFIXES: Final = "S3COMMIT_PREFIXES"  # that the functions have rights to; none: all
 FRESH_TABLES: Final = "S3COMMIT_FRESH_TABLES"  # those with an alarm of their own; perhaps none
 CATALOGS: Final = "S3COMMIT_CATALOGS"  # of the function that tells them, alone
 ENCRYPTION: Final = "S3COMMIT_ENCRYPTION"  # of the pipeline's own puts; none: the bucket's default

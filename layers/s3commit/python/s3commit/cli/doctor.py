@@ -15,7 +15,7 @@ from s3commit.aws.env import DEFAULT, LEAST, Catalog
 from s3commit.aws.failures import NO_BUCKET, translated
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.cli.alarms import alarms, letters, sources
-from s3commit.cli.bucket_checks import deletes, lifecycle, notifications, policy
+from s3commit.cli.bucket_checks import deletes, lifecycle, notifications, policy, prefixes
 from s3commit.cli.deployment import NOT_NAMED, Deployment, Finding, ok, skipped, to_do
 from s3commit.cli.options import name_option, with_session
 from s3commit.cli.render import CommandError
@@ -245,6 +245,7 @@ Check = Callable[[Deployment], Finding]
 CHECKS: dict[str, Check] = {
     "concurrency": functions_at_once,
     "pipeline": pipeline,
+    "prefixes": prefixes,
     "notifications": notifications,
     "deletes": deletes,
     "lifecycle": lifecycle,

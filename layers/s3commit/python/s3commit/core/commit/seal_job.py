@@ -13,7 +13,12 @@ from s3commit.core.jobs.guards import refusing_unreadable
 from s3commit.core.jobs.healing import heal, record_from_s3
 from s3commit.core.jobs.ownership import has_owner_above
 from s3commit.core.jobs.record import committed_holder, new_record, record_of
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError, S3CommitError
+from s3commit.core.model.errors import (
+    InvalidInputError,
+    JobRefusedError,
+    NeedsOperatorError,
+    S3CommitError,
+)
 from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
@@ -21,6 +26,9 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import listed_at
 from s3commit.core.ports.parallel import together
+
+# In any other state it may show files.
+_UNDECIDED = frozenset({JobState.OPEN, JobState.SEALED, JobState.ABORTING, JobState.ABORTED})
 
 # Request, `_job.json` or what is wrong with it, and if a directory above has a job of the id.
 _Documents = tuple[CommitRequest | AbortRequest, JobSpec | InvalidInputError, bool]
@@ -44,8 +52,8 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     once: a repeated or late call of its own must not fence it off. While an empty ledger is healed
     nothing is done, and the ticket has the pause before the step comes again. The documents are
     handed on if it is this call that has sealed the job. Raises `LostRaceError` if another one
-    takes over at the same time, or if the job is forgotten, and `NeedsOperatorError`
-    (``LEDGER_RESTORED``) if the table was restored from a backup.
+    takes over at the same time, or if the job is forgotten, and `NeedsOperatorError`: if the table
+    was restored from a backup (``LEDGER_RESTORED``), or a decided job is ``OUTSIDE_PREFIXES``.
     """
     directory = ticket.directory
     pause, found, documents = together(
@@ -59,6 +67,13 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
         return replace(ticket, pause=pause), None
     # It may have been brought back by the healing since the first look.
     record = found or record_of(ports, directory) or _opened(ports, directory, documents)
+    outside = _outside(ports, directory)
+    if outside and record.state not in _UNDECIDED:
+        raise NeedsOperatorError(
+            f"job {record.job_id} was decided, and {record.destination.uri} is outside the prefixes"
+            " since then. Nothing was undone: add the prefix again and deploy, and it continues",
+            code=outside.code,
+        )
     if record.state in ENDED:
         return ticket.after(record), None
     if record.state is JobState.OPEN and not ticket.gives_up:
@@ -68,8 +83,11 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
         record = ports.ledger.take_over(record, execution=ticket.execution, now=now)
     if record.state is JobState.COMMITTING:
         put_decision(ports, record)  # its execution may have died right after the decision
-    if ticket.gives_up and record.state in {JobState.OPEN, JobState.SEALED}:
-        why, now = Failure("ABORTED_BY_OPERATOR", one_line(ticket.gives_up)), ports.clock.now()
+    why = outside and Failure(outside.code, outside.message)
+    if ticket.gives_up:
+        why = Failure("ABORTED_BY_OPERATOR", one_line(ticket.gives_up))
+    if why and record.state in {JobState.OPEN, JobState.SEALED}:
+        now = ports.clock.now()
         record = ports.ledger.advance(record, JobState.ABORTING, now=now, failure=why)
     return ticket.after(record), None
 
@@ -100,6 +118,8 @@ def _seal(
 
 def _read_documents(ports: Ports, directory: JobDirectory) -> _Documents | S3CommitError:
     """The client's documents; or the error of reading, which matters to an OPEN job alone."""
+    if outside := _outside(ports, directory):
+        return outside
     try:
         with refusing_unreadable(ports, directory):
             return tuple(
@@ -112,6 +132,18 @@ def _read_documents(ports: Ports, directory: JobDirectory) -> _Documents | S3Com
             )
     except S3CommitError as error:
         return error
+
+
+def _outside(ports: Ports, directory: JobDirectory) -> InvalidInputError | None:
+    """Why a job is refused where the deployment has no rights, not even to read its documents."""
+    if ports.serves(directory.prefix):
+        return None
+    served = ", ".join(ports.prefixes)
+    return InvalidInputError(
+        f"the pipeline serves {served} alone: write below one of these, or add a prefix to the"
+        " deployment's parameter prefixes. The job's uploads stay, for a lifecycle rule",
+        code="OUTSIDE_PREFIXES",
+    )
 
 
 def _judge_request(
@@ -151,7 +183,8 @@ def _opened(
     Raises `LostRaceError` for a job that was committed and forgotten since, whose ``_job.json`` was
     deleted: no client waits for it, and a record that says ABORTED, or an event, would be untrue.
     """
-    spec = None if isinstance(documents, S3CommitError) else documents[1]
+    outside = _outside(ports, directory)
+    spec = outside if isinstance(documents, S3CommitError) else documents[1]
     try:
         if isinstance(spec, InvalidInputError):
             raise spec
@@ -165,8 +198,9 @@ def _opened(
             return ports.ledger.open_job(decided)
         # The record is needed to end the job; `_judge_request` says what is wrong with it. A job
         # that does not belong here was never decided here, whatever results a copy has brought.
-        listed = listed_at(ports.store, directory.bucket, directory.job)
-        if listed is None and listed_at(ports.store, directory.bucket, directory.commits):
+        listed = None if outside else listed_at(ports.store, directory.bucket, directory.job)
+        is_gone = not outside and listed is None
+        if is_gone and listed_at(ports.store, directory.bucket, directory.commits):
             raise LostRaceError(f"job {directory.ref} has ended and is forgotten", None) from None
         put_at = listed.modified if listed else ""  # without one no upload is its own
         spec = JobSpec(directory.job_id, directory.destination, put_at=put_at)

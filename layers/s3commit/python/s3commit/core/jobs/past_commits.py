@@ -202,7 +202,7 @@ def commits_around(
     store, bucket = ports.store, directory.bucket
     found = {
         job: listed
-        for at in directories_above(root)
+        for at in filter(ports.serves, directories_above(root))
         for job, listed in manifests_at(store, Destination(bucket, at))
     }
     found |= manifests_below(store, bucket, root)

@@ -153,6 +153,11 @@ _ENDS: Final = {
         "A manifest names a file outside of the job's destination. Nothing was touched there",
         "Treat it as an attack: check who may write to the job directory",
     ),
+    "OUTSIDE_PREFIXES": Advice(
+        "The deployment serves some prefixes alone (`prefixes`), and the job's is not below one",
+        "Write below one that the message names, or add the prefix to the parameter. Then run the"
+        " job again",
+    ),
     "OVERTAKEN": Advice(
         "A later overwrite was committed first: this job's execution was lost, or its event late."
         " Or its request is over seven days old. Nothing changed",

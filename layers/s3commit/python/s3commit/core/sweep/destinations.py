@@ -40,7 +40,8 @@ def known_destinations(sweep: Sweep) -> Iterator[Visit]:
     """The destinations of jobs that are under way or have ended within `WINDOW`."""
     known: dict[Destination, Jobs] = {}
     for record in sweep.jobs_in(*JobState, before=sweep.now, ended_since=sweep.ago(WINDOW)):
-        known.setdefault(record.destination, {})[record.job_id] = record
+        if sweep.ports.serves(record.destination.prefix):
+            known.setdefault(record.destination, {})[record.job_id] = record
     for destination in sorted(known, key=lambda one: sweep.lot(one.uri)):
         visit = partial(_look_around, sweep, destination, known[destination])
         yield Visit(f"destination {destination.uri}", visit)
