@@ -9,6 +9,7 @@ from s3commit.core.formats.strict_json import TOO_LARGE, digest
 from s3commit.core.jobs.healing import heal, record_from_s3
 from s3commit.core.jobs.rounds import start_execution
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, TransientError
+from s3commit.core.model.limits import EVENT_SECONDS
 from s3commit.core.model.record import AttemptRecord, JobRecord
 from s3commit.core.model.states import ENDED
 from s3commit.core.ports.bundle import Ports
@@ -69,6 +70,6 @@ def _record(ports: Ports, directory: JobDirectory) -> JobRecord:
     record = ports.ledger.job(directory.ref)
     if record is not None:
         return record
-    if heal(ports, directory.bucket):
+    if heal(ports, directory.bucket, directory, most=EVENT_SECONDS):
         raise TransientError("the ledger is empty and is being healed; the event comes again")
     return ports.ledger.open_job(record_from_s3(ports, directory, read_spec(ports, directory)))
