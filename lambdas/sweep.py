@@ -35,9 +35,8 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         raise TransientError("the sweep could not read ledger or bucket; the log says why")
     if unread := ports.ledger.healing(bucket, now=ports.clock.now()).unread:
         raise NeedsOperatorError(
-            f"[{PAGE_CHANGED}] the decision records {', '.join(unread)} in bucket {bucket} can't be"
-            " read, and the jobs of their tables wait: restore them, or, if another program has"
-            " put them there, delete them",
+            f"[{PAGE_CHANGED}] decision records of {bucket} can't be read, and their tables wait:"
+            f" restore, or, if another program has put them there, delete {', '.join(unread)}",
             code=PAGE_CHANGED,
         )
     if lacking := unheard(client, bucket):

@@ -142,9 +142,8 @@ def _refuse_below(directory: JobDirectory, unread: dict[str, S3CommitError]) -> 
 def refuse_above(ports: Ports, record: JobRecord, unread: Collection[str]) -> None:
     """Refuse to decide a job that replaces above the table of an unread decision record.
 
-    That table's name is not known here, but its job has left its documents there, its files, or
-    uploads, which all have its id in their keys. Raises `NeedsOperatorError` (``PAGE_CHANGED``).
-    Requests, if there is such a record: two listings of the destination.
+    The job of that one has left documents, files or uploads there, with its id in their keys.
+    Raises `NeedsOperatorError` (``PAGE_CHANGED``). If there is such a record: two listings.
     """
     jobs = {_job_of(key): key for key in unread if JOB_ID.fullmatch(_job_of(key))}
     if not jobs:
