@@ -57,8 +57,8 @@ def test_i2_what_was_erased_as_the_page_says_is_nowhere_and_no_undo_brings_it_ba
         environment.stateMachine,
     )
     run("show", "--follow", dead.job_id, "--destination", table, exit_code=3)
-    late = {"Bucket": bucket, "Key": f"{name}/user=alice/part-1-{dead.job_id}.parquet"}
-    upload = s3.create_multipart_upload(**late)["UploadId"]  # by a task that lives on
+    late = {"Bucket": bucket, "Key": f"{name}/user=alice/part-1.parquet"}
+    upload = s3.create_multipart_upload(**late)["UploadId"]  # another program's
     s3.upload_part(**late, UploadId=upload, PartNumber=1, Body=b"alice")
     names: dict[str, Any] = {}
 
