@@ -20,7 +20,7 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
-from s3commit.core.model.limits import FUNCTION_CLOCKS, LONGEST_CALL, MAX_UNREAD
+from s3commit.core.model.limits import FUNCTION_CLOCKS, LONGEST_CALL
 from s3commit.core.model.moments import seconds
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import ENDED, JobState
@@ -400,7 +400,7 @@ def test_i2_i6_i8_a_record_that_cannot_be_read_holds_the_jobs_that_its_own_may_m
 
 def test_i8_an_object_of_others_named_as_a_record_holds_no_job_and_too_many_hold_all() -> None:
     world = decided()
-    for number in range(MAX_UNREAD):
+    for number in range(healing.MAX_UNREAD):
         world.store.put(BUCKET, f"_s3commit/backup-{number}/_decision.json", b"{}")
     world.heal()
     run_execution(world.unplanned, DIRECTORY, execution="execution-2")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from s3commit.aws import env
-from s3commit.core.model.limits import CALL_SECONDS, EVENT_SECONDS, FUNCTION_CLOCKS, LONGEST_CALL
+from s3commit.core.commit.note_arrivals import EVENT_SECONDS
+from s3commit.core.model.limits import CALL_SECONDS, FUNCTION_CLOCKS, LONGEST_CALL
 from s3commit.version import __version__
 from stacks.functions import FUNCTIONS
 from stacks.layers import ROOT

@@ -38,13 +38,7 @@ from s3commit.core.model.errors import (
     NotFoundError,
     S3CommitError,
 )
-from s3commit.core.model.limits import (
-    FUNCTION_CLOCKS,
-    LONGEST_CALL,
-    LONGEST_WAIT,
-    MAX_UNREAD,
-    SHORTEST_WAIT,
-)
+from s3commit.core.model.limits import FUNCTION_CLOCKS, LONGEST_CALL, LONGEST_WAIT, SHORTEST_WAIT
 from s3commit.core.model.moments import seconds
 from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord, PlanFacts
@@ -56,6 +50,7 @@ from s3commit.core.ports.parallel import together
 
 JOB_ENDED = "JOB_ENDED"  # a record with it was made after its job was forgotten
 HEALED_AT_ONCE = 1_000  # objects of a listing, before the progress is noted
+MAX_UNREAD = 100  # decision records, noted in one item; if more can't be read, all jobs wait
 
 
 def heal(
@@ -146,11 +141,10 @@ def refuse_above(ports: Ports, record: JobRecord, unread: Collection[str]) -> No
     Raises `NeedsOperatorError` (``PAGE_CHANGED``). If there is such a record: two listings.
     """
     jobs = {_job_of(key): key for key in unread if JOB_ID.fullmatch(_job_of(key))}
-    if not jobs:
-        return
     store, bucket, prefix = ports.store, record.destination.bucket, record.destination.prefix
     objects = (one.key for one in store.list(bucket, prefix))
-    for key in chain(objects, (one.key for one in store.list_uploads(bucket, prefix))):
+    uploads = (one.key for one in store.list_uploads(bucket, prefix))
+    for key in chain(objects, uploads) if jobs else ():
         for job_id in filter(key.__contains__, jobs):
             raise NeedsOperatorError(
                 f"s3://{bucket}/{jobs[job_id]} can't be read, and its job is below"

@@ -157,10 +157,3 @@ DELETE_AT_ONCE: Final = 1_000
 # an abort is 4 ms of a processor, so to abort a million uploads takes over an hour. What is under
 # way when the time is over takes less than two minutes.
 CALL_SECONDS: Final = 600
-
-# The same, of a function that takes an event: Lambda gives it a minute.
-EVENT_SECONDS: Final = 20
-
-# Decision records that can't be read, for which an empty ledger holds their tables alone: their
-# keys fit into one item of the ledger.
-MAX_UNREAD: Final = 100
