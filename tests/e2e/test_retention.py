@@ -23,12 +23,14 @@ def frame(*users: str) -> pa.Table:
 
 def kept(s3: Any, bucket: str) -> dict[tuple[str, str], bytes]:
     """Every version of every object, and each delete marker, by key and id."""
-    found = {}
+    found: dict[tuple[str, str], bytes] = {}
     for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
         found |= {(one["Key"], one["VersionId"]): b"" for one in page.get("DeleteMarkers", ())}
         for one in page.get("Versions", ()):
             named = {"Key": one["Key"], "VersionId": one["VersionId"]}
-            found[tuple(named.values())] = s3.get_object(Bucket=bucket, **named)["Body"].read()
+            found[one["Key"], one["VersionId"]] = s3.get_object(Bucket=bucket, **named)[
+                "Body"
+            ].read()
     return found
 
 
@@ -37,7 +39,8 @@ def test_i2_what_was_erased_as_the_page_says_is_nowhere_and_no_undo_brings_it_ba
 ) -> None:
     s3, bucket, name = environment.client("s3"), environment.bucket, f"erasure-{uuid.uuid4().hex}"
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
-    table, by = f"s3://{bucket}/{name}/", {"partition_by": "user"}
+    table = f"s3://{bucket}/{name}/"
+    by: dict[str, Any] = {"partition_by": "user"}
     first = s3commit.write_table(frame("alice", "bob"), table, idempotency_key="first", **by).job_id
     over = s3commit.write_table(frame("alice"), table, mode="overwrite", **by).job_id
     undo = s3commit.undo(table, over).job_id  # its copies have the rows as well

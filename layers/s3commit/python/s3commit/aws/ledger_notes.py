@@ -176,10 +176,9 @@ class DynamoNotes:
     def note_healing(self, bucket: str, healing: Healing) -> None:
         same_table = HealingItem.table == healing.table
         is_not_whole = HealingItem.whole == False  # noqa: E712
-        is_no_later = HealingItem.until <= healing.until
         with suppress(PreconditionError), translated(f"noting what is known of {bucket}"):
             item = self._items.healing(HEALING, bucket, **stored(healing))
-            item.save(same_table & is_not_whole & is_no_later)
+            item.save(same_table & is_not_whole & (HealingItem.until <= healing.until))
 
     def _healing(self, bucket: str) -> Healing | None:
         what = f"reading the ledger's notes on {bucket}"

@@ -36,7 +36,7 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     is_locked = record.conflict is Conflict.APPEND or bool(record.locks)
     if not (is_checked and is_locked):
         raise LostRaceError(f"job {ticket.job_id} has no replace list or lock", record)
-    if record.conflict is not Conflict.APPEND:
+    if healing.unread and record.conflict is not Conflict.APPEND:
         refuse_above(ports, record, healing.unread)
     refuse_unfit(record, ports.clock.now())
     return ticket.after(decide(ports, record))

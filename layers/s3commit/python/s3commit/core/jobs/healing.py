@@ -144,7 +144,7 @@ def refuse_above(ports: Ports, record: JobRecord, unread: Collection[str]) -> No
     store, bucket, prefix = ports.store, record.destination.bucket, record.destination.prefix
     objects = (one.key for one in store.list(bucket, prefix))
     uploads = (one.key for one in store.list_uploads(bucket, prefix))
-    for key in chain(objects, uploads) if jobs else ():
+    for key in chain(objects, uploads):
         for job_id in filter(key.__contains__, jobs):
             raise NeedsOperatorError(
                 f"s3://{bucket}/{jobs[job_id]} can't be read, and its job is below"
