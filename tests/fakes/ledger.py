@@ -112,7 +112,9 @@ class MemoryLedger(Ledger):
     def note_healing(self, bucket: str, healing: Healing) -> None:
         with self._lock:
             stands = self._healing.get(bucket)
-            if stands is not None and stands.table == healing.table and not stands.whole:
+            if stands is None or stands.table != healing.table or stands.whole:
+                return
+            if stands.until <= healing.until:
                 self._healing[bucket] = healing
 
     def update(

@@ -77,6 +77,10 @@ EVENT_DETAIL_TYPE: Final = "s3commit job ended"
 # When the sweep takes something for left behind, unless a parameter says so.
 SWEEP_LIMITS: Final = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
 
+# For which an event of a job comes again while an empty ledger heals: 25 minutes in which nothing
+# is done (`core.jobs.healing`), and half an hour of its walk. What waits longer is put aside.
+HEALING_SECONDS: Final = 3_600
+
 # How many functions run at once. Nothing is reserved unless the deployer says so: an account whose
 # quota is low has nothing that could be. Instead each source of calls has a limit of its own, and
 # together they stay below what the deployment may use. A queue with a higher limit would have its

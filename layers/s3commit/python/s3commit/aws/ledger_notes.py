@@ -178,7 +178,7 @@ class DynamoNotes:
         is_not_whole = HealingItem.whole == False  # noqa: E712
         with suppress(PreconditionError), translated(f"noting what is known of {bucket}"):
             item = self._items.healing(HEALING, bucket, **stored(healing))
-            item.save(same_table & is_not_whole)
+            item.save(same_table & is_not_whole & (HealingItem.until <= healing.until))
 
     def _healing(self, bucket: str) -> Healing | None:
         what = f"reading the ledger's notes on {bucket}"

@@ -22,7 +22,7 @@ from s3commit.core.model.errors import AccessError, NotFoundError, TransientErro
 def redrive(session: Session, *, queues: tuple[str, ...], dry_run: bool) -> None:
     """Move dead letters back to their queues, of all or of these QUEUES.
 
-    A message that has failed five times is put aside; nothing is lost for 14 days. Repeating it is
+    A message that fails repeatedly is put aside; nothing is lost for 14 days. Repeating it is
     harmless. First the queue's function is called without a message: while that fails, or its event
     source is disabled, nothing is moved. A message that fails for a reason of its own comes back:
     the function's log says why. Needs cloudformation:DescribeStacks, lambda:GetEventSourceMapping,

@@ -52,13 +52,13 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     once: a repeated or late call of its own must not fence it off. While an empty ledger is healed
     nothing is done, and the ticket has the pause before the step comes again. The documents are
     handed on if it is this call that has sealed the job. Raises `LostRaceError` if another one
-    takes over at the same time, or if the job is forgotten, and `NeedsOperatorError`: if the table
-    was restored from a backup (``LEDGER_RESTORED``), or a decided job is ``OUTSIDE_PREFIXES``.
+    takes over at the same time, or if the job is forgotten, `NeedsOperatorError` if a decided job
+    is ``OUTSIDE_PREFIXES``, and as `heal`.
     """
     directory = ticket.directory
     pause, found, documents = together(
         ports.parallel,
-        partial(heal, ports, directory.bucket),
+        partial(heal, ports, directory.bucket, directory),
         partial(record_of, ports, directory),
         # A request is put once, so it may be read before the job is this execution's.
         partial(_read_documents, ports, directory),
