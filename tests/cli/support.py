@@ -185,6 +185,7 @@ class Desk:
     has_console: bool = True
 
     def __post_init__(self) -> None:
+        self.world.heal()  # as a deployment's ledger is after its first job
         self.environment = WorldEnvironment(self.world.clock)
         self.session = Session()
         self.session.store = self.world.plan.wrap(self.world.store)

@@ -116,7 +116,8 @@ def next_step(
             f"to abort it now: s3commit abort {job.name}",
         ]
     if job.ledger is None:
-        return ["the ledger knows how far it is: name its table with --table, or --name"]
+        named = "name its table with --table, or --name"
+        return [f"the ledger knows how far it is: {'deploy an empty one' if job.table else named}"]
     if job.record is None or job.state == JobState.OPEN:
         return [
             "wait a few seconds; s3commit doctor says if its request was put aside, or if the"

@@ -31,8 +31,7 @@ def fsck(session: Session, *, destination: Destination) -> None:
 
 def fsck_document(session: Session, destination: Destination) -> dict[str, Any]:
     """The findings of `check`, and the command that repairs each."""
-    table = session.named_table()
-    ledger = session.ledger(table) if table else None
+    ledger = session.trusted_ledger(session.named_table())
     report = check(session.store, ledger, session.parallel, destination)
     return {
         "destination": report.destination.uri,

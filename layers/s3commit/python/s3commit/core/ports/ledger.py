@@ -114,6 +114,10 @@ class Ledger(ABC):
         """
 
     @abstractmethod
+    def peek_healing(self) -> dict[str, Healing]:
+        """The notes of `healing`, by bucket. It reads alone, and raises as `healing`."""
+
+    @abstractmethod
     def note_healing(self, bucket: str, healing: Healing) -> None:
         """Note how far it has got.
 
