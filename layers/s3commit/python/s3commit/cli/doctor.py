@@ -63,8 +63,9 @@ def doctor(session: Session, *, prefix: str, **options: Any) -> None:
     (dynamodb:Query, dynamodb:DescribeTable), the bucket's notifications, lifecycle and policy,
     lambda:GetEventSourceMapping, events:DescribeRule, cloudwatch:DescribeAlarms,
     sqs:GetQueueAttributes, of each table in the parameter catalogs glue:GetTable and a listing, and
-    asks iam:SimulatePrincipalPolicy; checks that the caller has no right to are skipped. With --prefix and no --role the caller's own rights there are tried, by
-    calls for an upload that does not exist. Exit code 1 if there is something to fix.
+    asks iam:SimulatePrincipalPolicy; checks that the caller has no right to are skipped. With
+    --prefix and no --role the caller's own rights there are tried, by calls for an upload that does
+    not exist. Exit code 1 if there is something to fix.
     """
     found = examine(_below(replace(session.deployment, **options), prefix), session)
     checks = [{"check": check, **finding._asdict()} for check, finding in found]

@@ -204,6 +204,12 @@ _ENDS: Final = {
         "Find out who aborts uploads: a lifecycle rule must keep them as long as a job runs. If"
         " access was denied, check bucket and key policy. Then run the job again",
     ),
+    "LISTS_LOST": Advice(
+        "After the decision the pipeline's lists of the job were lost below `_s3commit/`, and a"
+        " person gave it up. The message says which of its files are visible",
+        "Delete those, or keep them and write the others. Of an overwrite see `s3commit log`, and"
+        " which of the replaced files are left. Then find out who deleted the lists",
+    ),
     "UPLOAD_GONE": Advice(
         "Before the decision a counted upload was missing: aborted by someone else, or expired",
         "Find out who aborts uploads: a lifecycle rule must keep them as long as a job runs. Then"
