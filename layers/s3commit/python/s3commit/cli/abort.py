@@ -31,7 +31,7 @@ _GIVEN_UP = {JobState.OPEN, REQUESTED, JobState.SEALED}  # requested and not dec
 @click.option(
     "--lists-lost",
     is_flag=True,
-    help="Give up a decided job too, if what the pipeline keeps of it is lost for good.",
+    help="Abandon a decided job too, if a list that the pipeline keeps of it is lost.",
 )
 @dry_run_option
 @with_session
@@ -55,7 +55,7 @@ def abort(
     If the abort was requested before and its execution failed (the ledger has its name), starts
     another execution, which continues the abort.
 
-    With --lists-lost a decided job is given up, too, but only if its plan or its list of what it
+    With --lists-lost a decided job is abandoned, too, but only if its plan or its list of what it
     replaces can't be read below _s3commit/, and the plan can't be made again from its manifests. It
     ends ROLLED_BACK, and its error says which of its files are visible; without a plan none is
     deleted. One that is being published, and has all its files visible, ends COMMITTED.

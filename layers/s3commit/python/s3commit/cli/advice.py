@@ -53,7 +53,7 @@ def meaning_of(
     if failure is not None and failure.code == ALREADY_COMMITTED:
         return "nothing was added: another job has this idempotency key, and its data is there"
     if failure is not None and failure.code == LISTS_LOST and state in ENDED:
-        return "ended: given up, its error says which of its files are visible"
+        return "ended: abandoned, its error says which of its files are visible"
     return MEANING[state]
 
 

@@ -51,7 +51,7 @@ def start_another_execution(
     if gives_up:
         does = "aborts it, unless it is already decided"
     if lists_lost:
-        does = "gives it up if a list of it is lost, and else continues it"
+        does = "abandons it if a list of it is lost, and else continues it"
     action = "abort" if gives_up else job.requested
     what = f"an execution of job {job.job_id}, which {does} ({one})"
     if dry_run:

@@ -77,7 +77,7 @@ def put_decision(ports: Ports, record: JobRecord) -> None:
 
 
 def renew_decision(ports: Ports, record: JobRecord) -> None:
-    """Put the record of a decided job again, if it is gone or can't be read."""
+    """Put the record of a decided job again, if it is missing or can't be read."""
     directory = JobDirectory.of(record)
     state = JobState.COMMITTING if record.state not in DECIDED else record.state
     body = _DECISION.encode(replace(record, state=state))

@@ -1,9 +1,9 @@
-"""The lists of a decided job that are lost: written again, or the job is given up (docs/adr/0043).
+"""The lists of a decided job that are lost: written again, or the job is abandoned (docs/adr/0043).
 
-Whoever empties ``_s3commit/`` or the bucket, or deletes a KMS key, takes away the pages by which a
-decided job goes on. Its manifests make the same plan again, and the digest in the ledger says so:
-a client that has changed them changes nothing. Where they are gone too, or a replace list is, a
-person may give the job up. No client can start an execution that does.
+Without ``_s3commit/``, with an emptied bucket or a deleted KMS key a decided job lacks the pages by
+which it continues. Its manifests make the same plan again, and the digest in the ledger says so:
+a client that has changed them changes nothing. Where they are missing too, or a replace list
+is, a person may abandon the job. No client can start an execution that does.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,7 +37,7 @@ _SHOWN: Final = 20  # keys, in a message
 
 
 def keep_lists(ports: Ports, record: JobRecord, lists_lost: str) -> JobRecord:
-    """Write a lost plan of a decided job again; the record, which may be given up.
+    """Write a lost plan of a decided job again; the record, which may be abandoned.
 
     ``lists_lost`` is who gives the job up, and why, should a list stay lost; else nothing is. A
     job of which a list is lost stays where it is, and a later step says so. Requests: a GET for

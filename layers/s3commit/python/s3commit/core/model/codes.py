@@ -207,8 +207,7 @@ _ENDS: Final = {
     "LISTS_LOST": Advice(
         "After the decision the pipeline's lists of the job were lost below `_s3commit/`, and a"
         " person gave it up. The message says which of its files are visible",
-        "Delete those, or keep them and write the others. Of an overwrite see `s3commit log`, and"
-        " which of the replaced files are left. Then find out who deleted the lists",
+        "Delete those files, or keep them. Find out who deleted the lists, then run the job again",
     ),
     "UPLOAD_GONE": Advice(
         "Before the decision a counted upload was missing: aborted by someone else, or expired",
