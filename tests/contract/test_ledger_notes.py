@@ -166,7 +166,9 @@ def test_i8_the_first_look_at_a_bucket_is_noted(ledger: Ledger) -> None:
     assert (first.since, first.until, first.whole) == (T0, "", False)
     assert first.table
     assert ledger.healing("lake", now=T1) == first
+    assert ledger.peek_healing() == {"lake": first}
     assert ledger.healing("pond", now=T1).since == T1
+    assert ledger.peek_healing().keys() == {"lake", "pond"}
 
 
 def test_i8_what_has_been_walked_is_noted_until_the_ledger_is_whole(ledger: Ledger) -> None:

@@ -272,13 +272,6 @@ def test_i8_a_record_that_a_late_function_opened_gives_way_to_the_decision(ends:
 # A table that was restored from a backup.
 
 
-def kept(world: World) -> MemoryLedger:
-    """The table as it is now."""
-    copy = MemoryLedger()
-    copy.restore(world.ledger)
-    return copy
-
-
 def test_i2_i6_i8_a_restored_table_decides_nothing_until_an_empty_one_takes_its_place() -> None:
     """Whatever it was restored to, whatever an execution that still runs does next."""
 
@@ -286,7 +279,7 @@ def test_i2_i6_i8_a_restored_table_decides_nothing_until_an_empty_one_takes_its_
         tables: list[MemoryLedger] = []
         world = World()
         two_replace(world)
-        world.plan.run_before(None, lambda: tables.append(kept(world)), nth=point)
+        world.plan.run_before(None, lambda: tables.append(world.ledger.backup()), nth=point)
         world.run(DIRECTORY)
         if not tables or not tables[0]._healing:  # an empty one
             return bool(tables)
@@ -310,8 +303,8 @@ def test_i2_i6_i8_a_restored_table_decides_nothing_until_an_empty_one_takes_its_
 def test_i6_an_execution_that_holds_its_destination_in_a_restored_table_is_not_decided() -> None:
     world = World()
     two_replace(world)
-    world.plan.run_before("decide", lambda: world.ledger.restore(kept(world)))
-    world.plan.run_before("healing", lambda: world.ledger.restore(kept(world)), nth=2)
+    world.plan.run_before("decide", lambda: world.ledger.restore(world.ledger.backup()))
+    world.plan.run_before("healing", lambda: world.ledger.restore(world.ledger.backup()), nth=2)
     with pytest.raises(NeedsOperatorError, match="restored from a backup"):
         world.run(DIRECTORY)
     assert world.store.head(BUCKET, DIRECTORY.decision) is None

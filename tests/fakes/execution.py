@@ -117,6 +117,7 @@ class How(TypedDict, total=False):
     pause: Callable[[], object] | None
     complete: CompleteUnits
     gives_up: str
+    lists_lost: bool
 
 
 def run_execution(ports: Ports, directory: JobDirectory, **how: Unpack[How]) -> list[str]:
@@ -136,9 +137,10 @@ def walk_execution(
     pause: Callable[[], object] | None = None,
     complete: CompleteUnits = one_by_one,
     gives_up: str = "",
+    lists_lost: bool = False,
 ) -> Iterator[str]:
     """As `run_execution`, state by state: each is given before it runs."""
-    begun = execution_input(directory, gives_up)
+    begun = execution_input(directory, gives_up, lists_lost=lists_lost)
     ticket = decode_ticket(begun, execution=execution)
     name = "SealJob"
     while name:

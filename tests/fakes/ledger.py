@@ -74,6 +74,12 @@ class MemoryLedger(Ledger):
             appends = {ref for ref, (one, _) in self._appends.items() if not one.ended}
             return appends | {lock.ref for lock in self._locks.values()}
 
+    def backup(self) -> Self:
+        """The table as it is now."""
+        copy = type(self)()
+        copy.restore(self)
+        return copy
+
     def restore(self, earlier: Self) -> None:
         """What the table had earlier, in a new one, under everybody who uses it."""
         with self._lock:
@@ -108,6 +114,10 @@ class MemoryLedger(Ledger):
     def healing(self, bucket: str, *, now: str) -> Healing:
         with self._lock:
             return self._healing.setdefault(bucket, Healing(self._table, now)).of(self._table)
+
+    def peek_healing(self) -> dict[str, Healing]:
+        with self._lock:
+            return {bucket: one.of(self._table) for bucket, one in self._healing.items()}
 
     def note_healing(self, bucket: str, healing: Healing) -> None:
         with self._lock:

@@ -173,6 +173,11 @@ class DynamoNotes:
             return found
         return found.of(self._table_id())
 
+    def peek_healing(self) -> dict[str, Healing]:
+        with translated("reading what the ledger knows"):
+            found = list(self._query(self._items.healing, HEALING))
+        return {one.sk: record_of(Healing, one).of(self._table_id()) for one in found}
+
     def note_healing(self, bucket: str, healing: Healing) -> None:
         same_table = HealingItem.table == healing.table
         is_not_whole = HealingItem.whole == False  # noqa: E712

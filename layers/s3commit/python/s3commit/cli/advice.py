@@ -6,6 +6,7 @@ from typing import Any, Self
 from s3commit.cli.job_facts import REQUESTED, JobFacts
 from s3commit.cli.render import epoch_of
 from s3commit.core.formats.layout import JOB_FILE, REQUEST_FILE
+from s3commit.core.jobs.lost_lists import LISTS_LOST
 from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure
 from s3commit.core.model.record import JobRecord
@@ -51,6 +52,8 @@ def meaning_of(
         return "commit or abort was requested; no execution has started on it yet"
     if failure is not None and failure.code == ALREADY_COMMITTED:
         return "nothing was added: another job has this idempotency key, and its data is there"
+    if failure is not None and failure.code == LISTS_LOST and state in ENDED:
+        return "ended: abandoned, its error says which of its files are visible"
     return MEANING[state]
 
 
@@ -129,7 +132,9 @@ def next_step(
             Step("to abort it now:", abort),
         ]
     if job.ledger is None:
-        return [Step("the ledger knows how far it is: name its table with --table, or --name")]
+        named = "name its table with --table, or --name"
+        line = f"the ledger knows how far it is: {'deploy an empty one' if job.table else named}"
+        return [Step(line)]
     if job.record is None or job.state == JobState.OPEN:
         return [
             Step(

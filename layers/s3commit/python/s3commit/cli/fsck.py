@@ -54,8 +54,7 @@ def fsck_document(
     session: Session, destination: Destination, expired: Iterable[tuple[str, int]] = ()
 ) -> dict[str, Any]:
     """The findings of `check`, and the command that repairs each."""
-    table = session.named_table()
-    ledger = session.ledger(table) if table else None
+    ledger = session.trusted_ledger(session.named_table())
     now = session.clock.now()
     rules = tuple((prefix, shifted(now, -86_400 * days)) for prefix, days in expired)
     report = check(session.store, ledger, session.parallel, destination, rules)

@@ -40,6 +40,8 @@ def redrive(session: Session, *, queues: tuple[str, ...], dry_run: bool) -> None
             f"{around.stack(env.PIPELINE_STACK)} has no queue {', '.join(lacking)}; it has"
             f" {', '.join(inboxes(around))} (Catalogs is there if the parameter catalogs is set)"
         )
+    if table := around.storage.get(env.TABLE_OUTPUT):
+        session.ledger(table)  # into a restored one all would fail again
     rows = [_move(around, one, dry_run) for one in inboxes(around) if one in (queues or [one])]
     document = {"dryRun": dry_run, "queues": rows}
     session.out.table(document, "queues", "queue, deadLetters, moved, why as WHY NOT")

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from s3commit.core.documents.pages import read_index
 from s3commit.core.documents.ticket import Ticket
-from s3commit.core.jobs.guards import own_record
+from s3commit.core.jobs.guards import own_record, unless_overtaken
 from s3commit.core.jobs.rounds import next_round
 from s3commit.core.model.errors import AccessError, NeedsOperatorError
 from s3commit.core.model.limits import DENIED_LOOKS, DENIED_PAUSE
@@ -19,8 +20,8 @@ def begin_publish(ports: Ports, ticket: Ticket) -> tuple[Ticket, JobRecord]:
     If files are lost, COMMITTING→ROLLING_BACK instead. If units are missing, the job stays
     COMMITTING and the caller completes again; so it does some times where all that is lost was
     denied, since a policy may have been wrong for a moment. Raises `LostRaceError`;
-    `NeedsOperatorError` if the plan is missing, or the machine could not read it: no repetition
-    helps, and nothing is undone for it.
+    `NeedsOperatorError` if the plan is missing, or the machine could not read it, or if there is no
+    index of the files to remove: no repetition helps, and nothing is undone for it.
     """
     after_a_twin = (JobState.PUBLISHING, JobState.COMMITTED, JobState.ROLLING_BACK)
     record = own_record(ports, ticket, JobState.COMMITTING, *after_a_twin)
@@ -41,6 +42,10 @@ def begin_publish(ports: Ports, ticket: Ticket) -> tuple[Ticket, JobRecord]:
     visible = sum(result.files for result in ticket.completed)
     if counted != list(range(plan.units)) or visible != plan.files:
         return _again(ports, ticket, record), record
+    if ticket.replaces and record.replaced is not None:
+        with unless_overtaken(ports, ticket, JobState.COMMITTING):
+            # Not published without it: from there on nothing is undone.
+            read_index(ports.store, ticket.directory.of_replaced, record.replaced.sha256)
     record = ports.ledger.advance(record, JobState.PUBLISHING, now=ports.clock.now())
     return ticket.after(record), record
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
-from s3commit.core.documents.decision_json import put_decision, read_decision
+from s3commit.core.documents.decision_json import read_decision
 from s3commit.core.documents.job_json import JobSpec, read_spec
 from s3commit.core.documents.request_json import AbortRequest, CommitRequest, read_request
 from s3commit.core.documents.ticket import Ticket
@@ -11,6 +11,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.jobs.guards import refusing_unreadable
 from s3commit.core.jobs.healing import heal, record_from_s3
+from s3commit.core.jobs.lost_lists import GOES_BY_LISTS, keep_lists
 from s3commit.core.jobs.ownership import has_owner_above
 from s3commit.core.jobs.record import committed_holder, new_record, record_of
 from s3commit.core.model.errors import (
@@ -81,8 +82,9 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     if record.execution != ticket.execution or not ticket.execution:
         now = ports.clock.now()
         record = ports.ledger.take_over(record, execution=ticket.execution, now=now)
-    if record.state is JobState.COMMITTING:
-        put_decision(ports, record)  # its execution may have died right after the decision
+    if record.state in GOES_BY_LISTS:
+        # Its execution may have died right after the decision, and its lists may be lost since.
+        record = keep_lists(ports, record, ticket.gives_up if ticket.lists_lost else "")
     why = outside and Failure(outside.code, outside.message)
     if ticket.gives_up:
         why = Failure("ABORTED_BY_OPERATOR", one_line(ticket.gives_up))

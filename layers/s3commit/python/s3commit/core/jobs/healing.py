@@ -45,6 +45,7 @@ from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.clock import CallTime
+from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import listed_at
 from s3commit.core.ports.parallel import together
 
@@ -90,6 +91,33 @@ def heal(
     if directory is not None:
         _refuse_below(directory, unread)
     return 0
+
+
+def doubt_about(ledger: Ledger) -> str:
+    """The warning that the ledger lacks decided jobs, in a line; empty if it has all. Reads alone.
+
+    Raises `NeedsOperatorError` (``LEDGER_RESTORED``).
+    """
+    found = ledger.peek_healing()
+    waits = f"{(LONGEST_CALL + FUNCTION_CLOCKS) // 60} minutes after the next job, or sweep"
+    if not found:
+        return (
+            "the ledger's table is empty: it knows no job. If it took the place of a lost one, it"
+            f" knows the decided jobs {waits}"
+        )
+    unread = [f"s3://{bucket}/{key}" for bucket, one in found.items() for key in one.unread]
+    if unread:
+        return (
+            f"the ledger lacks the jobs of {len(unread)} decision records that can't be read, such"
+            f" as {min(unread)}: restore those, or delete what another program has put there"
+        )
+    lacking = [f"s3://{bucket}" for bucket, one in sorted(found.items()) if not one.whole]
+    if not lacking:
+        return ""
+    return (
+        f"the ledger's table is new, and may lack decided jobs of {', '.join(lacking)}: it knows"
+        f" them {waits}, looked at it first"
+    )
 
 
 def _bring_back(ports: Ports, bucket: str, keys: Iterable[str]) -> dict[str, S3CommitError]:

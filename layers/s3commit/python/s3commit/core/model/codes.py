@@ -209,6 +209,11 @@ _ENDS: Final = {
         "Find out who aborts uploads: a lifecycle rule must keep them as long as a job runs. If"
         " access was denied, check bucket and key policy. Then run the job again",
     ),
+    "LISTS_LOST": Advice(
+        "After the decision the pipeline's lists of the job were lost below `_s3commit/`, and a"
+        " person gave it up. The message says which of its files are visible",
+        "Delete those files, or keep them. Find out who deleted the lists, then run the job again",
+    ),
     "UPLOAD_GONE": Advice(
         "Before the decision a counted upload was missing: aborted by someone else, or expired",
         "Find out who aborts uploads: a lifecycle rule must keep them as long as a job runs. Then"

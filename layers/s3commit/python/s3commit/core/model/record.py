@@ -72,8 +72,8 @@ class Healing:
         """
         if table != self.table:
             raise NeedsOperatorError(
-                "the ledger's table was restored from a backup, so S3 knows more than it does:"
-                " nothing was changed; deploy with an empty table, which heals itself from S3",
+                "the ledger's table was restored from a backup, so S3 knows more than it does, and"
+                " nothing is decided by it; deploy with an empty table, which heals itself from S3",
                 code="LEDGER_RESTORED",
             )
         return self
