@@ -6,15 +6,15 @@ import pytest
 
 from s3commit.core.documents.commit_manifest import CommittedFile
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.jobs import past_commits
-from s3commit.core.jobs.undo import look_back
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobFailedError, JobRefusedError
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.model.states import JobState
-from s3commit.writer.undo import carry_out, plan_undo
+from s3commit.core.undo import bound
+from s3commit.core.undo.job import plan_undo
+from s3commit.writer.undo import carry_out
 from tests.core.way_back import PARTITION, REPLACE, Table, code_of, dated, forge
 from tests.core.world import NEIGHBOUR, job_directory
 
@@ -221,7 +221,7 @@ def test_i12_the_lists_of_undos_are_read_where_the_job_has_files_and_up_to_a_bou
     place: str, lists: int, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever may write below the table can put as many as he likes."""
-    monkeypatch.setattr(past_commits, "MAX_COPIES", 9)
+    monkeypatch.setattr(bound, "MAX_LINES", 15)
     table = Table()
     done = table.write("dt=1/", "dt=2/")
     for _ in range(lists):
@@ -263,7 +263,7 @@ def test_i12_an_undo_holds_of_the_lists_below_what_concerns_its_job(kind: str) -
         for number in some:
             forged(number)
         tracemalloc.start()
-        look_back(table.world.unplanned, over)
+        plan_undo(table.world.unplanned, over, leave_removed=True)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < peaks[0] + 500_000
