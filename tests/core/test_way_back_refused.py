@@ -1,6 +1,8 @@
 """What an undo refuses: the changed since, jobs under way, forged lists (I2, I5, I6, I12)."""
 
 import tracemalloc
+from dataclasses import replace
+from types import ModuleType
 
 import pytest
 
@@ -12,11 +14,12 @@ from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.undo import bound
+from s3commit.core.undo import bound, look_back
 from s3commit.core.undo.job import plan_undo
 from s3commit.writer.undo import carry_out
 from tests.core.way_back import PARTITION, REPLACE, Table, code_of, dated, forge
-from tests.core.world import NEIGHBOUR, job_directory
+from tests.core.world import NEIGHBOUR, World, job_directory
+from tests.fakes.faults import FaultPlan
 
 
 def test_i2_what_comes_back_is_what_was_replaced_and_no_other_of_its_size() -> None:
@@ -221,7 +224,7 @@ def test_i12_the_lists_of_undos_are_read_where_the_job_has_files_and_up_to_a_bou
     place: str, lists: int, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever may write below the table can put as many as he likes."""
-    monkeypatch.setattr(bound, "MAX_LINES", 15)
+    monkeypatch.setattr(bound, "MAX_LINES", 9)
     table = Table()
     done = table.write("dt=1/", "dt=2/")
     for _ in range(lists):
@@ -236,6 +239,79 @@ def test_i12_the_lists_of_undos_are_read_where_the_job_has_files_and_up_to_a_bou
     else:
         table.undo(done)
         assert table.visible() == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "least"),
+    [
+        (bound, "MAX_HELD", 5),  # its file, two that come back, and where two jobs replaced
+        (bound, "MAX_LINES", 3),
+        (bound, "MAX_LISTS", 4),
+        (look_back, "MAX_JOB_FILES", 2),
+        (bound, "CALL_SECONDS", 1),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_i2_past_each_bound_an_undo_is_refused_before_anything_is_changed(
+    module: ModuleType, limit: str, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the client and by the pipeline, whichever meets it; by one less it is done."""
+    table = Table()
+    table.write("dt=1/", "dt=2/")
+    over = table.write("dt=1/", **REPLACE)
+    table.undo(over)
+    table.undo(table.undone[over])
+    last = JobDirectory(over.destination, table.undone[table.undone[over]].job_id)
+    table.write("dt=1/", **{**PARTITION, "place": "sales/dt=9/"})
+    plan = plan_undo(table.world.unplanned, last, leave_removed=False)
+    before = table.world.visible()
+    monkeypatch.setattr(module, limit, least - 1)
+    if limit != "CALL_SECONDS":  # a client takes its time
+        assert code_of(table, last) == "TOO_LARGE"
+    with pytest.raises(JobFailedError) as refused:
+        carry_out(table.world.unplanned, plan, table.environment, commit_timeout=60)
+    assert refused.value.code == "TOO_LARGE"
+    assert (table.world.visible(), table.world.open_uploads()) == (before, [])
+    assert table.world.ledger.holders == set()
+    monkeypatch.setattr(module, limit, least)
+    table.undo(last)
+    assert table.visible() == table.replayed()
+
+
+def test_i12_jobs_that_undo_each_other_by_the_thousand_are_told_apart() -> None:
+    """In a chain, which honest people may make too, and in a circle, which they can't."""
+    table = Table()
+    done = table.write("dt=1/")
+    chain = [job_directory(table.environment.new_id()) for _ in range(3_000)]
+    for before, one in zip([done, *chain], chain, strict=False):
+        forge(table, one, undoes=before.job_id)
+    assert code_of(table, done) == "NOTHING_TO_UNDO"
+    ring = [job_directory(table.environment.new_id()) for _ in range(3)]
+    for before, one in zip([ring[-1], *ring], ring, strict=False):
+        forge(table, one, undoes=before.job_id)
+    assert code_of(table, ring[0]) == "NOTHING_TO_UNDO"
+
+
+@pytest.mark.parametrize("how", ["as it was", "put again", "other bytes"])
+def test_i2_i5_an_undo_of_encrypted_files_looks_at_those_alone_that_are_newer_than_their_list(
+    how: str,
+) -> None:
+    """Behind KMS no etag is the expected one, and a HEAD for each of a million takes hours."""
+    table = Table(World(versioned=True, opaque=True))
+    done = table.write("dt=1/", "dt=2/", "dt=3/")
+    table.world.clock.advance(table.pace)
+    key, body = next(iter(table.world.visible().items()))
+    if how != "as it was":
+        table.world.store.put("lake", key, body + b"!" * (how == "other bytes"))
+    plan = FaultPlan()
+    ports = replace(table.world.unplanned, store=plan.wrap(table.world.store))
+    if how == "other bytes":
+        with pytest.raises(JobRefusedError, match="is not what"):
+            plan_undo(ports, done, leave_removed=False)
+    else:
+        plan_undo(ports, done, leave_removed=False)
+    looked_at = [call.key for call in plan.calls if call.verb == "head"]
+    assert looked_at == [key] * (how != "as it was")
 
 
 @pytest.mark.parametrize("kind", ["undoes", "replaces"])

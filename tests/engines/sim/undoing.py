@@ -134,7 +134,7 @@ def effect(jobs: list[Job], job: Job, decided: Job | None = None) -> tuple[bool,
 
 def may_refuse(observer: Observer, job: Job, victim: Job) -> set[str]:
     """The codes with which the undo may end, by what others did."""
-    jobs, found = observer.everyone, set[str]()
+    jobs, found = observer.everyone, {"TOO_LARGE"}  # a call was too slow, or had too little time
     if any(map(observer.excuses, victim.planned)):  # who may put there may say that it replaced
         found |= {"NOTHING_TO_UNDO", "REPLACED_SINCE", "FILES_CHANGED"}
     decided = job.sealed_at or 0

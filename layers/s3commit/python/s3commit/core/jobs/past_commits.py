@@ -30,7 +30,7 @@ Reach = set[str | None]
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A committed job. ``put_at`` is when S3 got its manifest (RFC 3339, UTC).
+    """A committed job. ``put_at`` is when S3 got its manifest (RFC 3339, UTC), of ``length`` bytes.
 
     Of a long manifest it is when its upload was started: jobs that exclude each other have the same
     order by either.
@@ -39,6 +39,7 @@ class Commit:
     directory: JobDirectory
     put_at: str
     header: CommitHeader
+    length: int
 
     @property
     def moment(self) -> tuple[str, str]:
@@ -94,7 +95,7 @@ def read_commits(
     def read(one: tuple[JobDirectory, ListedObject]) -> Commit | None:
         job, listed = one
         try:
-            return Commit(job, listed.modified, read_commit_header(store, job))
+            return Commit(job, listed.modified, read_commit_header(store, job), listed.length)
         except NOT_READABLE:
             return None
 

@@ -36,11 +36,11 @@ UNIT_PARTS: Final = 20_000
 # complete them takes ten minutes.
 MAX_JOB_FILES: Final = 1_000_000
 
-# What an undo looks at before its decision, in one call: of other jobs, since the one that it
-# undoes; of lines in their lists, ten microseconds each; and of files that it holds, some 400 bytes
-# each: its job's, those that come back, copies of them, and where others have replaced. Clients can
-# write such lists, so past these an undo is refused.
-MAX_COMMITS: Final = 100_000
+# What an undo looks at before its decision, in one call: lists of other jobs, a request of 4 ms of
+# a processor each; lines of these, 11 microseconds each; and files, of which it holds some 500
+# bytes each: its job's, what comes back, copies, and where others have replaced. Clients can write
+# such lists, so past these an undo is refused.
+MAX_LISTS: Final = 100_000
 MAX_LINES: Final = 10 * MAX_JOB_FILES
 MAX_HELD: Final = 3 * MAX_JOB_FILES
 

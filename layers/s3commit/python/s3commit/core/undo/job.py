@@ -17,7 +17,6 @@ from s3commit.core.model.errors import NOT_READABLE, JobRefusedError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.parallel import in_order
 from s3commit.core.undo.bound import Bound
 from s3commit.core.undo.look_back import NOT_COMMITTED, NOTHING_TO_UNDO, Undo, look_back
@@ -84,7 +83,7 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
     if known is not None and known.state is not JobState.COMMITTED:
         _refuse(NOT_COMMITTED, f"job {undone.job_id} is {known.state}: there is nothing to undo")
     appends = Appends(ports, record)
-    found = look_back(ports, undone, Bound(CallTime(ports.clock)))
+    found = look_back(ports, undone, Bound(ports.clock))
     under_way = appends.to_leave()  # a forged manifest may name their files
     for one in found.removes:
         nodes = under_way.get(owner_of(one.key) or "", ())

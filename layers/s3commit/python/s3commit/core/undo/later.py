@@ -1,10 +1,11 @@
 """The jobs around one that is to be undone: which are in effect, which came later, and where."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from s3commit.core.documents.commit_manifest import (
@@ -12,14 +13,8 @@ from s3commit.core.documents.commit_manifest import (
     CommittedFile,
     stream_commit_manifest,
 )
-from s3commit.core.documents.pages import in_groups
-from s3commit.core.formats.layout import (
-    JobDirectory,
-    directories_above,
-    is_copy,
-    owner_of,
-    partition_of,
-)
+from s3commit.core.documents.pages import grouped
+from s3commit.core.formats.layout import JobDirectory, directories_above, is_copy
 from s3commit.core.jobs.listings import list_objects
 from s3commit.core.jobs.past_commits import (
     Commit,
@@ -31,49 +26,55 @@ from s3commit.core.jobs.past_commits import (
 )
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NOT_READABLE
-from s3commit.core.model.limits import MAX_COMMITS, S3_CLOCKS
+from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.moments import shifted
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import listed_at
+from s3commit.core.ports.objects import ListedObject, listed_at
 from s3commit.core.ports.parallel import in_order
-from s3commit.core.undo.bound import Bound, PastBoundError
+from s3commit.core.undo.bound import Bound
 
-MANIFESTS_AT_ONCE: Final = 4
+LISTS_AT_ONCE: Final = 64
 _MOMENT: Final = len("2026-11-21T22:07:22.123Z")
 T = TypeVar("T")
+Listed = tuple[JobDirectory, ListedObject]  # a job's list of files
 Place = tuple[str, str | None]  # a destination, and an element of a `Reach`
 
 
-def each_of(ports: Ports, function: Callable[[T], Any], items: Iterable[T]) -> Iterator[Any]:
-    """What the function, which reads a manifest, says of each; of few at once."""
-    for some in in_groups(items, MANIFESTS_AT_ONCE):
+def each_of(
+    ports: Ports, function: Callable[[T], Any], items: Iterable[T], bytes_of: Callable[[T], int]
+) -> Iterator[Any]:
+    """What the function says of each, whose list of files it reads; few are held at once."""
+    for some in grouped(items, LISTS_AT_ONCE, bytes_of, MAX_WHOLE_BYTES):
         yield from in_order(ports.parallel, function, some)
 
 
 def commits_around(
-    ports: Ports, directory: JobDirectory, root: str, bound: Bound
-) -> tuple[Commit | None, list[Commit]]:
+    ports: Ports, directory: JobDirectory, root: str, makers: Collection[str], bound: Bound
+) -> tuple[Commit | None, list[Commit], list[Listed]]:
     """The job's own commit, if it is there; and those since, above, at and below ``root``.
 
-    In their order. By S3's clocks: some that are a little earlier are among them. Raises
-    `PastBoundError` if they are more than `MAX_COMMITS`.
+    In their order. By S3's clocks: some that are a little earlier are among them. And the lists of
+    all jobs there that have the ids of the ``makers``.
     """
     store, bucket = ports.store, directory.bucket
     found = listed_at(store, bucket, directory.commits)
     since = shifted(found.modified, -2 * S3_CLOCKS) if found else ""
     places = (Destination(bucket, at) for at in directories_above(root))
     above = chain.from_iterable(map(partial(manifests_at, store), places))
-    below = bound.in_time(list_objects(ports, bucket, [root]))
-    listed = chain(above, manifests_below(bucket, below))
-    some = (one for one in bound.read(listed) if one[1].modified >= since)
-    commits = [
-        _short(one) for one in read_commits(store, ports.parallel, islice(some, MAX_COMMITS))
-    ]
-    if next(some, None):
-        raise PastBoundError(f"would have to look at more than {MAX_COMMITS} jobs since")
-    commits.sort(key=lambda one: one.moment)
+    listed = chain(above, manifests_below(bucket, list_objects(ports, bucket, [root])))
+    made: list[Listed] = []
+
+    def wanted() -> Iterator[Listed]:
+        for one in bound.in_time(listed):
+            if one[0].job_id in makers:
+                made.extend(bound.lists([one]))
+            if one[1].modified >= since:
+                yield one
+
+    read = read_commits(store, ports.parallel, bound.lists(wanted()))
+    commits = sorted(map(_short, read), key=lambda one: one.moment)
     own = next((one for one in commits if one.directory == directory), None)
-    return own, [one for one in commits if one is not own]
+    return own, [one for one in commits if one is not own], made
 
 
 def _short(commit: Commit) -> Commit:
@@ -86,20 +87,22 @@ def _short(commit: Commit) -> Commit:
 def undone_jobs(commits: list[Commit]) -> dict[JobDirectory, JobDirectory]:
     """The jobs that are undone, each with the one that has undone it.
 
-    No clock is asked: an undo comes after what it undoes, whatever the times say.
+    No clock is asked: an undo comes after what it undoes, whatever the times say. So those that no
+    job undoes are in effect, and tell of the others. Honest jobs make no circle.
     """
-    undos: dict[JobDirectory, list[JobDirectory]] = {}
-    for one in commits:
-        if one.undoes is not None:
-            undos.setdefault(one.undoes, []).append(one.directory)
-
-    def by(job: JobDirectory, seen: frozenset[JobDirectory]) -> JobDirectory | None:
-        """The undo of the job that is in effect; honest jobs make no circle."""
-        left = (one for one in undos.get(job, ()) if one not in seen)
-        return next((one for one in left if by(one, seen | {one}) is None), None)
-
-    found = {job: by(job, frozenset([job])) for job in undos}
-    return {job: undo for job, undo in found.items() if undo is not None}
+    undoes = {one.directory: one.undoes for one in commits if one.undoes}
+    left = Counter(undoes.values())
+    ready = [job for job in undoes if job not in left]
+    found: dict[JobDirectory, JobDirectory] = {}
+    while ready:
+        by = ready.pop()
+        if job := undoes.get(by):
+            if by not in found:
+                found.setdefault(job, by)
+            left[job] -= 1
+            if not left[job]:
+                ready.append(job)
+    return {job: by for by, job in undoes.items() if left[job]} | found
 
 
 def files_of(
@@ -108,37 +111,21 @@ def files_of(
     """What is ``wanted`` of the files in the job's manifest; nothing, where it can't be read."""
     with suppress(*NOT_READABLE):
         _, files = stream_commit_manifest(ports.store, job, max_bytes=MAX_WHOLE_BYTES)
-        return list(bound.held(filter(None, map(wanted, bound.read(files)))))
+        return list(bound.held(filter(None, map(wanted, bound.lines(files)))))
     return []
 
 
-def makers_of(bucket: str, keys: Iterable[str]) -> set[JobDirectory]:
-    """The jobs that can have made the files, by their names: of each destination above one."""
-    some = {(owner, partition_of(key)) for key in keys if (owner := owner_of(key))}
-    return {
-        JobDirectory(Destination(bucket, above), owner)
-        for owner, place in some
-        for above in directories_above(place + owner)
-    }
-
-
 def copies_of(
-    ports: Ports,
-    commits: list[Commit],
-    files: list[CommittedFile],
-    places: Collection[str],
-    bound: Bound,
+    ports: Ports, bound: Bound, undos: Iterable[Commit], first: Mapping[str, int]
 ) -> Iterator[CommittedFile]:
-    """The copies of the ``files`` that undos have brought back; ``places`` are all above these."""
-    first = {(file.first_key, file.length) for file in files}
+    """The copies that the undos have brought back of files, given by first keys and lengths."""
 
     def copied(file: CommittedFile) -> CommittedFile | None:
-        is_theirs = (file.origin, file.length) in first and is_copy(file.key, file.origin)
-        return file if is_theirs else None
+        is_one = first.get(file.origin) == file.length and is_copy(file.key, file.origin)
+        return file if is_one else None
 
-    for one in commits:
-        if one.header.undoes and one.directory.destination.prefix in places:
-            yield from files_of(ports, bound, one.directory, copied)
+    for one in bound.lists(undos):
+        yield from files_of(ports, bound, one.directory, copied)
 
 
 def reach_of(
@@ -146,7 +133,7 @@ def reach_of(
 ) -> tuple[Commit, Reach]:
     """The job, with what it has removed ``among`` the directories: all, if that can't be read."""
     try:
-        found = commit.reach(ports.store, max_bytes=MAX_WHOLE_BYTES, among=among, each=bound.read)
+        found = commit.reach(ports.store, max_bytes=MAX_WHOLE_BYTES, among=among, each=bound.lines)
     except NOT_READABLE:
         found = {None}
     return commit, set(bound.held(found))

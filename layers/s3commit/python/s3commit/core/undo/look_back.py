@@ -44,17 +44,18 @@ from s3commit.core.model.errors import (
     NotFoundError,
 )
 from s3commit.core.model.limits import MAX_JOB_FILES, S3_CLOCKS
+from s3commit.core.model.moments import shifted
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
 from s3commit.core.undo.bound import Bound, PastBoundError
 from s3commit.core.undo.later import (
+    Listed,
     commits_around,
     copies_of,
     each_of,
     files_of,
     is_later,
     is_surely_later,
-    makers_of,
     places_of,
     reach_of,
     removed_by,
@@ -90,8 +91,9 @@ def look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
     manifest that can't be read.
 
     Requests: two listings of the places of its files and of those that it replaced; a GET for each
-    commit since, two for one that has replaced partitions or brought files back; and a GET for each
-    job of which it replaced files, at each directory above them.
+    commit since, two for one that has replaced partitions or brought files back; a GET for each job
+    of which it replaced files; and a HEAD for each file with another etag that is newer than the
+    list of its job.
     """
     try:
         return _look_back(ports, directory, bound)
@@ -106,12 +108,12 @@ def look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
 
 def _look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
     header, files = _manifest(ports, directory, bound)
-    listed, refused = _listed(ports, directory, header, bound)
-    back = {one.key: one.length for one in listed}
+    back, refused = _replaced(ports, directory, header, bound)
     root = directory.destination.prefix
     if not header.undoes:  # of an undo, files that it did not touch may have come and gone since
         root = partition_of(commonprefix([*(one.key for one in files), *back])) or root  # noqa: RUF071 - keys
-    own, commits = commits_around(ports, directory, root, bound)
+    makers = {owner_of(key) or "" for key in back}
+    own, commits, made = commits_around(ports, directory, root, makers, bound)
     if own is None:
         _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is missing")
     undone = undone_jobs(commits)
@@ -120,28 +122,31 @@ def _look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} was undone by job {by.job_id}{again}")
     at = {partition_of(one.key) for one in files} | set(map(partition_of, back))
     places = at.union(*map(directories_above, at))
-    copies = copies_of(ports, commits, files, places, bound)
-    wanted = {one.key: one for one in chain(files, copies)}
+    undos = [one for one in commits if one.undoes and one.directory.destination.prefix in places]
+    first = {file.first_key: file.length for file in files}
+    wanted = {one.key: one for one in chain(files, copies_of(ports, bound, undos, first))}
+    put = {one.directory.job_id: shifted(one.put_at, S3_CLOCKS) for one in (own, *undos)}
     listing = bound.in_time(list_objects(ports, directory.bucket, [root]))
-    removes, by_hand = _present(ports, directory, listing, wanted, back)
-    there = {wanted[one.key].first_key for one in removes}
-    gone = [one for one in files if one.first_key not in there]
+    removes, by_hand = _present(ports, directory, listing, wanted, put=put, back=back, bound=bound)
+    for one in removes:
+        first.pop(wanted[one.key].first_key, None)
+    gone = [one for one in files if one.first_key in first]
     reaches: list[tuple[Commit, Reach]] = []
-    if gone or listed or header.undoes:
-        replacing = (one for one in commits if one.header.replaced is not None)
-        reaches += each_of(ports, partial(reach_of, ports, bound, places), replacing)
+    if gone or back or header.undoes:
+        some = bound.lists(one for one in commits if one.header.replaced is not None)
+        reach = partial(reach_of, ports, bound, places)
+        reaches += each_of(ports, reach, some, lambda one: one.length)
     removed = {place for one in reaches for place in removed_by(*one)}
     for file in gone:
         if removed.isdisjoint(places_of(file)):
             _refuse("FILES_CHANGED", f"{file.key!r} was deleted, and no job says that it did")
-    restores = tuple(_restored(ports, directory, listed, undone, bound))
-    removed_keys = {one.key for one in removes}
-    still = {place for file in files if file.key in removed_keys for place in places_of(file)}
-    jobs = {owner_of(key) or "" for key in back}
+    restores = tuple(_restored(ports, back, made, undone, bound))
+    there = (wanted[one.key] for one in removes if owner_of(one.key) == directory.job_id)
+    still = {place for file in there for place in places_of(file)}
     standing = [
         (one, reach)
         for one, reach in reaches
-        if one.directory not in undone and is_later(own, one, reach, still, jobs)
+        if one.directory not in undone and is_later(own, one, reach, still, makers)
     ]
     refused = refused or _overwritten(ports, own, standing, restores, bound)
     refused = refused or _brought_back(by_hand, restores)
@@ -166,25 +171,25 @@ def _manifest(
         _refuse(NOT_COMMITTED, not_committed(directory))
 
 
-def _listed(
+def _replaced(
     ports: Ports, directory: JobDirectory, header: CommitHeader, bound: Bound
-) -> tuple[list[ListedObject], JobRefusedError | None]:
-    """The files that the job replaced, or why they can't come back. The files alone come back."""
+) -> tuple[dict[str, ListedObject], JobRefusedError | None]:
+    """The files that the job replaced, by key; or why they can't come back. Files alone do."""
     if header.replaced is None or not header.replaced.files:
-        return [], None
+        return {}, None
     root = len(directory.destination.prefix)
     found = bound.in_time(replaced_files(ports, directory, header.replaced))
     data = (one for one in found if is_data(one.key[root:]))
     try:
-        files = list(bound.held(islice(data, MAX_JOB_FILES + 1)))
+        files = {one.key: one for one in bound.held(islice(data, MAX_JOB_FILES + 1))}
     except NeedsOperatorError:
-        return [], JobRefusedError(
+        return {}, JobRefusedError(
             f"job {directory.job_id} replaced {header.replaced.files} files, and the list of them"
             " has expired: it is kept for the deployment's retentionDays",
             code="LIST_GONE",
         )
     if len(files) > MAX_JOB_FILES:
-        return [], JobRefusedError(
+        return {}, JobRefusedError(
             f"job {directory.job_id} replaced more than {MAX_JOB_FILES} files, and one job brings"
             " back no more; nothing was changed. To remove the job's own files: --leave-removed",
             code=TOO_LARGE,
@@ -197,28 +202,39 @@ def _present(
     directory: JobDirectory,
     listing: Iterable[ListedObject],
     wanted: Mapping[str, CommittedFile],
-    back: Mapping[str, int],
+    *,
+    put: Mapping[str, str],
+    back: Mapping[str, ListedObject],
+    bound: Bound,
 ) -> tuple[tuple[ListedObject, ...], set[str]]:
-    """Those of the files ``wanted`` that are in the listing; each is what the job has put there.
+    """Those of the files ``wanted`` that are in the listing; each is what its job has put there.
 
-    And the keys of what comes ``back``, given with the lengths, that are there again.
+    And the keys of what comes ``back`` that are there again. An etag tells nothing of an encrypted
+    file. One that is not newer than its job's list, ``put`` by then, is the job's (A5); of others a
+    HEAD tells.
     """
     present: list[ListedObject] = []
+    unsure: list[ListedObject] = []
     again = set[str]()
+
+    def changed(one: ListedObject) -> str:
+        was = wanted[one.key]
+        with suppress(AccessError, InvalidInputError):  # under a key of another's
+            facts = ports.store.head(directory.bucket, one.key)
+            return "" if facts and facts.matches(was.length, was.etag) else one.key
+        return one.key
+
     for listed in listing:
         if was := wanted.get(listed.key):
             etag = was.etag if was.etag == listed.etag else listed.etag  # one text, not two
             present.append(ListedObject(was.key, etag, listed.length))
-        elif back.get(listed.key) == listed.length:
-            again.add(listed.key)
-    for listed in present:
-        was = wanted[listed.key]
-        if listed.length != was.length or was.etag not in {"", listed.etag}:
-            facts = None
-            with suppress(AccessError, InvalidInputError):  # under a key of another's
-                facts = ports.store.head(directory.bucket, was.key)  # its etag tells nothing
-            if facts is None or not facts.matches(was.length, was.etag):
-                _refuse("FILES_CHANGED", f"{was.key!r} is not what the job has put there")
+            is_new = listed.modified > put.get(owner_of(was.key) or "", "")
+            if listed.length != was.length or (was.etag not in {"", listed.etag} and is_new):
+                unsure.append(present[-1])
+        elif (one := back.get(listed.key)) and one.length == listed.length:
+            again.add(one.key)
+    for key in filter(None, ports.parallel(changed, bound.in_time(unsure))):
+        _refuse("FILES_CHANGED", f"{key!r} is not what the job has put there")
     return tuple(present), again
 
 
@@ -236,28 +252,32 @@ def _brought_back(again: set[str], restores: Iterable[CommittedFile]) -> JobRefu
 
 def _restored(
     ports: Ports,
-    directory: JobDirectory,
-    listed: list[ListedObject],
-    undone: dict[JobDirectory, JobDirectory],
+    back: Mapping[str, ListedObject],
+    made: list[Listed],
+    undone: Iterable[JobDirectory],
     bound: Bound,
 ) -> Iterator[CommittedFile]:
-    """The files that come back: all that the job replaced but those of jobs that are undone."""
-    keys = {one.key: one for one in listed}
+    """The files that come back: all that the job replaced but those of jobs that are undone.
 
-    def as_listed(file: CommittedFile) -> CommittedFile | None:
-        if one := keys.get(file.key):
+    The lists of the jobs that have ``made`` them say how many rows they have.
+    """
+
+    def known(listed: Listed) -> list[CommittedFile]:
+        return files_of(ports, bound, listed[0], as_replaced)
+
+    def as_replaced(file: CommittedFile) -> CommittedFile | None:
+        if one := back.get(file.key):
             return CommittedFile(one.key, one.length, one.etag, file.rows, file.origin)
         return None
 
-    known = dict[str, CommittedFile]()
-    makers = bound.in_time(makers_of(directory.bucket, keys))
-    for files in each_of(ports, partial(files_of, ports, bound, wanted=as_listed), makers):
-        known |= {file.key: file for file in files}
-    ids = {job.job_id for job in undone}
-    for one in listed:
-        was = known.get(one.key) or CommittedFile(one.key, one.length, one.etag)
-        is_gone = owner_of(was.first_key) in ids
-        if not is_gone or not undone.keys() & makers_of(directory.bucket, [was.first_key]):
+    lists = each_of(ports, known, made, lambda listed: listed[1].length)
+    found = {file.key: file for files in lists for file in files}
+    gone: dict[str, list[str]] = {}
+    for job in undone:
+        gone.setdefault(job.job_id, []).append(job.destination.prefix)
+    for one in back.values():
+        was = found.get(one.key) or CommittedFile(one.key, one.length, one.etag)
+        if not was.first_key.startswith(tuple(gone.get(owner_of(was.first_key) or "", ()))):
             yield was
 
 
