@@ -278,20 +278,6 @@ def test_i2_past_each_bound_an_undo_is_refused_before_anything_is_changed(
     assert table.visible() == table.replayed()
 
 
-def test_i12_jobs_that_undo_each_other_by_the_thousand_are_told_apart() -> None:
-    """In a chain, which honest people may make too, and in a circle, which they can't."""
-    table = Table()
-    done = table.write("dt=1/")
-    chain = [job_directory(table.environment.new_id()) for _ in range(3_000)]
-    for before, one in zip([done, *chain], chain, strict=False):
-        forge(table, one, undoes=before.job_id)
-    assert code_of(table, done) == "NOTHING_TO_UNDO"
-    ring = [job_directory(table.environment.new_id()) for _ in range(3)]
-    for before, one in zip([ring[-1], *ring], ring, strict=False):
-        forge(table, one, undoes=before.job_id)
-    assert code_of(table, ring[0]) == "NOTHING_TO_UNDO"
-
-
 @pytest.mark.parametrize("how", ["as it was", "put again", "other bytes"])
 def test_i2_i5_an_undo_of_encrypted_files_looks_at_those_alone_that_are_newer_than_their_list(
     how: str,

@@ -1,7 +1,8 @@
 """The committed jobs of a table and what they removed, by their manifests in ``_commits/``."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from s3commit.core.documents.commit_manifest import (
     MAX_COMMITS_BYTES,
@@ -26,6 +27,7 @@ from s3commit.core.ports.parallel import ParallelMap
 # What a job has removed: None stands for all at its destination, a directory with its "/" for a
 # partition, and an id for the files of the job that it has undone.
 Reach = set[str | None]
+AnyJob = TypeVar("AnyJob", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +122,27 @@ def manifests_below(
         job = parse_commit_manifest_key(Destination(bucket, place), listed.key) if inside else None
         if job is not None:
             yield job, listed
+
+
+def undone_by(undos: Iterable[tuple[AnyJob, AnyJob]]) -> dict[AnyJob, AnyJob]:
+    """The jobs that are undone, each with its undo; ``undos`` are pairs of an undo and its job.
+
+    No clock is asked: an undo comes after the job that it undoes, whatever the times say. Honest
+    jobs make no circle; what a stranger's circle undoes depends on where the search begins.
+    """
+    found: dict[AnyJob, list[AnyJob]] = {}
+    for undo, job in undos:
+        found.setdefault(job, []).append(undo)
+    by: dict[AnyJob, AnyJob | None] = {}  # the undo in effect of each job
+    for first, its_undos in found.items():
+        path = {first: iter(its_undos)}  # a chain may be long, so nothing calls itself
+        while path:
+            job, undos_of_it = next(reversed(path.items()))
+            unknown = (one for one in undos_of_it if one not in by and one not in path)
+            if (following := next(unknown, None)) is not None:
+                path[following] = iter(found.get(following, ()))
+            else:
+                left = (one for one in found.get(job, ()) if by.get(one, one) is None)
+                by[job] = next(left, None)
+                del path[job]
+    return {job: undo for job, undo in by.items() if undo is not None}

@@ -1,6 +1,5 @@
 """The jobs around one that is to be undone: which are in effect, which came later, and where."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -82,27 +81,6 @@ def _short(commit: Commit) -> Commit:
     at = commit.header.decided_at[:_MOMENT]
     header = replace(commit.header, decided_at=at, partition_by=(), idempotency_key=None)
     return replace(commit, header=header)
-
-
-def undone_jobs(commits: list[Commit]) -> dict[JobDirectory, JobDirectory]:
-    """The jobs that are undone, each with the one that has undone it.
-
-    No clock is asked: an undo comes after what it undoes, whatever the times say. So those that no
-    job undoes are in effect, and tell of the others. Honest jobs make no circle.
-    """
-    undoes = {one.directory: one.undoes for one in commits if one.undoes}
-    left = Counter(undoes.values())
-    ready = [job for job in undoes if job not in left]
-    found: dict[JobDirectory, JobDirectory] = {}
-    while ready:
-        by = ready.pop()
-        if job := undoes.get(by):
-            if by not in found:
-                found.setdefault(job, by)
-            left[job] -= 1
-            if not left[job]:
-                ready.append(job)
-    return {job: by for by, job in undoes.items() if left[job]} | found
 
 
 def files_of(

@@ -34,7 +34,7 @@ from s3commit.core.formats.layout import (
 )
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.jobs.listings import list_objects
-from s3commit.core.jobs.past_commits import Commit, Reach
+from s3commit.core.jobs.past_commits import Commit, Reach, undone_by
 from s3commit.core.model.errors import (
     NOT_READABLE,
     AccessError,
@@ -59,7 +59,6 @@ from s3commit.core.undo.later import (
     places_of,
     reach_of,
     removed_by,
-    undone_jobs,
 )
 
 NOT_COMMITTED: Final = "NOT_COMMITTED"
@@ -116,7 +115,7 @@ def _look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
     own, commits, made = commits_around(ports, directory, root, makers, bound)
     if own is None:
         _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is missing")
-    undone = undone_jobs(commits)
+    undone = undone_by((one.directory, one.undoes) for one in commits if one.undoes)
     for by in (one.directory for one in commits if one.undoes == directory):
         again = f"; job {undone[by].job_id} took that back: undo that one" if by in undone else ""
         _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} was undone by job {by.job_id}{again}")
