@@ -20,6 +20,7 @@ from s3commit.writer.undo import carry_out
 from tests.core.way_back import PARTITION, REPLACE, Table, code_of, dated, forge
 from tests.core.world import NEIGHBOUR, World, job_directory
 from tests.fakes.faults import FaultPlan
+from tests.writer.support import fake_id
 
 
 def test_i2_what_comes_back_is_what_was_replaced_and_no_other_of_its_size() -> None:
@@ -171,6 +172,17 @@ def test_i6_a7_an_overwrite_within_seconds_of_the_undone_one_counts_as_a_later_o
     assert code_of(table, over) == "REPLACED_SINCE"
     with pytest.raises(JobRefusedError, match="can't tell" if behind else "undo that one first"):
         table.undo(over)
+
+
+def test_i6_a7_i12_a_strangers_file_with_the_id_of_a_later_job_makes_it_no_earlier_one() -> None:
+    """Both replace within S3's seconds. Found by seed 4178."""
+    table = Table(pace=0)
+    table.write("dt=1/")
+    later = job_directory(fake_id(3))
+    table.world.store.put("lake", f"sales/dt=1/theirs-{later.job_id}.csv", b"theirs")
+    over = table.write(**REPLACE)
+    assert table.write("dt=2/", **REPLACE) == later
+    assert code_of(table, over) == "REPLACED_SINCE"
 
 
 def test_i2_i12_a_forged_list_has_no_file_of_a_job_that_is_under_way_removed() -> None:

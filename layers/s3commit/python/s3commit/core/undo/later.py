@@ -135,16 +135,20 @@ def is_surely_later(own: Commit, other: Commit) -> bool:
 
 
 def is_later(
-    own: Commit, other: Commit, reach: Reach, still: Collection[Place], replaced: Collection[str]
+    own: Commit,
+    other: Commit,
+    reach: Reach,
+    still: Collection[Place],
+    replaced: Collection[JobDirectory],
 ) -> bool:
     """True if the other job may have replaced after this one.
 
-    S3's clocks have no more than seconds (A7). Within them a job is earlier if this one has
-    ``replaced`` files of its id, or if it would have removed what this one has there ``still``.
+    S3's clocks have no more than seconds (A7). Within them a job is earlier of which this one has
+    ``replaced`` files, or which would otherwise have removed what this one has there ``still``.
     """
     if is_surely_later(own, other):
         return True
     if other.put_at < shifted(own.put_at, -S3_CLOCKS):
         return False
-    has_replaced_it = other.directory.job_id in replaced
+    has_replaced_it = other.directory in replaced
     return not has_replaced_it and not any(map(still.__contains__, removed_by(other, reach)))

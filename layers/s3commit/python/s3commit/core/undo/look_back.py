@@ -139,13 +139,14 @@ def _look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
     for file in gone:
         if removed.isdisjoint(places_of(file)):
             _refuse("FILES_CHANGED", f"{file.key!r} was deleted, and no job says that it did")
-    restores = tuple(_restored(ports, back, made, undone, bound))
+    named, theirs = _named(ports, back, made, bound)
+    restores = tuple(_restored(back.values(), named, undone))
     there = (wanted[one.key] for one in removes if owner_of(one.key) == directory.job_id)
     still = {place for file in there for place in places_of(file)}
     standing = [
         (one, reach)
         for one, reach in reaches
-        if one.directory not in undone and is_later(own, one, reach, still, makers)
+        if one.directory not in undone and is_later(own, one, reach, still, theirs)
     ]
     refused = refused or _overwritten(ports, own, standing, restores, bound)
     refused = refused or _brought_back(by_hand, restores)
@@ -249,17 +250,10 @@ def _brought_back(again: set[str], restores: Iterable[CommittedFile]) -> JobRefu
     return None
 
 
-def _restored(
-    ports: Ports,
-    back: Mapping[str, ListedObject],
-    made: list[Listed],
-    undone: Iterable[JobDirectory],
-    bound: Bound,
-) -> Iterator[CommittedFile]:
-    """The files that come back: all that the job replaced but those of jobs that are undone.
-
-    The lists of the jobs that have ``made`` them say how many rows they have.
-    """
+def _named(
+    ports: Ports, back: Mapping[str, ListedObject], made: list[Listed], bound: Bound
+) -> tuple[dict[str, CommittedFile], set[JobDirectory]]:
+    """The replaced files that lists of jobs name, and these jobs: a name alone proves nothing."""
 
     def known(listed: Listed) -> list[CommittedFile]:
         return files_of(ports, bound, listed[0], as_replaced)
@@ -269,13 +263,24 @@ def _restored(
             return CommittedFile(one.key, one.length, one.etag, file.rows, file.origin)
         return None
 
+    found: dict[str, CommittedFile] = {}
+    theirs = set[JobDirectory]()
     lists = each_of(ports, known, made, lambda listed: listed[1].length)
-    found = {file.key: file for files in lists for file in files}
+    for (job, _), files in zip(made, lists, strict=True):
+        found |= {file.key: file for file in files}
+        theirs |= {job} if files else set()
+    return found, theirs
+
+
+def _restored(
+    back: Iterable[ListedObject], named: Mapping[str, CommittedFile], undone: Iterable[JobDirectory]
+) -> Iterator[CommittedFile]:
+    """The files that come back: all that the job replaced but those of jobs that are undone."""
     gone: dict[str, list[str]] = {}
     for job in undone:
         gone.setdefault(job.job_id, []).append(job.destination.prefix)
-    for one in back.values():
-        was = found.get(one.key) or CommittedFile(one.key, one.length, one.etag)
+    for one in back:
+        was = named.get(one.key) or CommittedFile(one.key, one.length, one.etag)
         if not was.first_key.startswith(tuple(gone.get(owner_of(was.first_key) or "", ()))):
             yield was
 
