@@ -108,7 +108,8 @@ def test_i2_i6_i11_the_same_command_goes_on_where_a_client_has_stopped(how: str)
         if how == "dies":
             undo(table.world.unplanned)
         assert table.visible() == before
-        assert set(done) <= {"committed", "NOTHING_TO_UNDO"}
+        # One that stalls between its two listings sees files gone, and does not know by whom.
+        assert set(done) <= {"committed", "NOTHING_TO_UNDO", "FILES_CHANGED"}
         assert done.count("committed") <= 1
         return plan
 

@@ -105,7 +105,9 @@ def add_job(
 
 def may_hold(world: World, outer: Job) -> bool:
     """Whether another job with its id can lie inside; one of a run does."""
-    return outer.prefix == "sales/" and not any(job.nested for job in world.observer.jobs.values())
+    jobs = [one for one in world.observer.everyone if one is not outer]  # an intruder too
+    shared = any(one.directory.job_id == outer.directory.job_id for one in jobs)
+    return outer.prefix == "sales/" and not shared and not any(job.nested for job in jobs)
 
 
 def _behind(world: World, outer: Job, driver: Callable[[], None]) -> None:

@@ -62,7 +62,7 @@ def _begin(world: World, name: str, *, hasty: bool) -> None:
         world.observer.jobs[job.name] = job
         body = partial(_undo, world, job, victim, hasty=hasty)
         world.later(f"{job.name}:driver", body, role="driver", job=job.name, most=1.0)
-        if rng.random() < 0.1 and may_hold(world, job):
+        if rng.random() < 0.1 and may_hold(world, job) and not world.is_written_to(NESTED):
             add_job(world, outer=job)
 
 

@@ -1,4 +1,4 @@
-"""What a look back may hold and read: an undo ends in its one call, or is refused by it."""
+"""The bound of a look back: an undo is judged in one call, or refused by it."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar

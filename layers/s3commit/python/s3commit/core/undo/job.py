@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final
 
 from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_header
 from s3commit.core.documents.job_json import JobSpec
@@ -13,13 +13,13 @@ from s3commit.core.documents.plan import planned_files
 from s3commit.core.formats.layout import MAX_KEY_BYTES, JobDirectory, owner_of, partition_of
 from s3commit.core.jobs.healing import JOB_ENDED
 from s3commit.core.jobs.replaced import Appends
-from s3commit.core.model.errors import NOT_READABLE, JobRefusedError
+from s3commit.core.model.errors import NOT_READABLE
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.parallel import in_order
 from s3commit.core.undo.bound import Bound
-from s3commit.core.undo.look_back import NOT_COMMITTED, NOTHING_TO_UNDO, Undo, look_back
+from s3commit.core.undo.look_back import NOT_COMMITTED, NOTHING_TO_UNDO, Undo, look_back, refuse
 
 _BUCKET: Final = re.compile(r"_\d+$")
 
@@ -54,13 +54,13 @@ def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> 
     found = look_back(ports, directory, Bound())
     if leave_removed:
         if not found.removes:
-            _refuse(NOTHING_TO_UNDO, f"none of the files of job {directory.job_id} exist any more")
+            refuse(NOTHING_TO_UNDO, f"none of the files of job {directory.job_id} exist any more")
         return PlannedUndo(directory, found, leaves_removed=True)
     if found.refused:
         raise found.refused
     for number, file in enumerate(found.restores):
         if len(_name(file.key, number, directory.job_id).encode()) > MAX_KEY_BYTES:
-            _refuse(
+            refuse(
                 "NAME_TOO_LONG",
                 f"a copy of {file.key[:200]!r} would have a key of more than {MAX_KEY_BYTES}"
                 " bytes; to remove only the job's own files, add --leave-removed",
@@ -81,17 +81,17 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
     if known is not None and known.failure is not None and known.failure.code == JOB_ENDED:
         known = None  # the record is of an event long after the end: the job's list counts
     if known is not None and known.state is not JobState.COMMITTED:
-        _refuse(NOT_COMMITTED, f"job {undone.job_id} is {known.state}: there is nothing to undo")
+        refuse(NOT_COMMITTED, f"job {undone.job_id} is {known.state}: there is nothing to undo")
     appends = Appends(ports, record)
     found = look_back(ports, undone, Bound(ports.clock))
     under_way = appends.to_leave()  # a forged manifest may name their files
     for one in found.removes:
         nodes = under_way.get(owner_of(one.key) or "", ())
         if f"{undone.bucket}/{one.key}".startswith(nodes):
-            _refuse(NOT_COMMITTED, f"a job that is under way has put {one.key!r}")
+            refuse(NOT_COMMITTED, f"a job that is under way has put {one.key!r}")
     if spec.leave_removed:
         if not found.removes:
-            _refuse(NOTHING_TO_UNDO, f"later jobs have replaced all files of job {undone.job_id}")
+            refuse(NOTHING_TO_UNDO, f"later jobs have replaced all files of job {undone.job_id}")
     elif found.refused:
         raise found.refused
     restores = () if spec.leave_removed else found.restores
@@ -99,7 +99,7 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
     planned = planned_files(ports, JobDirectory.of(record), record)
     asked.subtract((file.origin, file.length) for file in planned)
     if any(asked.values()):
-        _refuse("FILES_CHANGED", "the table has changed since the undo began: run it again")
+        refuse("FILES_CHANGED", "the table has changed since the undo began: run it again")
     return found
 
 
@@ -116,7 +116,7 @@ def _versions(
 
     versions = in_order(ports.parallel, version, files)
     if missing := versions.count(None):
-        _refuse(
+        refuse(
             "VERSIONS_GONE",
             f"bucket {directory.bucket} no longer has a version of {missing} of the {len(files)}"
             f" files that job {directory.job_id} replaced (it keeps none, or they have expired), so"
@@ -144,7 +144,3 @@ def _name(key: str, number: int, job_id: str) -> str:
     bucket = _BUCKET.search(stem)
     ends = f".{bucket[0]}{dot}{ends}" if bucket else f"{dot}{ends}"
     return f"{partition_of(key)}part-{number:05d}-{job_id}{ends}"
-
-
-def _refuse(code: str, message: str) -> NoReturn:
-    raise JobRefusedError(message, code=code)

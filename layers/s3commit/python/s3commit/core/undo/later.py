@@ -42,7 +42,7 @@ Place = tuple[str, str | None]  # a destination, and an element of a `Reach`
 def each_of(
     ports: Ports, function: Callable[[T], Any], items: Iterable[T], bytes_of: Callable[[T], int]
 ) -> Iterator[Any]:
-    """What the function says of each, whose list of files it reads; few are held at once."""
+    """The results of a function that reads a list of files, in order; few lists are held."""
     for some in grouped(items, LISTS_AT_ONCE, bytes_of, MAX_WHOLE_BYTES):
         yield from in_order(ports.parallel, function, some)
 
@@ -86,7 +86,7 @@ def _short(commit: Commit) -> Commit:
 def files_of(
     ports: Ports, bound: Bound, job: JobDirectory, wanted: Callable[[CommittedFile], T | None]
 ) -> list[T]:
-    """What is ``wanted`` of the files in the job's manifest; nothing, where it can't be read."""
+    """The files ``wanted`` of the job's manifest; none, where it can't be read."""
     with suppress(*NOT_READABLE):
         _, files = stream_commit_manifest(ports.store, job, max_bytes=MAX_WHOLE_BYTES)
         return list(bound.held(filter(None, map(wanted, bound.lines(files)))))

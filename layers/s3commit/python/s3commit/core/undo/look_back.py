@@ -97,7 +97,7 @@ def look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
     try:
         return _look_back(ports, directory, bound)
     except PastBoundError as error:
-        _refuse(
+        refuse(
             TOO_LARGE,
             f"an undo of job {directory.job_id} {error}; nothing was changed. If lists in _commits/"
             " are not the pipeline's, delete them (`s3commit log` names them); or write the data"
@@ -114,11 +114,11 @@ def _look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
     makers = {owner_of(key) or "" for key in back}
     own, commits, made = commits_around(ports, directory, root, makers, bound)
     if own is None:
-        _refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is missing")
+        refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is missing")
     undone = undone_by((one.directory, one.undoes) for one in commits if one.undoes)
     for by in (one.directory for one in commits if one.undoes == directory):
         again = f"; job {undone[by].job_id} took that back: undo that one" if by in undone else ""
-        _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} was undone by job {by.job_id}{again}")
+        refuse(NOTHING_TO_UNDO, f"job {directory.job_id} was undone by job {by.job_id}{again}")
     at = {partition_of(one.key) for one in files} | set(map(partition_of, back))
     places = at.union(*map(directories_above, at))
     undos = [one for one in commits if one.undoes and one.directory.destination.prefix in places]
@@ -138,7 +138,7 @@ def _look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
     removed = {place for one in reaches for place in removed_by(*one)}
     for file in gone:
         if removed.isdisjoint(places_of(file)):
-            _refuse("FILES_CHANGED", f"{file.key!r} was deleted, and no job says that it did")
+            refuse("FILES_CHANGED", f"{file.key!r} was deleted, and no job says that it did")
     named, theirs = _named(ports, back, made, bound)
     restores = tuple(_restored(back.values(), named, undone))
     there = (wanted[one.key] for one in removes if owner_of(one.key) == directory.job_id)
@@ -151,11 +151,12 @@ def _look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
     refused = refused or _overwritten(ports, own, standing, restores, bound)
     refused = refused or _brought_back(by_hand, restores)
     if not removes and not restores and refused is None:
-        _refuse(NOTHING_TO_UNDO, f"job {directory.job_id} has no files, or later jobs replaced all")
+        refuse(NOTHING_TO_UNDO, f"job {directory.job_id} has no files, or later jobs replaced all")
     return Undo(header, removes, len(gone), restores, refused)
 
 
-def _refuse(code: str, message: str) -> NoReturn:
+def refuse(code: str, message: str) -> NoReturn:
+    """Raise `JobRefusedError`."""
     raise JobRefusedError(message, code=code)
 
 
@@ -166,9 +167,9 @@ def _manifest(
         header, files = stream_commit_manifest(ports.store, directory, max_bytes=MAX_WHOLE_BYTES)
         return header, list(bound.held(bound.in_time(files)))
     except InvalidInputError as error:
-        _refuse(error.code, f"the list of the files of job {directory.job_id}: {error.message}")
+        refuse(error.code, f"the list of the files of job {directory.job_id}: {error.message}")
     except NotFoundError:
-        _refuse(NOT_COMMITTED, not_committed(directory))
+        refuse(NOT_COMMITTED, not_committed(directory))
 
 
 def _replaced(
@@ -209,9 +210,9 @@ def _present(
 ) -> tuple[tuple[ListedObject, ...], set[str]]:
     """Those of the files ``wanted`` that are in the listing; each is what its job has put there.
 
-    And the keys of what comes ``back`` that are there again. An etag tells nothing of an encrypted
-    file. One that is not newer than its job's list, ``put`` by then, is the job's (A5); of others a
-    HEAD tells.
+    And the keys of what comes ``back`` that are there again. Behind KMS no etag is the expected
+    one. A file that is not newer than its job's list, which was ``put`` at that moment, is the
+    job's (A5); for others there is a HEAD.
     """
     present: list[ListedObject] = []
     unsure: list[ListedObject] = []
@@ -234,7 +235,7 @@ def _present(
         elif (one := back.get(listed.key)) and one.length == listed.length:
             again.add(one.key)
     for key in filter(None, ports.parallel(changed, bound.in_time(unsure))):
-        _refuse("FILES_CHANGED", f"{key!r} is not what the job has put there")
+        refuse("FILES_CHANGED", f"{key!r} is not what the job has put there")
     return tuple(present), again
 
 
