@@ -174,6 +174,15 @@ def test_i6_a7_an_overwrite_within_seconds_of_the_undone_one_counts_as_a_later_o
         table.undo(over)
 
 
+def test_i6_what_an_undo_has_left_removed_does_not_come_back_by_an_undo_of_an_earlier_job() -> None:
+    """Found by seed 21338: the removal of the later overwrite is in effect still."""
+    table = Table()
+    table.write("dt=1/")
+    over, later = (table.write("dt=1/", **REPLACE) for _ in range(2))
+    table.undo(later, leave_removed=True)
+    assert code_of(table, over) == "REPLACED_SINCE"
+
+
 def test_i6_a7_i12_a_strangers_file_with_the_id_of_a_later_job_makes_it_no_earlier_one() -> None:
     """Both replace within S3's seconds. Found by seed 4178."""
     table = Table(pace=0)

@@ -141,12 +141,19 @@ def _look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
             refuse("FILES_CHANGED", f"{file.key!r} was deleted, and no job says that it did")
     named, theirs = _named(ports, back, made, bound)
     restores = tuple(_restored(back.values(), named, undone))
+    back_by = {one.directory for one in commits if one.header.files}
+    restored = {  # jobs whose removals are undone too: an undo may leave these as they are
+        one.directory
+        for one in commits
+        if (by := undone.get(one.directory))
+        and (by in back_by or not (one.header.replaced and one.header.replaced.files))
+    }
     there = (wanted[one.key] for one in removes if owner_of(one.key) == directory.job_id)
     still = {place for file in there for place in places_of(file)}
     standing = [
         (one, reach)
         for one, reach in reaches
-        if one.directory not in undone and is_later(own, one, reach, still, theirs)
+        if one.directory not in restored and is_later(own, one, reach, still, theirs)
     ]
     refused = refused or _overwritten(ports, own, standing, restores, bound)
     refused = refused or _brought_back(by_hand, restores)
