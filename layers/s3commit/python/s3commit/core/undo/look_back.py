@@ -145,8 +145,8 @@ def _look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
     restored = {  # jobs whose removals are undone too: an undo may leave these as they are
         one.directory
         for one in commits
-        if (by := undone.get(one.directory))
-        and (by in back_by or not (one.header.replaced and one.header.replaced.files))
+        if (undo := undone.get(one.directory))
+        and (undo in back_by or not (one.header.replaced and one.header.replaced.files))
     }
     there = (wanted[one.key] for one in removes if owner_of(one.key) == directory.job_id)
     still = {place for file in there for place in places_of(file)}
