@@ -94,7 +94,8 @@ def _unlike(
     if in_struct and old.nullable != new.nullable:
         may, must = "may be null", "is never null"
         said = (may, must) if new.nullable else (must, may)
-        yield f"field {path!r} {said[0]} here and {said[1]}", ""  # Spark has no cast for it
+        # Spark casts to a struct whose fields may be null, and to none whose fields never are.
+        yield f"field {path!r} {said[0]} here and {said[1]}", "cast" if old.nullable else ""
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

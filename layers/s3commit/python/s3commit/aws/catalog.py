@@ -15,7 +15,7 @@ from s3commit.aws.env import Catalog
 from s3commit.aws.failures import translated
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.catalog_note import CATALOG_NOTE, LONGEST_ERROR, CatalogNote
-from s3commit.core.documents.commit_manifest import MAX_WHOLE_BYTES, read_commit_manifest
+from s3commit.core.documents.commit_manifest import MAX_WHOLE_BYTES, stream_commit_manifest
 from s3commit.core.documents.pages import in_groups
 from s3commit.core.formats.layout import JobDirectory, directories_above, is_data, partition_of
 from s3commit.core.model.errors import InvalidInputError, S3CommitError, TransientError
@@ -138,7 +138,7 @@ def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirect
     store.put(bucket, directory.catalog, CATALOG_NOTE.encode(CatalogNote(catalog.table)))
     try:
         table = GlueTable(glue, catalog, bucket)
-        header, files = read_commit_manifest(store, directory, max_bytes=MAX_WHOLE_BYTES)
+        header, files = stream_commit_manifest(store, directory, max_bytes=MAX_WHOLE_BYTES)
         paths = {partition_of(file.key[len(catalog.prefix) :]) for file in files}
         table.create(filter(table.has, paths))
         # What the job has written may be gone by now: a later job's event may have come before.

@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
-from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_manifest
+from s3commit.core.documents.commit_manifest import CommittedFile, stream_commit_manifest
 from s3commit.core.documents.result_json import read_result
 from s3commit.core.formats.layout import (
     COMMITS,
@@ -95,7 +95,7 @@ def check(
 
     Requests: one listing; a GET for each commit manifest, and for each result of a job that has
     none; a query for each job without a result; a few for each file that is missing or changed.
-    Memory: about 400 bytes for each object.
+    Memory: about 400 bytes for each object, and 2 KB for each file that is not there.
     """
     report, seen = Report(destination), _list(store, destination)
     missing = _compare(store, report, seen)
@@ -163,13 +163,20 @@ def _add_document(seen: _Seen, bucket: str, key: str) -> None:
 
 
 def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]:
-    """Count what is there; the newest job comes first, and a key counts for it alone."""
+    """Count what is there; what a list names is its job's alone, by its name."""
     missing: list[_Missing] = []
     named: set[str] = set()
-    newest_first = sorted(seen.lists.items(), key=lambda one: one[1], reverse=True)
-    for directory, put in newest_first:
+    for directory, put in seen.lists.items():
+        there: dict[str, int] = {}
+        gone: list[_Missing] = []
         try:
-            header, files = read_commit_manifest(store, directory)
+            header, files = stream_commit_manifest(store, directory)
+            for file in files:
+                found = seen.data.get(file.key)
+                if found is not None and found[0] == file.length and file.etag in {"", found[1]}:
+                    there[file.key] = file.length
+                else:
+                    gone.append(_Missing(directory, (put, header.decided_at), file))
         except NOT_READABLE as error:
             if error.code == "WRONG_JOB":
                 continue  # it came with a copy of another table
@@ -179,16 +186,10 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
             )
             continue
         report.jobs += 1
-        for file in files:
-            found = seen.data.get(file.key)
-            if file.key in named:
-                report.replaced += 1
-            elif found is not None and found[0] == file.length and file.etag in {"", found[1]}:
-                report.files += 1
-                report.bytes += file.length
-            else:
-                missing.append(_Missing(directory, (put, header.decided_at), file))
-            named.add(file.key)
+        report.files += len(there)
+        report.bytes += sum(there.values())
+        missing += gone
+        named.update(there, (one.file.key for one in gone))
     foreign = sorted(seen.data.keys() - named)
     report.foreign, report.examples = len(foreign), foreign[:EXAMPLES]
     return missing
