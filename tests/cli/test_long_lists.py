@@ -17,11 +17,12 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents import commit_manifest
 from s3commit.core.documents.commit_manifest import commit_lines, stream_commit_manifest
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.jobs.past_commits import files_of
-from s3commit.core.jobs.undo import look_back
 from s3commit.core.model.destination import Scope
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.limits import MAX_JOB_FILES
+from s3commit.core.undo.bound import Bound
+from s3commit.core.undo.later import files_of
+from s3commit.core.undo.look_back import look_back
 from s3commit.spark.frame_read import _files_of
 from tests.cli.support import SALES, Desk
 from tests.engines.fuzz.documents import FILE, HEADER
@@ -91,8 +92,8 @@ def code_of(desk: Desk, directory: JobDirectory) -> str:
 
 
 READERS: dict[str, Callable[[Desk, JobDirectory], object]] = {
-    "copies": lambda desk, job: files_of(desk.world.ports, job, lambda _file: True),
-    "undo": lambda desk, job: look_back(desk.world.ports, job),
+    "copies": lambda desk, job: files_of(desk.world.ports, Bound(), job, lambda _file: None),
+    "undo": lambda desk, job: look_back(desk.world.ports, job, Bound()),
     "catalog": tell,
     "read": read,
     "ls": lambda desk, job: desk.run_any("ls", SALES, "--files", job.job_id),

@@ -12,11 +12,12 @@ from typing import Final, NamedTuple
 from s3commit.core.documents.commit_manifest import CommitHeader, CommittedFile, commit_lines
 from s3commit.core.documents.replace_list import write_replaced
 from s3commit.core.formats.layout import JobDirectory, is_data, partition_of
-from s3commit.core.jobs.undo import look_back
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
+from s3commit.core.undo.bound import Bound
+from s3commit.core.undo.look_back import look_back
 from tests.core.world import BUCKET, job_directory
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
@@ -95,7 +96,7 @@ class Sequence:
             ]
             after._commit([(one, "") for one in what.places], gone, what)
         else:
-            found = look_back(self.ports, self.job(what))
+            found = look_back(self.ports, self.job(what), Bound())
             if found.refused is not None:
                 raise found.refused
             back = [(partition_of(one.key), one.first_key) for one in found.restores]

@@ -1,22 +1,26 @@
 """What an undo refuses: the changed since, jobs under way, forged lists (I2, I5, I6, I12)."""
 
 import tracemalloc
+from dataclasses import replace
+from types import ModuleType
 
 import pytest
 
 from s3commit.core.documents.commit_manifest import CommittedFile
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.jobs import past_commits
-from s3commit.core.jobs.undo import look_back
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobFailedError, JobRefusedError
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.model.states import JobState
-from s3commit.writer.undo import carry_out, plan_undo
+from s3commit.core.undo import bound, look_back
+from s3commit.core.undo.job import plan_undo
+from s3commit.writer.undo import carry_out
 from tests.core.way_back import PARTITION, REPLACE, Table, code_of, dated, forge
-from tests.core.world import NEIGHBOUR, job_directory
+from tests.core.world import NEIGHBOUR, World, job_directory
+from tests.fakes.faults import FaultPlan
+from tests.writer.support import fake_id
 
 
 def test_i2_what_comes_back_is_what_was_replaced_and_no_other_of_its_size() -> None:
@@ -170,6 +174,26 @@ def test_i6_a7_an_overwrite_within_seconds_of_the_undone_one_counts_as_a_later_o
         table.undo(over)
 
 
+def test_i6_what_an_undo_has_left_removed_does_not_come_back_by_an_undo_of_an_earlier_job() -> None:
+    """Found by seed 21338: the removal of the later overwrite is in effect still."""
+    table = Table()
+    table.write("dt=1/")
+    over, later = (table.write("dt=1/", **REPLACE) for _ in range(2))
+    table.undo(later, leave_removed=True)
+    assert code_of(table, over) == "REPLACED_SINCE"
+
+
+def test_i6_a7_i12_a_strangers_file_with_the_id_of_a_later_job_makes_it_no_earlier_one() -> None:
+    """Both replace within S3's seconds. Found by seed 4178."""
+    table = Table(pace=0)
+    table.write("dt=1/")
+    later = job_directory(fake_id(3))
+    table.world.store.put("lake", f"sales/dt=1/theirs-{later.job_id}.csv", b"theirs")
+    over = table.write(**REPLACE)
+    assert table.write("dt=2/", **REPLACE) == later
+    assert code_of(table, over) == "REPLACED_SINCE"
+
+
 def test_i2_i12_a_forged_list_has_no_file_of_a_job_that_is_under_way_removed() -> None:
     """An append at the table, whose file lies where somebody may replace; it is visible already."""
     table = Table()
@@ -221,7 +245,7 @@ def test_i12_the_lists_of_undos_are_read_where_the_job_has_files_and_up_to_a_bou
     place: str, lists: int, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever may write below the table can put as many as he likes."""
-    monkeypatch.setattr(past_commits, "MAX_COPIES", 9)
+    monkeypatch.setattr(bound, "MAX_LINES", 9)
     table = Table()
     done = table.write("dt=1/", "dt=2/")
     for _ in range(lists):
@@ -236,6 +260,65 @@ def test_i12_the_lists_of_undos_are_read_where_the_job_has_files_and_up_to_a_bou
     else:
         table.undo(done)
         assert table.visible() == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "least"),
+    [
+        (bound, "MAX_HELD", 5),  # its file, two that come back, and where two jobs replaced
+        (bound, "MAX_LINES", 3),
+        (bound, "MAX_LISTS", 4),
+        (look_back, "MAX_JOB_FILES", 2),
+        (bound, "CALL_SECONDS", 1),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_i2_past_each_bound_an_undo_is_refused_before_anything_is_changed(
+    module: ModuleType, limit: str, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the client and by the pipeline, whichever meets it; by one less it is done."""
+    table = Table()
+    table.write("dt=1/", "dt=2/")
+    over = table.write("dt=1/", **REPLACE)
+    table.undo(over)
+    table.undo(table.undone[over])
+    last = JobDirectory(over.destination, table.undone[table.undone[over]].job_id)
+    table.write("dt=1/", **{**PARTITION, "place": "sales/dt=9/"})
+    plan = plan_undo(table.world.unplanned, last, leave_removed=False)
+    before = table.world.visible()
+    monkeypatch.setattr(module, limit, least - 1)
+    if limit != "CALL_SECONDS":  # a client takes its time
+        assert code_of(table, last) == "TOO_LARGE"
+    with pytest.raises(JobFailedError) as refused:
+        carry_out(table.world.unplanned, plan, table.environment, commit_timeout=60)
+    assert refused.value.code == "TOO_LARGE"
+    assert (table.world.visible(), table.world.open_uploads()) == (before, [])
+    assert table.world.ledger.holders == set()
+    monkeypatch.setattr(module, limit, least)
+    table.undo(last)
+    assert table.visible() == table.replayed()
+
+
+@pytest.mark.parametrize("how", ["as it was", "put again", "other bytes"])
+def test_i2_i5_an_undo_of_encrypted_files_looks_at_those_alone_that_are_newer_than_their_list(
+    how: str,
+) -> None:
+    """Behind KMS no etag is the expected one, and a HEAD for each of a million takes hours."""
+    table = Table(World(versioned=True, opaque=True))
+    done = table.write("dt=1/", "dt=2/", "dt=3/")
+    table.world.clock.advance(table.pace)
+    key, body = next(iter(table.world.visible().items()))
+    if how != "as it was":
+        table.world.store.put("lake", key, body + b"!" * (how == "other bytes"))
+    plan = FaultPlan()
+    ports = replace(table.world.unplanned, store=plan.wrap(table.world.store))
+    if how == "other bytes":
+        with pytest.raises(JobRefusedError, match="is not what"):
+            plan_undo(ports, done, leave_removed=False)
+    else:
+        plan_undo(ports, done, leave_removed=False)
+    looked_at = [call.key for call in plan.calls if call.verb == "head"]
+    assert looked_at == [key] * (how != "as it was")
 
 
 @pytest.mark.parametrize("kind", ["undoes", "replaces"])
@@ -263,7 +346,7 @@ def test_i12_an_undo_holds_of_the_lists_below_what_concerns_its_job(kind: str) -
         for number in some:
             forged(number)
         tracemalloc.start()
-        look_back(table.world.unplanned, over)
+        plan_undo(table.world.unplanned, over, leave_removed=True)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < peaks[0] + 500_000

@@ -13,7 +13,8 @@ from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.moments import shifted
 from s3commit.core.model.outcome import Outcome
-from s3commit.writer.undo import carry_out, plan_undo
+from s3commit.core.undo.job import plan_undo
+from s3commit.writer.undo import carry_out
 from tests.core.world import World, job_directory
 from tests.writer.support import ScriptedEnvironment
 

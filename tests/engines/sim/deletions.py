@@ -68,8 +68,9 @@ def _check_working(
         is_kept = key == directory.decision or is_list
     else:
         is_kept = not key.startswith(directory.tasks)
-    if is_kept:
+    if is_kept and job.retired_by != process.name:  # else what is there goes with the result
         may_retire(process, job, key, observer.bucket.current(directory.result) or version)
+        job.retired_by = process.name * (key == directory.result)
     elif not job.over:
         fail("I2", f"{key} was deleted, and job {job.name} is {job.record_state}")
 

@@ -113,7 +113,8 @@ def _check_key_note(
     was = json.loads(before.body or b"{}") if before and not observer.excuses(key) else {}
     said = json.loads(observer.body(key))
     ours = job.directory.job_id
-    undos = {one.directory.job_id for one in observer.jobs.values() if one.victim is not None}
+    keyless = {one for one in observer.jobs.values() if one.spec.idempotency_key is None}
+    undos = {one.directory.job_id for one in keyless if one.victim is not None}
     is_hint = key.startswith(job.prefix)
 
     def is_free(note: dict[str, Any]) -> bool:

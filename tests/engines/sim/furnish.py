@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.engines.sim.world import World
 
 NAMES = "ABCDEFGHIJKLMNOP"
+NESTED = "sales/dt=1/"  # the place of a job that has the id of one further up
 STRANGER = "99999999-0000-4000-8000-000000000099"
 
 
@@ -55,8 +56,13 @@ def _upload(world: World, key: str) -> str:
     return upload_id
 
 
-def add_job(world: World, prefix: str = "", *, key: str | None = None) -> None:
-    """A job of any kind, at ``prefix`` or anywhere, and what happens to it."""
+def add_job(
+    world: World, prefix: str = "", *, key: str | None = None, outer: Job | None = None
+) -> None:
+    """A job of any kind, at ``prefix`` or anywhere, and what happens to it.
+
+    It has the id of the ``outer`` one, if there is one: then it is nested.
+    """
     rng, used = world.rng, {job.name for job in world.observer.everyone}
     number = len(used.intersection(NAMES))
     name = NAMES[number]
@@ -65,15 +71,16 @@ def add_job(world: World, prefix: str = "", *, key: str | None = None) -> None:
     is_free, prefix = not prefix, prefix or anywhere
     job_id = f"{number + 1:08d}-0000-4000-8000-{number + 1:012d}"
     twins = [job for job in world.observer.jobs.values() if job.prefix == "twin/"]
-    outer = ""
     if is_free and number and kind < 0.06 and not twins:
         prefix, job_id = "twin/", world.observer.jobs["A"].directory.job_id
-    elif is_free and number and kind < 0.1 and _may_nest(world):
-        prefix, job_id, outer = "sales/dt=1/", world.observer.jobs["A"].directory.job_id, "A"
+    elif is_free and number and kind < 0.1 and may_hold(world, world.observer.jobs["A"]):
+        outer = world.observer.jobs["A"]
+    if outer:
+        prefix, job_id = NESTED, outer.directory.job_id
     directory = JobDirectory(Destination(BUCKET, prefix), job_id)
     spec = draw_spec(rng, directory)
     job = Job(name, directory, replace(spec, idempotency_key=key or spec.idempotency_key))
-    job.outer = outer
+    job.outer = outer.name if outer else ""
     job.hostile = rng.random() < 0.3 and prefix == "sales/dt=1/"
     world.observer.jobs[name] = job
     tasks = [
@@ -85,7 +92,7 @@ def add_job(world: World, prefix: str = "", *, key: str | None = None) -> None:
     driver = partial(world.clients.driver, job, tasks, gives_up=gives_up, dies=dies)
     world.later(
         f"{name}:driver",
-        partial(_behind, world, world.observer.jobs[outer], driver) if outer else driver,
+        partial(_behind, world, outer, driver) if outer else driver,
         role="driver",
         job=name,
         most=rng.choice([0.0, 0.0, 60.0, 1000.0]),
@@ -96,11 +103,11 @@ def add_job(world: World, prefix: str = "", *, key: str | None = None) -> None:
     add_troubles(world, job)
 
 
-def _may_nest(world: World) -> bool:
-    """Whether job A has a destination in which another one with its id can lie."""
-    jobs = world.observer.jobs
-    nested = any(job.nested for job in jobs.values())
-    return jobs["A"].prefix == "sales/" and not nested
+def may_hold(world: World, outer: Job) -> bool:
+    """Whether another job with its id can lie inside; one of a run does."""
+    jobs = [one for one in world.observer.everyone if one is not outer]  # an intruder too
+    shared = any(one.directory.job_id == outer.directory.job_id for one in jobs)
+    return outer.prefix == "sales/" and not shared and not any(job.nested for job in jobs)
 
 
 def _behind(world: World, outer: Job, driver: Callable[[], None]) -> None:

@@ -65,6 +65,7 @@ class Job:
     intruder: bool = False  # its directory lies where the adversary may put
     life: int = 0  # of an intruder: how often it was opened again after its end
     given_up: bool = False  # by a sweep
+    retired_by: str = ""  # the sweep that has deleted its result
     outer: str = ""  # the job with the same id in a directory above, to which the id belongs
     reset: int = 0  # how often the ledger was lost under it
     lost_step: int = -1  # when that was

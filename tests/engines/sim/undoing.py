@@ -15,8 +15,8 @@ from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import Ledger
-from s3commit.writer.undo import PlannedUndo, plan_undo
-from tests.engines.sim.furnish import add_job
+from s3commit.core.undo.job import PlannedUndo, plan_undo
+from tests.engines.sim.furnish import NESTED, add_job, may_hold
 from tests.engines.sim.model import SURE, UNDER_WAY, Copy, Job
 from tests.engines.sim.scheduler import fail
 from tests.engines.sim.troubles import add_troubles
@@ -41,7 +41,7 @@ def _begin(world: World, name: str, *, hasty: bool) -> None:
     """Choose a job; now and then two people do. One who is hasty does not ask how it ended."""
     rng, scheduler = world.undoers, world.scheduler
     for _ in range(200):
-        jobs = [job for job in world.observer.jobs.values() if not job.nested]
+        jobs = list(world.observer.jobs.values())
         found = [job for job in jobs if hasty or world.bucket.current(job.directory.commits)]
         if found and rng.random() < 0.7:
             break
@@ -52,14 +52,26 @@ def _begin(world: World, name: str, *, hasty: bool) -> None:
     for _ in range(rng.choice([1, 1, 1, 2])):
         used = sum(1 for one in world.observer.everyone if one.victim) + 1
         job_id = f"0000007{used}-0000-4000-8000-00000000007{used}"
-        directory = JobDirectory(victim.directory.destination, job_id)
+        outer = _outer(world, victim)
+        place = victim.directory.destination
+        directory = JobDirectory(place, outer.directory.job_id if outer else job_id)
         spec = JobSpec(
-            job_id, directory.destination, conflict=Conflict.REPLACE, undoes=victim.directory.job_id
+            directory.job_id, place, conflict=Conflict.REPLACE, undoes=victim.directory.job_id
         )
-        job = Job(f"U{used}", directory, spec, victim=victim)
+        job = Job(f"U{used}", directory, spec, victim=victim, outer=outer.name if outer else "")
         world.observer.jobs[job.name] = job
         body = partial(_undo, world, job, victim, hasty=hasty)
         world.later(f"{job.name}:driver", body, role="driver", job=job.name, most=1.0)
+        if rng.random() < 0.1 and may_hold(world, job) and not world.is_written_to(NESTED):
+            add_job(world, outer=job)
+
+
+def _outer(world: World, victim: Job) -> Job | None:
+    """Now and then the undo of a job further in has the id of one that is known."""
+    rng, jobs = world.undoers, world.observer.jobs.values()
+    above = [one for one in jobs if world.bucket.current(one.directory.job)]
+    above = [one for one in above if victim.prefix == NESTED and may_hold(world, one)]
+    return rng.choice(above) if above and rng.random() < 0.3 else None
 
 
 def _undo(world: World, job: Job, victim: Job, *, hasty: bool) -> None:
@@ -122,7 +134,7 @@ def effect(jobs: list[Job], job: Job, decided: Job | None = None) -> tuple[bool,
 
 def may_refuse(observer: Observer, job: Job, victim: Job) -> set[str]:
     """The codes with which the undo may end, by what others did."""
-    jobs, found = observer.everyone, set[str]()
+    jobs, found = observer.everyone, {"TOO_LARGE"}  # a call was too slow, or had too little time
     if any(map(observer.excuses, victim.planned)):  # who may put there may say that it replaced
         found |= {"NOTHING_TO_UNDO", "REPLACED_SINCE", "FILES_CHANGED"}
     decided = job.sealed_at or 0

@@ -16,6 +16,7 @@ from s3commit.core.model import locks
 from s3commit.core.ports import clock
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.sweep import Limits
+from s3commit.core.undo import bound
 from tests.engines.sim.clients import BUCKET, Clients
 from tests.engines.sim.decisions import Decisions
 from tests.engines.sim.door import Door
@@ -49,6 +50,7 @@ _SCALED: list[tuple[tuple[Any, ...], str, list[Any]]] = [
     ((commit_manifest,), "PUT_BYTES", [300, 8 * 1024 * 1024]),
     ((ownership,), "ABORT_ROUNDS", [2, 5]),
     ((clock,), "CALL_SECONDS", [0.002, 600]),
+    ((bound,), "CALL_SECONDS", [0.01, 600, 600, 600]),
     ((acquire,), "SHORTEST_WAIT", [300]),
     ((acquire,), "LONGEST_WAIT", [300]),
     ((acquire,), "WHOLE_AFTER_SECONDS", [300, 600]),

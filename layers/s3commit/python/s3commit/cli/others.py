@@ -30,7 +30,8 @@ def others_since(session: Session, job: JobFacts) -> list[Commit]:
     began = began or (job.spec.put_at if job.spec else "")
     places = (Destination(own.bucket, at) for at in directories_above(own.prefix))
     removes = job.spec is not None and job.spec.conflict is Conflict.REPLACE
-    here = manifests_below(store, own.bucket, own.prefix) if removes else manifests_at(store, own)
+    below = store.list(own.bucket, own.prefix)
+    here = manifests_below(own.bucket, below) if removes else manifests_at(store, own)
     listed = chain(*(manifests_at(store, at) for at in places), here)
     since = (one for one in listed if one[1].modified >= began)
     return sorted(read_commits(store, session.parallel, since), key=attrgetter("moment"))

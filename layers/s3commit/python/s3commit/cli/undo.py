@@ -8,12 +8,12 @@ from s3commit.cli.job_facts import locate
 from s3commit.cli.options import NamedJob, dry_run_option, job_options, with_session
 from s3commit.cli.session import Session
 from s3commit.core.documents.result_json import JobResult
-from s3commit.core.jobs.undo import NOT_COMMITTED
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.states import JobState
+from s3commit.core.undo.job import PlannedUndo, plan_undo
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
-from s3commit.writer.undo import PlannedUndo, carry_out, plan_undo
+from s3commit.writer.undo import carry_out
 
 
 @click.command()
@@ -42,7 +42,7 @@ def undo(session: Session, *, job: NamedJob, leave_removed: bool, dry_run: bool)
     if record is not None and record.state is not JobState.COMMITTED:
         raise JobRefusedError(
             f"job {directory.job_id} is {record.state}; only a committed job can be undone",
-            code=NOT_COMMITTED,
+            code="NOT_COMMITTED",
         )
     ports = session.ports(table)
     planned = plan_undo(ports, directory, leave_removed=leave_removed)

@@ -7,34 +7,25 @@ process.
 
 from __future__ import annotations
 
-import re
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, cast
 
 from s3commit.aws.clients import Encryption, make_client
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_header
+from s3commit.core.documents.commit_manifest import CommittedFile
 from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.documents.pages import in_groups
 from s3commit.core.documents.pendingset import PendingFile, PendingSet
 from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.documents.result_json import JobResult
-from s3commit.core.formats.layout import (
-    MAX_KEY_BYTES,
-    JobDirectory,
-    check_job_id,
-    parse_destination,
-    partition_of,
-)
-from s3commit.core.jobs.undo import NOTHING_TO_UNDO, Undo, look_back
+from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
 from s3commit.core.model.destination import Conflict
-from s3commit.core.model.errors import NOT_READABLE, JobFailedError, JobRefusedError
+from s3commit.core.model.errors import JobFailedError
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import PartSource
 from s3commit.core.ports.parallel import in_order
+from s3commit.core.undo.job import PlannedUndo, plan_undo
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
@@ -45,27 +36,9 @@ from s3commit.writer.task import put_manifest
 from s3commit.writer.transfer import MAX_PARTS, MIB
 from s3commit.writer.who import this_program
 
-VERSIONS_GONE: Final = "VERSIONS_GONE"
 COPIED_BYTES: Final = 512 * MIB  # that S3 copies with one request
 FILES_OF_A_TASK: Final = 1_000
 WORKERS: Final = 16
-_BUCKET: Final = re.compile(r"_\d+$")
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedUndo:
-    """The work of an undo.
-
-    ``restores`` are the files that come back, each with the id of the version that is copied.
-    ``key`` is the digest of the idempotency key that the undo takes: where it brings back the data
-    of a job that an undo had removed. It ``leaves_removed`` what the job had replaced.
-    """
-
-    directory: JobDirectory
-    found: Undo
-    restores: tuple[tuple[CommittedFile, str], ...] = ()
-    key: str | None = None
-    leaves_removed: bool = False
 
 
 def undo(
@@ -112,31 +85,6 @@ def undo(
     return carry_out(ports, planned, environment, commit_timeout=commit_timeout)
 
 
-def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> PlannedUndo:
-    """The work of an undo of the job. Changes nothing.
-
-    Raises `JobRefusedError` as `look_back`, ``REPLACED_SINCE`` and ``LIST_GONE`` if what the job
-    replaced can't come back, and ``VERSIONS_GONE`` if the bucket has not kept all of it.
-    """
-    found = look_back(ports, directory)
-    if leave_removed:
-        if not found.removes:
-            raise JobRefusedError(
-                f"none of the files of job {directory.job_id} exist any more", code=NOTHING_TO_UNDO
-            )
-        return PlannedUndo(directory, found, leaves_removed=True)
-    if found.refused:
-        raise found.refused
-    for number, file in enumerate(found.restores):
-        if len(_name(file.key, number, directory.job_id).encode()) > MAX_KEY_BYTES:
-            raise JobRefusedError(
-                f"a copy of {file.key[:200]!r} would have a key of more than {MAX_KEY_BYTES}"
-                " bytes; to remove only the job's own files, add --leave-removed",
-                code="NAME_TOO_LONG",
-            )
-    return PlannedUndo(directory, found, _versions(ports, directory, found), _key(ports, directory))
-
-
 def carry_out(
     ports: Ports, planned: PlannedUndo, environment: Environment, *, commit_timeout: float
 ) -> JobResult:
@@ -155,7 +103,7 @@ def carry_out(
     )
     put_job(ports.store, spec)
     with Job(spec, environment=environment, _store=ports.store) as job:
-        groups = in_groups(enumerate(planned.restores), FILES_OF_A_TASK)
+        groups = in_groups(planned.copies(job.job_id), FILES_OF_A_TASK)
         attempts = [_copy(ports, job, f"{n}", group) for n, group in enumerate(groups)]
         job.commit_timeout = commit_timeout
         result = job.commit(attempts)
@@ -164,67 +112,20 @@ def carry_out(
     return result
 
 
-def _versions(
-    ports: Ports, directory: JobDirectory, found: Undo
-) -> tuple[tuple[CommittedFile, str], ...]:
-    """The files that come back, each with the version that has its bytes."""
-
-    def version(file: CommittedFile) -> str | None:
-        for one in ports.store.list_versions(directory.bucket, file.key):
-            if (one.length, one.etag) == (file.length, file.etag):
-                return one.version_id
-        return None
-
-    versions = in_order(ports.parallel, version, found.restores)
-    missing = versions.count(None)
-    if missing:
-        raise JobRefusedError(
-            f"bucket {directory.bucket} no longer has a version of {missing} of the"
-            f" {len(versions)} files that job {directory.job_id} replaced (it keeps none, or they"
-            " have expired), so they can't come back. To remove the job's own files anyway:"
-            " --leave-removed",
-            code=VERSIONS_GONE,
-        )
-    return tuple(zip(found.restores, versions, strict=True))
-
-
-def _key(ports: Ports, directory: JobDirectory) -> str | None:
-    """The key of the job that the undone one has undone: its data comes back."""
-    with suppress(*NOT_READABLE):
-        undone = read_commit_header(ports.store, directory).undoes
-        if undone:
-            job = JobDirectory(directory.destination, undone)
-            return read_commit_header(ports.store, job).idempotency_key
-    return None
-
-
 def _copy(
-    ports: Ports, job: Job, task_id: str, group: list[tuple[int, tuple[CommittedFile, str]]]
+    ports: Ports, job: Job, task_id: str, group: list[tuple[str, CommittedFile, str]]
 ) -> CountedAttempt:
     """Have S3 copy the files into uploads of the job; the attempt that names them."""
     attempt_id = job.environment.new_id()
 
-    def copied(one: tuple[int, tuple[CommittedFile, str]]) -> PendingFile:
-        number, (file, version) = one
-        key = _name(file.key, number, job.job_id)
+    def copied(one: tuple[str, CommittedFile, str]) -> PendingFile:
+        key, file, version = one
         return _upload(ports, Target(job.directory, key, task_id, attempt_id), file, version)
 
     files = tuple(in_order(ports.parallel, copied, group))
     return put_manifest(
         ports.store, job.directory, PendingSet(job.job_id, files, task_id, attempt_id)
     )
-
-
-def _name(key: str, number: int, job_id: str) -> str:
-    """Beside the file, with the same ends of its name: readers go by them.
-
-    A bucket's number too, where Spark still finds it
-    (org.apache.spark.sql.execution.datasources.BucketingUtils).
-    """
-    stem, dot, ends = key.rpartition("/")[2].partition(".")
-    bucket = _BUCKET.search(stem)
-    ends = f".{bucket[0]}{dot}{ends}" if bucket else f"{dot}{ends}"
-    return f"{partition_of(key)}part-{number:05d}-{job_id}{ends}"
 
 
 def _upload(ports: Ports, target: Target, file: CommittedFile, version: str) -> PendingFile:

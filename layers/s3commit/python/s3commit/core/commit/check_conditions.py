@@ -23,7 +23,6 @@ from s3commit.core.formats.layout import (
 from s3commit.core.jobs.guards import planned_record, refusing_unreadable, unless_overtaken
 from s3commit.core.jobs.listings import PAGE, list_objects
 from s3commit.core.jobs.replaced import MOST_MARKERS, Appends, existing_files, markers_to_remove
-from s3commit.core.jobs.undo import judge_undo
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import FILES_LOOKED_AT
@@ -32,6 +31,7 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, listed_at
 from s3commit.core.ports.parallel import in_order, together
+from s3commit.core.undo.job import judge_undo
 
 LISTED_AT_ONCE: Final = 10_000  # files, between two readings of the appends beside the job
 

@@ -139,6 +139,10 @@ _ENDS: Final = {
         " id, so no other program has it by chance",
         "Find out who put it, then run the job again",
     ),
+    "NAME_TOO_LONG": Advice(
+        "The key of a copy that an undo brings back would have more than 1,024 bytes",
+        "To remove the job's own files anyway: `--leave-removed`",
+    ),
     "NOT_COMMITTED": Advice(
         "The job that is to be undone is not committed, is still under way, or the list of its"
         " files in `_commits/` is missing",
@@ -218,6 +222,10 @@ _ENDS: Final = {
         "Before the decision a counted upload was missing: aborted by someone else, or expired",
         "Find out who aborts uploads: a lifecycle rule must keep them as long as a job runs. Then"
         " run the job again",
+    ),
+    "VERSIONS_GONE": Advice(
+        "The bucket keeps no version of a file that the undone job replaced, or not for so long",
+        "To remove the job's own files anyway: `--leave-removed`",
     ),
     "WRONG_JOB": Advice(
         "A document names another job than its directory does",

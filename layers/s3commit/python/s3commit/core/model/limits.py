@@ -36,9 +36,13 @@ UNIT_PARTS: Final = 20_000
 # to complete them takes ten minutes.
 MAX_JOB_FILES: Final = 1_000_000
 
-# Files that the lists of undos may have together, where an undo looks for copies that they brought
-# back: of each it may have to hold some 500 bytes, and clients can write such lists.
-MAX_COPIES: Final = 2 * MAX_JOB_FILES
+# What an undo looks at before its decision, in one call: lists of other jobs, a request of 4 ms of
+# a processor each; lines of these, 11 microseconds each; and files, of which it holds some 500
+# bytes each: its job's, what comes back, copies, and where others have replaced. Clients can write
+# such lists, so past these an undo is refused.
+MAX_LISTS: Final = 100_000
+MAX_LINES: Final = 10 * MAX_JOB_FILES
+MAX_HELD: Final = 3 * MAX_JOB_FILES
 
 # Bytes of one job: the largest number that a record may have. A manifest may claim any length, and
 # a record with a larger sum could be written to the ledger, but never read again by anybody.

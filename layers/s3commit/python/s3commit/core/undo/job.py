@@ -1,0 +1,146 @@
+"""An undo as a job: as its client plans it, and as the pipeline judges it under its locks."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_header
+from s3commit.core.documents.job_json import JobSpec
+from s3commit.core.documents.plan import planned_files
+from s3commit.core.formats.layout import MAX_KEY_BYTES, JobDirectory, owner_of, partition_of
+from s3commit.core.jobs.healing import JOB_ENDED
+from s3commit.core.jobs.replaced import Appends
+from s3commit.core.model.errors import NOT_READABLE
+from s3commit.core.model.record import JobRecord
+from s3commit.core.model.states import JobState
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.parallel import in_order
+from s3commit.core.undo.bound import Bound
+from s3commit.core.undo.look_back import NOT_COMMITTED, NOTHING_TO_UNDO, Undo, look_back, refuse
+
+_BUCKET: Final = re.compile(r"_\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedUndo:
+    """The work of an undo.
+
+    ``restores`` are the files that come back, each with the id of the version that is copied.
+    ``key`` is the digest of the idempotency key that the undo takes: where it brings back the data
+    of a job that an undo had removed. It ``leaves_removed`` what the job had replaced.
+    """
+
+    directory: JobDirectory
+    found: Undo
+    restores: tuple[tuple[CommittedFile, str], ...] = ()
+    key: str | None = None
+    leaves_removed: bool = False
+
+    def copies(self, job_id: str) -> Iterator[tuple[str, CommittedFile, str]]:
+        """The keys of the job's copies, each with the file and the version that it is of."""
+        for number, (file, version) in enumerate(self.restores):
+            yield _name(file.key, number, job_id), file, version
+
+
+def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> PlannedUndo:
+    """The work of an undo of the job. Changes nothing, and needs no ledger.
+
+    Raises `JobRefusedError` as `look_back`, ``REPLACED_SINCE``, ``LIST_GONE`` and ``TOO_LARGE`` if
+    what the job replaced can't come back, and ``VERSIONS_GONE`` if the bucket has not kept it all.
+    """
+    found = look_back(ports, directory, Bound())
+    if leave_removed:
+        if not found.removes:
+            refuse(NOTHING_TO_UNDO, f"none of the files of job {directory.job_id} exist any more")
+        return PlannedUndo(directory, found, leaves_removed=True)
+    if found.refused:
+        raise found.refused
+    for number, file in enumerate(found.restores):
+        if len(_name(file.key, number, directory.job_id).encode()) > MAX_KEY_BYTES:
+            refuse(
+                "NAME_TOO_LONG",
+                f"a copy of {file.key[:200]!r} would have a key of more than {MAX_KEY_BYTES}"
+                " bytes; to remove only the job's own files, add --leave-removed",
+            )
+    restores = _versions(ports, directory, found.restores)
+    return PlannedUndo(directory, found, restores, _key(ports, directory, found))
+
+
+def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
+    """The work of a job that undoes another one; found under its locks.
+
+    It brings back all that the other one replaced, or, if it says so, nothing. Raises
+    `JobRefusedError` as `look_back`; ``NOT_COMMITTED`` for a job that is under way, and
+    ``FILES_CHANGED`` if what the undo brings back is not what was replaced.
+    """
+    undone = JobDirectory(record.destination, record.undoes)
+    known = ports.ledger.job(undone.ref)
+    if known is not None and known.failure is not None and known.failure.code == JOB_ENDED:
+        known = None  # the record is of an event long after the end: the job's list counts
+    if known is not None and known.state is not JobState.COMMITTED:
+        refuse(NOT_COMMITTED, f"job {undone.job_id} is {known.state}: there is nothing to undo")
+    appends = Appends(ports, record)
+    found = look_back(ports, undone, Bound(ports.clock))
+    under_way = appends.to_leave()  # a forged manifest may name their files
+    for one in found.removes:
+        nodes = under_way.get(owner_of(one.key) or "", ())
+        if f"{undone.bucket}/{one.key}".startswith(nodes):
+            refuse(NOT_COMMITTED, f"a job that is under way has put {one.key!r}")
+    if spec.leave_removed:
+        if not found.removes:
+            refuse(NOTHING_TO_UNDO, f"later jobs have replaced all files of job {undone.job_id}")
+    elif found.refused:
+        raise found.refused
+    restores = () if spec.leave_removed else found.restores
+    asked = Counter((file.first_key, file.length) for file in restores)
+    planned = planned_files(ports, JobDirectory.of(record), record)
+    asked.subtract((file.origin, file.length) for file in planned)
+    if any(asked.values()):
+        refuse("FILES_CHANGED", "the table has changed since the undo began: run it again")
+    return found
+
+
+def _versions(
+    ports: Ports, directory: JobDirectory, files: tuple[CommittedFile, ...]
+) -> tuple[tuple[CommittedFile, str], ...]:
+    """The files that come back, each with the version that has its bytes."""
+
+    def version(file: CommittedFile) -> str | None:
+        for one in ports.store.list_versions(directory.bucket, file.key):
+            if (one.length, one.etag) == (file.length, file.etag):
+                return one.version_id
+        return None
+
+    versions = in_order(ports.parallel, version, files)
+    if missing := versions.count(None):
+        refuse(
+            "VERSIONS_GONE",
+            f"bucket {directory.bucket} no longer has a version of {missing} of the {len(files)}"
+            f" files that job {directory.job_id} replaced (it keeps none, or they have expired), so"
+            " they can't come back. To remove the job's own files anyway: --leave-removed",
+        )
+    return tuple(zip(files, versions, strict=True))
+
+
+def _key(ports: Ports, directory: JobDirectory, found: Undo) -> str | None:
+    """The key of the job that the undone one has undone: its data comes back."""
+    with suppress(*NOT_READABLE):
+        if found.header.undoes:
+            job = JobDirectory(directory.destination, found.header.undoes)
+            return read_commit_header(ports.store, job).idempotency_key
+    return None
+
+
+def _name(key: str, number: int, job_id: str) -> str:
+    """Beside the file, with the same ends of its name: readers go by them.
+
+    A bucket's number too, where Spark still finds it
+    (org.apache.spark.sql.execution.datasources.BucketingUtils).
+    """
+    stem, dot, ends = key.rpartition("/")[2].partition(".")
+    bucket = _BUCKET.search(stem)
+    ends = f".{bucket[0]}{dot}{ends}" if bucket else f"{dot}{ends}"
+    return f"{partition_of(key)}part-{number:05d}-{job_id}{ends}"

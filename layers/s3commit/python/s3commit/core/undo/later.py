@@ -1,0 +1,154 @@
+"""The jobs around one that is to be undone: which are in effect, which came later, and where."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any, Final, TypeVar
+
+from s3commit.core.documents.commit_manifest import (
+    MAX_WHOLE_BYTES,
+    CommittedFile,
+    stream_commit_manifest,
+)
+from s3commit.core.documents.pages import grouped
+from s3commit.core.formats.layout import JobDirectory, directories_above, is_copy
+from s3commit.core.jobs.listings import list_objects
+from s3commit.core.jobs.past_commits import (
+    Commit,
+    Reach,
+    manifests_at,
+    manifests_below,
+    reaches_of,
+    read_commits,
+)
+from s3commit.core.model.destination import Destination
+from s3commit.core.model.errors import NOT_READABLE
+from s3commit.core.model.limits import S3_CLOCKS
+from s3commit.core.model.moments import shifted
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import ListedObject, listed_at
+from s3commit.core.ports.parallel import in_order
+from s3commit.core.undo.bound import Bound
+
+LISTS_AT_ONCE: Final = 64
+_MOMENT: Final = len("2026-11-21T22:07:22.123Z")
+T = TypeVar("T")
+Listed = tuple[JobDirectory, ListedObject]  # a job's list of files
+Place = tuple[str, str | None]  # a destination, and an element of a `Reach`
+
+
+def each_of(
+    ports: Ports, function: Callable[[T], Any], items: Iterable[T], bytes_of: Callable[[T], int]
+) -> Iterator[Any]:
+    """The results of a function that reads a list of files, in order; few lists are held."""
+    for some in grouped(items, LISTS_AT_ONCE, bytes_of, MAX_WHOLE_BYTES):
+        yield from in_order(ports.parallel, function, some)
+
+
+def commits_around(
+    ports: Ports, directory: JobDirectory, root: str, makers: Collection[str], bound: Bound
+) -> tuple[Commit | None, list[Commit], list[Listed]]:
+    """The job's own commit, if it is there; and those since, above, at and below ``root``.
+
+    In their order. By S3's clocks: some that are a little earlier are among them. And the lists of
+    all jobs there that have the ids of the ``makers``.
+    """
+    store, bucket = ports.store, directory.bucket
+    found = listed_at(store, bucket, directory.commits)
+    since = shifted(found.modified, -2 * S3_CLOCKS) if found else ""
+    places = (Destination(bucket, at) for at in filter(ports.serves, directories_above(root)))
+    above = chain.from_iterable(map(partial(manifests_at, store), places))
+    listed = chain(above, manifests_below(bucket, list_objects(ports, bucket, [root])))
+    made: list[Listed] = []
+
+    def wanted() -> Iterator[Listed]:
+        for one in bound.in_time(listed):
+            if one[0].job_id in makers:
+                made.extend(bound.lists([one]))
+            if one[1].modified >= since:
+                yield one
+
+    read = read_commits(store, ports.parallel, bound.lists(wanted()))
+    commits = sorted(map(_short, read), key=lambda one: one.moment)
+    own = next((one for one in commits if one.directory == directory), None)
+    return own, [one for one in commits if one is not own], made
+
+
+def _short(commit: Commit) -> Commit:
+    """Without what a header may have by the kilobyte."""
+    at = commit.header.decided_at[:_MOMENT]
+    header = replace(commit.header, decided_at=at, partition_by=(), idempotency_key=None)
+    return replace(commit, header=header)
+
+
+def files_of(
+    ports: Ports, bound: Bound, job: JobDirectory, wanted: Callable[[CommittedFile], T | None]
+) -> list[T]:
+    """The files ``wanted`` of the job's manifest; none, where it can't be read."""
+    with suppress(*NOT_READABLE):
+        _, files = stream_commit_manifest(ports.store, job, max_bytes=MAX_WHOLE_BYTES)
+        return list(bound.held(filter(None, map(wanted, bound.lines(files)))))
+    return []
+
+
+def copies_of(
+    ports: Ports, bound: Bound, undos: Iterable[Commit], first: Mapping[str, int]
+) -> Iterator[CommittedFile]:
+    """The copies that the undos have brought back of files, given by first keys and lengths."""
+
+    def copied(file: CommittedFile) -> CommittedFile | None:
+        is_one = first.get(file.origin) == file.length and is_copy(file.key, file.origin)
+        return file if is_one else None
+
+    for one in bound.lists(undos):
+        yield from files_of(ports, bound, one.directory, copied)
+
+
+def reach_of(
+    ports: Ports, bound: Bound, among: Collection[str], commit: Commit
+) -> tuple[Commit, Reach]:
+    """The job, with what it has removed ``among`` the directories: all, if that can't be read."""
+    try:
+        found = commit.reach(ports.store, max_bytes=MAX_WHOLE_BYTES, among=among, each=bound.lines)
+    except NOT_READABLE:
+        found = {None}
+    return commit, set(bound.held(found))
+
+
+def places_of(file: CommittedFile) -> Iterator[Place]:
+    """By which a job has removed what was at the file's place, or the files of its job."""
+    for root in directories_above(file.key):
+        for part in reaches_of(file, file.key[len(root) :]):
+            yield root, part
+
+
+def removed_by(commit: Commit, reach: Reach) -> Iterator[Place]:
+    """The places that the job has removed."""
+    return ((commit.directory.destination.prefix, part) for part in reach)
+
+
+def is_surely_later(own: Commit, other: Commit) -> bool:
+    """True if the other job was committed after this one whatever S3's clocks say (A7)."""
+    return other.put_at > shifted(own.put_at, S3_CLOCKS)
+
+
+def is_later(
+    own: Commit,
+    other: Commit,
+    reach: Reach,
+    still: Collection[Place],
+    replaced: Collection[JobDirectory],
+) -> bool:
+    """True if the other job may have replaced after this one.
+
+    S3's clocks have no more than seconds (A7). Within them a job is earlier of which this one has
+    ``replaced`` files, or which would otherwise have removed what this one has there ``still``.
+    """
+    if is_surely_later(own, other):
+        return True
+    if other.put_at < shifted(own.put_at, -S3_CLOCKS):
+        return False
+    has_replaced_it = other.directory in replaced
+    return not has_replaced_it and not any(map(still.__contains__, removed_by(other, reach)))
