@@ -69,7 +69,10 @@ FUNCTIONS: dict[str, Function] = {
         (*_LEDGER, *_PUTS, env.WORKERS, env.FRESH_TABLES),
     ),
     "sweep": Function(
-        "Starts, abandons and retires jobs that no event leads to", 900, _MANY, (*_STARTS, *_PUTS)
+        "Starts, abandons and retires jobs that no event leads to",
+        900,
+        _MANY,
+        (*_STARTS, *_PUTS, env.LISTENS),
     ),
     # There if the parameter `catalogs` names a table.
     "catalog": Function("Notifies catalogs of a commit", 300, _JOB, (env.CATALOGS, *_PUTS)),

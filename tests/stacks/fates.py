@@ -33,7 +33,7 @@ from tests.contract.given import make_bucket
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.executions import MemoryExecutions
 from tests.lake import QUEUE, notify
-from tests.lambdas.conftest import ENVIRONMENT, Context
+from tests.lambdas.conftest import ENVIRONMENT, Context, there
 from tests.lambdas.test_queues import message
 from tests.stacks.recorder import Recorder, recording
 from tests.stacks.synthesized import Assembly, only
@@ -66,6 +66,7 @@ class Server(World):
             patch.setattr(module, "ports", self._real)
             if name == "sweep":
                 patch.setattr(module, "client", self.client)
+                patch.setattr(module, "connect", there)
             if name in {"sweep", "ingest"}:
                 patch.setattr(module, "machine", self._executions)
             answer: dict[str, Any] = module.handler(json.loads(json.dumps(event)), Context())

@@ -39,6 +39,7 @@ CONNECTED = {
         **{key: {*TELLS} for key in ("database/other", "table/other/orders")},
     },
     "sweep": {
+        **{f"{inbox}Queue": {"sqs:GetQueueUrl"} for inbox in env.PAUSED},
         "CommitJobMachine": {"states:StartExecution"},
         "execution:*": {"states:DescribeExecution"},
     },

@@ -17,7 +17,7 @@ MODULES = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
 VARIABLES = {
     *(env.TABLE, env.BUCKET, env.STATE_MACHINE, env.LEDGER_TTL_DAYS),
     *(env.REPLACE_BELOW, env.WORKERS, env.FRESH_TABLES, env.ENCRYPTION, env.ENCRYPTION_KEY),
-    env.CATALOGS,
+    *(env.CATALOGS, env.LISTENS),
 }
 
 
