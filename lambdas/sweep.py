@@ -11,7 +11,7 @@ from s3commit.aws.executions import StateMachine
 from s3commit.aws.notifications import configured, listening, told, unheard
 from s3commit.aws.settings import value
 from s3commit.aws.telemetry import count, logger
-from s3commit.aws.wiring import make_ports
+from s3commit.aws.wiring import make_ports, owning
 from s3commit.core.jobs.healing import heal
 from s3commit.core.model.errors import NeedsOperatorError, TransientError
 from s3commit.core.sweep.actions import encode_report
@@ -19,7 +19,7 @@ from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
 
 client = make_client()
-ports = make_ports(client)
+ports = owning(make_ports(client), claims=True)
 machine = StateMachine(value(env.STATE_MACHINE))
 bucket = value(env.BUCKET)
 

@@ -199,6 +199,7 @@ def _values(config: DeployConfig, storage: S3CommitStorage) -> dict[str, str | N
     is_own, is_key = config.encryption != "bucket", config.encryption == "aws:kms"
     return {
         env.TABLE: storage.ledger.table_name,
+        env.LEDGER: storage.ledger.table_arn,
         env.BUCKET: _name(storage.bucket_arn),
         env.LISTENS: storage.listens,
         env.LEDGER_TTL_DAYS: str(config.ledger_ttl_days),

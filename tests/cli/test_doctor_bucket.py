@@ -7,11 +7,14 @@ import pytest
 
 from s3commit.aws import env
 from s3commit.aws.notifications import SUFFIXES
+from s3commit.core.documents.bucket_owner import OWNER
 from tests.cli.account import Account, aborting
 from tests.cli.support import JOB, TABLE, Desk
 from tests.conftest import REGION
 from tests.core.world import BUCKET
 from tests.lake import IGNORED_ETAGS
+
+LEDGERS = f"arn:aws:dynamodb:{REGION}:123456789012:table"
 
 
 def test_a_bucket_that_is_not_there_is_said(account: Account) -> None:
@@ -68,6 +71,28 @@ def test_before_a_bucket_is_imported_what_overlaps_is_said(
     else:
         assert verdict == "ok"
         assert text.endswith(f"deploy with -c s3commit:importBucket={bucket}")
+
+
+@pytest.mark.parametrize(
+    ("ledger", "body", "verdict", "says"),
+    [
+        (None, "", "ok", "has no owner yet"),
+        ("table/ledger", "", "ok", "belongs to this deployment"),
+        ("table/other", "", "fix", f"ledger {LEDGERS}/other, and a bucket has one: use that one"),
+        (None, "{", "fix", "_s3commit/_owner.json, which names the bucket's owner, was changed"),
+    ],
+)
+def test_whose_the_bucket_is_is_said(
+    account: Account, ledger: str | None, body: str, verdict: str, says: str
+) -> None:
+    bucket = account.make_bucket()
+    account.deploy(env.STORAGE_STACK, **{env.TABLE_OUTPUT: "ledger", env.BUCKET_OUTPUT: bucket})
+    if ledger or body:
+        named = f"{LEDGERS.removesuffix('table')}{ledger}"
+        document = json.dumps({"version": 1, "bucket": bucket, "ledger": named})
+        account.client("s3").put_object(Bucket=bucket, Key=OWNER, Body=body or document)
+    found = account.ask()["owner"]
+    assert (found[0], says in found[1]) == (verdict, True), found
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from tests.lake import QUEUE
 
 ENVIRONMENT = {
     env.TABLE: "ledger",
+    env.LEDGER: "arn:aws:dynamodb:eu-central-1:123456789012:table/ledger",
     env.BUCKET: BUCKET,
     env.LISTENS: json.dumps({name: [QUEUE, ""] for name in env.PAUSED}),
     env.STATE_MACHINE: "arn:aws:states:eu-central-1:123456789012:stateMachine:s3commit",

@@ -91,9 +91,7 @@ def test_a_function_may_do_its_own_work_and_nothing_else(telling: Assembly, name
     assert found == {resource: actions for resource, actions in granted.items() if actions}
 
 
-def test_the_sweep_may_look_at_the_rules_by_which_the_deployment_listens(
-    bridged: Assembly,
-) -> None:
+def test_the_sweep_may_look_at_the_rules_by_which_the_deployment_listens(bridged: Assembly) -> None:
     rights = _rights(bridged.pipeline, functions(bridged.pipeline)["sweep"].role)
     seen = {resource for resource, actions in rights.items() if actions == {"events:DescribeRule"}}
     rules = properties(bridged.storage, "AWS::Events::Rule")

@@ -15,7 +15,7 @@ from tests.stacks.synthesized import Assembly, functions, of_type, only, propert
 PACKAGE = ROOT / "layers" / "s3commit" / "python" / "s3commit"
 MODULES = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
 VARIABLES = {
-    *(env.TABLE, env.BUCKET, env.STATE_MACHINE, env.LEDGER_TTL_DAYS),
+    *(env.TABLE, env.LEDGER, env.BUCKET, env.STATE_MACHINE, env.LEDGER_TTL_DAYS),
     *(env.REPLACE_BELOW, env.WORKERS, env.FRESH_TABLES, env.ENCRYPTION, env.ENCRYPTION_KEY),
     *(env.CATALOGS, env.LISTENS),
 }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 TABLE: Final = "S3COMMIT_TABLE"
+LEDGER: Final = "S3COMMIT_LEDGER"  # the table's ARN, by which a bucket's owner is known
 BUCKET: Final = "S3COMMIT_BUCKET"
 STATE_MACHINE: Final = "S3COMMIT_STATE_MACHINE"
 LEDGER_TTL_DAYS: Final = "S3COMMIT_LEDGER_TTL_DAYS"

@@ -7,8 +7,10 @@ from typing import Any
 from s3commit.aws import env
 from s3commit.aws.failures import NO_BUCKET
 from s3commit.aws.notifications import SUFFIXES, suffix_of, told, unheard
+from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_requests import keeps_changed
 from s3commit.cli.deployment import Deployment, Finding, ok, skipped, to_do
+from s3commit.core.documents.bucket_owner import read_owner
 from s3commit.core.model.errors import AccessError, NotFoundError
 
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
@@ -41,6 +43,23 @@ def notifications(around: Deployment) -> Finding:
     unseen = "; ".join(filter(None, (one.unseen for one in ears.values())))
     reach = f"events of bucket {bucket} reach the deployment: of jobs, requests and manifests"
     return ok(f"{reach}; not looked at: {unseen}" if unseen else reach)
+
+
+def owner(around: Deployment) -> Finding:
+    """The bucket is this deployment's, by the object that says whose it is."""
+    bucket = around.data_bucket
+    found, _etag = read_owner(S3ObjectStore(around.connect("s3")), bucket)
+    table = around.storage.get(env.TABLE_OUTPUT)
+    where = f"{around.region}:{around.identity['Account']}"
+    ledger = f"arn:{_partition(around)}:dynamodb:{where}:table/{table}"
+    if found is None:
+        return ok(f"bucket {bucket} has no owner yet: the first sweep, or job, notes it")
+    if found.ledger == ledger:
+        return ok(f"bucket {bucket} belongs to this deployment")
+    return to_do(
+        f"bucket {bucket} belongs to the deployment with the ledger {found.ledger}, and a bucket"
+        f" has one: use that one, or take the bucket over ({HAND_OVER})"
+    )
 
 
 def _importable(around: Deployment) -> Finding:
@@ -173,9 +192,12 @@ def _unknown(around: Deployment, statement: dict[str, Any]) -> list[str] | None:
 
 def _role(around: Deployment, name: str) -> str:
     """The ARN of a role of the deployment."""
-    partition = around.identity["Arn"].split(":")[1]
     path = around.stack(env.PIPELINE_STACK)
-    return f"arn:{partition}:iam::{around.identity['Account']}:role/{path}/{name}"
+    return f"arn:{_partition(around)}:iam::{around.identity['Account']}:role/{path}/{name}"
+
+
+def _partition(around: Deployment) -> str:
+    return around.identity["Arn"].split(":")[1]
 
 
 def _many(value: Any) -> list[Any]:

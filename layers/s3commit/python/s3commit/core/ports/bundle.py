@@ -24,7 +24,8 @@ class Ports:
     ``runs`` says of an execution, by its ARN or its name, whether it is at work.
     ``replace_below`` are the prefixes below which jobs may replace what is there, each with its
     ``/`` at the end; the empty one allows it everywhere, none at all nowhere. ``workers`` are the
-    deployment's. ``check_deletes`` raises `JobRefusedError` for a bucket whose store ignores etags.
+    deployment's. ``check_deletes`` raises `JobRefusedError` for a bucket whose store ignores etags,
+    ``check_owner`` `NeedsOperatorError` for one that is another deployment's.
     """
 
     store: ObjectStore
@@ -34,4 +35,5 @@ class Ports:
     runs: Callable[[str], bool] = field(default=lambda _execution: False)
     replace_below: tuple[str, ...] = ("",)
     check_deletes: Callable[[str], None] = field(default=lambda _bucket: None)
+    check_owner: Callable[[str], None] = field(default=lambda _bucket: None)
     workers: Workers = Workers()
