@@ -1,4 +1,4 @@
-"""What a deployment hears of the objects that are put into its bucket.
+"""The events of a bucket, and if they reach the deployment.
 
 It is judged by the way this deployment listens: what else the bucket sends, and to whom, proves
 nothing. `unheard` is the one rule, for the sweep, `doctor`, `status` and the writers.
@@ -22,7 +22,7 @@ _PUTS: Final = {"s3:ObjectCreated:*", "s3:ObjectCreated:Put"}
 
 
 class Ear(NamedTuple):
-    """A queue of the deployment: its ARN, and by which rule of EventBridge it hears.
+    """A queue of the deployment: its ARN, and which rule of EventBridge fills it.
 
     ``rule`` is empty if the bucket itself notifies the queue. ``wrong`` says why nothing can come
     in, whatever the bucket sends; ``unseen`` why that was not looked at.
@@ -56,7 +56,7 @@ def _look(connect: Callable[[str], Any], queue: str, rule: str) -> Ear:
             with translated(f"looking at {what}"):
                 found = ask()
         except NotFoundError:
-            return Ear(queue, rule, wrong=f"{what} is gone")
+            return Ear(queue, rule, wrong=f"{what} was deleted")
         except (AccessError, TransientError) as error:
             unseen.append(error.message)
         else:
@@ -93,7 +93,7 @@ def _why(answer: Mapping[str, Any], suffix: str, ears: Mapping[str, Ear] | None)
 
 
 def told(found: Mapping[str, str]) -> str:
-    """What `unheard` has found, in words."""
+    """The findings of `unheard`, in words."""
     why = "; ".join(dict.fromkeys(found.values()))
     return f"no event arrives of keys that end in {' and '.join(found)}: {why}"
 

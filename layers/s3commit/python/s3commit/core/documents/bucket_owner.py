@@ -46,9 +46,7 @@ def read_owner(reader: ObjectReader, bucket: str) -> tuple[Owner | None, str | N
     try:
         stored = reader.get(bucket, OWNER, max_bytes=MAX_OWNER_BYTES)
         owner = _OWNER.decode(stored.body)
-    except NotFoundError as error:
-        if error.code == "NO_BUCKET":
-            raise
+    except NotFoundError:
         return None, None
     except InvalidInputError as error:
         raise NeedsOperatorError(
@@ -62,7 +60,7 @@ def read_owner(reader: ObjectReader, bucket: str) -> tuple[Owner | None, str | N
 def check_owner(store: ObjectStore, mine: Owner, *, claims: bool) -> None:
     """Raise `NeedsOperatorError` (``OTHER_OWNER``) if the bucket is another deployment's.
 
-    Where it is no one's, one that ``claims`` becomes its owner. Of two that do so at the same time
+    Where there is no owner, one that ``claims`` becomes its owner. Of two that do so at the same time
     S3 admits one. Raises as `read_owner`.
     """
     for _ in range(_TRIES):
