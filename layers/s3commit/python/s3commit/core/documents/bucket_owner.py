@@ -60,8 +60,8 @@ def read_owner(reader: ObjectReader, bucket: str) -> tuple[Owner | None, str | N
 def check_owner(store: ObjectStore, mine: Owner, *, claims: bool) -> None:
     """Raise `NeedsOperatorError` (``OTHER_OWNER``) if the bucket is another deployment's.
 
-    Where there is no owner, one that ``claims`` becomes its owner. Of two that do so at the same time
-    S3 admits one. Raises as `read_owner`.
+    Where there is no owner, one that ``claims`` becomes its owner. Of two that do so at the
+    same time S3 admits one. Raises as `read_owner`.
     """
     for _ in range(_TRIES):
         found, etag = read_owner(store, mine.bucket)
