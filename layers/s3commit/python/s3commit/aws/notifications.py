@@ -76,20 +76,17 @@ def unheard(answer: Mapping[str, Any], ears: Mapping[str, Ear] | None) -> dict[s
 
 
 def _why(answer: Mapping[str, Any], suffix: str, ears: Mapping[str, Ear] | None) -> str:
-    bridge = EVENT_BRIDGE in answer
+    bridge, queues = EVENT_BRIDGE in answer, answer.get("QueueConfigurations", ())
     if ears is None:
-        alike = (one for one in _queues(answer) if suffix_of(one) == suffix)
-        there = bridge or any(_notifies(one, suffix) for one in alike)
+        there = bridge or any(suffix_of(one) == suffix and _notifies(one, suffix) for one in queues)
         return "" if there else "the bucket notifies no queue of them"
     ear = ears[NOTIFIED[suffix]]
     if ear.wrong:
         return ear.wrong
     if ear.rule:
         return "" if bridge else "the bucket sends no events to EventBridge"
-    own = (one for one in _queues(answer) if one["QueueArn"] == ear.queue)
-    if any(_notifies(one, suffix) for one in own):
-        return ""
-    return f"the bucket does not notify {ear.queue} of them"
+    own = [one for one in queues if one["QueueArn"] == ear.queue and _notifies(one, suffix)]
+    return "" if own else f"the bucket does not notify {ear.queue} of them"
 
 
 def told(found: Mapping[str, str]) -> str:
@@ -106,10 +103,6 @@ def configured(client: S3Client, bucket: str) -> dict[str, Any]:
     """
     with translated(f"reading the notifications of bucket {bucket}"):
         return dict(client.get_bucket_notification_configuration(Bucket=bucket))
-
-
-def _queues(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return list(answer.get("QueueConfigurations", ()))
 
 
 def _notifies(one: Mapping[str, Any], suffix: str) -> bool:
