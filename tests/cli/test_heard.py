@@ -31,7 +31,7 @@ def arrives(mode: str, queues: str, rules: str, *, switch: bool) -> bool:
 def swept(account: Account, bucket: str, told: str) -> str:
     """What a sweep of that deployment fails with; empty if it does not."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {**ENVIRONMENT, env.BUCKET: bucket, env.LISTENS: told}.items():
+        for name, value in {**ENVIRONMENT, env.LISTENS: told}.items():
             patch.setenv(name, value)
         loaded: Any = importlib.import_module("lambdas.sweep")
         parts = {"ports": World().ports, "machine": MemoryExecutions(), "heal": lambda *_: 0}
