@@ -305,6 +305,7 @@ def environment() -> dict[str, str]:
         "AWS_SECRET_ACCESS_KEY": "bench",
         "AWS_EC2_METADATA_DISABLED": "true",
         env.TABLE: TABLE,
+        env.LEDGER: f"arn:aws:dynamodb:{REGION}:123456789012:table/{TABLE}",
         env.BUCKET: BUCKET,
         env.LEDGER_TTL_DAYS: "90",
         env.REPLACE_BELOW: '[""]',

@@ -10,7 +10,7 @@ from s3commit.aws.s3_requests import check_deletes
 from s3commit.aws.settings import replace_below, workers
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import logger
-from s3commit.aws.wiring import make_ports
+from s3commit.aws.wiring import make_ports, owning
 from s3commit.core.calls.seal_and_decide import seal_and_decide
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.commit.check_conditions import check_conditions
@@ -19,7 +19,7 @@ from s3commit.core.commit.verify_manifests import verify_manifests
 
 client = make_client()
 ports = replace(
-    make_ports(client),
+    owning(make_ports(client), claims=True),
     replace_below=replace_below(),
     workers=workers(),
     check_deletes=cache(partial(check_deletes, client)),

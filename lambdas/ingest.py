@@ -7,12 +7,12 @@ from s3commit.aws.events import Announced, each_message
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.settings import value
 from s3commit.aws.telemetry import count, document_refused, logger
-from s3commit.aws.wiring import make_ports
+from s3commit.aws.wiring import make_ports, owning
 from s3commit.core.commit.note_arrivals import note_job, note_manifest
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX
 from s3commit.core.model.errors import InvalidInputError
 
-ports = make_ports()
+ports = owning(make_ports(), claims=False)
 machine = StateMachine(value(env.STATE_MACHINE))
 bucket = value(env.BUCKET)
 

@@ -21,6 +21,7 @@ KEYS = "_s3commit/_keys/*/_*.json"
 SUCCESS = "*/_SUCCESS"
 DECISION = "_s3commit/*/_decision.json"
 CATALOG = "_s3commit/*/_catalog.json"
+OWNER = "_s3commit/_owner.json"
 OWN = "_s3commit/*"
 DATA = "*"
 
@@ -132,7 +133,7 @@ def protection(
 
 ACCESS: dict[str, Access] = {
     "ingest": Access(
-        objects={JOB_DIRECTORY: ("GetObject",), DECISION: ("GetObject",)},
+        objects=dict.fromkeys((JOB_DIRECTORY, DECISION, OWNER), ("GetObject",)),
         bucket=("ListBucket",),
         ledger=("DescribeTable", "GetItem", "PutItem"),
     ),
@@ -143,6 +144,7 @@ ACCESS: dict[str, Access] = {
             INDEX: ("PutObject",),
             PAGES: ("PutObject",),
             DECISION: ("PutObject",),
+            OWNER: ("PutObject",),
         },
         bucket=("ListBucket", "ListBucketMultipartUploads"),
         ledger=(
@@ -174,7 +176,7 @@ ACCESS: dict[str, Access] = {
             RESULT: ("PutObject",),
             DECISION: ("PutObject",),
         },
-        denied={"DeleteObject": (COMMITS, KEYS, DECISION, JOB, REQUEST)},
+        denied={"DeleteObject": (COMMITS, KEYS, OWNER, DECISION, JOB, REQUEST)},
         bucket=("ListBucket", "ListBucketMultipartUploads"),
         ledger=("GetItem", "PutItem", "UpdateItem", "DeleteItem"),
         index=("Query",),
@@ -188,8 +190,9 @@ ACCESS: dict[str, Access] = {
             JOB_DIRECTORY: ("GetObject", "DeleteObject"),
             OWN: ("GetObject", "DeleteObject"),
             REQUEST: ("PutObject",),
+            OWNER: ("PutObject",),
         },
-        denied={"DeleteObject": (KEYS,)},
+        denied={"DeleteObject": (KEYS, OWNER)},
         bucket=("ListBucket", "ListBucketMultipartUploads", "GetBucketNotification"),
         ledger=("DescribeTable", "GetItem", "PutItem", "UpdateItem"),
         index=("Query",),
@@ -199,7 +202,7 @@ ACCESS: dict[str, Access] = {
 
 def why_wide(pattern: str) -> str:
     """The reason for the ``*`` in a pattern, which an auditor can check."""
-    if pattern in {INDEX, PAGES, KEYS, DECISION, CATALOG, OWN}:
+    if pattern in {INDEX, PAGES, KEYS, DECISION, CATALOG, OWNER, OWN}:
         return "The pipeline's own objects of jobs, at the bucket's root; no data is there."
     if pattern in {JOB_DIRECTORY, RESULT, REQUEST, JOB, COMMITS, SUCCESS}:
         return "The protocol's own objects, and no data, below destinations of the clients' choice."

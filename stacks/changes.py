@@ -43,10 +43,12 @@ def refuse_changes(config: DeployConfig, session: Any, account: str) -> None:
         _check_account(session, account)
         client = session.client("cloudformation")
         deployed = _deployed(client, config)
-        others = _others(client) if deployed is None else []
+        exported = _exported(client)
     except (BotoCoreError, ClientError) as error:
         raise UnknownError(str(error)) from error
+    _refuse_taken(config, exported)
     if deployed is None:
+        others = sorted(exported)
         if others and "name" not in config.change:
             raise ConfigError(
                 f"there is no {config.stack_name(env.STORAGE_STACK)} here, but"
@@ -141,11 +143,23 @@ def _deployed(client: Any, config: DeployConfig) -> dict[str, Any] | None:
     return found
 
 
-def _others(client: Any) -> list[str]:
-    """The storage stacks of this account and region, by what they export."""
-    return sorted(
-        each["Name"].replace(env.BUCKET_EXPORT, env.STORAGE_STACK, 1)
+def _exported(client: Any) -> dict[str, str]:
+    """The bucket's ARN of each storage stack of this account and region, by what they export."""
+    return {
+        each["Name"].replace(env.BUCKET_EXPORT, env.STORAGE_STACK, 1): each["Value"]
         for page in client.get_paginator("list_exports").paginate()
         for each in page["Exports"]
         if each["Name"].startswith(env.BUCKET_EXPORT)
-    )
+    }
+
+
+def _refuse_taken(config: DeployConfig, exported: dict[str, str]) -> None:
+    """Raise `ConfigError` if the bucket is another deployment's: it has one, whoever else knows."""
+    bucket = config.import_bucket or config.bucket_name
+    for stack, arn in exported.items():
+        own = stack == config.stack_name(env.STORAGE_STACK)
+        if bucket and not own and arn.endswith(f":::{bucket}"):
+            raise ConfigError(
+                f"bucket {bucket} is that of {stack}, and a bucket has one deployment: deploy that"
+                " one, or hand the bucket over (docs/operations.md, Hand a bucket over)"
+            )

@@ -39,7 +39,7 @@ class Function:
 
 _LEDGER = (env.TABLE, env.LEDGER_TTL_DAYS)
 _PUTS = (env.ENCRYPTION, env.ENCRYPTION_KEY)
-_STARTS = (*_LEDGER, env.PREFIXES, env.STATE_MACHINE, env.BUCKET)
+_STARTS = (*_LEDGER, env.LEDGER, env.PREFIXES, env.STATE_MACHINE, env.BUCKET)
 
 # The memory is what the largest documents take that a client can write (docs/protocol.md,
 # "Formats"; measured by `python -m bench --only documents`): one manifest at a time 1,024 MB; many
@@ -59,7 +59,7 @@ FUNCTIONS: dict[str, Function] = {
         "Seals, verifies, locks and decides a job",
         900,
         _JOB,
-        (*_LEDGER, *_PUTS, env.PREFIXES, env.REPLACE_BELOW, env.WORKERS),
+        (*_LEDGER, *_PUTS, env.LEDGER, env.PREFIXES, env.REPLACE_BELOW, env.WORKERS),
     ),
     "complete": Function("Completes the uploads of one unit of the plan", 90, _ONE, _LEDGER),
     "end": Function(
@@ -69,7 +69,10 @@ FUNCTIONS: dict[str, Function] = {
         (*_LEDGER, *_PUTS, env.PREFIXES, env.WORKERS, env.FRESH_TABLES),
     ),
     "sweep": Function(
-        "Starts, abandons and retires jobs that no event leads to", 900, _MANY, (*_STARTS, *_PUTS)
+        "Starts, abandons and retires jobs that no event leads to",
+        900,
+        _MANY,
+        (*_STARTS, *_PUTS, env.LISTENS),
     ),
     # There if the parameter `catalogs` names a table.
     "catalog": Function("Notifies catalogs of a commit", 300, _JOB, (env.CATALOGS, *_PUTS)),

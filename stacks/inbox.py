@@ -21,22 +21,20 @@ from stacks.functions import FUNCTIONS
 
 # The queues, each with the function that takes its messages.
 CONSUMERS = {"Ingest": "ingest", "Request": "dispatch", "Catalogs": "catalog"}
-# Which queue hears of the objects whose keys end so.
-NOTIFIED = {".pendingset": "Ingest", "/_job.json": "Ingest", "/_request.json": "Request"}
 
 
 class Inbox(Construct):
     """``queue`` and ``dead_letters``; encrypted by SQS, TLS only.
 
     It has no consumer of its own: `stacks.pipeline` connects the functions. ``rule`` is the name of
-    what EventBridge sends it by.
+    what EventBridge sends it by; empty where the bucket does.
     """
 
-    rule: str | None = None
+    rule: str = ""
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
-        self.suffixes = [suffix for suffix, inbox in NOTIFIED.items() if inbox == name]
+        self.suffixes = [suffix for suffix, inbox in env.NOTIFIED.items() if inbox == name]
         make = partial(
             sqs.Queue, self, encryption=sqs.QueueEncryption.SQS_MANAGED, enforce_ssl=True
         )

@@ -27,7 +27,7 @@ REQUIREMENTS = ROOT / "layers" / "dependencies" / "requirements.txt"
 BUILD = ROOT / ".build"
 
 # botocore ships the models of about 400 services, 95 % of the layer. The functions call these.
-SERVICES = frozenset({"s3", "dynamodb", "stepfunctions", "glue"})
+SERVICES = frozenset({"s3", "dynamodb", "stepfunctions", "glue", "sqs", "events"})
 
 NOT_DEPLOYED = ("__main__.py", "arrow", "cli", "local", "spark", "writer")
 

@@ -87,6 +87,11 @@ class S3CommitPipeline(cdk.Stack):
         allow(
             sweep.role, ["states:DescribeExecution"], f"{workflow.executions}:*", why=WHY_EXECUTIONS
         )
+        for inbox in storage.inboxes.values():
+            allow(sweep.role, ["sqs:GetQueueUrl"], inbox.queue.queue_arn)
+            if inbox.rule:
+                rules = f"arn:{self.partition}:events:{self.region}:{self.account}:rule"
+                allow(sweep.role, ["events:DescribeRule"], f"{rules}/{inbox.rule}")
         workflow.allow_to_ask(functions["decide"].role)
         inboxes = dict(storage.inboxes)
         if config.catalogs:
@@ -194,7 +199,9 @@ def _values(config: DeployConfig, storage: S3CommitStorage) -> dict[str, str | N
     is_own, is_key = config.encryption != "bucket", config.encryption == "aws:kms"
     return {
         env.TABLE: storage.ledger.table_name,
+        env.LEDGER: storage.ledger.table_arn,
         env.BUCKET: _name(storage.bucket_arn),
+        env.LISTENS: storage.listens,
         env.LEDGER_TTL_DAYS: str(config.ledger_ttl_days),
         env.PREFIXES: json.dumps(config.served) if config.prefixes != ("",) else None,
         env.REPLACE_BELOW: json.dumps(config.replace_prefixes),

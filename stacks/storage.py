@@ -17,7 +17,7 @@ from s3commit.aws import env
 from stacks.access import protection
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
-from stacks.inbox import NOTIFIED, Inbox, InboxDestination
+from stacks.inbox import Inbox, InboxDestination
 
 
 class S3CommitStorage(cdk.Stack):
@@ -39,7 +39,7 @@ class S3CommitStorage(cdk.Stack):
         arn = config.kms_key_arn
         self.key = kms.Key.from_key_arn(self, "Key", arn) if arn else None
         self.ledger = self._ledger()
-        self.inboxes = {name: Inbox(self, name) for name in dict.fromkeys(NOTIFIED.values())}
+        self.inboxes = {name: Inbox(self, name) for name in dict.fromkeys(env.NOTIFIED.values())}
         if config.import_bucket is None:
             self.bucket: s3.IBucket = self._create_bucket(config)
         else:
@@ -52,6 +52,10 @@ class S3CommitStorage(cdk.Stack):
                 keys = [{"suffix": suffix} for suffix in inbox.suffixes]
                 where = {"bucket": {"name": [self.bucket.bucket_name]}, "object": {"key": keys}}
                 inbox.add_rule("aws.s3", "Object Created", where)
+        # How it listens, for the sweep, `doctor` and `status`: they judge the bucket by that.
+        listens = {name: [one.queue.queue_arn, one.rule] for name, one in self.inboxes.items()}
+        self.listens: str = json.dumps(listens)
+        cdk.CfnOutput(self, env.LISTENS_OUTPUT, value=self.listens)
         cdk.CfnOutput(self, env.BUCKET_OUTPUT, value=self.bucket.bucket_name)
         # For the next deployment, and for `s3commit doctor`.
         cdk.CfnOutput(self, env.PARAMETERS_OUTPUT, value=json.dumps(config.given))

@@ -7,6 +7,7 @@ from typing import Any
 
 import boto3
 
+from s3commit.aws import env
 from s3commit.cli.deployment import Deployment
 from s3commit.cli.doctor import examine
 from s3commit.cli.session import Session
@@ -23,6 +24,7 @@ class Account:
         self.session = session
         self.endpoint = endpoint
         self.name = f"doctor{next(_NUMBERS)}"
+        self.queue = f"arn:aws:sqs:{REGION}:123456789012:{self.name}"
         self.free = 1000
         self.lacking: set[str] = set()
         self.iam = "https://iam.amazonaws.com"  # whose answers of a role's rights these are
@@ -80,10 +82,19 @@ class Account:
         stacks, name = self.client("cloudformation"), f"{stack}-{self.name}"
         stacks.create_stack(StackName=name, TemplateBody=json.dumps(template))
 
-    def make_bucket(self, *suffixes: str, event_bridge: bool = False) -> str:
+    def listen(self, rule: str = "") -> dict[str, str]:
+        """The output by which a stack says that the queue of the account's name is its own."""
+        self.client("sqs").create_queue(QueueName=self.name)
+        listens = {name: [self.queue, rule] for name in env.PAUSED}
+        return {env.LISTENS_OUTPUT: json.dumps(listens)}
+
+    def make_bucket(
+        self, *suffixes: str, event_bridge: bool = False, queue: str | None = None
+    ) -> str:
+        """A bucket that notifies a queue, the account's own if no other is named."""
         s3 = self.client("s3")
         s3.create_bucket(Bucket=self.name, CreateBucketConfiguration={"LocationConstraint": REGION})
-        queue = f"arn:aws:sqs:{REGION}:123456789012:{self.name}"
+        queue = queue or self.queue
         told: dict[str, Any] = {"EventBridgeConfiguration": {}} if event_bridge else {}
         for suffix in suffixes:
             rules = [{"Name": "suffix", "Value": suffix}] if suffix else []

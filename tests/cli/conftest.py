@@ -40,6 +40,6 @@ def account(moto_endpoint: str, desk: Desk) -> Account:
 @pytest.fixture
 def deployed(account: Account) -> Account:
     bucket = account.make_bucket(*SUFFIXES)
-    account.deploy(env.STORAGE_STACK, BucketName=bucket, TableName=TABLE)
+    account.deploy(env.STORAGE_STACK, BucketName=bucket, TableName=TABLE, **account.listen())
     account.deploy(env.PIPELINE_STACK, Version=__version__, LambdaConcurrency="500")
     return account

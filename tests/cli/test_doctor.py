@@ -76,8 +76,9 @@ def test_a_prefix_may_be_a_uri_of_the_data_bucket_and_of_no_other(
     desk: Desk, deployed: Account
 ) -> None:
     where = f"s3://{deployed.name}/sales/"
-    for named in ("--name", "--bucket"):
-        told = desk.run("doctor", named, deployed.name, "--prefix", where)
+    for named in ("--name", "--bucket"):  # without its name it is another's deployment
+        given = ["doctor", named, deployed.name, "--prefix", where]
+        told = desk.run(*given, exit_code=int(named == "--bucket"))
         assert f"the caller has all rights of a writer at {where}\n" in told.stdout
     for other in ("s3://other/sales/", f"s3://{deployed.name}/", "https://x/y"):
         line = desk.fails("doctor", "--name", deployed.name, "--prefix", other, exit_code=2)

@@ -7,6 +7,7 @@ import pytest
 
 from s3commit.aws import env
 from s3commit.aws.notifications import SUFFIXES
+from s3commit.core.documents.bucket_owner import OWNER
 from s3commit.core.documents.catalog_note import CATALOG_NOTE, CatalogNote
 from tests.cli.account import Account, aborting
 from tests.cli.support import JOB, TABLE, Desk
@@ -14,14 +15,7 @@ from tests.conftest import REGION
 from tests.core.world import BUCKET
 from tests.lake import IGNORED_ETAGS
 
-
-@pytest.mark.parametrize("lacking", SUFFIXES)
-def test_a_bucket_that_does_not_notify_is_said(account: Account, lacking: str) -> None:
-    bucket = account.make_bucket(*(suffix for suffix in SUFFIXES if suffix != lacking))
-    account.deploy(env.STORAGE_STACK, BucketName=bucket)
-    verdict, text = account.ask(bucket=bucket)["notifications"]
-    assert verdict == "fix"
-    assert f"sends no event notifications for keys that end in {lacking}: deploy again" in text
+LEDGERS = f"arn:aws:dynamodb:{REGION}:123456789012:table"
 
 
 def test_a_bucket_that_is_not_there_is_said(account: Account) -> None:
@@ -45,18 +39,32 @@ def test_a_prefix_that_the_pipeline_does_not_serve_is_said_before_a_job(
         )
 
 
-@pytest.mark.parametrize(("event_bridge", "verdict"), [(True, "ok"), (False, "fix")])
-@pytest.mark.parametrize("seen", [True, False])  # by one who may see the stacks, or not
-def test_a_bucket_may_send_its_events_to_eventbridge(
-    account: Account, event_bridge: bool, verdict: str, seen: bool
+@pytest.mark.parametrize(("event_bridge", "verdict"), [(True, "skipped"), (False, "fix")])
+def test_who_sees_no_stack_judges_by_the_bucket_and_says_so(
+    account: Account, event_bridge: bool, verdict: str
 ) -> None:
     bucket = account.make_bucket(event_bridge=event_bridge)
-    account.deploy(env.STORAGE_STACK, Parameters=json.dumps({"events": "eventbridge"}))
-    if not seen:
-        account.refuse("DescribeStacks")
+    account.refuse("DescribeStacks")
     found = account.ask(bucket=bucket)["notifications"]
     assert found[0] == verdict
-    assert "to EventBridge" in found[1]
+    assert ("was not looked at" in found[1]) is event_bridge
+
+
+@pytest.mark.parametrize("operation", ["GetQueueUrl", "DescribeRule"])
+def test_a_queue_or_rule_that_may_not_be_seen_is_said(account: Account, operation: str) -> None:
+    bucket = account.make_bucket(event_bridge=True)
+    account.deploy(env.STORAGE_STACK, **account.listen("rule"))
+    account.client("events").put_rule(Name="rule", ScheduleExpression="rate(1 hour)")
+    account.refuse(operation)
+    verdict, text = account.ask(bucket=bucket)["notifications"]
+    assert (verdict, "manifests; not looked at: looking at " in text) == ("ok", True)
+
+
+def test_a_bucket_of_another_deployment_is_not_to_be_imported(account: Account) -> None:
+    bucket = account.make_bucket(*SUFFIXES)
+    verdict, text = account.ask(bucket=bucket)["notifications"]
+    assert verdict == "fix"
+    assert f"notifies {account.queue} as a deployment of s3commit does, and a bucket has" in text
 
 
 @pytest.mark.parametrize(
@@ -81,6 +89,28 @@ def test_before_a_bucket_is_imported_what_overlaps_is_said(
     else:
         assert verdict == "ok"
         assert text.endswith(f"deploy with -c s3commit:importBucket={bucket}")
+
+
+@pytest.mark.parametrize(
+    ("ledger", "body", "verdict", "says"),
+    [
+        (None, "", "ok", "has no owner yet"),
+        ("table/ledger", "", "ok", "belongs to this deployment"),
+        ("table/other", "", "fix", f"ledger {LEDGERS}/other, and a bucket has one: use that one"),
+        (None, "{", "fix", "_s3commit/_owner.json, which names the bucket's owner, was changed"),
+    ],
+)
+def test_whose_the_bucket_is_is_said(
+    account: Account, ledger: str | None, body: str, verdict: str, says: str
+) -> None:
+    bucket = account.make_bucket()
+    account.deploy(env.STORAGE_STACK, **{env.TABLE_OUTPUT: "ledger", env.BUCKET_OUTPUT: bucket})
+    if ledger or body:
+        named = f"{LEDGERS.removesuffix('table')}{ledger}"
+        document = json.dumps({"version": 1, "bucket": bucket, "ledger": named})
+        account.client("s3").put_object(Bucket=bucket, Key=OWNER, Body=body or document)
+    found = account.ask()["owner"]
+    assert (found[0], says in found[1]) == (verdict, True), found
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,20 @@ import importlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from s3commit.aws import env
 from tests.core.world import BUCKET, World
+from tests.lake import QUEUE
 
 ENVIRONMENT = {
     env.TABLE: "ledger",
+    env.LEDGER: "arn:aws:dynamodb:eu-central-1:123456789012:table/ledger",
     env.BUCKET: BUCKET,
+    env.LISTENS: json.dumps({name: [QUEUE, ""] for name in env.PAUSED}),
     env.STATE_MACHINE: "arn:aws:states:eu-central-1:123456789012:stateMachine:s3commit",
     env.LEDGER_TTL_DAYS: "90",
     env.REPLACE_BELOW: '[""]',
@@ -22,6 +25,11 @@ ENVIRONMENT = {
     "POWERTOOLS_SERVICE_NAME": env.SERVICE,
     "POWERTOOLS_METRICS_NAMESPACE": f"{env.METRICS_NAMESPACE}/dev",
 }
+
+
+def there(_service: str) -> Any:
+    """SQS and EventBridge, by which the sweep looks at queues and rules: all is well."""
+    return SimpleNamespace(get_queue_url=lambda **_: {}, describe_rule=lambda **_: {})
 
 
 @dataclass(frozen=True)

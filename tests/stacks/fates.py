@@ -18,8 +18,9 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.notifications import SUFFIXES
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.wiring import make_ports
+from s3commit.aws.wiring import make_ports, owning
 from s3commit.core.commit import acquire_destination
+from s3commit.core.documents.bucket_owner import OWNER
 from s3commit.core.documents.job_json import Conditions
 from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.documents.ticket import execution_input
@@ -33,7 +34,7 @@ from tests.contract.given import make_bucket
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.executions import MemoryExecutions
 from tests.lake import QUEUE, notify
-from tests.lambdas.conftest import ENVIRONMENT, Context
+from tests.lambdas.conftest import ENVIRONMENT, Context, there
 from tests.lambdas.test_queues import message
 from tests.stacks.recorder import Recorder, recording
 from tests.stacks.synthesized import Assembly, only
@@ -63,9 +64,12 @@ class Server(World):
         module = importlib.import_module(f"lambdas.{name}")
         with pytest.MonkeyPatch.context() as patch, self._recorder.as_function(name):
             patch.setattr(ledger_notes, "REMEMBERED", 0.0)
-            patch.setattr(module, "ports", self._real)
+            asks = name in {"decide", "ingest", "sweep"}
+            real = owning(self._real, claims=name != "ingest") if asks else self._real
+            patch.setattr(module, "ports", real)
             if name == "sweep":
                 patch.setattr(module, "client", self.client)
+                patch.setattr(module, "connect", there)
             if name in {"sweep", "ingest"}:
                 patch.setattr(module, "machine", self._executions)
             answer: dict[str, Any] = module.handler(json.loads(json.dumps(event)), Context())
@@ -268,6 +272,7 @@ def played(endpoint: str, assembly: Assembly) -> Iterator[Recorder]:
         make_bucket(server.client, BUCKET)
         notify(server.client, BUCKET, QUEUE, *SUFFIXES)
         server.sweep()  # the first look at the empty ledger
+        server.store.delete(BUCKET, OWNER)  # it belongs to the deployment; so says a job's step now
         for fate in FATES:
             fate(server, job_directory(job_id=str(uuid.uuid4())))
         yield recorder

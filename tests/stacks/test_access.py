@@ -39,6 +39,7 @@ CONNECTED = {
         **{key: {*TELLS} for key in ("database/other", "table/other/orders")},
     },
     "sweep": {
+        **{f"{inbox}Queue": {"sqs:GetQueueUrl"} for inbox in env.PAUSED},
         "CommitJobMachine": {"states:StartExecution"},
         "execution:*": {"states:DescribeExecution"},
     },
@@ -88,6 +89,13 @@ def test_a_function_may_do_its_own_work_and_nothing_else(telling: Assembly, name
     }
     found = _rights(telling.pipeline, functions(telling.pipeline)[name].role)
     assert found == {resource: actions for resource, actions in granted.items() if actions}
+
+
+def test_the_sweep_may_look_at_the_rules_by_which_the_deployment_listens(bridged: Assembly) -> None:
+    rights = _rights(bridged.pipeline, functions(bridged.pipeline)["sweep"].role)
+    seen = {resource for resource, actions in rights.items() if actions == {"events:DescribeRule"}}
+    rules = properties(bridged.storage, "AWS::Events::Rule")
+    assert seen == {f"rule/{rule['Name']}" for rule in rules}
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))

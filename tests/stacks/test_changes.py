@@ -42,10 +42,11 @@ class Deployer:
 
     def deploy(self, *, table: str = "", **parameters: Any) -> None:
         config = self.config(**parameters)
+        arn = f"arn:aws:s3:::{config.import_bucket or 'generated'}"
         outputs: dict[str, dict[str, Any]] = {
             **({env.TABLE_OUTPUT: {"Value": table}} if table else {}),
             env.PARAMETERS_OUTPUT: {"Value": json.dumps(config.given)},
-            "Arn": {"Value": "arn", "Export": {"Name": config.stack_name(env.BUCKET_EXPORT)}},
+            "Arn": {"Value": arn, "Export": {"Name": config.stack_name(env.BUCKET_EXPORT)}},
         }
         template = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}, "Outputs": outputs}
         self.session.client("cloudformation").create_stack(
@@ -97,6 +98,17 @@ def test_a_forgotten_name_makes_no_second_deployment(deployer: Deployer) -> None
         deployer.again()
     deployer.again(change="name")
     deployer.again(name="dev")
+
+
+def test_a_bucket_has_one_deployment_whatever_may_change(deployer: Deployer) -> None:
+    deployer.deploy(name="dev", importBucket="lake")
+    deployer.deploy(name="other", importBucket="lake-two")
+    for name in ("new", "other"):
+        for given in ({"importBucket": "lake"}, {"bucketName": "lake"}):
+            with pytest.raises(ConfigError, match="bucket lake is that of S3CommitStorage-dev,"):
+                deployer.again(name=name, change="name,importBucket,bucketName", **given)
+    deployer.again(name="new", importBucket="lake-three", change="name")
+    deployer.again(name="dev", importBucket="lake")
 
 
 class Dev:

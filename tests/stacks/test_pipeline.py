@@ -11,15 +11,15 @@ from s3commit.core.commit.note_arrivals import EVENT_SECONDS
 from s3commit.core.model.limits import CALL_SECONDS, FUNCTION_CLOCKS, LONGEST_CALL
 from s3commit.version import __version__
 from stacks.functions import FUNCTIONS
-from stacks.layers import ROOT
+from stacks.layers import ROOT, SERVICES
 from tests.stacks.synthesized import Assembly, functions, of_type, only, properties, synthesize
 
 PACKAGE = ROOT / "layers" / "s3commit" / "python" / "s3commit"
 MODULES = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
 VARIABLES = {
-    *(env.TABLE, env.BUCKET, env.STATE_MACHINE, env.LEDGER_TTL_DAYS),
+    *(env.TABLE, env.LEDGER, env.BUCKET, env.STATE_MACHINE, env.LEDGER_TTL_DAYS),
     *(env.REPLACE_BELOW, env.WORKERS, env.FRESH_TABLES, env.ENCRYPTION, env.ENCRYPTION_KEY),
-    *(env.CATALOGS, env.PREFIXES),
+    *(env.CATALOGS, env.PREFIXES, env.LISTENS),
 }
 
 
@@ -28,6 +28,12 @@ def test_every_variable_that_is_set_is_read_and_the_other_way_round() -> None:
     text = "".join(path.read_text() for path in MODULES)
     read = set(re.findall(r"(?:\bvalue\(|environ\.get\(|environ\[)env\.([A-Z_]+)", text))
     assert given == VARIABLES == {getattr(env, name) for name in read}
+
+
+def test_the_layer_has_the_model_of_each_service_that_is_called() -> None:
+    text = "".join(path.read_text() for path in MODULES)
+    named = re.findall(r'\b(?:create_client|connect)\("(\w+)"', text)
+    assert {*named, "dynamodb"} == SERVICES  # which pynamodb calls
 
 
 def test_no_other_module_reads_the_environment() -> None:

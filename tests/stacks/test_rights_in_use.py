@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from acceptance.judged import SAMPLES, allowed
+from s3commit.core.documents.bucket_owner import OWNER
 from s3commit.core.formats.layout import JobDirectory, bad_element
 from s3commit.core.model.destination import Destination
 from stacks.access import ACCESS, RESULT
@@ -73,6 +74,7 @@ NAMES = {
     "_s3commit/*/_pages/*": DIRECTORY.page("5" * 64),
     "_s3commit/*/_decision.json": DIRECTORY.decision,
     "_s3commit/_keys/*": DIRECTORY.key_note("5" * 64),
+    "_s3commit/_owner.json": OWNER,
     "*/_commits/_*.jsonl": DIRECTORY.commits,
     "*/_commits/_once/*": DIRECTORY.once("5" * 64),
     "*/_SUCCESS": DIRECTORY.success,

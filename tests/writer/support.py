@@ -197,10 +197,10 @@ class FakeS3:
         return self.answer
 
 
-def notifying(*suffixes: str, name: str = "suffix") -> dict[str, object]:
+def notifying(*suffixes: str, name: str = "suffix", queue: str = QUEUE) -> dict[str, object]:
     queues = []
     for suffix in suffixes:
         rules = [{"Name": "Prefix", "Value": ""}, {"Name": name, "Value": suffix}]
-        queue = {"QueueArn": QUEUE, "Events": ["s3:ObjectCreated:*"]}
-        queues.append({**queue, "Filter": {"Key": {"FilterRules": rules}}})
+        named = {"QueueArn": queue, "Events": ["s3:ObjectCreated:*"]}
+        queues.append({**named, "Filter": {"Key": {"FilterRules": rules}}})
     return {"QueueConfigurations": queues}

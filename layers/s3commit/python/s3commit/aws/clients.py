@@ -45,6 +45,12 @@ READ_TIMEOUT = 60  # seconds; completing an upload of 10,000 parts takes S3 a wh
 TOTAL_MAX_ATTEMPTS = 6  # of one request, the first one included
 MAX_POOL_CONNECTIONS = 32  # as many as a step has threads, and more than a writer's
 
+# Of requests that may wait for no answer where the network lets no more through than S3 and ledger.
+IMPATIENT: Final[dict[str, Any]] = {
+    "connect_timeout": 3,
+    "retries": {"mode": "standard", "total_max_attempts": 3},
+}
+
 _ATTEMPTS_NAME: Final = "metadata_service_num_attempts"
 _DEFAULTS: Final = {_ATTEMPTS_NAME: ATTEMPTS, "metadata_service_timeout": TIMEOUT}
 

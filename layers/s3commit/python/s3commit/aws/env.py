@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 TABLE: Final = "S3COMMIT_TABLE"
+LEDGER: Final = "S3COMMIT_LEDGER"  # the table's ARN, by which a bucket's owner is known
 BUCKET: Final = "S3COMMIT_BUCKET"
 STATE_MACHINE: Final = "S3COMMIT_STATE_MACHINE"
 LEDGER_TTL_DAYS: Final = "S3COMMIT_LEDGER_TTL_DAYS"
@@ -13,6 +14,7 @@ REPLACE_BELOW: Final = "S3COMMIT_REPLACE_BELOW"
 WORKERS: Final = "S3COMMIT_WORKERS"
 PREFIXES: Final = "S3COMMIT_PREFIXES"  # that the functions have rights to; none: all
 FRESH_TABLES: Final = "S3COMMIT_FRESH_TABLES"  # those with an alarm of their own; perhaps none
+LISTENS: Final = "S3COMMIT_LISTENS"  # as the output
 CATALOGS: Final = "S3COMMIT_CATALOGS"  # of the function that tells them, alone
 ENCRYPTION: Final = "S3COMMIT_ENCRYPTION"  # of the pipeline's own puts; none: the bucket's default
 ENCRYPTION_KEY: Final = "S3COMMIT_ENCRYPTION_KEY"
@@ -35,6 +37,9 @@ SWEEP_RULE_OUTPUT: Final = "SweepRule"
 # The queues by what they take; that of committed jobs is there where catalogs are notified.
 INBOXES: Final = ("Ingest", "Request", "Catalogs")
 PAUSED: Final = ("Ingest", "Request")
+# Which of them hears of the objects whose keys end so.
+NOTIFIED: Final = {".pendingset": "Ingest", "/_job.json": "Ingest", "/_request.json": "Request"}
+LISTENS_OUTPUT: Final = "Listens"  # of each its queue's ARN and its rule, perhaps empty, as JSON
 MAPPING_OUTPUTS: Final = {name: f"{name}Mapping" for name in INBOXES}
 DEAD_LETTERS_OUTPUTS: Final = {name: f"{name}DeadLetters" for name in INBOXES}
 CATALOG_ROLE_OUTPUT: Final = "CatalogRole"  # of that function, where it is deployed

@@ -49,6 +49,8 @@ _CODES: dict[str, _Kind] = {
     "NoSuchKey": (NotFoundError, None),
     "ResourceNotFoundException": (NotFoundError, NO_TABLE),
     "EntityNotFoundException": (NotFoundError, None),  # Glue's
+    # SQS's, which is a 400: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueUrl.html
+    "AWS.SimpleQueueService.NonExistentQueue": (NotFoundError, None),
     "PreconditionFailed": (PreconditionError, None),
     "ConditionalCheckFailedException": (PreconditionError, None),
     "ConditionalRequestConflict": (TransientError, CONFLICT),

@@ -1,13 +1,33 @@
 """Adapters put together: what a handler holds from its cold start on."""
 
+import time
+from dataclasses import replace
+
 from s3commit.aws import env
 from s3commit.aws.clients import MAX_POOL_CONNECTIONS, S3Client, make_client
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
+from s3commit.aws.ledger_notes import REMEMBERED
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.settings import own_encryption, prefixes, value
+from s3commit.core.documents.bucket_owner import Owner, check_owner
 from s3commit.core.ports.bundle import Ports
+
+
+def owning(ports: Ports, *, claims: bool) -> Ports:
+    """The same ports, for a function that stops where the bucket is another deployment's.
+
+    It asks once a minute at most; ``claims`` is as of `check_owner`.
+    """
+    ledger, asked = value(env.LEDGER), dict[str, float]()
+
+    def check(bucket: str) -> None:
+        if time.monotonic() >= asked.get(bucket, -REMEMBERED) + REMEMBERED:
+            check_owner(ports.store, Owner(bucket, ledger), claims=claims)
+            asked[bucket] = time.monotonic()
+
+    return replace(ports, check_owner=check)
 
 
 def make_ports(

@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from s3commit.aws import env
+from s3commit.aws import env, notifications
 from s3commit.cli.deployment import Deployment, Finding, ok, skipped, to_do
 from s3commit.cli.render import moment
 from s3commit.cli.session import Session
@@ -82,10 +82,18 @@ def disabled(around: Deployment) -> list[str]:
     return off
 
 
+def unheard(around: Deployment) -> list[str]:
+    """Why events do not reach the deployment, in a sentence; none where they do."""
+    ears = around.ears
+    found = notifications.unheard(around.notifications, ears) if ears else {}
+    return [notifications.told(found)] * bool(found)
+
+
 _READS: dict[str, Callable[[Deployment], Any]] = {
     "alarms": ringing,
     "deadLetters": dead_letters,
     "disabled": disabled,
+    "unheard": unheard,
 }
 
 
@@ -114,6 +122,7 @@ def sentences(found: dict[str, Any]) -> list[str]:
         paused = env.MAPPING_OUTPUTS["Request"] in found["disabled"]
         kind = "paused, no job starts" if paused else "partly paused"
         lines.append(f"deployment: {kind} ({names} disabled); s3commit resume")
+    lines += [f"events: {one}; see {RUNBOOK}" for one in found.get("unheard") or ()]
     return lines
 
 

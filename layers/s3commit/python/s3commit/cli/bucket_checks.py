@@ -6,41 +6,59 @@ from typing import Any
 
 from s3commit.aws import env
 from s3commit.aws.failures import NO_BUCKET
-from s3commit.aws.notifications import EVENT_BRIDGE, SUFFIXES, suffix_of, without_queue
+from s3commit.aws.notifications import SUFFIXES, suffix_of, told, unheard
+from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_requests import keeps_changed
-from s3commit.cli.deployment import Deployment, Finding, ok, to_do
+from s3commit.cli.deployment import Deployment, Finding, ok, skipped, to_do
+from s3commit.core.documents.bucket_owner import read_owner
 from s3commit.core.model.errors import AccessError, NotFoundError
 
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
 KINDS = ("Queue", "Topic", "LambdaFunction")  # of notifications, as S3 names their settings
 DENIED = ("s3:putobject", "s3:getobject")
 # Conditions of a Deny that no request of the pipeline meets: it uses TLS, of a current version.
+HAND_OVER = "docs/operations.md, Hand a bucket over"
 HARMLESS = {"aws:securetransport", "s3:tlsversion"}
 # And with the parameter encryption its puts have these headers.
 HEADERS = {"s3:x-amz-server-side-encryption", "s3:x-amz-server-side-encryption-aws-kms-key-id"}
 
 
 def notifications(around: Deployment) -> Finding:
-    """The bucket announces jobs, requests and manifests; before a deployment, it could."""
+    """Events of jobs, requests and manifests reach the deployment; before it, they could."""
     bucket = around.data_bucket
-    lacking = without_queue(around.notifications)
-    if not lacking:
-        return ok(f"bucket {bucket} notifies of jobs, requests and manifests")
     try:
-        parameters = around.parameters
+        if around.parameters is None:
+            return _importable(around)
+        ears = around.ears
     except AccessError:  # as on a cluster: what can be seen there is what its writers see
-        parameters = {"events": "eventbridge"}
-    if parameters is None:
-        return _importable(around)
-    if parameters.get("events") != "eventbridge":
-        lacks = f"for keys that end in {' and '.join(lacking)}"
-    elif EVENT_BRIDGE not in around.notifications:
-        lacks = "and sends no events to EventBridge"
-    else:
-        return ok(f"bucket {bucket} sends its events to EventBridge")
+        ears = None
+    if found := unheard(around.notifications, ears):
+        return to_do(
+            f"bucket {bucket}: {told(found)}. Deploy again with this bucket; until then its jobs"
+            " are not committed"
+        )
+    if ears is None:
+        seen = "sends events of jobs; whether they reach this deployment was not looked at"
+        return skipped(f"bucket {bucket} {seen}: its stack can't be read, or is an earlier one")
+    unseen = "; ".join(filter(None, (one.unseen for one in ears.values())))
+    reach = f"events of bucket {bucket} reach the deployment: of jobs, requests and manifests"
+    return ok(f"{reach}; not looked at: {unseen}" if unseen else reach)
+
+
+def owner(around: Deployment) -> Finding:
+    """The bucket is this deployment's, by the object that says whose it is."""
+    bucket = around.data_bucket
+    found, _etag = read_owner(S3ObjectStore(around.connect("s3")), bucket)
+    table = around.storage.get(env.TABLE_OUTPUT)
+    where = f"{around.region}:{around.identity['Account']}"
+    ledger = f"arn:{_partition(around)}:dynamodb:{where}:table/{table}"
+    if found is None:
+        return ok(f"bucket {bucket} has no owner yet: the first sweep, or job, notes it")
+    if found.ledger == ledger:
+        return ok(f"bucket {bucket} belongs to this deployment")
     return to_do(
-        f"bucket {bucket} sends no event notifications {lacks}: deploy again with this bucket;"
-        " until then its jobs are not committed"
+        f"bucket {bucket} belongs to the deployment with the ledger {found.ledger}, and a bucket"
+        f" has one: use that one, or take the bucket over ({HAND_OVER})"
     )
 
 
@@ -57,6 +75,12 @@ def _importable(around: Deployment) -> Finding:
         if any(event.startswith("s3:ObjectCreated:") for event in each["Events"])
         and any(suffix_of(each).endswith(one) or one.endswith(suffix_of(each)) for one in SUFFIXES)
     )
+    if set(map(suffix_of, around.notifications.get("QueueConfigurations", ()))) >= set(SUFFIXES):
+        return to_do(
+            f"bucket {bucket} notifies {', '.join(dict.fromkeys(overlapping))} as a deployment of"
+            " s3commit does, and a bucket has one: name it with --name, or take the bucket over"
+            f" ({HAND_OVER})"
+        )
     if overlapping:
         return to_do(
             f"bucket {bucket} has notifications to {', '.join(overlapping)} that overlap with"
@@ -180,9 +204,12 @@ def _unknown(around: Deployment, statement: dict[str, Any]) -> list[str] | None:
 
 def _role(around: Deployment, name: str) -> str:
     """The ARN of a role of the deployment."""
-    partition = around.identity["Arn"].split(":")[1]
     path = around.stack(env.PIPELINE_STACK)
-    return f"arn:{partition}:iam::{around.identity['Account']}:role/{path}/{name}"
+    return f"arn:{_partition(around)}:iam::{around.identity['Account']}:role/{path}/{name}"
+
+
+def _partition(around: Deployment) -> str:
+    return around.identity["Arn"].split(":")[1]
 
 
 def _many(value: Any) -> list[Any]:

@@ -10,9 +10,9 @@ import boto3.session
 from botocore.config import Config
 
 from s3commit.aws import env
-from s3commit.aws.clients import make_session, region_of_environment
+from s3commit.aws.clients import IMPATIENT, make_session, region_of_environment
 from s3commit.aws.failures import translated
-from s3commit.aws.notifications import configured
+from s3commit.aws.notifications import Ear, configured, listening
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
 
 
@@ -22,10 +22,6 @@ class Finding(NamedTuple):
     verdict: str
     text: str
 
-
-# Few commands need more than S3 and the ledger, and where the network lets no more through they
-# must not wait for minutes.
-IMPATIENT = Config(connect_timeout=3, retries={"mode": "standard", "total_max_attempts": 3})
 
 NOT_NAMED = "NOT_NAMED"  # the data bucket, so nothing of it is checked
 ok = partial(Finding, "ok")  # all is well
@@ -102,6 +98,12 @@ class Deployment:
         """The bucket's GetBucketNotificationConfiguration."""
         return configured(self.connect("s3"), self.data_bucket)
 
+    @cached_property
+    def ears(self) -> dict[str, Ear] | None:
+        """How the deployment listens; None if its stack does not say, as an earlier one's."""
+        told = self.storage.get(env.LISTENS_OUTPUT)
+        return listening(self.connect, told) if told else None
+
     def ask(self, doing: str, service: str, operation: str, **parameters: Any) -> Any:
         """AWS's answer; its errors are this package's, with the action that failed."""
         with translated(doing):
@@ -142,6 +144,6 @@ def read_deployment(name: str | None) -> Deployment:
     @cache
     def connect(service: str) -> Any:
         with translated(f"connecting to {service}"):
-            return session().create_client(service, config=IMPATIENT)
+            return session().create_client(service, config=Config(**IMPATIENT))
 
     return Deployment(where, connect, name)

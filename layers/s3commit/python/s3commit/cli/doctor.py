@@ -16,7 +16,7 @@ from s3commit.aws.env import DEFAULT, LEAST, Catalog
 from s3commit.aws.failures import NO_BUCKET, translated
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.cli.alarms import alarms, letters, sources
-from s3commit.cli.bucket_checks import deletes, lifecycle, notifications, policy, prefixes
+from s3commit.cli.bucket_checks import deletes, lifecycle, notifications, owner, policy, prefixes
 from s3commit.cli.deployment import NOT_NAMED, Deployment, Finding, ok, skipped, to_do
 from s3commit.cli.options import name_option, with_session
 from s3commit.cli.render import CommandError
@@ -60,12 +60,13 @@ def doctor(session: Session, *, prefix: str, **options: Any) -> None:
     cluster. It changes nothing. One line a check: ok, what to do, or why it was skipped. On a store
     that is not AWS's it puts an object below --prefix and deletes it. It reads
     sts:GetCallerIdentity, lambda:GetAccountSettings, cloudformation:DescribeStacks, the ledger
-    (dynamodb:Query, dynamodb:DescribeTable), the bucket's notifications, lifecycle and policy,
-    lambda:GetEventSourceMapping, events:DescribeRule, cloudwatch:DescribeAlarms,
-    sqs:GetQueueAttributes, of each table in the parameter catalogs glue:GetTable and a listing, and
-    asks iam:SimulatePrincipalPolicy; checks that the caller has no right to are skipped. With
-    --prefix and no --role the caller's own rights there are tried, by calls for an upload that does
-    not exist. Exit code 1 if there is something to fix.
+    (dynamodb:Query, dynamodb:DescribeTable), the bucket's notifications, lifecycle and policy, its
+    object _s3commit/_owner.json, events:DescribeRule, lambda:GetEventSourceMapping,
+    cloudwatch:DescribeAlarms, sqs:GetQueueAttributes and GetQueueUrl, of each table in the
+    parameter catalogs glue:GetTable and a listing, and asks iam:SimulatePrincipalPolicy; checks
+    that the caller has no right to are skipped. With --prefix and no --role the caller's own rights
+    there are tried, by calls for an upload that does not exist. Exit code 1 if there is something
+    to fix.
     """
     found = examine(_below(replace(session.deployment, **options), prefix), session)
     checks = [{"check": check, **finding._asdict()} for check, finding in found]
@@ -258,6 +259,7 @@ CHECKS: dict[str, Check] = {
     "pipeline": pipeline,
     "prefixes": prefixes,
     "notifications": notifications,
+    "owner": owner,
     "deletes": deletes,
     "lifecycle": lifecycle,
     "bucket policy": policy,

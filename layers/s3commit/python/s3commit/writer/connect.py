@@ -8,7 +8,7 @@ import functools
 import os
 
 from s3commit.aws.clients import Encryption, S3Client, make_client
-from s3commit.aws.notifications import REQUEST_SUFFIX, unheard
+from s3commit.aws.notifications import REQUEST_SUFFIX, configured, unheard
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import AccessError, NotFoundError
@@ -54,15 +54,15 @@ def check_pipeline(client: S3Client, destination: Destination) -> None:
 
 
 def has_pipeline(client: S3Client, bucket: str) -> bool | None:
-    """True if a queue is notified of the bucket's requests; None without the right to know.
+    """False if nothing can hear of the bucket's requests; None without the right to know.
 
-    One GetBucketNotificationConfiguration. A bucket that sends its events to EventBridge may have a
-    pipeline there, whose rules a writer does not see: that counts as one.
+    One GetBucketNotificationConfiguration. Whose a queue is, or which rules EventBridge has, a
+    writer does not see: any queue is good enough, and EventBridge may have a rule, or none.
 
     Raises `NotFoundError` if there is no such bucket.
     """
     try:
-        return REQUEST_SUFFIX not in unheard(client, bucket)
+        return REQUEST_SUFFIX not in unheard(configured(client, bucket), None)
     except AccessError:
         return None
 

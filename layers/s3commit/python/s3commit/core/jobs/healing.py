@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, product
 
+from s3commit.core.documents.bucket_owner import OWNER
 from s3commit.core.documents.decision_json import read_decision
 from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.documents.result_json import JobResult, read_result
@@ -61,16 +62,18 @@ def heal(
 
     Any number of calls may do so at the same time, and one that dies leaves the rest to the next
     one. Raises `NeedsOperatorError` (``LEDGER_RESTORED``) for a table that was restored from a
-    backup, and for a job ``directory`` that must wait for a decision record which can't be read
-    (``PAGE_CHANGED``, ``ACCESS_DENIED``). It takes ``most`` seconds, and what 1,000 records take.
-    Requests: one read, if the ledger is whole; else a listing of ``_s3commit/``, a GET for each
-    decision record there, and two writes or more.
+    backup, ``OTHER_OWNER`` for another deployment's bucket, and for a job ``directory`` that must
+    wait for a decision record which can't be read (``PAGE_CHANGED``, ``ACCESS_DENIED``). It takes
+    ``most`` seconds, and what 1,000 records take. Requests: one read, if the ledger is whole; else
+    a listing of ``_s3commit/``, a GET for each decision record there, and two writes or more.
     """
+    ports.check_owner(bucket)  # first: a ledger is healed for a bucket of its own
     now = ports.clock.now()
     healing = ports.ledger.healing(bucket, now=now)
     if healing.whole:
         return 0
-    listing = ports.store.list(bucket, PIPELINE, after=healing.until)
+    listed = ports.store.list(bucket, PIPELINE, after=healing.until)
+    listing = (one for one in listed if one.key != OWNER)  # there before any job is
     some = list(islice(listing, HEALED_AT_ONCE))
     too_early = LONGEST_CALL + FUNCTION_CLOCKS - int(seconds(healing.since, now))
     if some and too_early > 0:

@@ -41,7 +41,7 @@ class Commit:
     directory: JobDirectory
     put_at: str
     header: CommitHeader
-    length: int
+    length: int = 0
 
     @property
     def moment(self) -> tuple[str, str]:

@@ -246,6 +246,11 @@ _STOPS: Final = {
         " was decided in it",
         "Deploy with an empty table: it heals itself from S3 (docs/operations.md)",
     ),
+    "OTHER_OWNER": Advice(
+        "The bucket belongs to another deployment, whose ledger the message names: so says"
+        " `_s3commit/_owner.json`. This one did nothing",
+        "Remove one of them, or hand the bucket over (docs/operations.md)",
+    ),
     "PAGE_CHANGED": Advice(
         "An object that the pipeline keeps for itself below `_s3commit/` is missing or changed."
         " The message names it. Nothing was undone for it",

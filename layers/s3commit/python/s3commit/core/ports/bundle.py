@@ -25,7 +25,8 @@ class Ports:
     ``replace_below`` are the prefixes below which jobs may replace what is there, each with its
     ``/`` at the end; the empty one allows it everywhere, none at all nowhere. ``workers`` are the
     deployment's. ``prefixes`` are those below which it has rights, and jobs: the empty one is the
-    whole bucket. ``check_deletes`` raises `JobRefusedError` for a bucket whose store ignores etags.
+    whole bucket. ``check_deletes`` raises `JobRefusedError` for a bucket whose store ignores etags,
+    ``check_owner`` `NeedsOperatorError` for one that is another deployment's.
     """
 
     store: ObjectStore
@@ -35,6 +36,7 @@ class Ports:
     runs: Callable[[str], bool] = field(default=lambda _execution: False)
     replace_below: tuple[str, ...] = ("",)
     check_deletes: Callable[[str], None] = field(default=lambda _bucket: None)
+    check_owner: Callable[[str], None] = field(default=lambda _bucket: None)
     workers: Workers = Workers()
     prefixes: tuple[str, ...] = ("",)
 
