@@ -17,12 +17,46 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
 from s3commit.aws import env
+from s3commit.core.formats.layout import PENDINGSET_SUFFIX, TASKS
 from stacks.functions import FUNCTIONS
 
 # The queues, each with the function that takes its messages.
 CONSUMERS = {"Ingest": "ingest", "Request": "dispatch", "Catalogs": "catalog"}
 # Which queue hears of the objects whose keys end so.
-NOTIFIED = {".pendingset": "Ingest", "/_job.json": "Ingest", "/_request.json": "Request"}
+NOTIFIED = {PENDINGSET_SUFFIX: "Ingest", "/_job.json": "Ingest", "/_request.json": "Request"}
+
+# A manifest or request normally waits for a second or so.
+_OLDEST_SECONDS = 600
+
+
+def hidden_seconds(name: str) -> int:
+    """For how long a queue hides a message that is received, or has failed.
+
+    AWS recommends six times the function's timeout, and the batching window on top:
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+    """
+    return 6 * FUNCTIONS[CONSUMERS[name]].timeout
+
+
+def oldest_seconds(name: str) -> int:
+    """The age of a queue's oldest message above which no function receives messages.
+
+    A message that fails alone is that old as well, until it is received for the fourth time:
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+    """
+    return max(_OLDEST_SECONDS, 3 * hidden_seconds(name) + 60)
+
+
+def pattern(suffix: str) -> dict[str, str]:
+    """Which keys EventBridge matches. Hadoop's own manifests have the suffix of ours elsewhere.
+
+    A bucket's own notifications know prefixes and suffixes alone, and so do Lambda's filters.
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
+    https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
+    """
+    if suffix == PENDINGSET_SUFFIX:
+        return {"wildcard": f"*/{TASKS}*{suffix}"}
+    return {"suffix": suffix}
 
 
 class Inbox(Construct):
@@ -48,9 +82,7 @@ class Inbox(Construct):
         cdk.CfnOutput(cdk.Stack.of(self), output, value=self.dead_letters.queue_url)
         self.queue = make(
             "Queue",
-            # AWS asks for six times the function's timeout, and the batching window on top:
-            # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-            visibility_timeout=cdk.Duration.seconds(6 * FUNCTIONS[CONSUMERS[name]].timeout),
+            visibility_timeout=cdk.Duration.seconds(hidden_seconds(name)),
             retention_period=days(4),
             # After five tries a message is put aside and the alarm rings.
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=5),

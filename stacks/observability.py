@@ -16,13 +16,11 @@ from constructs import Construct
 from s3commit.aws import env
 from stacks.config import DeployConfig
 from stacks.functions import PipelineFunction
-from stacks.inbox import Inbox
+from stacks.inbox import Inbox, oldest_seconds
 
 _PERIOD = cdk.Duration.minutes(5)
 _HOUR = cdk.Duration.hours(1)
 _HIGHEST: dict[str, Any] = {"period": _PERIOD, "statistic": "Maximum"}
-# A manifest or request normally waits for a second or so.
-OLDEST_MESSAGE_SECONDS = 600
 # One client's mistake is a document or two; some in a row are a broken client, or an attack.
 REFUSED_DOCUMENTS = 10
 # One job may lose its execution in an hour. More of them, and events do not arrive.
@@ -119,7 +117,7 @@ class Observability(Construct):
                 f"{name}Backlog",
                 inbox.queue.metric_approximate_age_of_oldest_message(**_HIGHEST),
                 f"The {name.lower()} queue is not being processed.",
-                above=OLDEST_MESSAGE_SECONDS,
+                above=oldest_seconds(name),
             )
         unfinished = (
             ": its job may have no result yet, and block others. `s3commit status` marks it with"

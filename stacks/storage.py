@@ -17,7 +17,7 @@ from s3commit.aws import env
 from stacks.access import protection
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
-from stacks.inbox import NOTIFIED, Inbox, InboxDestination
+from stacks.inbox import NOTIFIED, Inbox, InboxDestination, pattern
 
 
 class S3CommitStorage(cdk.Stack):
@@ -49,7 +49,7 @@ class S3CommitStorage(cdk.Stack):
         )
         if config.events == "eventbridge":
             for inbox in self.inboxes.values():
-                keys = [{"suffix": suffix} for suffix in inbox.suffixes]
+                keys = [pattern(suffix) for suffix in inbox.suffixes]
                 where = {"bucket": {"name": [self.bucket.bucket_name]}, "object": {"key": keys}}
                 inbox.add_rule("aws.s3", "Object Created", where)
         cdk.CfnOutput(self, env.BUCKET_OUTPUT, value=self.bucket.bucket_name)

@@ -3,13 +3,17 @@
 import json
 import re
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import quote_plus
 
 import pytest
 
+from s3commit.core.formats.layout import PENDINGSET_SUFFIX
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.states import JobState
+from stacks.inbox import pattern
+from stacks.layers import ROOT
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.executions import MemoryExecutions
 from tests.fakes.faults import Crash
@@ -144,6 +148,41 @@ def test_one_bad_message_does_not_fail_its_neighbours(
     assert failed(call("ingest", event)) == ["no-json", "no-records", *sizes]
     assert [one.task_id for one in world.ledger.attempts(DIRECTORY.ref)] == ["t0"]
     assert refusals() == [("sales/", "BAD_JSON")]
+
+
+def of_hadoop() -> list[str]:
+    """A manifest in each layout of S3A's committers, for jobs of Spark and of MapReduce."""
+    page = (ROOT / "docs" / "guide" / "s3a.md").read_text()
+    layouts = re.findall(r"^\| [^|]+ \| `(__magic\S+)` \|", page, re.MULTILINE)
+    assert len(layouts) == 3
+    numbered = [re.sub(r"N+", "00", layout) for layout in layouts]
+    jobs = (DIRECTORY.job_id, "job_1732800000000_0001")
+    places = {layout.replace("<job>", job) for layout in numbered for job in jobs}
+    return [f"hive/t/{place}task_20261128_0000_m_000007.pendingset" for place in sorted(places)]
+
+
+@pytest.mark.parametrize("announce", [message, brought])
+@pytest.mark.parametrize("key", of_hadoop())
+def test_manifests_of_hadoops_own_committers_are_neither_read_nor_logged_nor_counted(
+    key: str,
+    announce: Announce,
+    world: World,
+    call: Call,
+    refusals: Refusals,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world.plan.fail("get", AssertionError("it is read"))
+    assert failed(call("ingest", {"Records": [announce("m0", key)]})) == []
+    assert (refusals(), caplog.records) == ([], [])
+    (wanted,) = pattern(PENDINGSET_SUFFIX).values()
+    assert not fnmatchcase(key, wanted), "EventBridge does not even send it"
+    assert fnmatchcase(DIRECTORY.manifest("t0", "a0"), wanted)
+
+
+def test_a_manifest_of_ours_with_a_wrong_name_is_refused(call: Call, refusals: Refusals) -> None:
+    keys = [f"{DIRECTORY.tasks}0/0.pendingset", f"{DIRECTORY.prefix}_x.pendingset"]
+    assert failed(call("ingest", {"Records": [message("m0", *keys)]})) == []
+    assert refusals() == [("sales/", "BAD_KEY")] * 2
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,10 @@ def test_a_queue_feeds_its_function_gets_failed_messages_back_and_hides_them_for
     (inbox,) = [one["Properties"] for key, one in queues.items() if key.startswith(f"{queue}Queue")]
     timeout = functions(telling.pipeline)[name].properties["Timeout"]
     assert inbox["VisibilityTimeout"] >= 6 * timeout
+    # A message that fails alone is the oldest one until it is received for the fourth time.
+    backlog = alarm_of(telling, f"{queue}Backlog")["Threshold"]
+    assert backlog > 3 * inbox["VisibilityTimeout"]
+    assert backlog >= 600 and inbox["RedrivePolicy"]["maxReceiveCount"] > 3
 
 
 def alarms_of(template: dict[str, Any], name: str) -> list[dict[str, Any]]:
