@@ -1,8 +1,8 @@
 """Stops a deployment that would change what a forgotten parameter changes, and a removal too early.
 
 Parameters are given each time. Without those of the last time CloudFormation would give the
-pipeline another bucket, take its rights to a key, drop who gets the alarms, or make a second
-deployment; and it asks no one where no one can answer.
+pipeline another bucket, take its rights to a key, drop who gets the alarms or what protects the
+bucket, or make a second deployment; and it asks no one where no one can answer.
 
 A state machine that is deleted ends its executions at their next step, and a decided job stays half
 visible until another deployment resumes it: https://docs.aws.amazon.com/step-functions/latest/apireference/API_DeleteStateMachine.html
@@ -12,12 +12,13 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from s3commit.aws import env
-from stacks.config import GUARDED, PREFIX, ConfigError, DeployConfig
+from stacks.config import GUARDED, PREFIX, ConfigError, DeployConfig, parameter_name
 
 # Set by `make destroy`.
 DESTROYING = "S3COMMIT_DESTROYING"
@@ -50,11 +51,10 @@ def refuse_changes(config: DeployConfig, session: Any, account: str) -> None:
                 f" with -c {PREFIX}change=name"
             )
         return
-    differ = [
-        name
-        for name in GUARDED
-        if config.given.get(name) != deployed.get(name) and name not in config.change
-    ]
+    known = {parameter_name(each.name) for each in fields(config)}  # to this revision
+    changed = [one for one in GUARDED if config.given.get(one) != deployed.get(one)]
+    missing = known & deployed.keys() - config.given.keys()
+    differ = sorted({*changed, *missing} - {*config.change})
     if differ:
         differences = "; ".join(
             f"{name} was {deployed.get(name, 'not given')}, now {config.given.get(name, 'is not')}"

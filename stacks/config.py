@@ -24,7 +24,8 @@ from s3commit.aws import env
 from s3commit.aws.env import DEFAULT, LEAST, LEAST_OF_A_QUEUE, MOST_WORKERS, Shares, shares
 
 PREFIX = "s3commit:"
-# What a deployment changes only if the parameter ``change`` names it (`stacks.changes`).
+# What a deployment gives another value, or drops as any other parameter, only if the parameter
+# ``change`` names it (`stacks.changes`).
 GUARDED = ("bucketName", "importBucket", "kmsKeyArn", "alarmEmail")
 
 # CloudWatch Logs knows certain periods only; these are the ones that we offer, in days.
@@ -149,9 +150,7 @@ class DeployConfig:
         'tables by prefix, {"sales/": "analytics.sales"} or "analytics.sales dropEmpty"',
     )
     alarm_email: str | None = _text(r"[^@\s]+@[^@\s]+", "an e-mail address")
-    change: tuple[str, ...] = _listed(
-        "|".join(("name", *GUARDED)), "names of parameters that stop a deployment"
-    )
+    change: tuple[str, ...] = _listed("[a-z][A-Za-z]+", "names of parameters")
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> DeployConfig:
@@ -193,6 +192,8 @@ class DeployConfig:
                 f"{PREFIX}lambdaConcurrency must be at least {LEAST + LEAST_OF_A_QUEUE} with"
                 f" {PREFIX}catalogs, whose function runs too"
             )
+        if unknown := set(self.change) - {parameter_name(each.name) for each in fields(self)}:
+            raise ConfigError(f"{PREFIX}change names no parameter: {', '.join(sorted(unknown))}")
         created_only = {
             *("bucket_name", "versioned", "noncurrent_days", "abort_incomplete_days"),
             *("access_logs_bucket", "protect_names", "operators"),

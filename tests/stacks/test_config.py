@@ -34,7 +34,7 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "versioned": ("true", True),
     "noncurrentDays": ("7", 7),
     "abortIncompleteDays": (3, 3),
-    "ledgerTtlDays": ("90", 90),
+    "ledgerTtlDays": ("120", 120),
     "logRetentionDays": ("365", 365),
     "executionLogs": ("data", "data"),
     "architecture": ("x86_64", "x86_64"),
@@ -51,7 +51,7 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "catalogs": ({"a/b=1/": "d.t", "c/": "d.u dropEmpty"}, ("a/b=1/=d.t", "c/=d.u dropEmpty")),
     "alarmEmail": ("a@b.example", "a@b.example"),
     "reserveWorkers": ("true", True),
-    "change": ("importBucket, name", ("importBucket", "name")),
+    "change": ("importBucket, subnets", ("importBucket", "subnets")),
 }
 BAD: dict[str, list[Any]] = {
     "name": ["", "Dev", "1st", "a" * 21, 3],
@@ -91,7 +91,7 @@ BAD: dict[str, list[Any]] = {
     ],
     "alarmEmail": ["nobody"],
     "reserveWorkers": [5],
-    "change": ["all", "versioned", 1],
+    "change": ["a-b", [1], 1],
 }
 
 
@@ -144,6 +144,7 @@ def test_an_imported_bucket_is_not_configured(parameter: str) -> None:
     [
         ({"operators": OPERATOR}, "operators is for s3commit:protect"),
         ({"subnets": "subnet-0123abcd"}, "subnets and s3commit:securityGroups go together"),
+        ({"change": "name,all"}, "change names no parameter: all"),
         ({"encryption": "aws:kms"}, "encryption=aws:kms needs the key s3commit:kmsKeyArn"),
         ({"catalogs": {"a/": "d.t", "a1/": "d.u", "a/b/": "d.v"}}, "has a prefix in another one's"),
         ({"catalogs": "a/=d.t", "lambdaConcurrency": LEAST + 1}, "must be at least 10 with s3c"),
