@@ -97,7 +97,7 @@ class PipelineFunction(Construct):
     ) -> None:
         super().__init__(scope, name.capitalize())
         facts = FUNCTIONS[name]
-        self.log_group = config.log_group(self, "Logs")
+        self.log_group = config.log_group(self, name)
         self.role = iam.Role(
             self,
             "Role",

@@ -167,7 +167,7 @@ class S3CommitStorage(cdk.Stack):
             for one in handler.node.find_all()
             if isinstance(one, cdk.CfnResource) and one.cfn_resource_type == "AWS::Lambda::Function"
         )
-        group = config.log_group(self, "NotificationLogs")
+        group = config.log_group(self, "notifications", construct_id="NotificationLogs")
         function.add_property_override("LoggingConfig.LogGroup", group.log_group_name)
         acknowledge(
             handler,
