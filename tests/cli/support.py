@@ -85,7 +85,9 @@ class FakeExecutions:
             raise self.refusal
         return Execution(self.statuses.get(execution, FORGOTTEN), *self.errors.get(execution, ()))
 
-    def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str:
+    def start(
+        self, name: str, directory: JobDirectory, gives_up: str = "", requested_by: str = ""
+    ) -> str:
         arn = arn_of(directory.job_id, name)
         self.statuses[arn] = "RUNNING"
         self.gives_up = gives_up

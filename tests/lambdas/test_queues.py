@@ -20,6 +20,7 @@ from tests.fakes.faults import Crash
 from tests.lambdas.conftest import Call, Module, Refusals
 
 DIRECTORY = job_directory()
+PRINCIPAL = "AWS:AROAEXAMPLEID:etl-nightly"
 Announce = Callable[[str, str], dict[str, Any]]
 
 
@@ -32,6 +33,7 @@ def message(message_id: str, *keys: str) -> dict[str, Any]:
             "awsRegion": "eu-central-1",
             "eventTime": "2026-11-21T22:07:22.123Z",
             "eventName": "ObjectCreated:Put",
+            "userIdentity": {"principalId": PRINCIPAL},
             "s3": {
                 "s3SchemaVersion": "1.0",
                 "bucket": {"name": BUCKET, "arn": f"arn:aws:s3:::{BUCKET}"},
@@ -55,6 +57,7 @@ def brought(message_id: str, key: str) -> dict[str, Any]:
             "bucket": {"name": BUCKET},
             "object": {"key": key, "size": 1, "sequencer": "0055AED6"},
             "reason": "PutObject",
+            "requester": "123456789012",
         },
     }
     return raw(message_id, json.dumps(event))
@@ -231,6 +234,25 @@ def test_i4_a_late_manifest_starts_an_execution_that_tidies_up(world: World, cal
     late = world.attempt(DIRECTORY, "t0", "a1")
     call("ingest", {"Records": [message("one", DIRECTORY.prefix + late.manifest)]})
     assert world.open_uploads() == []
+
+
+@pytest.mark.parametrize(
+    ("announce", "removed", "principal"),
+    [
+        (message, "", PRINCIPAL),
+        (message, f'"principalId": "{PRINCIPAL}"', ""),
+        (message, f'"userIdentity": {{"principalId": "{PRINCIPAL}"}}, ', ""),
+        (brought, "", "123456789012"),
+        (brought, ', "requester": "123456789012"', ""),
+    ],
+)
+def test_who_put_a_request_by_s3s_event_is_passed_on(
+    announce: Announce, removed: str, principal: str, machine: MemoryExecutions, call: Call
+) -> None:
+    one = announce("m0", DIRECTORY.request)
+    one["body"] = one["body"].replace(removed, "")
+    assert failed(call("dispatch", {"Records": [one]})) == []
+    assert (machine.requested_by, len(machine.started)) == (principal, 1)
 
 
 @pytest.mark.parametrize("prefix", ["sales/", "a b+c/ü%41=ß/"])

@@ -28,7 +28,9 @@ from s3commit.aws.function_logs import read_logs
 with LocalRuntime(Path(sys.argv[1])) as runtime:
     result = commit(runtime, "a b+c/ü=1%2F")
     lines, complete = read_logs(runtime.client("logs"), "S3CommitPipeline-", result.job_id, 0)
-    print(result.outcome, "SealJob" in {line["step"] for line in lines}, complete)
+    items = runtime.client("dynamodb").scan(TableName=runtime.table)["Items"]
+    (by,) = [one["requested_by"]["S"] for one in items if one["pk"]["S"].startswith("JOB#")]
+    print(result.outcome, "SealJob" in {line["step"] for line in lines}, complete, by)
 """
 
 
@@ -50,9 +52,10 @@ def test_every_parameter_of_a_deployment_gives_a_template_that_runs() -> None:
 def test_a_job_is_committed_whose_events_eventbridge_brings() -> None:
     """With names that a notification would encode; the writer finds the pipeline first.
 
-    What the functions log of it is found by its id.
+    What the functions log of it is found by its id, and the ledger knows who requested it.
     """
-    assert run(COMMIT, synthesize(events="eventbridge").directory) == "COMMITTED True True\n"
+    said = run(COMMIT, synthesize(events="eventbridge").directory)
+    assert said == "COMMITTED True True 123456789012\n"
 
 
 def test_an_imported_bucket_is_refused_in_one_line() -> None:

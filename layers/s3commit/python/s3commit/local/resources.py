@@ -278,7 +278,8 @@ TYPES = {
     "AWS::CloudWatch::Alarm": ResourceType(
         create_alarm,
         "AlarmName AlarmDescription AlarmActions OKActions ComparisonOperator Metrics"
-        " EvaluationPeriods Threshold TreatMissingData Namespace MetricName Dimensions Period Statistic",
+        " EvaluationPeriods Threshold TreatMissingData Namespace MetricName Dimensions Period"
+        " Statistic",
     ),
     "AWS::Lambda::Function": ResourceType(
         create_function,

@@ -37,7 +37,7 @@ class Ticket:
     call resumes: RemoveReplaced with that page of the replace list, RollBack of the plan; of
     TidyUp only whether it does. ``looks`` counts the rounds in which completions were denied.
     ``event`` is what AnnounceOutcome sends. ``gives_up``: a person gives the job up, unless it is
-    decided, and says why.
+    decided, and says why. ``requested_by`` is the principal that put the request, by S3's event.
     """
 
     job_id: JobId
@@ -63,6 +63,7 @@ class Ticket:
     refusal: Annotated[Failure | None, SPARSE] = None
     event: Annotated[Mapping[str, Any] | None, SPARSE] = None
     gives_up: Annotated[str, SPARSE] = ""
+    requested_by: Annotated[str, SPARSE] = ""
 
     @property
     def directory(self) -> JobDirectory:
@@ -109,10 +110,13 @@ class UnitResult:
 UNIT_RESULT: Final = Codec(UnitResult)
 
 
-def execution_input(directory: JobDirectory, gives_up: str = "") -> dict[str, Any]:
+def execution_input(
+    directory: JobDirectory, gives_up: str = "", requested_by: str = ""
+) -> dict[str, Any]:
     """The input that an execution is started with."""
     found = {"jobId": directory.job_id, "bucket": directory.bucket, "directory": directory.prefix}
-    return found | ({"givesUp": gives_up} if gives_up else {})
+    found |= {"givesUp": gives_up} if gives_up else {}
+    return found | ({"requestedBy": requested_by} if requested_by else {})
 
 
 def encode_ticket(ticket: Ticket) -> dict[str, Any]:
