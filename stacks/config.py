@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import pairwise
@@ -85,6 +86,9 @@ def _listed(pattern: str, what: str, default: tuple[str, ...] = ()) -> Any:
     """
 
     def parse(value: Any) -> tuple[str, ...]:
+        if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
+            with suppress(ValueError):
+                value = json.loads(value)
         items = value if isinstance(value, list) else None
         if isinstance(value, dict):
             items = [f"{name}={each}" for name, each in value.items()]

@@ -17,6 +17,7 @@ from s3commit.aws import env
 from stacks.access import protection
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
+from stacks.functions import connect
 from stacks.inbox import NOTIFIED, Inbox, InboxDestination, pattern
 
 
@@ -156,17 +157,18 @@ class S3CommitStorage(cdk.Stack):
         return bucket
 
     def _tend_notification_resource(self, config: DeployConfig) -> None:
-        """Give the CDK's own handler the path of our roles and a log that ends."""
+        """Give the CDK's own handler the path of our roles, their network and a log that ends."""
         handler = next(
             child for child in self.node.children if child.node.id.startswith("BucketNotif")
         )
-        (role,) = (one for one in handler.node.find_all() if isinstance(one, iam.CfnRole))
-        role.path = config.role_path
+        (role,) = (one for one in handler.node.find_all() if isinstance(one, iam.Role))
+        cast("iam.CfnRole", role.node.default_child).path = config.role_path
         (function,) = (
             one
             for one in handler.node.find_all()
             if isinstance(one, cdk.CfnResource) and one.cfn_resource_type == "AWS::Lambda::Function"
         )
+        connect(function, role, config)
         group = config.log_group(self, "notifications", construct_id="NotificationLogs")
         function.add_property_override("LoggingConfig.LogGroup", group.log_group_name)
         acknowledge(
