@@ -6,6 +6,7 @@ tests/e2e run jobs on one deployment, as a program of its own.
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,27 @@ from s3commit.local import UnsupportedTemplateError
 from s3commit.local.assembly import load_assembly
 from s3commit.local.loader import check
 from stacks.definition import STEPS
-from tests.local.programs import run
+from tests.local.programs import RUNTIME, environment, run
+from tests.servers import ran
 from tests.stacks.synthesized import IMPORTED, KEY_ARN, OPERATOR, synthesize
 
 START = """
 with LocalRuntime(Path(sys.argv[1])) as runtime:
     print(runtime.bucket)
+"""
+
+KILLED = """
+LocalRuntime(Path(sys.argv[1])).__enter__()
+os.kill(os.getpid(), 9)
+"""
+
+BESIDE = """
+import tempfile
+from s3commit.local import runtime as module
+
+with LocalRuntime(Path(sys.argv[1])):
+    module._remove_dead()  # as another runtime does
+    print(len(list(Path(tempfile.gettempdir()).glob("s3commit-local-*"))))
 """
 
 COMMIT = """
@@ -56,6 +72,17 @@ def test_a_job_is_committed_whose_events_eventbridge_brings() -> None:
     """
     said = run(COMMIT, synthesize(events="eventbridge").directory)
     assert said == "COMMITTED True True 123456789012\n"
+
+
+def test_what_a_killed_runtime_leaves_the_next_one_removes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assembly = synthesize().directory
+    killed = ran(sys.executable, "-c", RUNTIME + KILLED, assembly, env=environment())
+    assert (killed.returncode, len(list(tmp_path.glob("s3commit-local-*")))) == (-9, 1)
+    assert run(BESIDE, assembly) == "1\n", "its own"
+    assert list(tmp_path.glob("s3commit-local-*")) == []
 
 
 def test_an_imported_bucket_is_refused_in_one_line() -> None:
