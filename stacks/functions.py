@@ -130,10 +130,6 @@ class PipelineFunction(Construct):
             ),
         )
         connect(cast("cdk.CfnResource", self.function.node.default_child), self.role, config)
-        cdk.Annotations.of(self.function).acknowledge_warning(
-            "@aws-cdk/aws-lambda:codeFromBucketObjectVersionNotSpecified",
-            "The key is a digest of the code.",
-        )
         acknowledge(
             self.function,
             "AwsSolutions-L1",

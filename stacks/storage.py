@@ -82,6 +82,10 @@ class S3CommitStorage(cdk.Stack):
 
     def _create_bucket(self, config: DeployConfig) -> s3.Bucket:
         logs_to = config.access_logs_bucket
+        cdk.Annotations.of(self).acknowledge_warning(
+            "@aws-cdk/aws-s3:accessLogsPolicyNotAdded",
+            "The parameter's row in docs/deploy.md says what the policy of that bucket must admit.",
+        )
         bucket = s3.Bucket(
             self,
             "DataBucket",
