@@ -20,7 +20,7 @@ COMMITS = "*/_commits/*"
 KEYS = "_s3commit/_keys/*/_*.json"
 SUCCESS = "*/_SUCCESS"
 DECISION = "_s3commit/*/_decision.json"
-CATALOG = "_s3commit/*/_catalog.txt"
+CATALOG = "_s3commit/*/_catalog.json"
 OWN = "_s3commit/*"
 DATA = "*"
 

@@ -38,7 +38,7 @@ _LONG_AGO = "2000-01-01T00:00:00.000Z"
 
 
 class MemoryLedger(Ledger):
-    """Implements `s3commit.core.ports.objects.Ledger`; linearizable and thread-safe.
+    """Implements `s3commit.core.ports.ledger.Ledger`; linearizable and thread-safe.
 
     What DynamoDB would refuse by its size is refused: `tests.fakes.item_limits`. Ended appends lie
     in the partitions of the real one, and are found by the ``clock`` of who asks; without one, as

@@ -38,7 +38,6 @@ def refusal(keys: Sequence[str], partition_by: Sequence[str], *, objects: bool) 
         check_place(holding(*keys), DESTINATION, partition_by, others_stay=not objects)
     except InvalidInputError as error:
         assert error.code == ("PATH_IS_OBJECT" if objects else "OTHER_PARTITIONS")
-        assert error.message.endswith(" Nothing was written.")
         return error.message
     return None
 
@@ -172,7 +171,7 @@ def test_a_log_behind_the_names_that_were_seen_is_found(log: Any) -> None:
     store = Huge("lake")
     check_place(store, DESTINATION, [])
     store.put("lake", f"p/t/{log.name}/v1.metadata.json", b"")
-    with pytest.raises(InvalidInputError, match=rf"/{log.name} exists: .* Nothing was written"):
+    with pytest.raises(InvalidInputError, match=rf"/{log.name} exists: "):
         check_place(store, DESTINATION, [])
 
 

@@ -54,7 +54,7 @@ def check_schema(
         raise InvalidInputError(
             f"{what} in s3://{destination.bucket}/{file.key}, and not every reader could read both:"
             f" {cure and cure + ' it, '}replace all files of the table, or give check_schema=False."
-            " Nothing was written.",
+            "",
             code="OTHER_SCHEMA",
         )
 

@@ -22,7 +22,6 @@ from s3commit.core.sweep.actions import Action
 from s3commit.core.sweep.sweep import DAY, Sweep, Visit
 from s3commit.core.sweep.verdicts import (
     LEFT_OBJECTS,
-    LEFT_UPLOADS,
     LISTED,
     Contents,
     abort_if_silent,
@@ -70,7 +69,7 @@ def _unknown_job(sweep: Sweep, directory: JobDirectory, found: Contents) -> Iter
     elif found.result is None:
         yield from abort_if_silent(sweep, directory, found, "")
     elif found.scratch:
-        yield from start(sweep, found.newest, directory, LEFT_OBJECTS)
+        yield from start(sweep, found.newest, directory, LEFT_OBJECTS, tidies=True)
     else:
         yield retirement(sweep, directory, found, None)
 
@@ -99,7 +98,7 @@ def _left_uploads(sweep: Sweep, destination: Destination, jobs: Jobs) -> Iterato
         own = uploads_of_job(sweep.ports, directory, opened, uploads)
         since = max((one.initiated for one in own), default="")
         if since:
-            yield from start(sweep, since, record, LEFT_UPLOADS)
+            yield from start(sweep, since, record, "it has left open uploads", tidies=True)
 
 
 def _some_uploads(sweep: Sweep, destination: Destination) -> Iterator[OpenUpload]:
