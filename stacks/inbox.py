@@ -17,13 +17,13 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
 from s3commit.aws import env
-from s3commit.core.formats.layout import PENDINGSET_SUFFIX, TASKS
 from stacks.functions import FUNCTIONS
 
 # The queues, each with the function that takes its messages.
 CONSUMERS = {"Ingest": "ingest", "Request": "dispatch", "Catalogs": "catalog"}
+_MANIFEST = ".pendingset"
 # Which queue hears of the objects whose keys end so.
-NOTIFIED = {PENDINGSET_SUFFIX: "Ingest", "/_job.json": "Ingest", "/_request.json": "Request"}
+NOTIFIED = {_MANIFEST: "Ingest", "/_job.json": "Ingest", "/_request.json": "Request"}
 
 # A manifest or request normally waits for a second or so.
 _OLDEST_SECONDS = 600
@@ -54,9 +54,7 @@ def pattern(suffix: str) -> dict[str, str]:
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
     https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
     """
-    if suffix == PENDINGSET_SUFFIX:
-        return {"wildcard": f"*/{TASKS}*{suffix}"}
-    return {"suffix": suffix}
+    return {"wildcard": f"*/_tasks/*{suffix}"} if suffix == _MANIFEST else {"suffix": suffix}
 
 
 class Inbox(Construct):
