@@ -61,6 +61,7 @@ def _run(chosen: argparse.Namespace) -> int:
             _say(f"of {place.name} is left: {', '.join(left) or 'nothing'}")
             return int(bool(left))
         facts: dict[str, Any] = {"is_aws": place.is_aws, "region": region}
+        facts["where"] = _where(chosen)
         facts["account"] = _account_number(place) if place.is_aws else ""
         _say(plan(place.name, chosen.only, chosen.files, **facts))
         for other in sorted(_others(place)):
@@ -171,6 +172,12 @@ def _account(chosen: argparse.Namespace) -> Iterator[str]:
     else:
         os.environ.update(AWS_REGION=chosen.region, AWS_DEFAULT_REGION=chosen.region)
         yield chosen.region
+
+
+def _where(chosen: argparse.Namespace) -> str:
+    """The option that leads there again: of an embedded runtime of the run's own, to a new one."""
+    named = f"--endpoint {chosen.endpoint}" if chosen.endpoint else "--local"
+    return f"--region {chosen.region}" if chosen.region else named
 
 
 def _elsewhere(region: str) -> str:

@@ -31,7 +31,6 @@ from s3commit.cli.deployment import read_deployment
 from s3commit.local.assembly import load_assembly
 from s3commit.local.loader import load
 from s3commit.local.resources import Context
-from s3commit.local.synth import synthesize
 
 ROOT: Final = Path(__file__).parents[1]
 STACKS: Final = (env.PIPELINE_STACK, env.STORAGE_STACK)  # in the order in which they are removed
@@ -48,6 +47,10 @@ class BrokenError(Exception):
     """A promise is broken, or the run itself failed; the message says what was seen."""
 
 
+_SYNTHESIZE: Final = (
+    "import sys, pathlib, s3commit.local.synth as synth\n"
+    "synth.synthesize(*map(pathlib.Path, sys.argv[1:]))"
+)
 STANDS_IN: Final = "stands-in-for-cloudformation"  # in the user agent of its calls
 
 
@@ -64,7 +67,12 @@ def _assembly(name: str, parameters: dict[str, Any]) -> Path:
     given = {"name": name, "bucketName": f"s3commit-{name}-data", **PARAMETERS, **parameters}
     context = {f"s3commit:{key}": value for key, value in given.items()}
     os.environ["CDK_CONTEXT_JSON"] = json.dumps(context)  # as the CDK hands them over
-    return synthesize(ROOT, _Named(name).home / "assembly")
+    out = _Named(name).home / "assembly"
+    # A program of its own, which ends with all that it has started: no file comes after a removal.
+    with running([sys.executable, "-c", _SYNTHESIZE, str(ROOT), str(out)]) as process:
+        if process.wait() != 0:
+            raise BrokenError(f"the app failed (exit {process.returncode}): see above")
+    return out
 
 
 @dataclass
@@ -114,7 +122,7 @@ class Embedded(_Named):
 
     def left(self) -> list[str]:
         """What has the name, each in a line."""
-        files = [str(self._directory)] if self._directory.exists() else []
+        files = [str(one) for one in (self._directory, self.home) if one.exists()]
         found = things.found(_stands_in, self.name)
         return [f"{kind} {thing}" for kind, thing, _ in found] + files
 
@@ -188,7 +196,8 @@ class Aws(_Named):
         """What has the name, each in a line."""
         stacks = [f"stack {one}: {at}" for one in self._stacks if (at := self._described(one))]
         own = things.found(self.clients, self.name, *things.OWN)
-        return stacks + [f"{kind} {thing}" for kind, thing, _ in own]
+        files = [str(self.home)] * self.home.exists()
+        return stacks + [f"{kind} {thing}" for kind, thing, _ in own] + files
 
 
 Place = Embedded | Aws

@@ -40,7 +40,14 @@ def dollars(files: int, hours: float) -> tuple[float, float]:
 
 
 def plan(
-    name: str, checks: list[str], files: int, *, is_aws: bool, region: str, account: str = ""
+    name: str,
+    checks: list[str],
+    files: int,
+    *,
+    is_aws: bool,
+    region: str,
+    where: str,
+    account: str = "",
 ) -> str:
     """The lines that a person reads before the run begins."""
     most = minutes(checks)
@@ -48,6 +55,12 @@ def plan(
     facts: dict[str, Any] = {"most": most, "likely": likely, "whole": math.ceil(whole)}
     facts |= {"stacks": " and ".join(f"{stack}-{name}" for stack in reversed(STACKS))}
     said = _PLAN.render(
-        name=name, checks=checks, is_aws=is_aws, region=region, account=account, **facts
+        name=name,
+        checks=checks,
+        is_aws=is_aws,
+        region=region,
+        where=where,
+        account=account,
+        **facts,
     )
     return str(said).rstrip()

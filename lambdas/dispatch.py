@@ -27,7 +27,7 @@ def dispatch(one: Announced) -> None:
         document_refused(one.key, error.code)
         return
     if one.key == directory.request:
-        started = machine.start(directory.ref, directory)
+        started = machine.start(directory.ref, directory, requested_by=one.principal)
         logger.info("request dispatched", job_id=directory.job_id, started=started)
 
 

@@ -1,8 +1,8 @@
 """Stops a deployment that would change what a forgotten parameter changes, and a removal too early.
 
 Parameters are given each time. Without those of the last time CloudFormation would give the
-pipeline another bucket, take its rights to a key, drop who gets the alarms, or make a second
-deployment; and it asks no one where no one can answer.
+pipeline another bucket, take its rights to a key, drop who gets the alarms or what protects the
+bucket, or make a second deployment; and it asks no one where no one can answer.
 
 A state machine that is deleted ends its executions at their next step, and a decided job stays half
 visible until another deployment resumes it: https://docs.aws.amazon.com/step-functions/latest/apireference/API_DeleteStateMachine.html
@@ -12,12 +12,13 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from s3commit.aws import env
-from stacks.config import GUARDED, PREFIX, ConfigError, DeployConfig
+from stacks.config import GUARDED, PREFIX, ConfigError, DeployConfig, parameter_name
 
 # Set by `make destroy`.
 DESTROYING = "S3COMMIT_DESTROYING"
@@ -57,8 +58,11 @@ def refuse_changes(config: DeployConfig, session: Any, account: str) -> None:
             )
         return
     given = json.loads(json.dumps(config.given))
-    differ = [name for name in GUARDED if given.get(name) != deployed.get(name)]
-    if unnamed := [name for name in differ if name not in config.change]:
+    known = {parameter_name(each.name) for each in fields(config)}  # to this revision
+    changed = [one for one in GUARDED if given.get(one) != deployed.get(one)]
+    missing = known & deployed.keys() - given.keys()
+    differ = {*changed, *missing}
+    if unnamed := sorted(differ - {*config.change}):
         differences = "; ".join(
             f"{name} was {deployed.get(name, 'not given')}, now {given.get(name, 'is not')}"
             for name in unnamed

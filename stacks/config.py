@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import pairwise
@@ -24,7 +25,8 @@ from s3commit.aws import env
 from s3commit.aws.env import DEFAULT, LEAST, LEAST_OF_A_QUEUE, MOST_WORKERS, Shares, shares
 
 PREFIX = "s3commit:"
-# What a deployment changes only if the parameter ``change`` names it (`stacks.changes`).
+# What a deployment gives another value, or drops as any other parameter, only if the parameter
+# ``change`` names it (`stacks.changes`).
 GUARDED = ("bucketName", "importBucket", "kmsKeyArn", "alarmEmail", "prefixes")
 
 # CloudWatch Logs knows certain periods only; these are the ones that we offer, in days.
@@ -92,6 +94,9 @@ def _listed(
     """
 
     def parse(value: Any) -> tuple[str, ...]:
+        if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
+            with suppress(ValueError):
+                value = json.loads(value)
         items = value if isinstance(value, list) else None
         if isinstance(value, dict):
             items = [f"{name}={each}" for name, each in value.items()]
@@ -128,6 +133,7 @@ class DeployConfig:
     subnets: tuple[str, ...] = _listed(r"subnet-[0-9a-f]{8,17}", "ids of subnets")
     security_groups: tuple[str, ...] = _listed(r"sg-[0-9a-f]{8,17}", "ids of security groups")
     log_retention_days: int = _choice(30, *LOG_PERIODS)
+    retain_logs: bool = _choice(False, True)
     execution_logs: str = _choice("errors", "events", "data")
     architecture: str = _choice("arm64", "x86_64")
     max_concurrency: int = _number(MOST_WORKERS, 1, MOST_WORKERS)
@@ -164,10 +170,13 @@ class DeployConfig:
         r"(?:(?!\.{1,2}/)[^/*?$\x00-\x1f\x7f]+/)+=[a-z0-9_\-]+\.[a-z0-9_\-]+(?: dropEmpty)?",
         'tables by prefix, {"sales/": "analytics.sales"} or "analytics.sales dropEmpty"',
     )
+    alarms: bool = _choice(True, False)
     alarm_email: str | None = _text(r"[^@\s]+@[^@\s]+", "an e-mail address")
-    change: tuple[str, ...] = _listed(
-        "|".join(("name", *GUARDED)), "names of parameters that stop a deployment"
+    alarm_topic_arn: str | None = _text(
+        r"arn:aws[a-z\-]*:sns:[a-z0-9\-]+:\d{12}:[\w\-]{1,256}", "the ARN of an SNS topic"
     )
+    dashboard: bool = _choice(True, False)
+    change: tuple[str, ...] = _listed("[a-z][A-Za-z]+", "names of parameters")
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> DeployConfig:
@@ -199,6 +208,12 @@ class DeployConfig:
             raise ConfigError(f"{PREFIX}subnets and {PREFIX}securityGroups go together")
         if self.encryption == "aws:kms" and self.kms_key_arn is None:
             raise ConfigError(f"{PREFIX}encryption=aws:kms needs the key {PREFIX}kmsKeyArn")
+        if self.alarm_email and self.alarm_topic_arn:
+            raise ConfigError(f"{PREFIX}alarmTopicArn has its own subscriptions: no alarmEmail")
+        if not self.alarms and (self.alarm_email or self.alarm_topic_arn or self.fresh_tables):
+            raise ConfigError(
+                f"{PREFIX}alarms=false makes none: no alarmEmail, alarmTopicArn, freshTables"
+            )
         if self.operators and self.protect_names == "none":
             raise ConfigError(f"{PREFIX}operators is for {PREFIX}protectNames, which is none")
         prefixes = sorted(one.prefix for one in self.told)
@@ -221,6 +236,8 @@ class DeployConfig:
                 f"{PREFIX}prefixes has {len(self.served)}, too many for the 10,240 characters that"
                 " IAM gives the policies of a role: name one above several, or none"
             )
+        if unknown := set(self.change) - {parameter_name(each.name) for each in fields(self)}:
+            raise ConfigError(f"{PREFIX}change names no parameter: {', '.join(sorted(unknown))}")
         created_only = {
             *("bucket_name", "versioned", "noncurrent_days", "abort_incomplete_days"),
             *("access_logs_bucket", "protect_names", "operators"),
@@ -261,20 +278,27 @@ class DeployConfig:
         return list(map(env.Catalog.of, self.catalogs))
 
     def log_group(
-        self, scope: Construct, construct_id: str, *, name: str | None = None
+        self, scope: Construct, name: str, *, prefix: str = "", construct_id: str = "Logs"
     ) -> logs.LogGroup:
-        """A group of logs that end when they are as old as the deployer says."""
-        arn = self.log_key_arn
+        """A group of logs that end when they are as old as the deployer says.
+
+        Its name is fixed, so that it is known before there is a deployment, and after it. One that
+        an update replaces stays: that with a name by chance, which earlier revisions gave it.
+        """
+        arn, stack = self.log_key_arn, cdk.Stack.of(scope).stack_name
+        policies = cdk.RemovalPolicy
+        kept = policies.RETAIN_ON_UPDATE_OR_DELETE if self.retain_logs else policies.DESTROY
         group = logs.LogGroup(
             scope,
             construct_id,
-            log_group_name=name,
+            log_group_name=f"{prefix}{stack}-{name}",
             encryption_key=kms.Key.from_key_arn(scope, f"{construct_id}Key", arn) if arn else None,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
+            removal_policy=kept,
         )
         # The CDK has a name for each number, CloudFormation takes the number.
         resource = cast("logs.CfnLogGroup", group.node.default_child)
         resource.retention_in_days = self.log_retention_days
+        resource.cfn_options.update_replace_policy = cdk.CfnDeletionPolicy.RETAIN
         return group
 
     @property

@@ -100,7 +100,7 @@ class PipelineFunction(Construct):
     ) -> None:
         super().__init__(scope, name.capitalize())
         facts = FUNCTIONS[name]
-        self.log_group = config.log_group(self, "Logs")
+        self.log_group = config.log_group(self, name)
         self.role = iam.Role(
             self,
             "Role",
@@ -132,8 +132,7 @@ class PipelineFunction(Construct):
                 config.shares.workers if config.reserve_workers and name == "complete" else None
             ),
         )
-        if config.subnets:
-            self._connect(config)
+        connect(cast("cdk.CfnResource", self.function.node.default_child), self.role, config)
         acknowledge(
             self.function,
             "AwsSolutions-L1",
@@ -150,29 +149,6 @@ class PipelineFunction(Construct):
             " is denied them.",
         )
 
-    def _connect(self, config: DeployConfig) -> None:
-        """Give the function interfaces in the subnets; Lambda makes them, the code has no right to.
-
-        https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
-        """
-        resource = cast("lambda_.CfnFunction", self.function.node.default_child)
-        resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
-            subnet_ids=list(config.subnets), security_group_ids=list(config.security_groups)
-        )
-        allow(self.role, INTERFACES, "*")
-        stack = cdk.Stack.of(self)
-        code = f"arn:{stack.partition}:lambda:{stack.region}:{stack.account}:function:*"
-        self._deny(INTERFACES, ["*"], {"ArnLike": {"lambda:SourceFunctionArn": code}})
-
-    def _deny(
-        self, actions: list[str], resources: list[str], conditions: dict[str, Any] | None = None
-    ) -> None:
-        self.role.add_to_policy(
-            iam.PolicyStatement(
-                effect=iam.Effect.DENY, actions=actions, resources=resources, conditions=conditions
-            )
-        )
-
     def _grant(self, access: Access, config: DeployConfig, bucket: str, table: str) -> None:
         allow(self.role, _LOGS, self.log_group.log_group_arn)
         role: iam.Role | iam.Policy = self.role
@@ -184,7 +160,7 @@ class PipelineFunction(Construct):
             keys = [f"{bucket}/{key}" for key in narrowed(pattern, config.served)]
             allow(role, named, *keys, why=why_wide(pattern))
         for action, patterns in access.denied.items():
-            self._deny([f"s3:{action}"], [f"{bucket}/{pattern}" for pattern in patterns])
+            _deny(self.role, [f"s3:{action}"], [f"{bucket}/{pattern}" for pattern in patterns])
         for service, actions, resource in (
             ("s3", access.bucket, bucket),
             ("dynamodb", access.ledger, table),
@@ -196,6 +172,34 @@ class PipelineFunction(Construct):
         for key in filter(None, (config.kms_key_arn, *config.job_key_arns)):
             if rights := access.of_key(of_jobs=key != config.kms_key_arn):
                 allow(self.role, rights, key)
+
+
+def connect(function: cdk.CfnResource, role: iam.Role, config: DeployConfig) -> None:
+    """Give a function interfaces in the subnets; Lambda makes them, the code has no right to.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
+    """
+    if not config.subnets:
+        return
+    network = {"SubnetIds": config.subnets, "SecurityGroupIds": config.security_groups}
+    function.add_property_override("VpcConfig", {name: [*ids] for name, ids in network.items()})
+    allow(role, INTERFACES, "*")
+    stack = cdk.Stack.of(role)
+    code = f"arn:{stack.partition}:lambda:{stack.region}:{stack.account}:function:*"
+    _deny(role, INTERFACES, ["*"], {"ArnLike": {"lambda:SourceFunctionArn": code}})
+
+
+def _deny(
+    role: iam.Role,
+    actions: list[str],
+    resources: list[str],
+    conditions: dict[str, Any] | None = None,
+) -> None:
+    role.add_to_policy(
+        iam.PolicyStatement(
+            effect=iam.Effect.DENY, actions=actions, resources=resources, conditions=conditions
+        )
+    )
 
 
 def allow(

@@ -21,6 +21,38 @@ from stacks.functions import FUNCTIONS
 
 # The queues, each with the function that takes its messages.
 CONSUMERS = {"Ingest": "ingest", "Request": "dispatch", "Catalogs": "catalog"}
+_MANIFEST = ".pendingset"
+
+# A manifest or request normally waits for a second or so.
+_OLDEST_SECONDS = 600
+
+
+def hidden_seconds(name: str) -> int:
+    """For how long a queue hides a message that is received, or has failed.
+
+    AWS recommends six times the function's timeout, and the batching window on top:
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+    """
+    return 6 * FUNCTIONS[CONSUMERS[name]].timeout
+
+
+def oldest_seconds(name: str) -> int:
+    """The age of a queue's oldest message above which no function receives messages.
+
+    A message that fails alone is that old as well, until it is received for the fourth time:
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+    """
+    return max(_OLDEST_SECONDS, 3 * hidden_seconds(name) + 60)
+
+
+def pattern(suffix: str) -> dict[str, str]:
+    """Which keys EventBridge matches. Hadoop's own manifests have the suffix of ours elsewhere.
+
+    A bucket's own notifications know prefixes and suffixes alone, and so do Lambda's filters.
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
+    https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
+    """
+    return {"wildcard": f"*/_tasks/*{suffix}"} if suffix == _MANIFEST else {"suffix": suffix}
 
 
 class Inbox(Construct):
@@ -39,9 +71,7 @@ class Inbox(Construct):
             sqs.Queue, self, encryption=sqs.QueueEncryption.SQS_MANAGED, enforce_ssl=True
         )
         days, function = cdk.Duration.days, FUNCTIONS[CONSUMERS[name]]
-        # AWS asks for six times the function's timeout, and the batching window on top:
-        # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-        hidden = 6 * function.timeout
+        hidden = hidden_seconds(name)
         # After so many tries a message is put aside and the alarm rings.
         tries = 1 + env.HEALING_SECONDS // hidden if env.TABLE in function.reads else 5
         # SQS keeps a message 14 days at most: a dead letter gets all of them.

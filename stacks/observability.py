@@ -16,13 +16,11 @@ from constructs import Construct
 from s3commit.aws import env
 from stacks.config import DeployConfig
 from stacks.functions import PipelineFunction
-from stacks.inbox import Inbox
+from stacks.inbox import Inbox, oldest_seconds
 
 _PERIOD = cdk.Duration.minutes(5)
 _HOUR = cdk.Duration.hours(1)
 _HIGHEST: dict[str, Any] = {"period": _PERIOD, "statistic": "Maximum"}
-# A manifest or request normally waits for a second or so.
-OLDEST_MESSAGE_SECONDS = 600
 # One client's mistake is a document or two; some in a row are a broken client, or an attack.
 REFUSED_DOCUMENTS = 10
 # One job may lose its execution in an hour. More of them, and events do not arrive.
@@ -65,6 +63,20 @@ class Observability(Construct):
         self._functions = {name: each.function for name, each in functions.items()}
         self._logs = {name: each.log_group.log_group_name for name, each in functions.items()}
         self._machine, self._inboxes, self._namespace = machine, inboxes, config.namespace
+        alarms: list[cloudwatch.Alarm] = []
+        if config.alarms:
+            action = actions.SnsAction(self._topic(config))
+            alarms += [*self._alarms(), *self._alarms_of_silence(schedule, config)]
+            for alarm in alarms:
+                alarm.add_alarm_action(action)
+                alarm.add_ok_action(action)
+        if config.dashboard:
+            self._dashboard(alarms)
+
+    def _topic(self, config: DeployConfig) -> sns.ITopic:
+        """The deployer's, whose policy stays as it is, or one of our own."""
+        if config.alarm_topic_arn:
+            return sns.Topic.from_topic_arn(self, "Alarms", config.alarm_topic_arn)
         # Any policy of its own replaces the default one of SNS, so CloudWatch has to be allowed to
         # publish, for alarms of this account:
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
@@ -73,10 +85,7 @@ class Observability(Construct):
         topic.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com", conditions=of_account))
         if config.alarm_email:
             topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
-        alarms = [*self._alarms(), *self._alarms_of_silence(schedule, config)]
-        for alarm in alarms:
-            alarm.add_alarm_action(actions.SnsAction(topic))
-        self._dashboard(alarms)
+        return topic
 
     def _alarm(
         self,
@@ -119,7 +128,7 @@ class Observability(Construct):
                 f"{name}Backlog",
                 inbox.queue.metric_approximate_age_of_oldest_message(**_HIGHEST),
                 f"The {name.lower()} queue is not being processed.",
-                above=OLDEST_MESSAGE_SECONDS,
+                above=oldest_seconds(name),
             )
         unfinished = (
             ": its job may have no result yet, and block others. `s3commit status` marks it with"
@@ -214,7 +223,9 @@ class Observability(Construct):
             using_metrics={"counted": self._own(env.FILES_COMPLETED)},
             label="per second",
         )
-        board.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=24))
+        if alarms:
+            status = cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=24)
+            board.add_widgets(status)
         board.add_widgets(
             *(_graph(title, *map(self._own, names), width=6) for title, names in _COUNTED.items()),
             _graph("Completions per second", completed, width=6),

@@ -123,6 +123,9 @@ class S3CommitPipeline(cdk.Stack):
         with tempfile.TemporaryDirectory(prefix="s3commit-code-") as scratch:
             content = function_code(Path(scratch) / "code")
             asset = Asset(self, "Code", path=str(content))
+        cdk.Annotations.of(asset.bucket).acknowledge_warning(
+            "@aws-cdk/aws-lambda:codeFromBucketObjectVersionNotSpecified", "The key is a digest."
+        )
         return lambda_.Code.from_bucket(asset.bucket, asset.s3_object_key)
 
     def _feed(

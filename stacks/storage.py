@@ -17,7 +17,8 @@ from s3commit.aws import env
 from stacks.access import protection
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
-from stacks.inbox import Inbox, InboxDestination
+from stacks.functions import connect
+from stacks.inbox import Inbox, InboxDestination, pattern
 
 
 class S3CommitStorage(cdk.Stack):
@@ -49,7 +50,7 @@ class S3CommitStorage(cdk.Stack):
         )
         if config.events == "eventbridge":
             for inbox in self.inboxes.values():
-                keys = [{"suffix": suffix} for suffix in inbox.suffixes]
+                keys = [pattern(suffix) for suffix in inbox.suffixes]
                 where = {"bucket": {"name": [self.bucket.bucket_name]}, "object": {"key": keys}}
                 inbox.add_rule("aws.s3", "Object Created", where)
         # How it listens, for the sweep, `doctor` and `status`: they judge the bucket by that.
@@ -85,6 +86,10 @@ class S3CommitStorage(cdk.Stack):
 
     def _create_bucket(self, config: DeployConfig) -> s3.Bucket:
         logs_to = config.access_logs_bucket
+        cdk.Annotations.of(self).acknowledge_warning(
+            "@aws-cdk/aws-s3:accessLogsPolicyNotAdded",
+            "The parameter's row in docs/deploy.md says what the policy of that bucket must admit.",
+        )
         bucket = s3.Bucket(
             self,
             "DataBucket",
@@ -160,18 +165,19 @@ class S3CommitStorage(cdk.Stack):
         return bucket
 
     def _tend_notification_resource(self, config: DeployConfig) -> None:
-        """Give the CDK's own handler the path of our roles and a log that ends."""
+        """Give the CDK's own handler the path of our roles, their network and a log that ends."""
         handler = next(
             child for child in self.node.children if child.node.id.startswith("BucketNotif")
         )
-        (role,) = (one for one in handler.node.find_all() if isinstance(one, iam.CfnRole))
-        role.path = config.role_path
+        (role,) = (one for one in handler.node.find_all() if isinstance(one, iam.Role))
+        cast("iam.CfnRole", role.node.default_child).path = config.role_path
         (function,) = (
             one
             for one in handler.node.find_all()
             if isinstance(one, cdk.CfnResource) and one.cfn_resource_type == "AWS::Lambda::Function"
         )
-        group = config.log_group(self, "NotificationLogs")
+        connect(function, role, config)
+        group = config.log_group(self, "notifications", construct_id="NotificationLogs")
         function.add_property_override("LoggingConfig.LogGroup", group.log_group_name)
         acknowledge(
             handler,

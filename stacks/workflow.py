@@ -95,8 +95,7 @@ class Workflow(Construct):
         characters in the account, unless its name begins with ``/aws/vendedlogs/``:
         https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
         """
-        name = f"/aws/vendedlogs/states/{cdk.Stack.of(self).stack_name}-jobs"
-        group = config.log_group(self, "Logs", name=name)
+        group = config.log_group(self, "jobs", prefix="/aws/vendedlogs/states/")
         return sfn.LogOptions(
             destination=group,
             level=sfn.LogLevel.ERROR if config.execution_logs == "errors" else sfn.LogLevel.ALL,

@@ -20,7 +20,7 @@ from botocore.exceptions import ClientError
 
 from acceptance import judged, things
 from acceptance.__main__ import main
-from acceptance.places import PARAMETERS, STANDS_IN, Aws, BrokenError, NotSeenError
+from acceptance.places import PARAMETERS, STANDS_IN, Aws, BrokenError, Embedded, NotSeenError
 from acceptance.plan import dollars, minutes, plan
 from acceptance.report import Report
 from acceptance.run import BROKEN, CHECKS, NOT_SEEN, SEEN, Check, Result, Run, tried
@@ -223,8 +223,13 @@ LONG = [pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 11)]
 def test_what_a_killed_run_leaves_a_later_one_removes(account: Account, seed: int) -> None:
     before = account.things()
     assert interrupted(account, f"{seed}", "SIGKILL") < 0
+    (late := Embedded(NAME).home / "assembly").mkdir(parents=True, exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(things, "found", lambda *_: [])
+        assert str(late.parent) in Embedded(NAME).left()
     assert account.run("--clean", NAME) == 0
     assert account.things() == before
+    assert not late.parent.exists()
 
 
 @pytest.mark.parametrize("how", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.long)])
@@ -327,10 +332,16 @@ def test_a_verdict_is_never_better_than_what_was_seen() -> None:
 
 def test_the_plan_says_what_is_made_how_long_it_takes_and_what_it_costs() -> None:
     where: Any = {"is_aws": True, "region": "eu-central-1", "account": "111122223333"}
+    where["where"] = "--region eu-central-1"
     said = plan(NAME, list(CHECKS), 10_500, **where)
     likely, most = dollars(10_500, 1)
     assert 0 < likely < 1 < most < 10
-    for part in (f"S3CommitStorage-{NAME}", "account 111122223333", f"{minutes(CHECKS)} minutes"):
+    for part in (
+        f"--region eu-central-1 --clean {NAME}",
+        f"S3CommitStorage-{NAME}",
+        "account 111122223333",
+        f"{minutes(CHECKS)} minutes",
+    ):
         assert part in said
     assert minutes(CHECKS) <= 120
 

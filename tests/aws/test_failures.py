@@ -258,12 +258,13 @@ def test_an_execution_is_started_by_name_for_its_place(
     expected = {
         "stateMachineArn": MACHINE,
         "name": "again-1",
-        "input": json.dumps(execution_input(DIRECTORY)),
+        "input": json.dumps(execution_input(DIRECTORY, requested_by="AWS:AROAEXAMPLEID:etl")),
     }
     stub.add_response(
         "start_execution", {"executionArn": EXECUTION, "startDate": "2026-11-22"}, expected
     )
-    assert machine.start("again-1", DIRECTORY) == EXECUTION
+    by = "AWS:AROAEXAMPLEID:etl"
+    assert machine.start("again-1", DIRECTORY, requested_by=by) == EXECUTION
 
 
 @pytest.mark.parametrize(

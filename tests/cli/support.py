@@ -86,7 +86,13 @@ class FakeExecutions:
         return Execution(self.statuses.get(execution, FORGOTTEN), *self.errors.get(execution, ()))
 
     def start(
-        self, name: str, directory: JobDirectory, gives_up: str = "", *, lists_lost: bool = False
+        self,
+        name: str,
+        directory: JobDirectory,
+        gives_up: str = "",
+        requested_by: str = "",
+        *,
+        lists_lost: bool = False,
     ) -> str:
         arn = arn_of(directory.job_id, name)
         self.statuses[arn] = "RUNNING"

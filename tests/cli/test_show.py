@@ -3,6 +3,8 @@
 import pytest
 
 from s3commit.cli.job_facts import REQUESTED
+from s3commit.core.commit.seal_job import seal_job
+from s3commit.core.documents.ticket import decode_ticket, execution_input
 from s3commit.core.model.codes import CODES
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Expected
@@ -10,6 +12,7 @@ from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of
 from tests.core.world import BUCKET, job_directory
 
 ARN = arn_of(JOB)
+PRINCIPAL = "AWS:AROAEXAMPLEID:etl-nightly"
 
 
 def test_an_open_job_says_what_it_waits_for(desk: Desk) -> None:
@@ -26,6 +29,14 @@ def test_an_open_job_says_what_it_waits_for(desk: Desk) -> None:
     # A driver that died between its tasks and its request: what a person may do, and what is done.
     assert "run the job again; the sweep aborts this one" in text
     assert f"to abort it now: s3commit abort {JOB} --table {TABLE}" in text
+
+
+def test_who_requested_a_job_by_s3s_event_stands_beside_what_its_client_claims(desk: Desk) -> None:
+    ticket = decode_ticket(execution_input(desk.requested_job(), requested_by=PRINCIPAL))
+    seal_job(desk.world.ports, ticket)
+    shown = desk.json("show", JOB, "--table", TABLE)
+    assert (shown["requestedBy"], shown["who"]) == (PRINCIPAL, None)
+    assert f"\nrequested by {PRINCIPAL}\n" in desk.text("show", JOB, "--table", TABLE)
 
 
 @pytest.mark.parametrize("deeper", ["", "_request.json", "_tasks/0/_a0.pendingset"])

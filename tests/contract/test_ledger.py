@@ -156,13 +156,14 @@ def test_who_was_taken_over_writes_nothing_more(ledger: Ledger) -> None:
 
 def test_a_transition_may_take_the_job_over_by_the_same_write(ledger: Ledger) -> None:
     before = bring_to(ledger, JobState.OPEN)
-    seal = partial(ledger.advance, a_job(), JobState.SEALED, now=T1, requested_at=T0)
+    requested = {"requested_at": T0, "requested_by": "AWS:AROAEXAMPLEID:etl"}
+    seal = partial(ledger.advance, a_job(), JobState.SEALED, now=T1, **requested)
 
     after = seal(execution="first")
 
     assert after == ledger.job(ref_of("job-1"))
     taken = replace(before, state=JobState.SEALED, generation=1, execution="first", updated_at=T1)
-    assert after == replace(taken, requested_at=T0)
+    assert after == replace(taken, **requested)
     assert lost(partial(seal, execution="second")) == after
     assert lost(lambda: ledger.take_over(a_job(), execution="second", now=T2)) == after
 

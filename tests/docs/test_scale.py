@@ -26,7 +26,7 @@ from s3commit.core.model.limits import (
     UNITS_OF_A_JOB,
 )
 from stacks.functions import FUNCTIONS
-from stacks.observability import OLDEST_MESSAGE_SECONDS
+from stacks.inbox import oldest_seconds
 from tests.core.world import job_directory
 from tests.docs.test_costs import announced, transitions
 from tests.stacks.synthesized import properties, synthesize
@@ -80,8 +80,9 @@ def test_what_the_page_says_in_words_is_what_the_model_says() -> None:
     assert f"Of the {job:.1f} s of a job of 100 files {floor:.1f} s are AWS's floor" in WORDS
     assert f"{requests:.1f} s are {model.SMALL.requests} requests to S3" in WORDS
     assert f"finds all functions cold takes {limits.COLD:.1f} s longer" in WORDS
-    tasks = OLDEST_MESSAGE_SECONDS / costs.INGEST_SECONDS * DEPLOYED.shares.manifests
-    assert f"({tasks:,.0f} tasks at the same time)" in WORDS
+    oldest = oldest_seconds("Ingest")
+    tasks = oldest / costs.INGEST_SECONDS * DEPLOYED.shares.manifests
+    assert f"{oldest // 60} minutes to note all manifests ({tasks:,.0f} tasks at" in WORDS
     cents = 100 * limits.NODES * limits.NODE / 60
     assert f"{limits.NODES:.0f} m5.xlarge of EMR cost {cents:.1f} cents a minute" in WORDS
 

@@ -16,16 +16,23 @@ class MemoryExecutions:
         self._run = run
         self.running: set[str] = set()
         self.started: dict[str, JobDirectory] = {}
+        self.requested_by = ""
 
     def describe(self, execution: str) -> Execution:
         return Execution("RUNNING" if execution in self.running else FORGOTTEN)
 
     def start(
-        self, name: str, directory: JobDirectory, gives_up: str = "", *, lists_lost: bool = False
+        self,
+        name: str,
+        directory: JobDirectory,
+        gives_up: str = "",
+        requested_by: str = "",
+        *,
+        lists_lost: bool = False,
     ) -> str | None:
         """See `Executions.start`; the name is the ARN."""
         if name in self.started:
             return None
-        self.started[name] = directory
+        self.started[name], self.requested_by = directory, requested_by
         self._run(directory, name)
         return name

@@ -4,19 +4,24 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import quote_plus
 
 import pytest
 
+from s3commit.core.formats.layout import PENDINGSET_SUFFIX
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.states import JobState
+from stacks.inbox import pattern
+from stacks.layers import ROOT
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.executions import MemoryExecutions
 from tests.fakes.faults import Crash
 from tests.lambdas.conftest import Call, Module, Refusals
 
 DIRECTORY = job_directory()
+PRINCIPAL = "AWS:AROAEXAMPLEID:etl-nightly"
 Announce = Callable[[str, str], dict[str, Any]]
 
 
@@ -29,6 +34,7 @@ def message(message_id: str, *keys: str) -> dict[str, Any]:
             "awsRegion": "eu-central-1",
             "eventTime": "2026-11-21T22:07:22.123Z",
             "eventName": "ObjectCreated:Put",
+            "userIdentity": {"principalId": PRINCIPAL},
             "s3": {
                 "s3SchemaVersion": "1.0",
                 "bucket": {"name": BUCKET, "arn": f"arn:aws:s3:::{BUCKET}"},
@@ -52,6 +58,7 @@ def brought(message_id: str, key: str) -> dict[str, Any]:
             "bucket": {"name": BUCKET},
             "object": {"key": key, "size": 1, "sequencer": "0055AED6"},
             "reason": "PutObject",
+            "requester": "123456789012",
         },
     }
     return raw(message_id, json.dumps(event))
@@ -162,6 +169,41 @@ def test_one_bad_message_does_not_fail_its_neighbours(
     assert refusals() == [("sales/", "BAD_JSON")]
 
 
+def of_hadoop() -> list[str]:
+    """A manifest in each layout of S3A's committers, for jobs of Spark and of MapReduce."""
+    page = (ROOT / "docs" / "guide" / "s3a.md").read_text()
+    layouts = re.findall(r"^\| [^|]+ \| `(__magic\S+)` \|", page, re.MULTILINE)
+    assert len(layouts) == 3
+    numbered = [re.sub(r"N+", "00", layout) for layout in layouts]
+    jobs = (DIRECTORY.job_id, "job_1732800000000_0001")
+    places = {layout.replace("<job>", job) for layout in numbered for job in jobs}
+    return [f"hive/t/{place}task_20261128_0000_m_000007.pendingset" for place in sorted(places)]
+
+
+@pytest.mark.parametrize("announce", [message, brought])
+@pytest.mark.parametrize("key", of_hadoop())
+def test_manifests_of_hadoops_own_committers_are_neither_read_nor_logged_nor_counted(
+    key: str,
+    announce: Announce,
+    world: World,
+    call: Call,
+    refusals: Refusals,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world.plan.fail("get", AssertionError("it is read"))
+    assert failed(call("ingest", {"Records": [announce("m0", key)]})) == []
+    assert (refusals(), caplog.records) == ([], [])
+    (wanted,) = pattern(PENDINGSET_SUFFIX).values()
+    assert not fnmatchcase(key, wanted), "EventBridge does not even send it"
+    assert fnmatchcase(DIRECTORY.manifest("t0", "a0"), wanted)
+
+
+def test_a_manifest_of_ours_with_a_wrong_name_is_refused(call: Call, refusals: Refusals) -> None:
+    keys = [f"{DIRECTORY.tasks}0/0.pendingset", f"{DIRECTORY.prefix}_x.pendingset"]
+    assert failed(call("ingest", {"Records": [message("m0", *keys)]})) == []
+    assert refusals() == [("sales/", "BAD_KEY")] * 2
+
+
 @pytest.mark.parametrize(
     ("prefix", "shown"),
     [
@@ -208,6 +250,25 @@ def test_i4_a_late_manifest_starts_an_execution_that_tidies_up(world: World, cal
     late = world.attempt(DIRECTORY, "t0", "a1")
     call("ingest", {"Records": [message("one", DIRECTORY.prefix + late.manifest)]})
     assert world.open_uploads() == []
+
+
+@pytest.mark.parametrize(
+    ("announce", "removed", "principal"),
+    [
+        (message, "", PRINCIPAL),
+        (message, f'"principalId": "{PRINCIPAL}"', ""),
+        (message, f'"userIdentity": {{"principalId": "{PRINCIPAL}"}}, ', ""),
+        (brought, "", "123456789012"),
+        (brought, ', "requester": "123456789012"', ""),
+    ],
+)
+def test_who_put_a_request_by_s3s_event_is_passed_on(
+    announce: Announce, removed: str, principal: str, machine: MemoryExecutions, call: Call
+) -> None:
+    one = announce("m0", DIRECTORY.request)
+    one["body"] = one["body"].replace(removed, "")
+    assert failed(call("dispatch", {"Records": [one]})) == []
+    assert (machine.requested_by, len(machine.started)) == (principal, 1)
 
 
 @pytest.mark.parametrize("prefix", ["sales/", "a b+c/ü%41=ß/"])

@@ -125,9 +125,11 @@ def test_i12_a_job_that_ends_for_a_refused_document_is_counted(
         world.request_abort(DIRECTORY)
     else:
         world.store.put("lake", DIRECTORY.request, request_json)
-    ticket = step(call, "decide", "SealJob", execution_input(DIRECTORY))
+    begun = execution_input(DIRECTORY, requested_by="AWS:AROAEXAMPLEID:etl")
+    ticket = step(call, "decide", "SealJob", begun)
     event = event_of(step(call, "end", "AbortJob", ticket))
     assert (event["outcome"], event["code"], event["decidedAt"]) == ("ABORTED", code, None)
+    assert event["requestedBy"] == begun["requestedBy"]
     assert refusals() == counted
 
 
@@ -200,6 +202,7 @@ def test_the_event_of_a_commit_says_what_was_committed_and_when(world: World, ca
         "key": "2026-11-21",
         "openedAt": opened.modified,
         "requestedAt": requested.modified,
+        "requestedBy": None,
         "decidedAt": result.decided_at,
         "finishedAt": result.finished_at,
     }

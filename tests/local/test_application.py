@@ -6,6 +6,7 @@ tests/e2e run jobs on one deployment, as a program of its own.
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,27 @@ from s3commit.local import UnsupportedTemplateError
 from s3commit.local.assembly import load_assembly
 from s3commit.local.loader import check
 from stacks.definition import STEPS
-from tests.local.programs import run
+from tests.local.programs import RUNTIME, environment, run
+from tests.servers import ran
 from tests.stacks.synthesized import IMPORTED, KEY_ARN, OPERATOR, synthesize
 
 START = """
 with LocalRuntime(Path(sys.argv[1])) as runtime:
     print(runtime.bucket)
+"""
+
+KILLED = """
+LocalRuntime(Path(sys.argv[1])).__enter__()
+os.kill(os.getpid(), 9)
+"""
+
+BESIDE = """
+import tempfile
+from s3commit.local import runtime as module
+
+with LocalRuntime(Path(sys.argv[1])):
+    module._remove_dead()  # as another runtime does
+    print(len(list(Path(tempfile.gettempdir()).glob("s3commit-local-*"))))
 """
 
 COMMIT = """
@@ -28,7 +44,9 @@ from s3commit.aws.function_logs import read_logs
 with LocalRuntime(Path(sys.argv[1])) as runtime:
     result = commit(runtime, "a b+c/ü=1%2F")
     lines, complete = read_logs(runtime.client("logs"), "S3CommitPipeline-", result.job_id, 0)
-    print(result.outcome, "SealJob" in {line["step"] for line in lines}, complete)
+    items = runtime.client("dynamodb").scan(TableName=runtime.table)["Items"]
+    (by,) = [one["requested_by"]["S"] for one in items if one["pk"]["S"].startswith("JOB#")]
+    print(result.outcome, "SealJob" in {line["step"] for line in lines}, complete, by)
 """
 
 
@@ -50,9 +68,21 @@ def test_every_parameter_of_a_deployment_gives_a_template_that_runs() -> None:
 def test_a_job_is_committed_whose_events_eventbridge_brings() -> None:
     """With names that a notification would encode; the writer finds the pipeline first.
 
-    What the functions log of it is found by its id.
+    What the functions log of it is found by its id, and the ledger knows who requested it.
     """
-    assert run(COMMIT, synthesize(events="eventbridge").directory) == "COMMITTED True True\n"
+    said = run(COMMIT, synthesize(events="eventbridge").directory)
+    assert said == "COMMITTED True True 123456789012\n"
+
+
+def test_what_a_killed_runtime_leaves_the_next_one_removes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assembly = synthesize().directory
+    killed = ran(sys.executable, "-c", RUNTIME + KILLED, assembly, env=environment())
+    assert (killed.returncode, len(list(tmp_path.glob("s3commit-local-*")))) == (-9, 1)
+    assert run(BESIDE, assembly) == "1\n", "its own"
+    assert list(tmp_path.glob("s3commit-local-*")) == []
 
 
 NARROWED = """

@@ -218,13 +218,13 @@ WALKS = [
     broken("stuck-job", resume_a_job),  # the first thing that happens in this runtime
     broken("dead-function", partial(redrive, queue="Ingest")),
     broken("dead-letter", redrive_a_request),
-    broken("throttled-account", raise_the_quota, after=11),
+    broken("throttled-account", raise_the_quota, after=20),
     broken("lost-events", notify_again),
     broken("refused-documents", delete_documents),
     # Later than any sweep that an earlier walk, with the clock put forward, has seen.
     Walk(("SweepsMissing",), pause, lambda night: night.run("resume"), after=14 * 24 * 60),
     Walk(("TableStale-sales/",), lambda _: None, lambda night: night.commit("sales"), after=61),
-    Walk(("CatalogsBacklog",), lose_the_catalogs_time, fail_at_the_catalog, after=11),
+    Walk(("CatalogsBacklog",), lose_the_catalogs_time, fail_at_the_catalog, after=92),
     Walk(("CatalogsDeadLetters",), lambda _: None, create_the_table),
 ]
 

@@ -19,7 +19,7 @@ Properties = dict[str, Any]
 
 OPERATOR = "arn:aws:iam::111122223333:role/team/ops"
 KEY_ARN = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-
+TOPIC_ARN = "arn:aws:sns:eu-central-1:111122223333:on-call"
 
 JOB_KEYS = [f"{KEY_ARN}1", f"{KEY_ARN}2"]
 IMPORTED = {
@@ -53,6 +53,9 @@ REGULATED = {
     "encryption": "aws:kms",
     "logKeyArn": KEY_ARN,
     "logRetentionDays": 365,
+    "retainLogs": True,
+    "alarmTopicArn": TOPIC_ARN,
+    "dashboard": False,
     "subnets": "subnet-0123abcd,subnet-0123abce",
     "securityGroups": "sg-0123abcd",
     "accessLogsBucket": "logs",

@@ -6,7 +6,9 @@ import re
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +28,12 @@ from tests.contract.conftest import create_table
 from tests.core.world import job_directory
 from tests.servers import ran
 from tests.stacks.synthesized import KEY_ARN, Assembly
+from tests.stacks.test_config import GOOD, WITH
 
 ACCOUNT = "123456789012"
 MAKEFILE = (ROOT / "Makefile").read_text()
 DEPLOYED = {"importBucket": "lake", "kmsKeyArn": KEY_ARN, "alarmEmail": "a@b.example"}
-_REGIONS = iter(boto3.session.Session().get_available_regions("cloudformation"))
+_REGIONS = cycle(boto3.session.Session().get_available_regions("cloudformation"))
 
 
 class Deployer:
@@ -61,8 +64,12 @@ class Deployer:
 
 
 @pytest.fixture
-def deployer(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Deployer:
-    return Deployer(moto_endpoint, monkeypatch)
+def deployer(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployer]:
+    made = Deployer(moto_endpoint, monkeypatch)
+    yield made
+    stacks = made.session.client("cloudformation")
+    for stack in stacks.describe_stacks()["Stacks"]:
+        stacks.delete_stack(StackName=stack["StackName"])
 
 
 def test_the_first_deployment_and_the_same_again_are_let_through(deployer: Deployer) -> None:
@@ -71,22 +78,32 @@ def test_the_first_deployment_and_the_same_again_are_let_through(deployer: Deplo
     deployer.again(**DEPLOYED, sweepMinutes=30)
 
 
-@pytest.mark.parametrize("forgotten", sorted(DEPLOYED))
+@pytest.mark.parametrize("forgotten", sorted({*GOOD} - {"name", "change"}))
 def test_a_forgotten_parameter_stops_it_until_it_is_named(
     deployer: Deployer, forgotten: str
 ) -> None:
-    deployer.deploy(**DEPLOYED)
-    given = {name: value for name, value in DEPLOYED.items() if name != forgotten}
-    told = f"{forgotten} was {DEPLOYED[forgotten]}, now is not"
-    with pytest.raises(ConfigError, match=told) as stopped:
-        deployer.again(**given)
-    assert f"-c s3commit:change={forgotten}" in str(stopped.value)
-    deployer.again(**given, change=forgotten)
+    """Any: each may be what protects, and whoever forgets one means no change."""
+    deployer.deploy(**WITH.get(forgotten, {}), **{forgotten: GOOD[forgotten][0]})
+    with pytest.raises(ConfigError, match=f"{forgotten} was .*, now is not") as stopped:
+        deployer.again()
+    named = ",".join(sorted({forgotten, *WITH.get(forgotten, {})}))
+    assert str(stopped.value).endswith(f"-c s3commit:change={named}")
+    deployer.again(change=named)
+
+
+def test_a_parameter_of_another_revision_stops_nothing(
+    deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(DeployConfig, "given", {"ofAnother": "value"})
+        deployer.deploy()
+    deployer.again()
 
 
 def test_another_value_stops_it_and_each_has_to_be_named(deployer: Deployer) -> None:
     deployer.deploy(bucketName="one")
-    with pytest.raises(ConfigError, match="bucketName was one, now two; alarmEmail was not given"):
+    told = "alarmEmail was not given, .*; bucketName was one, now two"
+    with pytest.raises(ConfigError, match=told):
         deployer.again(bucketName="two", alarmEmail="a@b.example")
     with pytest.raises(ConfigError, match=r"change .*: alarmEmail was not given, now a@b\.example"):
         deployer.again(bucketName="two", alarmEmail="a@b.example", change="bucketName")

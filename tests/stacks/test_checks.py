@@ -21,10 +21,11 @@ from s3commit.aws import env
 from s3commit.aws.wiring import make_ports
 from stacks.checks import acknowledge_wildcard
 from stacks.functions import INTERFACES
-from stacks.layers import ROOT
+from stacks.layers import ROOT, runtime_python
 from stacks.pipeline import build
 from tests.contract.given import make_bucket
 from tests.stacks.synthesized import (
+    IMPORTED,
     KEY_ARN,
     REGULATED,
     Assembly,
@@ -34,6 +35,7 @@ from tests.stacks.synthesized import (
     properties,
 )
 
+OF_THE_CDK = {"permissionsBoundary": {"name": "limits"}, "bootstrapQualifier": "acme"}
 VARIANTS = [
     *("assembly", "imported", "encrypted", "regulated"),
     *("bridged", "bridged_import", "telling"),
@@ -159,8 +161,8 @@ def test_logs_have_their_key_and_functions_their_network(regulated: Assembly) ->
         "SubnetIds": ["subnet-0123abcd", "subnet-0123abce"],
         "SecurityGroupIds": ["sg-0123abcd"],
     }
-    for function in functions(regulated.pipeline).values():
-        assert function.properties["VpcConfig"] == network
+    for function in _all(regulated, "AWS::Lambda::Function"):
+        assert function["VpcConfig"] == network
 
 
 def test_i12_lambda_makes_the_interfaces_and_no_function_may(regulated: Assembly) -> None:
@@ -174,13 +176,31 @@ def test_i12_lambda_makes_the_interfaces_and_no_function_may(regulated: Assembly
         assert ":function:*" in str(deny["Condition"]["ArnLike"]["lambda:SourceFunctionArn"])
 
 
-def test_a_permissions_boundary_is_on_every_role(tmp_path: Path) -> None:
-    """By the CDK's own context key, which docs/deploy.md shows."""
-    boundary = {"@aws-cdk/core:permissionsBoundary": {"name": "limits"}}
-    build({**boundary, "s3commit:importBucket": "lake"}, outdir=str(tmp_path)).synth()
-    roles = _all(Assembly(tmp_path), "AWS::IAM::Role")
-    assert len(roles) == len(functions(Assembly(tmp_path).pipeline)) + 2
+def test_a_boundary_is_on_every_role_and_a_network_at_every_function(tmp_path: Path) -> None:
+    """Those of the CDK too, and by its own context keys, which docs/deploy.md shows."""
+    shown = {f"@aws-cdk/core:{name}": given for name, given in OF_THE_CDK.items()}
+    page = (ROOT / "docs" / "deploy.md").read_text()
+    assert all(json.dumps({name: given})[1:-1] in page for name, given in shown.items())
+    network = {"subnets": "subnet-0123abcd", "securityGroups": "sg-0123abcd"}
+    given = {f"s3commit:{name}": each for name, each in {**IMPORTED, **network}.items()}
+    build({**shown, **given}, outdir=str(tmp_path)).synth()
+    made = Assembly(tmp_path)
+    roles = _all(made, "AWS::IAM::Role")
+    assert len(roles) == len(functions(made.pipeline)) + 2
     assert all(":policy/limits" in str(role["PermissionsBoundary"]) for role in roles)
+    assert "cdk-acme-" in str(made.pipeline) and "hnb659fds" not in str(made.pipeline)
+    there = _all(made, "AWS::Lambda::Function")
+    assert len(there) == len(functions(made.pipeline)) + 1
+    assert all(each["VpcConfig"]["SubnetIds"] == ["subnet-0123abcd"] for each in there)
+    denied = [one for one in _all(made, "AWS::IAM::Policy") if "SourceFunctionArn" in str(one)]
+    assert len(denied) == len(there)
+
+
+def test_no_deployment_warns(variant: Assembly) -> None:
+    """So that `cdk deploy --strict` goes through; without that Python there is no byte code."""
+    for told in variant.directory.glob("*.metadata.json"):
+        warned = re.findall(r'"aws:cdk:warning",\s*"data": "(\w+)', told.read_text())
+        assert {*warned} <= ({"No"} if runtime_python() is None else set())
 
 
 @pytest.mark.parametrize(

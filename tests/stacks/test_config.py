@@ -11,7 +11,7 @@ from s3commit.aws.env import LEAST, STEPS, Shares, shares
 from s3commit.core.model.limits import FORGOTTEN_DAYS
 from stacks.config import LOG_PERIODS, ConfigError, DeployConfig, parameter_name
 from stacks.layers import ROOT
-from tests.stacks.synthesized import KEY_ARN, OPERATOR
+from tests.stacks.synthesized import KEY_ARN, OPERATOR, TOPIC_ARN
 
 # What a parameter makes sense with only.
 WITH: dict[str, dict[str, Any]] = {
@@ -34,8 +34,9 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "versioned": ("true", True),
     "noncurrentDays": ("7", 7),
     "abortIncompleteDays": (3, 3),
-    "ledgerTtlDays": ("90", 90),
+    "ledgerTtlDays": ("120", 120),
     "logRetentionDays": ("365", 365),
+    "retainLogs": (True, True),
     "executionLogs": ("data", "data"),
     "architecture": ("x86_64", "x86_64"),
     "maxConcurrency": ("20", 20),
@@ -50,9 +51,12 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "operators": (OPERATOR, (OPERATOR,)),
     "freshTables": ("sales/=26,finance/eu=1/=168", ("sales/=26", "finance/eu=1/=168")),
     "catalogs": ({"a/b=1/": "d.t", "c/": "d.u dropEmpty"}, ("a/b=1/=d.t", "c/=d.u dropEmpty")),
+    "alarms": ("false", False),
     "alarmEmail": ("a@b.example", "a@b.example"),
+    "alarmTopicArn": (TOPIC_ARN, TOPIC_ARN),
+    "dashboard": (False, False),
     "reserveWorkers": ("true", True),
-    "change": ("importBucket, name", ("importBucket", "name")),
+    "change": ("importBucket, subnets", ("importBucket", "subnets")),
 }
 BAD: dict[str, list[Any]] = {
     "name": ["", "Dev", "1st", "a" * 21, 3],
@@ -71,6 +75,7 @@ BAD: dict[str, list[Any]] = {
     "abortIncompleteDays": ["1", "366", "-3"],
     "ledgerTtlDays": ["1.5"],
     "logRetentionDays": ["31", None],
+    "retainLogs": ["yes", None],
     "executionLogs": ["ALL", "", True],
     "architecture": ["arm"],
     "maxConcurrency": ["0", "41"],
@@ -94,9 +99,12 @@ BAD: dict[str, list[Any]] = {
         *({"a/": table} for table in ("t", "Db.t", "db.t.u", "db.", "db.t*", None, "db.t drop")),
         {f"{number:0100}/": f"d.t{number}" for number in range(20)},
     ],
+    "alarms": ["off", 0],
     "alarmEmail": ["nobody"],
+    "alarmTopicArn": ["alarms", "arn:aws:sqs:eu-central-1:111122223333:alarms"],
+    "dashboard": ["none"],
     "reserveWorkers": [5],
-    "change": ["all", "versioned", 1],
+    "change": ["a-b", [1], 1],
 }
 
 
@@ -114,8 +122,10 @@ def test_every_parameter_is_tried_here() -> None:
 @pytest.mark.parametrize("parameter", sorted(GOOD))
 def test_a_good_value_is_taken(parameter: str) -> None:
     given, expected = GOOD[parameter]
-    parameters = {**WITH.get(parameter, {}), parameter: given}
-    assert getattr(_read(**parameters), FIELDS[parameter]) == expected
+    said = given if isinstance(given, str) else json.dumps(given)  # as the command line has it
+    for one in (given, said):
+        parameters = {**WITH.get(parameter, {}), parameter: one}
+        assert getattr(_read(**parameters), FIELDS[parameter]) == expected
 
 
 @pytest.mark.parametrize(
@@ -149,6 +159,10 @@ def test_an_imported_bucket_is_not_configured(parameter: str) -> None:
     [
         ({"operators": OPERATOR}, "operators is for s3commit:protect"),
         ({"subnets": "subnet-0123abcd"}, "subnets and s3commit:securityGroups go together"),
+        ({"alarmEmail": "a@b.example", "alarmTopicArn": TOPIC_ARN}, "its own subscriptions"),
+        ({"alarms": False, "alarmTopicArn": TOPIC_ARN}, "alarms=false makes none"),
+        ({"alarms": False, "freshTables": "a/=1"}, "alarms=false makes none"),
+        ({"change": "name,all"}, "change names no parameter: all"),
         ({"encryption": "aws:kms"}, "encryption=aws:kms needs the key s3commit:kmsKeyArn"),
         ({"catalogs": {"a/": "d.t", "a1/": "d.u", "a/b/": "d.v"}}, "has a prefix in another one's"),
         ({"catalogs": "a/=d.t", "lambdaConcurrency": LEAST + 1}, "must be at least 10 with s3c"),

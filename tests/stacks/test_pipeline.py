@@ -12,7 +12,15 @@ from s3commit.core.model.limits import CALL_SECONDS, FUNCTION_CLOCKS, LONGEST_CA
 from s3commit.version import __version__
 from stacks.functions import FUNCTIONS
 from stacks.layers import ROOT, SERVICES
-from tests.stacks.synthesized import Assembly, functions, of_type, only, properties, synthesize
+from tests.stacks.synthesized import (
+    TOPIC_ARN,
+    Assembly,
+    functions,
+    of_type,
+    only,
+    properties,
+    synthesize,
+)
 
 PACKAGE = ROOT / "layers" / "s3commit" / "python" / "s3commit"
 MODULES = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
@@ -56,11 +64,32 @@ def test_functions_run_on_one_architecture(assembly: Assembly, encrypted: Assemb
             assert function.properties["Architectures"] == [architecture]
 
 
-def test_every_log_is_kept_for_a_set_time(assembly: Assembly) -> None:
-    for group in properties(assembly.pipeline, "AWS::Logs::LogGroup"):
-        assert group["RetentionInDays"] == 30
-    for function in functions(assembly.pipeline).values():
-        assert "LogGroup" in function.properties["LoggingConfig"]
+@pytest.mark.parametrize(
+    ("deployment", "days", "policy"),
+    [
+        ("assembly", 30, "Delete"),
+        ("imported", 30, "Delete"),
+        ("regulated", 365, "RetainExceptOnCreate"),
+    ],
+)
+def test_every_log_has_a_known_name_a_set_time_and_outlives_what_the_deployer_says(
+    deployment: str, days: int, policy: str, request: pytest.FixtureRequest
+) -> None:
+    """Of a deployment that follows, CloudFormation imports those with such a policy and name.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-automatically.html
+    """
+    made = request.getfixturevalue(deployment)
+    kind, name = "AWS::Logs::LogGroup", "-dev" if deployment == "imported" else ""
+    groups = of_type(made.pipeline, kind)
+    for group in (of_type(made.storage, kind) | groups).values():
+        assert group["Properties"]["RetentionInDays"] == days
+        assert group["DeletionPolicy"] == policy
+        assert group["UpdateReplacePolicy"] == "Retain", "the one that an upgrade replaces"
+        assert re.fullmatch(rf"[\w/]*S3Commit\w+{name}-[a-z]+", group["Properties"]["LogGroupName"])
+    for module, function in functions(made.pipeline).items():
+        group = groups[function.properties["LoggingConfig"]["LogGroup"]["Ref"]]
+        assert group["Properties"]["LogGroupName"] == f"S3CommitPipeline{name}-{module}"
 
 
 def test_handlers_and_what_they_import_of_us_are_one_zip(assembly: Assembly) -> None:
@@ -103,6 +132,10 @@ def test_a_queue_feeds_its_function_gets_failed_messages_back_and_hides_them_for
         assert tried >= LONGEST_CALL + FUNCTION_CLOCKS + 3 * CALL_SECONDS
         assert tried < inbox["MessageRetentionPeriod"] / 10
         assert timeout >= 3 * EVENT_SECONDS
+    # A message that fails alone is the oldest one until it is received for the fourth time.
+    backlog = alarm_of(telling, f"{queue}Backlog")["Threshold"]
+    assert backlog > 3 * inbox["VisibilityTimeout"]
+    assert backlog >= 600 and inbox["RedrivePolicy"]["maxReceiveCount"] > 3
 
 
 def alarms_of(template: dict[str, Any], name: str) -> list[dict[str, Any]]:
@@ -127,7 +160,7 @@ def test_each_alarm_rings_somewhere_and_says_what_it_means(telling: Assembly) ->
     of_the_template = [re.sub(r"^Observability|[0-9A-F]{8}$", "", name) for name in alarms]
     assert sorted(explained) == sorted([*of_the_template, "TableStale"])
     for name, alarm in alarms.items():
-        assert alarm["Properties"]["AlarmActions"]
+        assert alarm["Properties"]["AlarmActions"] == alarm["Properties"]["OKActions"] != []
         stack, _, named = alarm["Properties"]["AlarmName"].partition("/")
         assert (stack, f"Observability{named}") == ("S3CommitPipeline", name[:-8])
         page, _, row = alarm["Properties"]["AlarmDescription"].rpartition(" ")[2].partition("#")
@@ -255,6 +288,19 @@ def test_alarms_are_mailed_if_an_address_is_given(assembly: Assembly, encrypted:
     assert not of_type(assembly.pipeline, "AWS::SNS::Subscription")
     (mailed,) = properties(encrypted.pipeline, "AWS::SNS::Subscription")
     assert mailed["Endpoint"] == "oncall@example.com"
+
+
+def test_a_topic_that_exists_gets_the_alarms_and_alarms_and_dashboard_can_be_left_out(
+    regulated: Assembly,
+) -> None:
+    for alarm in properties(regulated.pipeline, "AWS::CloudWatch::Alarm"):
+        assert alarm["AlarmActions"] == alarm["OKActions"] == [TOPIC_ARN]
+    assert not of_type(regulated.pipeline, "AWS::CloudWatch::Dashboard")
+    silent = synthesize(alarms=False).pipeline
+    assert not of_type(silent, "AWS::CloudWatch::Alarm")
+    assert "Whose documents were refused" in str(only(silent, "AWS::CloudWatch::Dashboard"))
+    for pipeline in (regulated.pipeline, silent):
+        assert "AWS::SNS::" not in json.dumps(pipeline)
 
 
 def _mapping(assembly: Assembly, name: str) -> dict[str, Any]:

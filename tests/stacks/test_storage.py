@@ -141,7 +141,7 @@ def test_by_eventbridge_a_rule_fills_each_queue_and_the_bucket_notifies_none(
     rules = properties(storage, "AWS::Events::Rule")
     details = [rule["EventPattern"]["detail"] for rule in rules]
     assert [detail["object"]["key"] for detail in details] == [
-        [{"suffix": ".pendingset"}, {"suffix": "/_job.json"}],
+        [{"wildcard": "*/_tasks/*.pendingset"}, {"suffix": "/_job.json"}],
         [{"suffix": "/_request.json"}],
     ]
     if deployment == "bridged":

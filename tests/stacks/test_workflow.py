@@ -18,7 +18,7 @@ from stacks.definition import REFUSING, STEPS, definition
 from stacks.functions import FUNCTIONS
 from tests.core.world import World, job_directory
 from tests.fakes import execution
-from tests.stacks.synthesized import Assembly, cfn_lint, properties, state_machine
+from tests.stacks.synthesized import Assembly, cfn_lint, state_machine
 from tests.stacks.test_retries import waits
 
 ARN = "arn:aws:lambda:eu-central-1:111122223333:function:"
@@ -174,9 +174,10 @@ def test_a_unit_ends_within_an_express_execution(machine: dict[str, Any]) -> Non
 def test_log_groups_of_machines_take_no_part_of_the_accounts_resource_policy(
     assembly: Assembly,
 ) -> None:
-    groups = properties(assembly.pipeline, "AWS::Logs::LogGroup")
-    named = [group["LogGroupName"] for group in groups if "LogGroupName" in group]
-    assert named == ["/aws/vendedlogs/states/S3CommitPipeline-jobs"]
+    (group,) = state_machine(assembly)["LoggingConfiguration"]["Destinations"]
+    ((name, _),) = group["CloudWatchLogsLogGroup"]["LogGroupArn"].values()
+    described = assembly.pipeline["Resources"][name]["Properties"]
+    assert described["LogGroupName"] == "/aws/vendedlogs/states/S3CommitPipeline-jobs"
 
 
 @pytest.mark.parametrize(

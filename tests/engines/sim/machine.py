@@ -71,7 +71,13 @@ class Machine:
         return Execution("RUNNING" if running else FORGOTTEN)
 
     def start(
-        self, name: str, directory: JobDirectory, gives_up: str = "", *, lists_lost: bool = False
+        self,
+        name: str,
+        directory: JobDirectory,
+        gives_up: str = "",
+        requested_by: str = "",
+        *,
+        lists_lost: bool = False,
     ) -> str | None:
         job = self.observer.job_at(directory.prefix)
         if job is None:

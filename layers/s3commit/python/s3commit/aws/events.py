@@ -7,7 +7,10 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from s3commit.aws.telemetry import logger
+from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import InvalidInputError
+
+_PRINCIPAL = 256  # characters; "AWS:", a role's id of 21 and a session's name of 64 are the longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +18,14 @@ class Announced:
     """An object whose creation S3 has announced; it may be deleted or replaced since.
 
     ``size`` in bytes; 0 where the event does not say it. A ``guessed`` key need not exist: act on
-    it only after reading the object.
+    it only after reading the object. ``principal`` is the one that put it, as S3 names it.
     """
 
     bucket: str
     key: str
     size: int = 0
     guessed: bool = False
+    principal: str = ""
 
 
 def announced_objects(body: str) -> list[Announced]:
@@ -34,6 +38,8 @@ def announced_objects(body: str) -> list[Announced]:
     there; Powertools' data class decodes them, its parser does not. They are used as they are,
     which was seen on moto only, and decoded as well, which is a guess: the job gets into the ledger
     in any case, and at the latest the sweep starts it.
+    A notification names the user or the role's session (``principalId``), EventBridge the account
+    alone (``requester``):
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html Raises `InvalidInputError`
     for a body of another shape.
     """
@@ -43,11 +49,15 @@ def announced_objects(body: str) -> list[Announced]:
             return []
         if message.get("source") == "aws.s3":
             detail = message["detail"]
-            said = _announced(detail, detail["object"]["key"])
+            said = _announced(detail, detail["object"]["key"], detail.get("requester"))
             guess = replace(said, key=unquote_plus(said.key), guessed=True)
             return [said, guess] if guess.key != said.key else [said]
         return [
-            _announced(record["s3"], unquote_plus(record["s3"]["object"]["key"]))
+            _announced(
+                record["s3"],
+                unquote_plus(record["s3"]["object"]["key"]),
+                (record.get("userIdentity") or {}).get("principalId"),
+            )
             for record in message["Records"]
         ]
     except Exception as error:
@@ -56,8 +66,11 @@ def announced_objects(body: str) -> list[Announced]:
         ) from error
 
 
-def _announced(record: dict[str, Any], key: str) -> Announced:
-    return Announced(record["bucket"]["name"], key, int(record["object"].get("size", 0)))
+def _announced(record: dict[str, Any], key: str, principal: object) -> Announced:
+    size = int(record["object"].get("size", 0))
+    return Announced(
+        record["bucket"]["name"], key, size, principal=one_line(str(principal or ""), _PRINCIPAL)
+    )
 
 
 def each_message(

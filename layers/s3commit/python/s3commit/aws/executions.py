@@ -70,10 +70,17 @@ class StateMachine:
         return Execution(found["status"], found.get("error", ""), found.get("cause", ""))
 
     def start(
-        self, name: str, directory: JobDirectory, gives_up: str = "", *, lists_lost: bool = False
+        self,
+        name: str,
+        directory: JobDirectory,
+        gives_up: str = "",
+        requested_by: str = "",
+        *,
+        lists_lost: bool = False,
     ) -> str | None:
         """See `Executions.start`; a name is in use for 90 days."""
-        document = json.dumps(execution_input(directory, gives_up, lists_lost=lists_lost))
+        found = execution_input(directory, gives_up, requested_by, lists_lost=lists_lost)
+        document = json.dumps(found)
         with translated(f"starting execution {name}"):
             try:
                 started = self._client.start_execution(

@@ -116,6 +116,7 @@ class JobItem(LedgerItem):
     execution = UnicodeAttribute()
     opened_at = UnicodeAttribute()
     requested_at = UnicodeAttribute()
+    requested_by = UnicodeAttribute()
     undoes = UnicodeAttribute()
     token = UnicodeAttribute()
 

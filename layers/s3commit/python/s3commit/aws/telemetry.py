@@ -41,13 +41,14 @@ def _note(metric: str, unit: MetricUnit, value: float, table: str = "") -> None:
 def document_refused(key: str, code: str) -> None:
     """Count a document of the protocol that is not acceptable, and log below which prefix it is.
 
-    An object outside of a job directory belongs to another program, and has such a name by chance.
+    Each of ours has a name that starts with ``_`` in a job directory. Any other object is another
+    program's, as are the manifests of Hadoop's own committers, one for each task: it is not even
+    logged, which would cost more than the call. A job as a whole is named by its directory.
     """
-    destination, directory, _ = key.partition(MAGIC_PREFIX)
-    if not directory:
-        logger.info("not a document of ours", key=one_line(key))
+    _, is_inside, name = key.rpartition(MAGIC_PREFIX)
+    if not is_inside or name.partition("/")[2][:1] not in {"", "_"}:
         return
-    elements = destination.split("/")[:-1][:PREFIX_ELEMENTS]
+    elements = key.partition(MAGIC_PREFIX)[0].split("/")[:-1][:PREFIX_ELEMENTS]
     prefix = one_line("".join(f"{element}/" for element in elements), PREFIX_CHARACTERS)
     fields: dict[str, Any] = {"code": code, "key": one_line(key), env.REFUSED_PREFIX: prefix}
     logger.warning(env.REFUSED_MESSAGE, **fields)

@@ -128,6 +128,8 @@ def sentences(found: dict[str, Any]) -> list[str]:
 
 def alarms(around: Deployment) -> Finding:
     """No alarm of the deployment rings."""
+    if (around.parameters or {}).get("alarms", True) is False:
+        return skipped("it has none (parameter alarms)")
     return _finding(around, "alarms", "no alarm rings")
 
 

@@ -33,7 +33,6 @@ from s3commit.core.model.errors import (
 )
 from s3commit.version import __version__
 
-CONSOLE = "https://console.aws.amazon.com/servicequotas/"
 # What docs/deploy.md gives a writer, on the objects and on the bucket.
 ON_OBJECTS = (
     "s3:PutObject",
@@ -122,7 +121,7 @@ def functions_at_once(around: Deployment) -> Finding:
     wanted = int(around.pipeline.get(env.CONCURRENCY_OUTPUT, DEFAULT))
     if free >= wanted:
         return ok(f"{there_are}; the deployment uses {wanted} at most")
-    more = f"request an increase of Lambda's quota Concurrent executions at {CONSOLE}"
+    more = "request an increase of Lambda's quota Concurrent executions in Service Quotas"
     if free < LEAST:
         return to_do(f"{there_are}, and the pipeline needs {LEAST}: {more}")
     return to_do(

@@ -277,8 +277,9 @@ TYPES = {
     ),
     "AWS::CloudWatch::Alarm": ResourceType(
         create_alarm,
-        "AlarmName AlarmDescription AlarmActions ComparisonOperator Metrics EvaluationPeriods"
-        " Threshold TreatMissingData Namespace MetricName Dimensions Period Statistic",
+        "AlarmName AlarmDescription AlarmActions OKActions ComparisonOperator Metrics"
+        " EvaluationPeriods Threshold TreatMissingData Namespace MetricName Dimensions Period"
+        " Statistic",
     ),
     "AWS::Lambda::Function": ResourceType(
         create_function,

@@ -1,11 +1,13 @@
 """The embedded runtime as one object."""
 
+import fcntl
 import functools
 import json
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -31,6 +33,8 @@ ACCESS_KEY = "local"
 SECRET_KEY = "local"
 KEPT_CALLS = 2_000  # of each function; their logs are kept in memory
 _RUNNING = threading.Lock()
+_PREFIX = "s3commit-local-"  # of a runtime's directory
+_ALIVE = "alive"  # a file in it, which the runtime has locked
 
 
 class LocalRuntime:
@@ -80,8 +84,12 @@ class LocalRuntime:
     def _start(self, started: ExitStack) -> None:
         forget_everything()
         started.callback(forget_everything)
-        temporary = tempfile.TemporaryDirectory(prefix="s3commit-local-")
+        _remove_dead()
+        temporary = tempfile.TemporaryDirectory(prefix=_PREFIX)
         directory = Path(started.enter_context(temporary))
+        lock = started.enter_context((directory / "new").open("w"))
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (directory / "new").rename(directory / _ALIVE)
         served = self._serve()
         started.callback(served.close)
         self.endpoint = served.url
@@ -180,6 +188,14 @@ class LocalRuntime:
     def _each_poller(self, act: Callable[[Poller], None]) -> None:
         for poller in self._pollers:
             act(poller)
+
+
+def _remove_dead() -> None:
+    """Remove the directories of runtimes that were killed: nothing else would."""
+    for alive in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_ALIVE}"):
+        with suppress(OSError), alive.open("w") as lock:  # another user's, or it is alive
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(alive.parent, ignore_errors=True)
 
 
 def _keep_logs(function: Any, logs: str) -> None:

@@ -108,7 +108,11 @@ def _seal(
     now = ports.clock.now()
     own = record.execution == ticket.execution != ""
     advance = partial(
-        ports.ledger.advance, record, now=now, execution=None if own else ticket.execution
+        ports.ledger.advance,
+        record,
+        now=now,
+        requested_by=ticket.requested_by or None,
+        execution=None if own else ticket.execution,
     )
     if isinstance(judged, Failure):
         return ticket.after(advance(JobState.ABORTING, failure=judged)), None

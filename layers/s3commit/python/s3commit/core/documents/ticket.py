@@ -38,6 +38,7 @@ class Ticket:
     TidyUp only whether it does. ``looks`` counts the rounds in which completions were denied.
     ``event`` is what AnnounceOutcome sends. ``gives_up``: a person gives the job up, unless it is
     decided, and says why; with ``lists_lost`` a decided one too, if a list of it is lost.
+    ``requested_by`` is the principal that put the request, by S3's event.
     """
 
     job_id: JobId
@@ -64,6 +65,7 @@ class Ticket:
     event: Annotated[Mapping[str, Any] | None, SPARSE] = None
     gives_up: Annotated[str, SPARSE] = ""
     lists_lost: Annotated[bool, SPARSE] = False
+    requested_by: Annotated[str, SPARSE] = ""
 
     @property
     def directory(self) -> JobDirectory:
@@ -111,12 +113,13 @@ UNIT_RESULT: Final = Codec(UnitResult)
 
 
 def execution_input(
-    directory: JobDirectory, gives_up: str = "", *, lists_lost: bool = False
+    directory: JobDirectory, gives_up: str = "", requested_by: str = "", *, lists_lost: bool = False
 ) -> dict[str, Any]:
     """The input that an execution is started with."""
     found = {"jobId": directory.job_id, "bucket": directory.bucket, "directory": directory.prefix}
     given_up = {"givesUp": gives_up} | ({"listsLost": True} if lists_lost else {})
-    return found | (given_up if gives_up else {})
+    found |= given_up if gives_up else {}
+    return found | ({"requestedBy": requested_by} if requested_by else {})
 
 
 def encode_ticket(ticket: Ticket) -> dict[str, Any]:

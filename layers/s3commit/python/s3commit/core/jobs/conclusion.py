@@ -33,6 +33,7 @@ def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
         "key": record.idempotency_key,
         "openedAt": record.opened_at or None,
         "requestedAt": record.requested_at or None,
+        "requestedBy": record.requested_by or None,
         "decidedAt": result.decided_at,
         "finishedAt": result.finished_at,
     }

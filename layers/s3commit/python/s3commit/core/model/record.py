@@ -114,7 +114,8 @@ class JobRecord:
     ``job_sha256`` is the digest of the first ``_job.json`` that the pipeline read; empty if none
     could be read, None if none was noted. ``opened_at`` is when S3 got that ``_job.json``: no older
     object is the job's. ``requested_at`` is when S3 got the request to commit it; empty until the
-    pipeline has read it. ``undoes`` is the id of the job that this one undoes. Times are RFC 3339,
+    pipeline has read it; ``requested_by`` the principal that put it, by S3's event, if one led to
+    the execution. ``undoes`` is the id of the job that this one undoes. Times are RFC 3339,
     UTC.
     """
 
@@ -140,6 +141,7 @@ class JobRecord:
     execution: str = ""
     opened_at: str = ""
     requested_at: str = ""
+    requested_by: Annotated[str, SPARSE] = ""
     undoes: Annotated[str, SPARSE] = ""
 
     @property

@@ -153,12 +153,13 @@ class Ledger(ABC):
         now: str,
         failure: Failure | None = None,
         requested_at: str | None = None,
+        requested_by: str | None = None,
         execution: str | None = None,
     ) -> JobRecord:
         """One transition of the table, conditional on state and generation.
 
-        ``failure`` and ``requested_at`` are stored if given. An ``execution`` takes the job over by
-        the same write, as by `take_over`. A transition into an ended state
+        ``failure``, ``requested_at`` and ``requested_by`` are stored if given. An ``execution``
+        takes the job over by the same write, as by `take_over`. A transition into an ended state
         stores ``now`` as ``finished_at`` and sets the record's time to live. Raises
         `LostRaceError`, `IllegalTransitionError`. Entering COMMITTING is `decide`'s alone.
         """
@@ -166,7 +167,8 @@ class Ledger(ABC):
         if target is JobState.COMMITTING:
             raise IllegalTransitionError("a job enters COMMITTING by decide() alone")
         ended = now if target in ENDED else None
-        found = given(failure=failure, requested_at=requested_at, finished_at=ended)
+        requested = given(requested_at=requested_at, requested_by=requested_by)
+        found = given(failure=failure, finished_at=ended) | requested
         if execution is not None:
             found |= {"execution": execution, "generation": record.generation + 1}
         changes = {"state": target, **found, "updated_at": now}
