@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -156,7 +157,7 @@ def test_who_was_taken_over_writes_nothing_more(ledger: Ledger) -> None:
 
 def test_a_transition_may_take_the_job_over_by_the_same_write(ledger: Ledger) -> None:
     before = bring_to(ledger, JobState.OPEN)
-    requested = {"requested_at": T0, "requested_by": "AWS:AROAEXAMPLEID:etl"}
+    requested: Any = {"requested_at": T0, "requested_by": "AWS:AROAEXAMPLEID:etl"}
     seal = partial(ledger.advance, a_job(), JobState.SEALED, now=T1, **requested)
 
     after = seal(execution="first")

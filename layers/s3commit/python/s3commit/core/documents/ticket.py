@@ -116,10 +116,9 @@ def execution_input(
     directory: JobDirectory, gives_up: str = "", requested_by: str = "", *, lists_lost: bool = False
 ) -> dict[str, Any]:
     """The input that an execution is started with."""
-    found = {"jobId": directory.job_id, "bucket": directory.bucket, "directory": directory.prefix}
-    given_up = {"givesUp": gives_up} | ({"listsLost": True} if lists_lost else {})
-    found |= given_up if gives_up else {}
-    return found | ({"requestedBy": requested_by} if requested_by else {})
+    more = {"givesUp": gives_up, "listsLost": lists_lost, "requestedBy": requested_by}
+    where = {"jobId": directory.job_id, "bucket": directory.bucket, "directory": directory.prefix}
+    return where | {name: value for name, value in more.items() if value}
 
 
 def encode_ticket(ticket: Ticket) -> dict[str, Any]:
