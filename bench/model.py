@@ -16,10 +16,9 @@ from bench import limits
 from bench.crowd import Crowd
 from docs import costs
 from s3commit.aws.env import DEFAULT, MOST_WORKERS, Shares, shares
-from s3commit.core.commit.verify_manifests import FEW_FILES
 from s3commit.core.documents.plan import unit_limits
 from s3commit.core.jobs.listings import PAGE, RANGES
-from s3commit.core.model.limits import COMPLETE_WORKERS, MAX_JOB_FILES, UNITS_OF_A_JOB
+from s3commit.core.model.limits import COMPLETE_WORKERS, FEW_FILES, MAX_JOB_FILES, UNITS_OF_A_JOB
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 JOBS: Final = (1, 10, 100, 1_000)

@@ -10,9 +10,9 @@ import pytest
 
 from docs import gather
 from s3commit.cli.app import app
+from s3commit.core.calls.routes import STEPS
 from s3commit.core.formats.layout import DECISION_FILE, PIPELINE, JobDirectory
 from s3commit.core.model.destination import Destination
-from stacks.definition import STEPS
 
 JOB = "0b6f6f0e-0000-4000-8000-000000000001"
 ROOT = Path(__file__).parents[2]

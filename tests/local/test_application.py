@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from s3commit.core.calls.routes import STEPS
 from s3commit.local import UnsupportedTemplateError
 from s3commit.local.assembly import load_assembly
 from s3commit.local.loader import check
-from stacks.definition import STEPS
 from tests.local.programs import run
 from tests.stacks.synthesized import IMPORTED, KEY_ARN, OPERATOR, synthesize
 
