@@ -26,7 +26,11 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     record, _ = together(
         ports.parallel,
         partial(planned_record, ports, ticket, JobState.SEALED, JobState.COMMITTING),
-        lambda: known.is_healed or ports.ledger.healing(ticket.bucket, now=ports.clock.now()),
+        # A job without locks has none to lose: who has looked in this call does not look again.
+        lambda: (
+            (known.is_healed and known.is_unnoted)
+            or ports.ledger.healing(ticket.bucket, now=ports.clock.now())
+        ),
     )
     if record.state is JobState.COMMITTING:
         put_decision(ports, record)

@@ -20,14 +20,14 @@ class Clock(Protocol):
 
 
 class CallTime:
-    """The time of one call of a step: after ``most`` seconds it hands over to another call.
+    """The time of one call of a step: after `CALL_SECONDS` it hands over to another call.
 
     ``is_cut`` says that it has left something to that one, ``taken`` how many items it has begun.
     """
 
-    def __init__(self, clock: Clock, most: int = CALL_SECONDS) -> None:
+    def __init__(self, clock: Clock, most: int = 0) -> None:
         self._clock = clock
-        self._until = datetime.fromisoformat(clock.now()) + timedelta(seconds=most)
+        self._until = datetime.fromisoformat(clock.now()) + timedelta(seconds=most or CALL_SECONDS)
         self.is_cut = False
         self.taken = 0
 
