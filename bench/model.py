@@ -40,8 +40,8 @@ class Way:
     pages: int
 
 
-SMALL: Final = Way(5, 6, 5, costs.PAGE_WRITES)  # up to `FEW_FILES`, appended
-OTHER: Final = Way(9, 7, 7, costs.PAGE_WRITES + 1)
+SMALL: Final = Way(4, 6, 5, costs.PAGE_WRITES)  # up to `FEW_FILES`, appended
+OTHER: Final = Way(12, 10, 7, costs.PAGE_WRITES + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from s3commit.core.ports.bundle import Ports
 def run_step(ports: Ports, steps: Mapping[str, Step], event: dict[str, Any]) -> dict[str, Any]:
     """Run the step that the event names, and those that follow; return the ticket for the next one.
 
-    Its ``next`` is the state that follows. The definition of an execution that began before an
-    upgrade may not say that a call ``goesOn``: it chooses by the ticket (docs/adr/0033). The state
+    Its ``next`` is the state that follows. An execution that began before an upgrade keeps a
+    definition that may lack ``goesOn``: it chooses by the ticket (docs/adr/0033). The state
     machine distinguishes errors by class name. A refusal carries its code in the message, since
     nothing else of an exception reaches the machine.
     """

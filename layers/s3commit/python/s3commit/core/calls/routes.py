@@ -51,18 +51,23 @@ class Way(NamedTuple):
     given: str = ""
 
 
+# Decided, perhaps not in S3 yet: DecideCommit sees to that.
+_BY_A_TWIN: Final = Way(JobState.COMMITTING, "DecideCommit")
+
 # After a step the first way that fits; then those by which a job is resumed, as after SealJob.
 AFTER: Final[dict[str, tuple[Way, ...]]] = {
     "VerifyManifests": (
         # A job that appends, without a key, waits for nobody.
         Way(JobState.SEALED, "CheckConditions", "acquired"),
         Way(JobState.SEALED, "AcquireDestination"),
+        _BY_A_TWIN,
     ),
     "AcquireDestination": (
         Way(JobState.SEALED, "CheckConditions", "acquired"),
         Way(JobState.SEALED, "WaitForDestination"),
+        _BY_A_TWIN,
     ),
-    "CheckConditions": (Way(JobState.SEALED, "DecideCommit"),),
+    "CheckConditions": (Way(JobState.SEALED, "DecideCommit"), _BY_A_TWIN),
     "BeginPublish": (Way(JobState.COMMITTING, "WaitForNextRound"),),
     # A long list takes more than one call has time for: in rounds, page by page.
     "RemoveReplaced": (

@@ -38,7 +38,7 @@ def walk_call(
     Yields the name of each before it runs; returns the ticket, and the state that follows. A call
     stops where the job has to wait, where the next step is another function's or comes again, where
     the job is large, so that each of its steps has all the time of a call, and where time is over.
-    An error of the first step is raised. What stops a later one leads to the state of that step:
+    An error of the first step is raised. An error of a later one leads to the state of that step:
     it judges again, with its own retries and ways out, and people see its name (docs/adr/0039).
     """
     time = CallTime(ports.clock, GOING_ON)
@@ -61,7 +61,7 @@ def walk_call(
 
 
 def _is_small(ticket: Ticket) -> bool:
-    """False as well if the call has read neither the request nor the plan that it asks for."""
+    """False as well if the call has read neither the request nor the plan that it needs."""
     if ticket.known.request is not None:
         return ticket.known.request.files <= FEW_FILES
     return ticket.files <= FEW_FILES and (bool(ticket.plan) or ticket.state is not JobState.SEALED)

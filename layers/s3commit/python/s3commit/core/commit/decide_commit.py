@@ -22,15 +22,12 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     (``LEDGER_RESTORED``) if the table was restored from a backup: a job that has locks there may
     have lost them since; and as `refuse_unfit`.
     """
-    known = ticket.known
+    # A job without locks has none to lose: who has looked in this call does not look again.
+    is_known = ticket.known.is_healed and ticket.known.is_unnoted
     record, _ = together(
         ports.parallel,
         partial(planned_record, ports, ticket, JobState.SEALED, JobState.COMMITTING),
-        # A job without locks has none to lose: who has looked in this call does not look again.
-        lambda: (
-            (known.is_healed and known.is_unnoted)
-            or ports.ledger.healing(ticket.bucket, now=ports.clock.now())
-        ),
+        lambda: is_known or ports.ledger.healing(ticket.bucket, now=ports.clock.now()),
     )
     if record.state is JobState.COMMITTING:
         put_decision(ports, record)
@@ -40,7 +37,7 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     if not (is_checked and is_locked):
         raise LostRaceError(f"job {ticket.job_id} has no replace list or lock", record)
     refuse_unfit(record, ports.clock.now())
-    plan = record.plan if known.is_unnoted else None
+    plan = record.plan if ticket.known.is_unnoted else None
     decided = ports.ledger.decide(record, now=ports.clock.now(), plan=plan)
     put_decision(ports, decided)
     return ticket.after(decided)

@@ -29,7 +29,7 @@ Marker = tuple[str | None, str | None]  # the etag of what is at ``_SUCCESS``, a
 
 
 class Found(NamedTuple):
-    """What was there before a job was published; ``few`` are the files of a small one."""
+    """The objects that were there before a job was published; ``few`` are the files of a small one."""
 
     few: list[PendingFile]
     decision: StoredObject | None
@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a call has read or written itself: a later step of the same call does not read it again.
+    """The facts that a call has read or written itself: its later steps do not read them again.
 
     The ledger lacks the plan of ``record`` while it ``is_unnoted``: the decision notes it. ``keys``
     are those of a small plan, page by page; ``taken`` is one that an object has, empty if none

@@ -1,4 +1,4 @@
-"""What PublishSuccess reads of S3: it does not depend on the job's record."""
+"""The reads of PublishSuccess that do not depend on the job's record."""
 
 from functools import partial
 
