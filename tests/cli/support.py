@@ -276,8 +276,8 @@ class Desk:
         execution = arn_of(job_id)
         self.executions.statuses[execution] = "RUNNING"
         is_done = False
-        how = How(execution=execution, pause=lambda: None, alone=True)
-        for name in walk_execution(self.world.ports, directory, **how):
+        calls = How(execution=execution, pause=lambda: None, alone=True)
+        for name in walk_execution(self.world.ports, directory, **calls):
             if is_done:
                 break
             is_done = name == step

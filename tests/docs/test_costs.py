@@ -139,7 +139,7 @@ def waiting() -> World:
     return world
 
 
-REPLACE = {"conflict": Conflict.REPLACE}
+REPLACE: dict[str, Any] = {"conflict": Conflict.REPLACE}
 
 
 @pytest.mark.parametrize(

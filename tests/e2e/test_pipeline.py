@@ -45,8 +45,8 @@ def test_the_outcome_is_announced_and_the_execution_reads_well(environment: Depl
         for event in events
         if "stateEnteredEventDetails" in event
     ]
-    assert names[:3] == ["SealJob", "WhereToResume", "AnythingToComplete"]
-    assert names[-5:] == ["AnnounceOutcome", "TidyUp", "AllTidy", "HowItEnded", "JobCommitted"]
+    assert names[:2] == ["SealJob", "WhereItStands"]
+    assert names[-3:] == ["BeginPublish", "WhatIsLeft", "JobCommitted"]
 
 
 # The outcome event, and the recipes that act on it (docs/events.md)

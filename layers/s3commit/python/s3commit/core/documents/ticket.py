@@ -29,7 +29,7 @@ Marker = tuple[str | None, str | None]  # the etag of what is at ``_SUCCESS``, a
 
 
 class Found(NamedTuple):
-    """The objects that were there before a job was published; ``few`` are the files of a small one."""
+    """The objects that were there before; ``few`` are the files of a small job."""
 
     few: list[PendingFile]
     decision: StoredObject | None
