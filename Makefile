@@ -178,6 +178,7 @@ lint: setup ## Style, types and the arrows between the packages
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy app.py stacks lambdas layers/s3commit/python/s3commit tests bench acceptance docs examples
 	$(BIN)/lint-imports
+	$(BIN)/zizmor --offline --quiet .github
 
 .PHONY: format
 format: setup ## Put the code into shape

@@ -112,7 +112,7 @@ COMMITTERS: Final = {
     "S3A partitioned": ("S3A partitioned", GREEN),
     "S3A magic, tuned": ("S3A magic, tuned", GREEN),
     "S3A magic": ("S3A magic, defaults", GREEN),
-    "FileOutputCommitter v1": ("Spark's default: rename", GREY),
+    "FileOutputCommitter v1": ("Rename (Spark to 4.0)", GREY),
 }
 
 

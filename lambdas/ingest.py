@@ -18,7 +18,12 @@ bucket = value(env.BUCKET)
 
 
 def ingest(one: Announced) -> None:
-    """Note what an event announces, before anything else is looked at."""
+    """Note what an event announces, before anything else is looked at.
+
+    Events come of the whole bucket. Where the deployment has no rights nothing is read.
+    """
+    if not ports.serves(one.key):
+        return
     try:
         if one.key.endswith(PENDINGSET_SUFFIX):
             noted = note_manifest(ports, machine, one.bucket, one.key, size=one.size)

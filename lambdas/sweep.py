@@ -10,7 +10,7 @@ from s3commit.aws.settings import value
 from s3commit.aws.telemetry import count, logger
 from s3commit.aws.wiring import make_ports
 from s3commit.core.jobs.healing import heal
-from s3commit.core.model.errors import NeedsOperatorError, TransientError
+from s3commit.core.model.errors import PAGE_CHANGED, NeedsOperatorError, TransientError
 from s3commit.core.sweep.actions import encode_report
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
@@ -33,6 +33,12 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     count(env.SWEEP_FAILURES, report.failed)
     if report.broken:
         raise TransientError("the sweep could not read ledger or bucket; the log says why")
+    if unread := ports.ledger.healing(bucket, now=ports.clock.now()).unread:
+        raise NeedsOperatorError(
+            f"[{PAGE_CHANGED}] decision records of {bucket} can't be read, and their tables wait:"
+            f" restore, or, if another program has put them there, delete {', '.join(unread)}",
+            code=PAGE_CHANGED,
+        )
     if lacking := unheard(client, bucket):
         raise NeedsOperatorError(
             f"[NOT_NOTIFIED] bucket {bucket} sends no notifications for keys that end in"

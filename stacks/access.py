@@ -20,7 +20,7 @@ COMMITS = "*/_commits/*"
 KEYS = "_s3commit/_keys/*/_*.json"
 SUCCESS = "*/_SUCCESS"
 DECISION = "_s3commit/*/_decision.json"
-CATALOG = "_s3commit/*/_catalog.txt"
+CATALOG = "_s3commit/*/_catalog.json"
 OWN = "_s3commit/*"
 DATA = "*"
 
@@ -55,6 +55,30 @@ class Access:
         return [right for right, is_needed in rights.items() if is_needed]
 
 
+def narrowed(pattern: str, prefixes: Sequence[str]) -> list[str]:
+    """The patterns of the same keys below the prefixes, and of the pipeline's own; ``""`` is all.
+
+    A result can be put anywhere: else a job that is refused elsewhere would wait for it.
+    """
+    if "" in prefixes or pattern == RESULT or pattern.startswith(OWN[:-1]):
+        return [pattern]
+    if pattern == DATA:
+        return [*(f"{prefix}*" for prefix in prefixes), OWN]
+    name = pattern.removeprefix("*/")
+    return [f"{prefix}{below}{name}" for prefix in prefixes for below in ("", "*/")]
+
+
+def listing(prefixes: Sequence[str]) -> dict[str, dict[str, list[str]]]:
+    """The condition that what is listed begins with one of the prefixes; ``""`` is all.
+
+    IfExists, because the right makes S3 answer 404 to a HEAD as well, which names no prefix; so a
+    listing without one is allowed. Listings of uploads do not know the key:
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
+    """
+    below = [*(f"{prefix}*" for prefix in prefixes), OWN]
+    return {} if "" in prefixes else {"StringLikeIfExists": {"s3:prefix": below}}
+
+
 def protected(names: str) -> tuple[str, ...]:
     """The patterns of the keys that the pipeline alone writes: ``documents``, or ``all`` of them.
 
@@ -66,8 +90,12 @@ def protected(names: str) -> tuple[str, ...]:
     return documents if names == "documents" else (*documents, SUCCESS)
 
 
-def protection(bucket_arn: str, names: str, exempt: Sequence[str]) -> list[dict[str, Any]]:
+def protection(
+    bucket_arn: str, names: str, exempt: Sequence[str], prefixes: Sequence[str] = ("",)
+) -> list[dict[str, Any]]:
     """The statements of a bucket's policy by which all but ``exempt`` leave these keys alone.
+
+    Those below ``prefixes``; elsewhere they are names of other programs.
 
     They deny to change what the pipeline writes; also to abort its uploads, as long lists are. A
     result may be deleted: the jar does so with all documents of a job that it knows to be undone.
@@ -79,7 +107,8 @@ def protection(bucket_arn: str, names: str, exempt: Sequence[str]) -> list[dict[
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
     """
     actions = ["s3:PutObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"]
-    others = [f"{bucket_arn}/{name}" for name in protected(names) if name != RESULT]
+    patterns = [one for name in protected(names) for one in narrowed(name, prefixes)]
+    others = [f"{bucket_arn}/{name}" for name in patterns if name != RESULT]
     denied: dict[str, Any] = {
         "Effect": "Deny",
         "Principal": {"AWS": "*"},

@@ -23,6 +23,10 @@ from stacks.config import GUARDED, PREFIX, ConfigError, DeployConfig
 DESTROYING = "S3COMMIT_DESTROYING"
 # The states of decided jobs, and of those that may be decided at any moment.
 UNFINISHED = ("SEALED", "COMMITTING", "PUBLISHING", "ROLLING_BACK")
+_WAIT = (
+    "Run `s3commit pause`, wait until `s3commit status` lists no job in"
+    f" {', '.join(UNFINISHED)}, then repeat"
+)
 
 
 class UnknownError(Exception):
@@ -50,20 +54,31 @@ def refuse_changes(config: DeployConfig, session: Any, account: str) -> None:
                 f" with -c {PREFIX}change=name"
             )
         return
-    differ = [
-        name
-        for name in GUARDED
-        if config.given.get(name) != deployed.get(name) and name not in config.change
-    ]
-    if differ:
+    given = json.loads(json.dumps(config.given))
+    differ = [name for name in GUARDED if given.get(name) != deployed.get(name)]
+    if unnamed := [name for name in differ if name not in config.change]:
         differences = "; ".join(
-            f"{name} was {deployed.get(name, 'not given')}, now {config.given.get(name, 'is not')}"
-            for name in differ
+            f"{name} was {deployed.get(name, 'not given')}, now {given.get(name, 'is not')}"
+            for name in unnamed
         )
         raise ConfigError(
             f"this would change {config.stack_name(env.STORAGE_STACK)}: {differences}. Give what"
-            f" was given (cdk.json remembers it), or -c {PREFIX}change={','.join(differ)}"
+            f" was given (cdk.json remembers it), or -c {PREFIX}change={','.join(unnamed)}"
         )
+    if "prefixes" in differ:
+        _refuse_to_leave(config, session)
+
+
+def _refuse_to_leave(config: DeployConfig, session: Any) -> None:
+    """Raise `ConfigError` while a decided job needs rights that the new prefixes do not give."""
+    refused = "the prefixes are not changed"
+    for job in _unfinished(config, session, refused):
+        _, _, _, prefix = job["destination"].split("/", 3)
+        if not prefix.startswith(config.served):
+            raise ConfigError(
+                f"{refused}: job {job['jobId']} ({job['state']}) at {job['destination']} is under"
+                f" way, and could not end. {_WAIT}"
+            )
 
 
 def refuse_to_destroy(config: DeployConfig, session: Any, account: str) -> None:
@@ -71,30 +86,37 @@ def refuse_to_destroy(config: DeployConfig, session: Any, account: str) -> None:
 
     The ledger is asked by the command.
     """
+    refused = "nothing is removed"
+    try:
+        _check_account(session, account)
+    except (UnknownError, BotoCoreError, ClientError) as error:
+        raise ConfigError(f"{refused}, because its jobs can't be listed: {error}") from error
+    if jobs := _unfinished(config, session, refused):
+        raise ConfigError(
+            f"{refused}: of job {jobs[0]['jobId']} ({jobs[0]['state']}), one of {len(jobs)}, only"
+            f" some files would stay visible, until it is deployed again. {_WAIT}"
+        )
+
+
+def _unfinished(config: DeployConfig, session: Any, refused: str) -> list[dict[str, Any]]:
+    """The jobs that are decided, or may be, as `s3commit status` says. Raises `ConfigError`."""
     states = [f"--state={state}" for state in UNFINISHED]
-    command = [sys.executable, "-m", "s3commit", "status", "--output=json", *states]
+    command = [sys.executable, "-m", "s3commit", "status", "--output=json", "--limit=10000"]
     given = {**os.environ, "AWS_REGION": session.region_name}
     given.pop(env.TABLE, None)  # of another deployment, it may be
     try:
-        _check_account(session, account)
         done = subprocess.run(  # noqa: S603
-            [*command, *([f"--name={config.name}"] if config.name else [])],
+            [*command, *states, *([f"--name={config.name}"] if config.name else [])],
             env=given,
             capture_output=True,
             text=True,
             check=True,
         )
-        jobs = json.loads(done.stdout)["jobs"]
-    except (UnknownError, BotoCoreError, ClientError, subprocess.CalledProcessError) as error:
-        why = getattr(error, "stderr", None) or error
-        raise ConfigError(f"nothing is removed, because its jobs can't be listed: {why}") from error
-    if jobs:
-        raise ConfigError(
-            f"nothing is removed: of job {jobs[0]['jobId']} ({jobs[0]['state']}), one of"
-            f" {len(jobs)}, only some files would stay visible, until it is deployed again. Run"
-            f" `s3commit pause`, wait until `s3commit status` lists no job in"
-            f" {', '.join(UNFINISHED)}, then repeat"
-        )
+    except subprocess.CalledProcessError as error:
+        why = f"{refused}, because its jobs can't be listed: {error.stderr}"
+        raise ConfigError(why) from error
+    jobs: list[dict[str, Any]] = json.loads(done.stdout)["jobs"]
+    return jobs
 
 
 def _check_account(session: Any, account: str) -> None:

@@ -25,11 +25,17 @@ from s3commit.aws.env import DEFAULT, LEAST, LEAST_OF_A_QUEUE, MOST_WORKERS, Sha
 
 PREFIX = "s3commit:"
 # What a deployment changes only if the parameter ``change`` names it (`stacks.changes`).
-GUARDED = ("bucketName", "importBucket", "kmsKeyArn", "alarmEmail")
+GUARDED = ("bucketName", "importBucket", "kmsKeyArn", "alarmEmail", "prefixes")
 
 # CloudWatch Logs knows certain periods only; these are the ones that we offer, in days.
 LOG_PERIODS = (1, 7, 14, 30, 90, 180, 365, 731, 3653)
 MOST_LISTED_BYTES = 2_000
+
+# Of the 10,240 characters that all policies of a role may have, without white space, those that a
+# prefix takes, and what the others leave (`stacks.access`), in a bucket with the longest name:
+# https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+OF_A_PREFIX = 480  # and six times its own
+FOR_PREFIXES = 7_000
 
 _KEY = r"arn:aws[a-z\-]*:kms:[a-z0-9\-]+:\d{12}:key/[A-Za-z0-9\-]+"
 _BUCKET = r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]"
@@ -77,7 +83,9 @@ def _number(default: int, low: int, high: int) -> Any:
     return _parameter(parse, default)
 
 
-def _listed(pattern: str, what: str, default: tuple[str, ...] = ()) -> Any:
+def _listed(
+    pattern: str, what: str, default: tuple[str, ...] = (), *, may_be_empty: bool = True
+) -> Any:
     """A JSON list, or text with commas; nothing between them is the empty list.
 
     Of an object each member is an item, with ``=`` before its value.
@@ -89,7 +97,7 @@ def _listed(pattern: str, what: str, default: tuple[str, ...] = ()) -> Any:
             items = [f"{name}={each}" for name, each in value.items()]
         if isinstance(value, str):
             items = [item.strip() for item in value.split(",")] if value.strip() else []
-        if items is None:
+        if items is None or not (items or may_be_empty):
             raise ConfigError(f"must be {what}, with commas")
         # A function's environment has 4 KB in all:
         # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
@@ -130,6 +138,14 @@ class DeployConfig:
     abandoned_hours: int = _number(env.SWEEP_LIMITS["abandonedHours"], 1, 8760)
     # An empty ledger learns from decision records which overwrites are done: `FORGOTTEN_DAYS`.
     retention_days: int = _number(env.SWEEP_LIMITS["retentionDays"], 8, 3650)
+    prefixes: tuple[str, ...] = _listed(
+        # IAM would take *, ? and $ for other keys too, and policies have no character from U+0100
+        # on: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+        r"(?:(?!\.{1,2}/)[!-#%-)+-.0->@-~]+/)+",
+        "ASCII prefixes that end with '/', without *, ? and $",
+        ("",),
+        may_be_empty=False,  # it would be nowhere, or everywhere
+    )
     replace_prefixes: tuple[str, ...] = _listed(
         r"(?:(?!\.{1,2}/)[^/\x00-\x1f\x7f]+/)+", "prefixes of keys that end with '/'", ("",)
     )
@@ -193,6 +209,18 @@ class DeployConfig:
                 f"{PREFIX}lambdaConcurrency must be at least {LEAST + LEAST_OF_A_QUEUE} with"
                 f" {PREFIX}catalogs, whose function runs too"
             )
+        watched = [*self.fresh, *prefixes]
+        if outside := [one for one in watched if not one.startswith(self.served)]:
+            raise ConfigError(
+                f"{PREFIX}prefixes has none for {outside[0]}, which {PREFIX}freshTables or"
+                f" {PREFIX}catalogs names"
+            )
+        takes = sum(OF_A_PREFIX + 6 * len(one) for one in self.served)
+        if takes + len(json.dumps(self.job_key_arns)) > FOR_PREFIXES:
+            raise ConfigError(
+                f"{PREFIX}prefixes has {len(self.served)}, too many for the 10,240 characters that"
+                " IAM gives the policies of a role: name one above several, or none"
+            )
         created_only = {
             *("bucket_name", "versioned", "noncurrent_days", "abort_incomplete_days"),
             *("access_logs_bucket", "protect_names", "operators"),
@@ -212,6 +240,14 @@ class DeployConfig:
             for each in fields(self)
             if each.name != "change" and getattr(self, each.name) != each.default
         }
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """The prefixes that the functions have rights to, without those inside another one."""
+        given = sorted(set(self.prefixes))
+        return tuple(
+            one for one in given if not any(one != up and one.startswith(up) for up in given)
+        )
 
     @property
     def fresh(self) -> dict[str, int]:

@@ -10,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from s3commit.aws import env
-from stacks.access import ACCESS, Access, why_wide
+from stacks.access import ACCESS, Access, listing, narrowed, why_wide
 from stacks.checks import acknowledge, acknowledge_wildcard
 from stacks.config import DeployConfig
 
@@ -39,7 +39,7 @@ class Function:
 
 _LEDGER = (env.TABLE, env.LEDGER_TTL_DAYS)
 _PUTS = (env.ENCRYPTION, env.ENCRYPTION_KEY)
-_STARTS = (*_LEDGER, env.STATE_MACHINE, env.BUCKET)
+_STARTS = (*_LEDGER, env.PREFIXES, env.STATE_MACHINE, env.BUCKET)
 
 # The memory is what the largest documents take that a client can write (docs/protocol.md,
 # "Formats"; measured by `python -m bench --only documents`): one manifest at a time 1,024 MB; many
@@ -59,14 +59,14 @@ FUNCTIONS: dict[str, Function] = {
         "Seals, verifies, locks and decides a job",
         900,
         _JOB,
-        (*_LEDGER, *_PUTS, env.REPLACE_BELOW, env.WORKERS),
+        (*_LEDGER, *_PUTS, env.PREFIXES, env.REPLACE_BELOW, env.WORKERS),
     ),
     "complete": Function("Completes the uploads of one unit of the plan", 90, _ONE, _LEDGER),
     "end": Function(
         "Publishes or undoes a job, then tidies up",
         900,
         _MANY,
-        (*_LEDGER, *_PUTS, env.WORKERS, env.FRESH_TABLES),
+        (*_LEDGER, *_PUTS, env.PREFIXES, env.WORKERS, env.FRESH_TABLES),
     ),
     "sweep": Function(
         "Starts, abandons and retires jobs that no event leads to", 900, _MANY, (*_STARTS, *_PUTS)
@@ -172,9 +172,14 @@ class PipelineFunction(Construct):
 
     def _grant(self, access: Access, config: DeployConfig, bucket: str, table: str) -> None:
         allow(self.role, _LOGS, self.log_group.log_group_arn)
+        role: iam.Role | iam.Policy = self.role
+        if access.objects and config.served != ("",):
+            # The CDK takes each ARN for a long one, and would make two policies of the role's own.
+            role = iam.Policy(self.role, "Prefixes", roles=[self.role])
         for pattern, actions in access.objects.items():
             named = [f"s3:{action}" for action in actions]
-            allow(self.role, named, f"{bucket}/{pattern}", why=why_wide(pattern))
+            keys = [f"{bucket}/{key}" for key in narrowed(pattern, config.served)]
+            allow(role, named, *keys, why=why_wide(pattern))
         for action, patterns in access.denied.items():
             self._deny([f"s3:{action}"], [f"{bucket}/{pattern}" for pattern in patterns])
         for service, actions, resource in (
@@ -183,26 +188,31 @@ class PipelineFunction(Construct):
             ("dynamodb", access.index, f"{table}/index/{env.BY_STATE}"),
         ):
             if actions:
-                allow(self.role, [f"{service}:{action}" for action in actions], resource)
+                only = listing(config.served) if service == "s3" else {}
+                allow(self.role, [f"{service}:{one}" for one in actions], resource, only=only)
         for key in filter(None, (config.kms_key_arn, *config.job_key_arns)):
             if rights := access.of_key(of_jobs=key != config.kms_key_arn):
                 allow(self.role, rights, key)
 
 
-def allow(role: iam.Role, actions: list[str], *resources: str, why: str = "") -> None:
-    """Let the role do the actions; those of S3 in buckets of this account alone.
+def allow(
+    role: iam.Role | iam.Policy,
+    actions: list[str],
+    *resources: str,
+    why: str = "",
+    only: Mapping[str, Any] | None = None,
+) -> None:
+    """Let the role, or the policy's, do the actions; those of S3 in this account's buckets alone.
 
-    ``why`` is the reason for a ``*`` in the ARNs.
+    ``why`` is the reason for a ``*`` in the ARNs, ``only`` are conditions.
 
     A bucket is known by its name, which others may take when it is deleted:
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
     """
     owner = {"StringEquals": {"aws:ResourceAccount": cdk.Stack.of(role).account}}
     of_s3 = any(action.startswith("s3:") for action in actions)
-    role.add_to_policy(
-        iam.PolicyStatement(
-            actions=actions, resources=list(resources), conditions=owner if of_s3 else None
-        )
-    )
+    add = role.add_statements if isinstance(role, iam.Policy) else role.add_to_policy
+    conditions = {**owner, **(only or {})} if of_s3 else None
+    add(iam.PolicyStatement(actions=actions, resources=list(resources), conditions=conditions))
     for resource in resources if why else ():
         acknowledge_wildcard(role, resource, why)

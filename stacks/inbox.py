@@ -40,7 +40,12 @@ class Inbox(Construct):
         make = partial(
             sqs.Queue, self, encryption=sqs.QueueEncryption.SQS_MANAGED, enforce_ssl=True
         )
-        days = cdk.Duration.days
+        days, function = cdk.Duration.days, FUNCTIONS[CONSUMERS[name]]
+        # AWS asks for six times the function's timeout, and the batching window on top:
+        # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+        hidden = 6 * function.timeout
+        # After so many tries a message is put aside and the alarm rings.
+        tries = 1 + env.HEALING_SECONDS // hidden if env.TABLE in function.reads else 5
         # SQS keeps a message 14 days at most: a dead letter gets all of them.
         self.dead_letters = make("DeadLetters", retention_period=days(14))
         # For `s3commit status`, `doctor` and `redrive`.
@@ -48,12 +53,9 @@ class Inbox(Construct):
         cdk.CfnOutput(cdk.Stack.of(self), output, value=self.dead_letters.queue_url)
         self.queue = make(
             "Queue",
-            # AWS asks for six times the function's timeout, and the batching window on top:
-            # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-            visibility_timeout=cdk.Duration.seconds(6 * FUNCTIONS[CONSUMERS[name]].timeout),
+            visibility_timeout=cdk.Duration.seconds(hidden),
             retention_period=days(4),
-            # After five tries a message is put aside and the alarm rings.
-            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=5),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=tries),
         )
 
     def admit(self, service: str, source_arn: str) -> IDependable:

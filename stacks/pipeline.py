@@ -197,6 +197,7 @@ def _values(config: DeployConfig, storage: S3CommitStorage) -> dict[str, str | N
         env.TABLE: storage.ledger.table_name,
         env.BUCKET: _name(storage.bucket_arn),
         env.LEDGER_TTL_DAYS: str(config.ledger_ttl_days),
+        env.PREFIXES: json.dumps(config.served) if config.prefixes != ("",) else None,
         env.REPLACE_BELOW: json.dumps(config.replace_prefixes),
         env.WORKERS: json.dumps([config.shares.workers, config.max_concurrency]),
         env.CATALOGS: json.dumps(config.catalogs),

@@ -110,7 +110,7 @@ class S3CommitStorage(cdk.Stack):
         if config.protect_names != "none":
             roles = f"arn:{self.partition}:iam::{self.account}:role{config.role_path}*"
             for statement in protection(
-                bucket.bucket_arn, config.protect_names, [roles, *config.operators]
+                bucket.bucket_arn, config.protect_names, [roles, *config.operators], config.served
             ):
                 bucket.add_to_resource_policy(iam.PolicyStatement.from_json(statement))
         self._notify_directly(bucket, config)

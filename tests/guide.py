@@ -11,9 +11,10 @@ GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 EXPECTED = re.compile(r"print\(.*\)  # (?P<output>.+)$")
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    """The page's code blocks of that language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+def blocks(page: Path, language: str, indent: str = "") -> list[str]:
+    """The page's code blocks of that language, indented so far."""
+    found = rf"^{indent}```{language}\n(.*?)^{indent}```$"
+    return re.findall(found, page.read_text(), re.DOTALL | re.MULTILINE)
 
 
 def program(page: Path) -> tuple[str, list[str]]:

@@ -289,7 +289,7 @@ def test_the_rights_that_are_expected_are_those_of_the_table() -> None:
     assert not judged.allowed(ACCESS["ingest"], "PutObject", "t/part-0-x.parquet")
     for name, access in ACCESS.items():
         patterns = [*access.objects, *(one for some in access.denied.values() for one in some)]
-        for pattern in {*patterns} - {"_s3commit/*/_catalog.txt"}:
+        for pattern in {*patterns} - {"_s3commit/*/_catalog.json"}:
             assert any(fnmatchcase(key, pattern) for key in judged.SAMPLES), (name, pattern)
 
 

@@ -264,3 +264,20 @@ def test_an_execution_is_started_by_name_for_its_place(
         "start_execution", {"executionArn": EXECUTION, "startDate": "2026-11-22"}, expected
     )
     assert machine.start("again-1", DIRECTORY) == EXECUTION
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "is_here"),
+    [
+        ("http://127.0.0.1:15555/lake?notification", True),
+        ("http://localhost:15555", True),
+        ("http://[::1]:1", True),
+        ("https://s3.eu-central-1.amazonaws.com", False),
+        ("https://127.0.0.1.example.com", False),
+    ],
+)
+def test_where_nothing_listens_on_this_machine_the_runtime_is_named(
+    endpoint: str, is_here: bool
+) -> None:
+    error = botocore.EndpointConnectionError(endpoint_url=endpoint, error="refused")
+    assert translate(error, "reading").message.endswith("s3commit local up") == is_here

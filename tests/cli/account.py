@@ -9,6 +9,7 @@ import boto3
 
 from s3commit.cli.deployment import Deployment
 from s3commit.cli.doctor import examine
+from s3commit.cli.session import Session
 from tests.conftest import REGION
 from tests.lake import ignoring_etags
 
@@ -18,7 +19,8 @@ _NUMBERS = itertools.count()
 class Account:
     """An account on moto; what moto lacks of Lambda and IAM, and errors, are answered here."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, session: Session) -> None:
+        self.session = session
         self.endpoint = endpoint
         self.name = f"doctor{next(_NUMBERS)}"
         self.free = 1000
@@ -96,7 +98,7 @@ class Account:
 
     def ask(self, **more: Any) -> dict[str, tuple[str, str]]:
         """What `doctor` says, by its checks."""
-        return dict(examine(Deployment(REGION, self.connect, self.name, **more)))
+        return dict(examine(Deployment(REGION, self.connect, self.name, **more), self.session))
 
 
 def aborting(days: int) -> dict[str, Any]:

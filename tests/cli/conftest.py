@@ -8,7 +8,7 @@ from s3commit.cli.deployment import Deployment
 from s3commit.version import __version__
 from tests.cli.account import Account
 from tests.cli.browser import Browser
-from tests.cli.support import Desk
+from tests.cli.support import TABLE, Desk
 from tests.conftest import REGION
 
 
@@ -32,7 +32,7 @@ def browser(desk: Desk) -> Browser:
 @pytest.fixture
 def account(moto_endpoint: str, desk: Desk) -> Account:
     """An account that the desk works on, too, whatever deployment is named."""
-    account = Account(moto_endpoint)
+    account = Account(moto_endpoint, desk.session)
     desk.session.deployments = lambda name: Deployment(REGION, account.connect, name)
     return account
 
@@ -40,6 +40,6 @@ def account(moto_endpoint: str, desk: Desk) -> Account:
 @pytest.fixture
 def deployed(account: Account) -> Account:
     bucket = account.make_bucket(*SUFFIXES)
-    account.deploy(env.STORAGE_STACK, BucketName=bucket)
+    account.deploy(env.STORAGE_STACK, BucketName=bucket, TableName=TABLE)
     account.deploy(env.PIPELINE_STACK, Version=__version__, LambdaConcurrency="500")
     return account

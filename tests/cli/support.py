@@ -73,7 +73,7 @@ class FakeExecutions:
         self.statuses: dict[str, str] = {}
         self.errors: dict[str, tuple[str, str]] = {}
         self.started: list[str] = []
-        self.gives_up = ""
+        self.gives_up, self.lists_lost = "", False
         self.refusal: S3CommitError | None = None
 
     def describe(self, execution: str) -> Execution:
@@ -81,10 +81,12 @@ class FakeExecutions:
             raise self.refusal
         return Execution(self.statuses.get(execution, FORGOTTEN), *self.errors.get(execution, ()))
 
-    def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str:
+    def start(
+        self, name: str, directory: JobDirectory, gives_up: str = "", *, lists_lost: bool = False
+    ) -> str:
         arn = arn_of(directory.job_id, name)
         self.statuses[arn] = "RUNNING"
-        self.gives_up = gives_up
+        self.gives_up, self.lists_lost = gives_up, lists_lost
         self.started.append(arn)
         return arn
 
@@ -181,6 +183,7 @@ class Desk:
     has_console: bool = True
 
     def __post_init__(self) -> None:
+        self.world.heal()  # as a deployment's ledger is after its first job
         self.environment = WorldEnvironment(self.world.clock)
         self.session = Session()
         self.session.store = self.world.plan.wrap(self.world.store)

@@ -10,6 +10,7 @@ from s3commit.core.documents.pendingset import PendingSet
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import TransientError
+from s3commit.core.model.limits import TURN_DAYS
 from tests.cli.support import JOB, OTHER, TABLE, THIRD, Desk
 from tests.core.world import BUCKET, job_directory
 
@@ -237,20 +238,41 @@ OVERWRITE: dict[str, Any] = {"conflict": Conflict.REPLACE}
 PARTITIONS: dict[str, Any] = {**OVERWRITE, "scope": Scope.PARTITION, "partition_by": ("dt",)}
 
 
+KINDS = {"append": APPEND, "overwrite": OVERWRITE, "partitions": PARTITIONS}
+# Another job, where it writes, and which kinds of a job with a file in dt=1/ it meets. Of a table
+# inside an append looks at none: its second run is none of them.
+LATER = [
+    (None, "", "", ""),
+    (APPEND, "x/sales/", "dt=1/", "overwrite partitions"),
+    (APPEND, "x/sales/", "dt=2/", "overwrite"),
+    (APPEND, "x/sales/", "", "overwrite"),
+    (OVERWRITE, "x/sales/", "dt=2/", "append overwrite partitions"),
+    (PARTITIONS, "x/sales/", "dt=1/", "append overwrite partitions"),
+    (PARTITIONS, "x/sales/", "dt=2/", "overwrite"),
+    (APPEND, "x/", "dt=1/", ""),
+    (APPEND, "x/", "sales/dt=1/", "overwrite partitions"),
+    (OVERWRITE, "x/", "dt=1/", "append overwrite partitions"),
+    (APPEND, "x/sales/dt=1/", "", "overwrite partitions"),
+    (APPEND, "x/sales/dt=2/", "", "overwrite"),
+    (OVERWRITE, "x/sales/dt=1/", "", "overwrite partitions"),
+    (OVERWRITE, "x/sales/dt=2/", "", "overwrite"),
+]
+
+
 @pytest.mark.parametrize("is_noted", [True, False])
-@pytest.mark.parametrize(
-    ("later", "place"),
-    [
-        (None, ""),
-        *((kind, "x/sales/") for kind in (APPEND, OVERWRITE, PARTITIONS)),
-        *((kind, "x/") for kind in (APPEND, OVERWRITE)),
-    ],
-)
-@pytest.mark.parametrize("own", [APPEND, OVERWRITE, PARTITIONS])
+@pytest.mark.parametrize(("later", "place", "into", "met"), LATER)
+@pytest.mark.parametrize("kind", KINDS)
 def test_i6_who_commits_for_a_dead_driver_does_not_remove_its_correction(
-    desk: Desk, own: dict[str, Any], later: dict[str, Any] | None, place: str, is_noted: bool
+    desk: Desk,
+    kind: str,
+    later: dict[str, Any] | None,
+    place: str,
+    into: str,
+    met: str,
+    is_noted: bool,
 ) -> None:
     """An overwrite is as old as its tasks. ``is_noted``: the ledger knows the job."""
+    own, meets = KINDS[kind], kind in met.split()
     world, old, new = desk.world, job_directory(JOB, "x/sales/"), job_directory(OTHER, place)
     world.commit(job_directory(THIRD, "x/sales/"))  # from before: nobody is told of it
     world.clock.advance(60)
@@ -260,14 +282,15 @@ def test_i6_who_commits_for_a_dead_driver_does_not_remove_its_correction(
         world.announce(old, attempt)
     world.clock.advance(60)
     if later is not None:
-        world.ask(new, files={f"dt=1/part-{OTHER}.csv": b"new"}, **later)
+        world.ask(new, files={f"{into}part-{OTHER}.csv": b"new"}, **later)
         world.run(new)
     world.clock.advance(60)
     words = ["commit", old.uri, "--tasks", "1"]
-    if later is None or own is later is APPEND:
+    if not meets:
+        is_named = later is not None and (own is not APPEND or not place.startswith("x/sales/dt="))
         for each in (desk.run(*words, "--dry-run"), desk.run(*words)):
             assert THIRD not in each.stderr
-            assert (f"{OTHER} at {new.destination.uri} (app" in each.stderr) == (later is not None)
+            assert (f"{OTHER} at {new.destination.uri} (" in each.stderr) == is_named
     else:
         line = desk.fails(*words, "--dry-run", exit_code=3)
         assert f"{OTHER} at {new.destination.uri} (" in line
@@ -275,9 +298,28 @@ def test_i6_who_commits_for_a_dead_driver_does_not_remove_its_correction(
         assert not asked(desk, old)
         assert desk.json(*words, "--after-others")["others"] == [OTHER]
     world.run(old)
-    is_overtaken = own is not APPEND and later in (OVERWRITE, PARTITIONS)
+    is_overtaken = meets and own is not APPEND and later is not APPEND
     assert world.ended(old)[1] == ("OVERTAKEN" if is_overtaken else "")
     seen = {*world.visible("x/").values()}
     assert (b"old" in seen) != is_overtaken
-    removes = own is not APPEND and later is APPEND and place == "x/sales/"
-    assert (b"new" in seen) == (later is not None and not removes)
+    assert (b"new" in seen) == (later is not None and not (meets and later is APPEND))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("seconds", "is_late"), [(-60, False), (60, True)])
+def test_i6_an_overwrite_whose_tasks_ended_too_long_ago_is_not_requested(
+    desk: Desk, kind: str, seconds: int, is_late: bool
+) -> None:
+    """It would end so: the ledger has forgotten what was committed since."""
+    job = job_directory(JOB)
+    desk.world.open(job, **KINDS[kind])
+    desk.world.attempt(job, "0", files={f"dt=1/part-{JOB}.csv": b"old"})
+    desk.world.clock.advance(TURN_DAYS * 86_400 + seconds)
+    words = ["commit", job.uri, "--tasks", "1"]
+    if is_late and kind != "append":
+        assert f"more than {TURN_DAYS} days ago" in desk.fails(*words, exit_code=3)
+        assert not asked(desk, job)
+    else:
+        desk.run(*words)
+        desk.world.run(job)
+        assert desk.world.ended(job)[0] == "COMMITTED"

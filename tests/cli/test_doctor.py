@@ -16,7 +16,7 @@ ROLE = "arn:aws:iam::123456789012:role/spark"
 def test_where_all_is_well_every_line_says_so(deployed: Account) -> None:
     found = deployed.ask(role=ROLE, prefix="sales/")
     assert {verdict for verdict, _ in found.values()} == {"ok"}
-    assert list(found) == ["account", *CHECKS]
+    assert list(found) == ["account", "ledger", *CHECKS]
     assert all("\n" not in text for _, text in found.values())
 
 
@@ -133,7 +133,7 @@ def test_the_rights_are_those_that_the_documentation_gives() -> None:
 def test_a_line_a_check_and_exit_code_0(desk: Desk, deployed: Account) -> None:
     result = desk.run("doctor", "--name", deployed.name, "--role", ROLE)
     begins = [line[:4] for line in result.stdout.splitlines()]
-    assert begins == ["VERD", *["ok  "] * (1 + len(CHECKS))]
+    assert begins == ["VERD", *["ok  "] * (2 + len(CHECKS))]
     assert result.stderr == ""
 
 
@@ -143,7 +143,7 @@ def test_json_and_exit_code_1_if_one_fails(desk: Desk, deployed: Account) -> Non
     told = json.loads(result.stdout)
     assert told["ok"] is False
     assert [one["check"] for one in told["checks"] if one["verdict"] == "fix"] == ["concurrency"]
-    assert result.stderr == f"Error: 1 check of {1 + len(CHECKS)} failed: concurrency\n"
+    assert result.stderr == f"Error: 1 check of {2 + len(CHECKS)} failed: concurrency\n"
 
 
 def test_as_it_is_run_it_finds_its_own_region_and_credentials(

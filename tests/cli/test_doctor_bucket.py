@@ -7,6 +7,7 @@ import pytest
 
 from s3commit.aws import env
 from s3commit.aws.notifications import SUFFIXES
+from s3commit.core.documents.catalog_note import CATALOG_NOTE, CatalogNote
 from tests.cli.account import Account, aborting
 from tests.cli.support import JOB, TABLE, Desk
 from tests.conftest import REGION
@@ -25,6 +26,23 @@ def test_a_bucket_that_does_not_notify_is_said(account: Account, lacking: str) -
 
 def test_a_bucket_that_is_not_there_is_said(account: Account) -> None:
     assert "does not exist" in account.ask(bucket="nobodys-lake")["notifications"][1]
+
+
+@pytest.mark.parametrize("given", [None, ["orders/", "sales/"]])
+@pytest.mark.parametrize("prefix", ["", "sales", "sales/eu/", "sales-2/"])
+def test_a_prefix_that_the_pipeline_does_not_serve_is_said_before_a_job(
+    account: Account, given: list[str] | None, prefix: str
+) -> None:
+    account.deploy(env.STORAGE_STACK, Parameters=json.dumps({"prefixes": given} if given else {}))
+    verdict, text = account.ask(prefix=prefix)["prefixes"]
+    if given and prefix == "sales-2/":
+        assert verdict == "fix"
+        assert "serves orders/, sales/ alone, so a job at sales-2/ would be refused" in text
+    else:
+        assert (verdict, text) == (
+            "ok",
+            f"the pipeline serves {', '.join(given or ['the whole bucket'])}",
+        )
 
 
 @pytest.mark.parametrize(("event_bridge", "verdict"), [(True, "ok"), (False, "fix")])
@@ -181,12 +199,19 @@ def test_a_table_is_compared_with_the_parameter_the_paths_and_the_rights(
     assert "\n" not in text
 
 
-def test_a_note_is_shown_on_one_line_without_control_characters(desk: Desk) -> None:
-    note = b"not told: \x1b[31m\n\xff"
+@pytest.mark.parametrize(
+    ("note", "shown"),
+    [
+        (CATALOG_NOTE.encode(CatalogNote("lake.sales")), "died. It is tried again; after five"),
+        (CATALOG_NOTE.encode(CatalogNote("t", "no: \x1b[31m\n\xff")), "no: \\x1b[31m\\n\xff. It"),
+        (b"no JSON", "_catalog.json can't be read: "),
+    ],
+)
+def test_a_note_is_shown_on_one_line_without_control_characters(
+    desk: Desk, note: bytes, shown: str
+) -> None:
     desk.world.store.put(BUCKET, desk.committed_job(JOB).catalog, note)
-    shown = desk.run("show", JOB, "--table", TABLE).stdout
-    told = "not told: \\x1b[31m\\n\ufffd. It is tried again; after five tries: s3commit redrive"
-    assert told in shown
+    assert shown in desk.run("show", JOB, "--table", TABLE).stdout
 
 
 @pytest.mark.parametrize("ignored", IGNORED_ETAGS)

@@ -134,5 +134,5 @@ def test_a_fault_says_when_its_alarm_rings_and_what_undoes_it(
     monkeypatch.setattr("s3commit.cli.local.Rehearsal", Mock())
     monkeypatch.setitem(FAULTS, fault, replace(FAULTS[fault], happen=Mock()))
     told = desk.run("local", "break", fault).stderr
-    assert told.startswith("alarms ring within ten seconds, ")
+    assert told.startswith("alarms ring within twenty seconds, ")
     assert told.endswith(f"undo it: {undo}\n")

@@ -118,6 +118,18 @@ def test_what_is_gone_and_what_is_open_is_listed(desk: Desk) -> None:
     assert waits_still["fix"] == f"if no execution works on it: s3commit commit {waits.typed}"
 
 
+def test_a_rule_says_what_was_meant_and_a_name_of_no_table_is_an_error(desk: Desk) -> None:
+    desk.committed_job()
+    desk.world.store.delete(BUCKET, min(desk.world.visible()))
+    desk.world.clock.advance(3 * 86_400)
+    assert desk.json("fsck", SALES, "--expired", "sales/=2")["expiredFiles"] == 1
+    desk.json("fsck", SALES, "--expired", "sales/=4", exit_code=1)
+    for rule in ("sales/", "=2", "sales/=0", "sales/=x", f"{SALES}=2"):
+        assert "sales/=400" in desk.fails("fsck", SALES, "--expired", rule, exit_code=2)
+    assert "nothing was checked" in desk.fails("fsck", "s3://lake/sale/", exit_code=1)
+    assert desk.json("fsck", "s3://lake/sale/2020/", "--expired", "sale/=2")["jobs"] == 0
+
+
 def test_a_sound_table_says_so_and_nothing_is_changed(desk: Desk) -> None:
     desk.committed_job()
     desk.requested_job(OTHER)

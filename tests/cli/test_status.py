@@ -248,7 +248,7 @@ def test_what_failed_is_said_and_is_the_exit_code(desk: Desk, executions: Memory
     left_behind(desk)
     desk.world.plan.fail("start", AccessError("may not start it"))
     result = desk.run("sweep", "--table", TABLE, exit_code=1)
-    assert "Error: the sweep had 1 error; failed: job" in result.stderr
+    assert "Error: the sweep had 1 error: job" in result.stderr
     assert "may not start it; run it again" in result.stderr
     assert "nothing was changed" not in result.stderr  # the other job was aborted
     assert desk.world.store.head("lake", job_directory(OTHER).request) is not None

@@ -214,7 +214,7 @@ def test_of_a_job_of_very_many_tasks_the_manifests_are_not_counted(
 def test_what_is_not_counted_or_will_not_change_is_not_shown_as_if(
     desk: Desk, browser: Browser
 ) -> None:
-    rolling = {"state": JobState.ROLLING_BACK, "problems": [], "plan": {"files": 2}}
+    rolling = {"state": JobState.ROLLING_BACK, "uploadsComplete": True, "plan": {"files": 2}}
     known = dict.fromkeys(("result", "request", "noted"))
     assert views._progress({**known, **rolling})["visible"] is None  # some are still there
     desk.committed_job(JOB)

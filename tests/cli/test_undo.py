@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from s3commit.core.model.destination import Conflict
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.locks import key_digest
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
 from tests.core.world import BUCKET, World, job_directory
@@ -141,3 +141,23 @@ def test_a_job_that_is_not_committed_is_refused(desk: Desk, state: str) -> None:
 def test_a_job_that_never_was_is_refused(desk: Desk) -> None:
     line = desk.fails("undo", JOB, "--destination", SALES, exit_code=3)
     assert f"job {JOB} is not committed at {SALES}" in line
+
+
+@pytest.mark.parametrize("day", [1, 2])
+@pytest.mark.parametrize("own", ["append", "partitions"])
+def test_a_dead_drivers_job_comes_after_an_undo_of_where_it_has_files(
+    desk: Desk, own: str, day: int
+) -> None:
+    """It brings nothing back, so the list of what it has undone says where it was."""
+    undone, dead = job_directory(OTHER), job_directory(JOB)
+    desk.world.commit(undone, files={f"dt={day}/part-{OTHER}.csv": b"1"})
+    desk.world.clock.advance(60)
+    removes = {"conflict": Conflict.REPLACE, "scope": Scope.PARTITION, "partition_by": ("dt",)}
+    desk.world.open(dead, **(removes if own == "partitions" else {}))
+    desk.world.attempt(dead, "0", files={f"dt=1/part-{JOB}.csv": b"1"})
+    desk.run("undo", undone.uri)
+    words = ["commit", dead.uri, "--tasks", "1", "--dry-run"]
+    if day == 1:
+        assert f"{UNDO} at {SALES} (replaced" in desk.fails(*words, exit_code=3)
+    else:
+        desk.run(*words)

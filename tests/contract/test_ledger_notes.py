@@ -166,13 +166,17 @@ def test_i8_the_first_look_at_a_bucket_is_noted(ledger: Ledger) -> None:
     assert (first.since, first.until, first.whole) == (T0, "", False)
     assert first.table
     assert ledger.healing("lake", now=T1) == first
+    assert ledger.peek_healing() == {"lake": first}
     assert ledger.healing("pond", now=T1).since == T1
+    assert ledger.peek_healing().keys() == {"lake", "pond"}
 
 
 def test_i8_what_has_been_walked_is_noted_until_the_ledger_is_whole(ledger: Ledger) -> None:
     first = ledger.healing("lake", now=T0)
-    ledger.note_healing("lake", replace(first, until="_s3commit/a"))
-    assert ledger.healing("lake", now=T1) == replace(first, until="_s3commit/a")
+    walked = replace(first, until="_s3commit/a", unread=("_s3commit/a",))
+    ledger.note_healing("lake", walked)
+    ledger.note_healing("lake", first)  # by a slower call
+    assert ledger.healing("lake", now=T1) == walked
     whole = replace(first, until="_s3commit/b", whole=True)
     ledger.note_healing("lake", whole)
     ledger.note_healing("lake", replace(first, until="_s3commit/c"))  # by a slower call

@@ -69,6 +69,9 @@ def test_an_object_has_first_and_last_bytes_if_it_is_there_and_has_some(place: P
         first_bytes(5)
     place.store.put(place.bucket, place.key(), b"12345")
     assert [first_bytes(count) for count in (1, 4, 99)] == [b"1", b"1234", b"12345"]
+    assert [first_bytes(2, start=start) for start in (0, 3, 4)] == [b"12", b"45", b"5"]
+    with pytest.raises(InvalidInputError):
+        first_bytes(2, start=5)
     assert [last_bytes(count) for count in (1, 4, 99)] == [b"5", b"2345", b"12345"]
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from s3commit.aws.parallel import ThreadMap
-from s3commit.core.fsck import FindingKind, Report, check
+from s3commit.core.fsck import Expiry, FindingKind, Report, check
 from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import AccessError, InvalidInputError
+from s3commit.core.model.moments import shifted
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.faults import Call
 
@@ -23,10 +24,9 @@ class Checked:
     world: World
     destination: Destination = SALES
 
-    def report(self) -> Report:
-        return check(
-            self.world.plan.wrap(self.world.store), self.world.ledger, map, self.destination
-        )
+    def report(self, *rules: Expiry) -> Report:
+        store = self.world.plan.wrap(self.world.store)
+        return check(store, self.world.ledger, map, self.destination, rules)
 
 
 def file_of(job_id: str) -> str:
@@ -78,7 +78,41 @@ def test_i2_a_file_that_is_not_what_it_was_is_found_with_the_version_to_restore(
     what = FindingKind.CHANGED if put_over else FindingKind.GONE
     assert (found.what, found.key, found.job_id) == (what, file_of(JOB), JOB)
     restore = f"restore version {version.version_id}"
-    assert restore == found.fix if versioned else "no version of it is kept" in found.fix
+    assert found.fix.startswith(restore if versioned else "no version of it is kept")
+    assert ("deleted on purpose" in found.fix) == (not put_over)
+
+
+DAY = 86_400
+
+
+@pytest.mark.parametrize("prefix", ["sales/", "sal", "sales/dt=1/", "sales/dt=2/", "other/"])
+@pytest.mark.parametrize("age", [0, 399, 401])
+@pytest.mark.parametrize("lost", ["a file", "a list", "all", "changed"])
+def test_i2_only_what_is_below_the_prefix_and_old_enough_may_be_missing(
+    prefix: str, age: int, lost: str
+) -> None:
+    """By S3's time: what the list says of its job's decision a client could have written."""
+    desk, key = Checked(World()), f"sales/dt=1/part-{JOB}.parquet"
+    committed(desk.world, JOB, "dt=1/part", "dt=2/part")
+    directory = job_directory()
+    if lost == "changed":
+        desk.world.store.put(BUCKET, key, b"other bytes")
+    for one in {"a file": [key], "a list": [directory.commits], "changed": []}.get(
+        lost, desk.world.all_keys("sales/")
+    ):
+        desk.world.store.delete(BUCKET, one)
+    desk.world.clock.advance(age * DAY)
+    rules = ((prefix, shifted(desk.world.clock.now(), -400 * DAY)),)
+    covers = {
+        "a file": key.startswith(prefix),
+        "a list": directory.commits.startswith(prefix),
+        "all": False,
+        "changed": False,
+    }[lost]
+    report, meant = desk.report(*rules), covers and age > 400
+    assert report.is_sound == (meant or lost == "all")
+    assert report.is_table == (lost != "all")
+    assert report.expired == (meant and lost == "a file")
 
 
 def test_without_the_right_to_list_versions_a_lost_file_is_found_all_the_same(

@@ -32,16 +32,16 @@ committed = st.builds(
 @given(st.lists(committed, max_size=5))
 def test_the_commit_manifest_comes_back_line_by_line(found: list[CommittedFile]) -> None:
     header = replace(HEADER, files=len(found))
-    body = b"".join(commit_lines(header, found))
-    assert decode_commit_manifest(body, DIRECTORY) == (header, found)
+    decoded, files = decode_commit_manifest(commit_lines(header, found), DIRECTORY)
+    assert (decoded, list(files)) == (header, found)
 
 
 def test_a_commit_manifest_that_lacks_lines_is_refused() -> None:
     lines = list(commit_lines(replace(HEADER, files=2), [FILE] * 2))
-    assert decode_commit_manifest(b"".join(lines), DIRECTORY)
-    for body in (b"", lines[0], b"".join(lines[:2]), b"".join(lines)[:-5]):
+    assert list(decode_commit_manifest(lines, DIRECTORY)[1])
+    for some in ([], lines[:1], lines[:2], [*lines[:2], lines[2][:-5]]):
         with pytest.raises(InvalidInputError):
-            decode_commit_manifest(body, DIRECTORY)
+            list(decode_commit_manifest(some, DIRECTORY)[1])
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ def test_a_commit_manifest_that_lacks_lines_is_refused() -> None:
 def test_i7_i12_a_list_is_believed_where_it_lies_and_of_its_own_files_alone(
     header: CommitHeader, file: CommittedFile, code: str
 ) -> None:
-    body = b"".join(commit_lines(header, [file]))
+    lines = list(commit_lines(header, [file]))
     with pytest.raises(InvalidInputError) as caught:
-        decode_commit_manifest(body, DIRECTORY)
+        list(decode_commit_manifest(lines, DIRECTORY)[1])
     assert caught.value.code == code
     if code == "WRONG_JOB":
         with pytest.raises(InvalidInputError):
-            decode_commit_header(body, DIRECTORY)
+            decode_commit_header(lines[0], DIRECTORY)

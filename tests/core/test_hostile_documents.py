@@ -9,10 +9,8 @@ import json
 import pkgutil
 import re
 import tracemalloc
-from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +20,7 @@ from hypothesis import strategies as st
 
 import s3commit.core
 from s3commit.core.calls.run_call import GOING_ON
-from s3commit.core.documents.commit_manifest import commit_lines, stream_commit_manifest
+from s3commit.core.documents.commit_manifest import commit_lines
 from s3commit.core.documents.job_json import JOB_JSON, JobSpec
 from s3commit.core.documents.pages import Unit, read_unit
 from s3commit.core.documents.replace_list import decode_replaced
@@ -31,7 +29,7 @@ from s3commit.core.documents.success_marker import success_job_id
 from s3commit.core.formats.layout import parse_destination, parse_manifest_key
 from s3commit.core.formats.strict_json import digest, one_line
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NeedsOperatorError
-from s3commit.core.model.limits import MAX_JOB_FILES, PAGE_FILES
+from s3commit.core.model.limits import PAGE_FILES
 from tests.core.hostile_world import DIRECTORY, NOBODY, Neighbourhood
 from tests.core.world import BUCKET, JOB, OTHER_JOB, World
 from tests.engines.fuzz.documents import DOCUMENTS, FILE, HEADER, Read
@@ -213,37 +211,20 @@ LINES = {
     "one line": b" " * 8_000_000,
     "sound lines": b"".join(list(commit_lines(HEADER, [FILE]))[1:]) * 20_000,
 }
-STARTS = {
-    "a header of many files": b"".join(commit_lines(replace(HEADER, files=MAX_JOB_FILES), ())),
-    "a header of few files": b"".join(commit_lines(HEADER, [FILE])),
-    "a header of more than a job has": b"".join(
-        commit_lines(replace(HEADER, files=MAX_JOB_FILES + 1), ())
-    ),
-    "no header": b"",
-}
 
 
 @pytest.mark.parametrize("lines", LINES.values(), ids=LINES)
-@pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
-@pytest.mark.parametrize("kind", ["commit manifest", "page of files"])
-def test_i12_a_list_is_held_up_to_its_first_wrong_line(
-    kind: str, start: bytes, lines: bytes
-) -> None:
-    """Beside its bytes, which are bounded themselves; a line may be as long as a page."""
-    store, body = World().store, start + lines
-    page = digest(body)
-    for key in (DIRECTORY.commits, DIRECTORY.page(page)):
-        store.put(BUCKET, key, body)
+def test_i12_a_page_is_held_up_to_its_first_wrong_line(lines: bytes) -> None:
+    """Beside its bytes, which are bounded; a line may be as long. Lists: tests/cli."""
+    store, page = World().store, digest(lines)
+    store.put(BUCKET, DIRECTORY.page(page), lines)
     decode = partial(decode_replaced, directory=DIRECTORY)
     tracemalloc.start()
     with suppress(InvalidInputError):
-        if kind == "commit manifest":
-            deque(stream_commit_manifest(store, DIRECTORY)[1], maxlen=0)
-        else:
-            read_unit(store, DIRECTORY, Unit(0, page, 0, PAGE_FILES), decode)
+        read_unit(store, DIRECTORY, Unit(0, page, 0, PAGE_FILES), decode)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 1_000_000 + len(body) * (kind == "page of files")
+    assert peak < 1_000_000 + len(lines)
 
 
 @given(st.binary(max_size=200))

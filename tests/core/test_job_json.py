@@ -122,7 +122,7 @@ def test_a_record_of_before_that_knows_no_digest_is_judged_by_the_rest() -> None
         ({"maxRows": 1.0}, "maxRows 1.0 is invalid"),
         ({"minFiles": True}, "minFiles True is invalid"),
         ({"minRows": "1"}, "minRows '1' is invalid"),
-        ({"minRows": 2, "maxRows": 1}, "minRows 2 is more than maxRows 1"),
+        ({"minRows": 2, "maxRows": 1}, "at least 2 rows and at most 1 can't be"),
     ],
 )
 def test_what_is_no_condition_is_refused_by_name(value: dict[str, Any], told: str) -> None:
@@ -138,12 +138,12 @@ NOT_COUNTED = "the rows were not counted: pass each file's rows to the writer"
 @pytest.mark.parametrize(
     ("conditions", "rows", "told"),
     [
-        (Conditions(min_rows=7), [4, 2], "the job has 6 rows; minRows is 7"),
-        (Conditions(max_rows=5), [4, 2], "the job has 6 rows; maxRows is 5"),
-        (Conditions(max_rows=0), [4, 2], "the job has 6 rows; maxRows is 0"),
-        (Conditions(min_files=3), [4, 2], "the job has 2 files; minFiles is 3"),
-        (Conditions(min_rows=1), [], "the job has 0 rows; minRows is 1"),
-        (Conditions(min_files=1), [], "the job has 0 files; minFiles is 1"),
+        (Conditions(min_rows=7), [4, 2], "the job has 6 rows, fewer than 7"),
+        (Conditions(max_rows=5), [4, 2], "the job has 6 rows, more than 5"),
+        (Conditions(max_rows=0), [4, 2], "the job has 6 rows, more than 0"),
+        (Conditions(min_files=3), [4, 2], "the job has 2 files, fewer than 3"),
+        (Conditions(min_rows=1), [], "the job has 0 rows, fewer than 1"),
+        (Conditions(min_files=1), [], "the job has 0 files, fewer than 1"),
         (Conditions(max_rows=0), [], ""),
         (Conditions(min_rows=1), [None, 5], NOT_COUNTED),
         (Conditions(max_rows=9), [None, 5], NOT_COUNTED),

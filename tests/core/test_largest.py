@@ -209,6 +209,7 @@ def test_i2_a_job_whose_list_would_be_too_long_to_be_read_is_refused_before_its_
             assert sum(longest) <= least <= sum(longest) + 100 * len(keys)
         else:
             assert world.failure(directory).code == TOO_LARGE
+            assert " bytes of the list of its files: " in world.failure(directory).message
 
 
 def test_i2_a_marker_of_the_longest_names_is_put_again_by_a_repetition() -> None:

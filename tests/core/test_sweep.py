@@ -120,8 +120,8 @@ def test_what_fails_is_counted_and_the_rest_is_done(world: Swept) -> None:
     world.plan.fail("start", AccessError("may not"))
     report = world.sweep()
     assert (report.failed, report.started) == (1, 1)
-    failed, started = report.notes
-    assert failed.startswith("failed: job 0b6f6f0e")
+    (failed,), (started,) = report.failures, report.notes
+    assert failed.startswith("job 0b6f6f0e")
     assert failed.endswith(": may not")
     assert ": SEALED, silent for 15 minutes; an execution starts" in started
     world.sweep_and_settle()
@@ -135,8 +135,8 @@ def test_the_report_names_so_many_things_and_says_how_many_more() -> None:
         report.note(f"job {number}")
     assert (len(report.notes), report.unsaid) == (MOST_NOTES, 7)
     report.fail("job 99", "may not")
-    assert (report.unsaid, encode_report(report)["unsaid"]) == (8, 8)
-    assert report.notes[:2] == ["failed: job 99: may not", "job 0"]
+    assert (report.unsaid, encode_report(report)["unsaid"]) == (7, 7)
+    assert (report.notes[0], report.failures) == ("job 0", ["job 99: may not"])
 
 
 # What others may put keeps nobody's job from its turn
@@ -152,7 +152,7 @@ def test_i12_a_destination_that_may_not_be_listed_stops_no_other_one(world: Swep
     world.plan.fail("list", no, times=None, where=lambda call: call.key.startswith("a/"))
     report = world.sweep_and_settle()
     assert (report.started, report.failed) == (1, 1)
-    assert "destination s3://lake/a/: AccessDenied" in report.notes[0]
+    assert "destination s3://lake/a/: AccessDenied" in report.failures[0]
     assert world.all_keys(ours.tasks) == []
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import json
 from collections.abc import Callable
-from functools import partial
+from typing import Any, cast
 
 import pytest
 
@@ -14,7 +14,12 @@ from s3commit.core.jobs import healing
 from s3commit.core.jobs.healing import heal
 from s3commit.core.jobs.record import new_record
 from s3commit.core.model.destination import Conflict, Destination, Scope
-from s3commit.core.model.errors import NeedsOperatorError, S3CommitError, TransientError
+from s3commit.core.model.errors import (
+    AccessError,
+    NeedsOperatorError,
+    S3CommitError,
+    TransientError,
+)
 from s3commit.core.model.limits import FUNCTION_CLOCKS, LONGEST_CALL
 from s3commit.core.model.moments import seconds
 from s3commit.core.model.outcome import Outcome
@@ -267,13 +272,6 @@ def test_i8_a_record_that_a_late_function_opened_gives_way_to_the_decision(ends:
 # A table that was restored from a backup.
 
 
-def kept(world: World) -> MemoryLedger:
-    """The table as it is now."""
-    copy = MemoryLedger()
-    copy.restore(world.ledger)
-    return copy
-
-
 def test_i2_i6_i8_a_restored_table_decides_nothing_until_an_empty_one_takes_its_place() -> None:
     """Whatever it was restored to, whatever an execution that still runs does next."""
 
@@ -281,7 +279,7 @@ def test_i2_i6_i8_a_restored_table_decides_nothing_until_an_empty_one_takes_its_
         tables: list[MemoryLedger] = []
         world = World()
         two_replace(world)
-        world.plan.run_before(None, lambda: tables.append(kept(world)), nth=point)
+        world.plan.run_before(None, lambda: tables.append(world.ledger.backup()), nth=point)
         world.run(DIRECTORY)
         if not tables or not tables[0]._healing:  # an empty one
             return bool(tables)
@@ -305,8 +303,8 @@ def test_i2_i6_i8_a_restored_table_decides_nothing_until_an_empty_one_takes_its_
 def test_i6_an_execution_that_holds_its_destination_in_a_restored_table_is_not_decided() -> None:
     world = World()
     two_replace(world)
-    world.plan.run_before("decide", lambda: world.ledger.restore(kept(world)))
-    world.plan.run_before("healing", lambda: world.ledger.restore(kept(world)), nth=2)
+    world.plan.run_before("decide", lambda: world.ledger.restore(world.ledger.backup()))
+    world.plan.run_before("healing", lambda: world.ledger.restore(world.ledger.backup()), nth=2)
     with pytest.raises(NeedsOperatorError, match="restored from a backup"):
         world.run(DIRECTORY)
     assert world.store.head(BUCKET, DIRECTORY.decision) is None
@@ -323,16 +321,83 @@ def test_i12_a_copy_of_a_bucket_brings_no_job_of_the_original_along() -> None:
     assert world.ledger.job(REF) is not None
 
 
-def test_i8_a_spoilt_decision_record_stops_all_executions_and_is_named() -> None:
-    world = decided()
-    spoilt = job_directory(prefix="elsewhere/").decision
-    world.store.put(BUCKET, spoilt, b"{}")
+def spoil(world: World, key: str, how: str) -> Callable[[], None]:
+    """A decision record that can't be read, and its repair."""
+    stored, store = world.store.get(BUCKET, key, max_bytes=10**6).body, cast("Any", world.store)
+    if how == "denied":
+        get = store.get
+
+        def denied(bucket: str, name: str, **bounds: Any) -> Any:
+            if name == key:
+                raise AccessError(f"403 of {key}")
+            return get(bucket, name, **bounds)
+
+        store.get = denied
+        return lambda: setattr(store, "get", get)
+    other = {"emptied": b"", "of another": stored.replace(JOB.encode(), OTHER_JOB.encode())}
+    store.put(BUCKET, key, other[how])
+
+    def restore() -> None:
+        store.put(BUCKET, key, stored)
+
+    return restore
+
+
+PLACES = {"the table": "a/b/", "inside": "a/b/dt=1/", "above": "a/", "beside": "a/c/"}
+HELD = {("the table", one) for one in Conflict} | {("inside", one) for one in Conflict}
+HELD |= {("above", Conflict.REPLACE), ("above", Conflict.FAIL)}
+
+
+@pytest.mark.parametrize("how", ["emptied", "of another", "denied"])
+@pytest.mark.parametrize("left", ["nothing", "a document", "an upload"])
+@pytest.mark.parametrize("conflict", Conflict)
+@pytest.mark.parametrize("place", PLACES)
+def test_i2_i6_i8_a_record_that_cannot_be_read_holds_the_jobs_that_its_own_may_meet(
+    place: str, conflict: Conflict, left: str, how: str
+) -> None:
+    """Of the decided job ``left`` is the only trace; it is in an unfinished completion."""
+    one, other = job_directory(prefix="a/b/"), job_directory(OTHER_JOB, PLACES[place])
+    world = World(plan=FaultPlan().crash_before("complete_upload"))
+    world.ask(one)
+    with contextlib.suppress(Crash):
+        world.run(one)
+    lose(world)
+    repair = spoil(world, one.decision, how)
+    kept = {"a document": one.request, "an upload": "", "nothing": ""}[left]
+    for key in set(world.all_keys(one.prefix)) - {kept}:
+        world.store.delete(BUCKET, key)
+    if left != "an upload":
+        world.lose_uploads("a/b/")
     heal(world.ports, BUCKET)
     world.clock.advance(LONGEST_CALL + FUNCTION_CLOCKS)
-    for stopped in (partial(world.run, OTHER), partial(note_job, world.ports, BUCKET, OTHER.job)):
-        with pytest.raises(NeedsOperatorError, match=spoilt) as raised:
-            stopped()
-        assert raised.value.code == "PAGE_CHANGED"
-    world.store.delete(BUCKET, spoilt)
-    world.run(DIRECTORY, "execution-2")
+    world.ask(other, conflict=conflict)
+    held = (place, conflict) in HELD and (place != "above" or left != "nothing")
+    if held:
+        with pytest.raises(NeedsOperatorError, match=one.decision) as raised:
+            world.run(other, "execution-2")
+        assert raised.value.code == (
+            "ACCESS_DENIED" if how == "denied" and place != "above" else "PAGE_CHANGED"
+        )
+        with pytest.raises((NeedsOperatorError, AccessError), match=one.decision):
+            world.run(one, "execution-2")
+        assert world.visible("a/") == {}
+    else:
+        world.run(other, "execution-2")
+        assert world.result(other).outcome is Outcome.COMMITTED
+    assert world.ledger.healing(BUCKET, now="").unread == (one.decision,)
+    repair()
+    world.heal()
+    assert world.ledger.healing(BUCKET, now="").whole
+    assert world.record(one).state is JobState.COMMITTING
+
+
+def test_i8_an_object_of_others_named_as_a_record_holds_no_job_and_too_many_hold_all() -> None:
+    world = decided()
+    for number in range(healing.MAX_UNREAD):
+        world.store.put(BUCKET, f"_s3commit/backup-{number}/_decision.json", b"{}")
+    world.heal()
+    run_execution(world.unplanned, DIRECTORY, execution="execution-2")
     assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
+    world.store.put(BUCKET, "_s3commit/zz/_decision.json", b"{}")
+    with pytest.raises(NeedsOperatorError, match="_s3commit/"):
+        heal(world.ports, BUCKET)

@@ -2,17 +2,28 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Collection
+from dataclasses import is_dataclass
+from importlib import import_module
+from itertools import chain
 from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
+import s3commit.core.documents as core_documents
 from docs import gather
 from s3commit.cli.app import app
 from s3commit.core.calls.routes import STEPS
+from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import DECISION_FILE, PIPELINE, JobDirectory
+from s3commit.core.formats.strict_json import member_name
 from s3commit.core.model.destination import Destination
+from s3commit.core.model.fields import Name
 
 JOB = "0b6f6f0e-0000-4000-8000-000000000001"
 ROOT = Path(__file__).parents[2]
@@ -205,6 +216,62 @@ def test_the_index_of_decisions_has_the_fate_of_each_number() -> None:
     assert linked == {*there.items()}
 
 
+OF_THE_PIPELINE = {"pages", "partition_list", "plan", "replace_list", "ticket"}  # nobody else reads
+
+
+def members_of(
+    kind: type, formed: Collection[str] = (), unwritten: Collection[str] = ()
+) -> set[str]:
+    """The names of a record's members in a document, and of those of the records in it.
+
+    Those that are ``formed`` are no objects there.
+    """
+    found = set()
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        if name not in unwritten:
+            parts = [hint, *get_args(hint), *chain.from_iterable(map(get_args, get_args(hint)))]
+            found.add(next((one.name for one in parts if isinstance(one, Name)), member_name(name)))
+            records = [one for one in parts if isinstance(one, type) and is_dataclass(one)]
+            found |= set().union(*map(members_of, records if name not in formed else ()))
+    return found
+
+
+def documents() -> list[tuple[str, Codec[Any]]]:
+    names = {one.name for one in iter_modules(core_documents.__path__)} - OF_THE_PIPELINE
+    modules = [import_module(f"{core_documents.__name__}.{name}") for name in sorted(names)]
+    found = [(each.__name__, one) for each in modules for one in vars(each).values()]
+    return [(name.rpartition(".")[2], one) for name, one in found if isinstance(one, Codec)]
+
+
+@pytest.mark.parametrize(("name", "codec"), documents())
+def test_each_member_of_a_document_is_in_the_protocol(name: str, codec: Codec[Any]) -> None:
+    formats = (ROOT / "docs" / "protocol.md").read_text()
+    written = {*re.findall(r'["`](\w+)["`]', formats)}
+    assert sorted(members_of(codec.kind, codec.forms, codec.unwritten) - written) == [], name
+
+
+def test_each_claim_of_the_comparison_has_a_source_and_the_page_a_date() -> None:
+    page = (ROOT / "docs" / "comparison.md").read_text()
+    assert re.search(r"were read on 20\d\d-\d\d-\d\d", page)
+    committers, notes, formats = re.split(r"^## (?:Notes|Commit state unknown)$", page, flags=re.M)
+    source = r"\]\(https://|[A-Z]+-\d+|`\w+\.\w+`|`\w+`\.$"  # a page, an issue, a method
+    told = re.split(r"^\d+\. ", notes, flags=re.M)[1:]
+    assert [one for one in told if not re.search(source, one.strip())] == []
+    rows = re.findall(r"^\| (?!\||---|\*\*s3commit)(.+?) \|(.+)\|$", committers, re.M)
+    judged = [(name, cells) for name, cells in rows if "✓" in cells or "✗" in cells]
+    marks = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+    named = re.findall(r"[⁰¹²³⁴⁵⁶⁷⁸⁹]+", str(judged))
+    assert {int(one.translate(marks)) for one in named} == {*range(1, len(told) + 1)}
+    linked = re.findall(r"^\| (?!\||---)(.+?) \|", formats, re.M)
+    assert [name for name in linked if "](" not in name] == []
+
+
+def test_each_decision_says_what_it_rests_on() -> None:
+    """So that it is looked at again when that changes."""
+    pages = sorted((ROOT / "docs" / "adr").glob("0*.md"))
+    assert [page.name for page in pages if "\n**Rests on.** " not in page.read_text()] == []
+
+
 def test_the_forms_name_options_that_exist() -> None:
     named = []
     for form in (ROOT / ".github").rglob("*.[ym][md]*"):
@@ -228,7 +295,8 @@ def test_a_workflow_runs_pinned_actions_and_targets_that_exist() -> None:
     pieces = [one.split("=")[-1] for one in nightly if one.startswith("spark-suites ARGS=--piece=")]
     assert pieces == [f"{number}/{len(pieces)}" for number in range(1, len(pieces) + 1)] != []
     made = [*re.findall(r"run: make (?:--silent )?([\w-]+)", "".join(flows)), *nightly]
-    assert {word for one in made for word in one.split() if "=" not in word} <= {*targets}
+    words = {word for one in made for word in shlex.split(one) if "=" not in word}
+    assert {"soak", "fuzz", "chaos", "mutants"} < words <= {*targets}
 
 
 GOOD = ("core: keep a state", "Merge api: one", "fixup! core: keep a state", "core: " + "k" * 66)

@@ -107,7 +107,7 @@ ORDERS = ast.Lt | ast.LtE | ast.Gt | ast.GtE
 ASKED_BY_TIME = {"jobs_in", "count_in", "where_ended", "seconds", "seconds_after", "between"}
 SORTED_BY_TIME = {"max", "min", "sorted", "merge"}
 # Of one moment alone, or of a key. A process's own monotonic clock is nobody else's.
-NONE_OF_TWO = {"_expiry", "_actions", "_next_page"}
+NONE_OF_TWO = {"_expiry", "_actions", "_next_page", "note_healing"}
 
 
 def words(node: ast.AST) -> set[str]:

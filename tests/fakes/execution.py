@@ -92,6 +92,7 @@ class How(TypedDict, total=False):
     complete: CompleteUnits
     gives_up: str
     alone: bool
+    lists_lost: bool
 
 
 def run_execution(ports: Ports, directory: JobDirectory, **how: Unpack[How]) -> list[str]:
@@ -112,9 +113,10 @@ def walk_execution(
     complete: CompleteUnits = one_by_one,
     gives_up: str = "",
     alone: bool = False,
+    lists_lost: bool = False,
 ) -> Iterator[str]:
     """As `run_execution`, step by step: each is given before it runs."""
-    begun = execution_input(directory, gives_up)
+    begun = execution_input(directory, gives_up, lists_lost=lists_lost)
     ticket = decode_ticket(begun, execution=execution)
     name = routes.FIRST
     while name not in routes.ENDS.values():

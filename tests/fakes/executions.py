@@ -20,7 +20,9 @@ class MemoryExecutions:
     def describe(self, execution: str) -> Execution:
         return Execution("RUNNING" if execution in self.running else FORGOTTEN)
 
-    def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str | None:
+    def start(
+        self, name: str, directory: JobDirectory, gives_up: str = "", *, lists_lost: bool = False
+    ) -> str | None:
         """See `Executions.start`; the name is the ARN."""
         if name in self.started:
             return None

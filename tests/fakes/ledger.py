@@ -38,7 +38,7 @@ _LONG_AGO = "2000-01-01T00:00:00.000Z"
 
 
 class MemoryLedger(Ledger):
-    """Implements `s3commit.core.ports.objects.Ledger`; linearizable and thread-safe.
+    """Implements `s3commit.core.ports.ledger.Ledger`; linearizable and thread-safe.
 
     What DynamoDB would refuse by its size is refused: `tests.fakes.item_limits`. Ended appends lie
     in the partitions of the real one, and are found by the ``clock`` of who asks; without one, as
@@ -73,6 +73,12 @@ class MemoryLedger(Ledger):
         with self._lock:
             appends = {ref for ref, (one, _) in self._appends.items() if not one.ended}
             return appends | {lock.ref for lock in self._locks.values()}
+
+    def backup(self) -> Self:
+        """The table as it is now."""
+        copy = type(self)()
+        copy.restore(self)
+        return copy
 
     def restore(self, earlier: Self) -> None:
         """What the table had earlier, in a new one, under everybody who uses it."""
@@ -109,10 +115,16 @@ class MemoryLedger(Ledger):
         with self._lock:
             return self._healing.setdefault(bucket, Healing(self._table, now)).of(self._table)
 
+    def peek_healing(self) -> dict[str, Healing]:
+        with self._lock:
+            return {bucket: one.of(self._table) for bucket, one in self._healing.items()}
+
     def note_healing(self, bucket: str, healing: Healing) -> None:
         with self._lock:
             stands = self._healing.get(bucket)
-            if stands is not None and stands.table == healing.table and not stands.whole:
+            if stands is None or stands.table != healing.table or stands.whole:
+                return
+            if stands.until <= healing.until:
                 self._healing[bucket] = healing
 
     def update(

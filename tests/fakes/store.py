@@ -84,11 +84,11 @@ class MemoryObjectStore:
                 )
             return StoredObject(version.facts(key), version.body)
 
-    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
+    def first_bytes(self, bucket: str, key: str, count: int, *, start: int = 0) -> bytes:
         body = self.get(bucket, key, max_bytes=sys.maxsize).body
-        if not body:
-            raise InvalidInputError(f"s3://{bucket}/{key} is empty")
-        return body[:count]
+        if not body[start:]:
+            raise InvalidInputError(f"s3://{bucket}/{key} has no byte {start}")
+        return body[start : start + count]
 
     def last_bytes(self, bucket: str, key: str, count: int) -> bytes:
         return self.first_bytes(bucket, key, sys.maxsize)[-count:]

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -119,6 +120,21 @@ def test_i12_what_another_bucket_announces_is_ignored(
     record["body"] = record["body"].replace(f'"{BUCKET}"', '"another"')
     assert failed(call("ingest", {"Records": [record]})) == []
     assert world.ledger.job(DIRECTORY.ref) is None
+
+
+@pytest.mark.parametrize("prefix", ["sales/", "sales-2/"])
+def test_i12_what_is_announced_outside_the_prefixes_is_not_read(
+    world: World, call: Call, refusals: Refusals, prefix: str
+) -> None:
+    directory = job_directory(prefix=prefix)
+    manifest = directory.prefix + world.attempt(directory, "t0").manifest
+    keys = (manifest, directory.job, f"{directory.tasks}x.pendingset")
+    event = {"Records": [message(key, key) for key in keys]}
+    world.ports = replace(world.ports, prefixes=("sales/",))
+    world.plan.forget_calls()
+    assert failed(call("ingest", event)) == []
+    is_served = prefix == "sales/"
+    assert (bool(world.plan.calls), bool(refusals())) == (is_served, is_served)
 
 
 def test_one_bad_message_does_not_fail_its_neighbours(

@@ -80,6 +80,19 @@ def test_a_sweep_fails_after_its_work_if_the_bucket_announces_nothing_to_us(
     assert world.store.head("lake", abandoned.request) is not None
 
 
+def test_a_sweep_fails_after_its_work_if_an_empty_ledger_found_a_record_that_cannot_be_read(
+    world: World, sweep: Sweep
+) -> None:
+    unread, directory = job_directory(OTHER_JOB, "other/").decision, job_directory()
+    world.store.put("lake", unread, b"")
+    world.heal()
+    world.announce(directory, world.attempt(directory, "t0"))
+    world.clock.advance(2 * DAY)
+    with pytest.raises(NeedsOperatorError, match=rf"\[PAGE_CHANGED\].*{unread}"):
+        sweep()
+    assert world.store.head("lake", directory.request) is not None
+
+
 def test_a_bucket_that_sends_its_events_to_eventbridge_has_no_need_of_notifications(
     sweep: Sweep, notified: FakeS3
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from s3commit.core.calls.routes import STEPS
+from s3commit.core.calls.routes import ENDS, STEPS
 from s3commit.local import UnsupportedTemplateError
 from s3commit.local.assembly import load_assembly
 from s3commit.local.loader import check
@@ -55,6 +55,24 @@ def test_a_job_is_committed_whose_events_eventbridge_brings() -> None:
     assert run(COMMIT, synthesize(events="eventbridge").directory) == "COMMITTED True True\n"
 
 
+NARROWED = """
+from s3commit.core.model.errors import JobFailedError
+
+with LocalRuntime(Path(sys.argv[1])) as runtime:
+    print(commit(runtime, "sales/eu").outcome)
+    try:
+        commit(runtime, "sales-2")
+    except JobFailedError as error:
+        print(error.code)
+"""
+
+
+def test_a_job_outside_the_prefixes_is_refused() -> None:
+    """Nobody enforces rights here."""
+    deployment = synthesize(prefixes="sales/")
+    assert run(NARROWED, deployment.directory) == "COMMITTED\nOUTSIDE_PREFIXES\n"
+
+
 def test_an_imported_bucket_is_refused_in_one_line() -> None:
     """Its notifications are set by a function of the CDK's own, which does not run here."""
     imported = synthesize(**IMPORTED)
@@ -95,7 +113,7 @@ def test_what_fails_after_the_result_fails_no_execution(tmp_path: Path) -> None:
     template = assembly / "S3CommitPipeline.template.json"
     # A step and the event are tried once more, and not for minutes, as on AWS.
     text, patient = re.subn(r'(\\"MaxAttempts\\": )1[02]\b', r"\g<1>1", template.read_text())
-    assert patient == len(STEPS) + 1
+    assert patient == len(STEPS) + len(ENDS)
     template.write_text(text)
     assert json.loads(run(AFTER_THE_RESULT, assembly)) == {
         "outcome": "COMMITTED",

@@ -249,6 +249,7 @@ def test_files_that_stay_with_other_partition_columns(
         r"partitioned by dt, .*by .*check_?[pP]artitions=[fF]alse.*\[OTHER_PARTITIONS\]$", line
     )
     writer(rows, place, "append", ["dt"])
+    place.put("_metadata", b"x")  # a summary is permitted with them
     writer(rows, place, mode, by, checkPartitions="false", **given)
     writer(rows, place, "overwrite", by)
 

@@ -183,5 +183,26 @@ def test_i6_the_first_overwrite_of_a_partition_replaces_it(
 
 
 @pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(
+    ("statement", "by", "rows"),
+    [
+        ("TRUNCATE TABLE", "", 1),
+        ("TRUNCATE TABLE", "PARTITIONED BY (dt)", 0),  # Spark deletes the partitions alone
+        ("DROP TABLE", "", 1),
+        ("DROP TABLE", "PARTITIONED BY (dt)", 1),
+    ],
+)
+def test_i11_a_used_key_is_free_where_the_lists_of_files_are_deleted_too(
+    spark: SparkSession, db: str, statement: str, by: str, rows: int
+) -> None:
+    for _ in range(2):
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {db}.t (id INT, dt STRING) USING parquet {by}")
+        with settings(spark, spark__s3commit__idempotencyKey="monday"):
+            spark.sql(f"INSERT INTO {db}.t VALUES (1, 'a')")
+        found = spark.table(f"{db}.t").count()
+        spark.sql(f"{statement} {db}.t")
+    assert found == rows
+
+
 def test_the_page_does_what_it_says(run_page: Callable[[str], None]) -> None:
     run_page("native.md")

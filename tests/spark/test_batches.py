@@ -49,11 +49,13 @@ def test_a_bound_of_the_session_counts(spark: SparkSession) -> None:
         assert max(count for count, _ in sizes(wide(spark, 1_000, 10))) == 100
 
 
-def too_large_above(rows: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def too_large_above(
+    rows: int, error: str = "org.apache.arrow.vector.util.OversizedAllocationException"
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def task(found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in found:
             if batch.num_rows > rows:
-                raise MemoryError("org.apache.arrow.vector.util.OversizedAllocationException")
+                raise MemoryError(error)
             yield pa.record_batch({"rows": [batch.num_rows]})
 
     return task
@@ -69,6 +71,28 @@ def test_rows_too_large_for_any_batch_are_refused_with_the_setting(session: Spar
     with pytest.raises(InvalidInputError, match=RECORDS_KEY) as refused:
         collect(frame.mapInArrow(too_large_above(0), "rows long"))
     assert refused.value.code == "ROWS_TOO_LARGE"
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "again"),
+    [
+        (str(FEWEST), "org.apache.arrow.memory.OutOfMemoryException", False),
+        (str(FEWEST + 1), "org.apache.arrow.memory.OutOfMemoryException", True),
+        ("0", "org.apache.arrow.memory.OutOfMemoryException", True),  # of any number
+        ("100", "io.netty.util.internal.OutOfDirectMemoryError", False),
+        ("100", "OutOfDirectMemoryError at org.apache.arrow.memory.Allocator", True),
+    ],
+)
+def test_tasks_run_again_for_arrows_errors_alone_and_if_there_is_a_smaller_batch(
+    spark: SparkSession, asked: str, error: str, again: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = wide(spark, 30, 10).mapInArrow(too_large_above(0, error), "rows long")
+    with (
+        settings(spark, spark__sql__execution__arrow__maxRecordsPerBatch=asked),
+        pytest.raises(Exception, match=RECORDS_KEY if "arrow" in error else error),
+    ):
+        collect(frame)
+    assert ("run again" in capsys.readouterr().err) == again
 
 
 def test_a_platform_that_makes_no_clone_of_a_session_writes_all_the_same(

@@ -107,7 +107,7 @@ class Column:
         ({"encryption": Encryption("AES256", "alias/k")}, "a key for KMS alone"),
         ({"encryption": Encryption("AES256", None, True)}, "a key for KMS alone"),
         ({"min_rows": "5"}, "whole number from 0"),
-        ({"min_rows": 5, "max_rows": 4}, "minRows 5 is more than maxRows 4"),
+        ({"min_rows": 5, "max_rows": 4}, "at least 5 rows and at most 4 can't be"),
         ({"idempotency_key": ""}, "give 1 to 1,024 characters, not 0"),
         ({"idempotency_key": "x" * 1025}, "give 1 to 1,024 characters, not 1,025"),
         ({"options": {"idempotencyKey": "{airflow}"}}, "was not filled in"),

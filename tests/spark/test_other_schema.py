@@ -327,6 +327,20 @@ def test_with_an_argument_each_reader_gives_a_column_that_some_files_lack(
     assert all(name in text for name in ("union_by_name", *TO_GET_ALL[reader]) if name != "how")
 
 
+@pytest.mark.parametrize("first", ["sure", "cast"])
+def test_a_cast_lets_a_structs_fields_be_null_and_no_other(
+    session: SparkSession, place: Place, first: str
+) -> None:
+    sure = session.range(1).selectExpr("named_struct('a', id) AS c", "array(struct(id)) AS l")
+    cast = sure.selectExpr("CAST(c AS STRUCT<a: BIGINT>)", "CAST(l AS ARRAY<STRUCT<id: BIGINT>>)")
+    old, other = (sure, cast) if first == "sure" else (cast, sure)
+    write(old, place.uri)
+    with pytest.raises(InvalidInputError, match=r"'c\.a' .* null here and .* null in ") as refused:
+        write(other, place.uri, mode="append")
+    assert (": cast it, " in refused.value.message) == (other is sure)
+    assert write(old, place.uri, mode="append").rows == 1
+
+
 def test_write_refuses_another_type_unless_told_otherwise(
     session: SparkSession, place: Place
 ) -> None:

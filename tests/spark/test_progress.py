@@ -77,7 +77,7 @@ def test_a_result_is_a_table_in_a_notebook() -> None:
     assert "<th>destination</th><td>s3://lake/&lt;b&gt;/</td>" in result._repr_html_()
 
 
-def test_a_refusal_names_the_key_as_the_program_gave_it(
+def test_the_later_of_two_writes_with_one_key_learns_it_from_the_pipeline(
     session: SparkSession, place: Place
 ) -> None:
     """Of two at once: the later one learns of the key when it asks for its commit."""
@@ -86,7 +86,7 @@ def test_a_refusal_names_the_key_as_the_program_gave_it(
     for name in place.names:
         if "_once/" in name:  # the hint, by which the driver would have known
             place.tiny.store.delete(BUCKET, place.destination.prefix + name)
-    with pytest.raises(JobFailedError, match="idempotencyKey 'day-1' was used by job") as caught:
+    with pytest.raises(JobFailedError, match="used this job's idempotency key") as caught:
         write(session.range(4), place.uri, mode="append", idempotency_key="day-1")
     assert caught.value.code == "KEY_TAKEN"
 

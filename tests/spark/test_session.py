@@ -88,7 +88,7 @@ def test_encryption_is_that_of_s3a_unless_the_program_says(
 @pytest.mark.parametrize(
     ("name", "value", "line"),
     [
-        (CODEC, "brotli", "support .*codec=brotli of the session: give one of snappy, zstd"),
+        (CODEC, "brotli", "codec='brotli': give one of snappy, zstd"),
         (RECORDS, "many", "a whole number"),
         (S3A + "encryption.algorithm", "SSE-C", r"give encryption=s3commit\.Encryption"),
         (S3A + "acl.default", "PublicRead", "the bucket owner's"),

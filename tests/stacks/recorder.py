@@ -44,6 +44,7 @@ class Recorder:
         self.needed: dict[str, set[Needed]] = defaultdict(set)
         # The function, the action with its service, and the key or the index.
         self.calls: set[tuple[str, str, str]] = set()
+        self.listed: dict[str, set[str]] = defaultdict(set)  # the prefixes of listings of objects
         self._function = ""
 
     @contextmanager
@@ -56,6 +57,8 @@ class Recorder:
 
     def note(self, service: str, operation: str, parameters: dict[str, Any]) -> None:
         if self._function:
+            if operation == "ListObjectsV2":
+                self.listed[self._function].add(parameters.get("Prefix", ""))
             rights = _s3 if service == "s3" else _dynamodb
             needed = set(rights(operation, parameters))
             self.needed[self._function] |= needed

@@ -43,6 +43,10 @@ ENCRYPTED = {
     "executionLogs": "data",
     "reserveWorkers": "true",
 }
+NARROWED = {
+    "prefixes": "sales/eu/,sales/,finance/eu/",
+    "catalogs": {"finance/eu/t/": "analytics.t"},
+}
 TELLING = {"catalogs": {"sales/": "analytics.sales dropEmpty", "orders/eu/": "other.orders"}}
 REGULATED = {
     "kmsKeyArn": KEY_ARN,

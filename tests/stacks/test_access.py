@@ -188,6 +188,18 @@ def test_the_guide_shows_the_protection_as_it_is() -> None:
     assert protection("arn:aws:s3:::BUCKET", "all", [roles]) == [one | others for one in denied]
 
 
+def test_i12_below_prefixes_alone_the_protection_leaves_the_names_elsewhere_to_others() -> None:
+    others, results = protection("lake", "all", [], ["tenants/a/", "b/"])
+    held = [
+        f"{place}{name}" for place in ("tenants/a/", "b/c/") for name in ("_SUCCESS", "_commits/x")
+    ]
+    for key in [*held, "_s3commit/x", "b/_SUCCESS"]:
+        assert any(fnmatchcase(f"lake/{key}", one) for one in others["Resource"])
+    for key in ("tenants/b/_SUCCESS", "tenants/a-2/_commits/x", "x/b/_SUCCESS", "b/part-0"):
+        assert not any(fnmatchcase(f"lake/{key}", one) for one in others["Resource"])
+    assert results["Resource"] == f"lake/{RESULT}"  # the pipeline puts it wherever a job is refused
+
+
 def test_i12_a_writer_is_denied_what_the_pipeline_writes_and_deletes_documents_alone() -> None:
     allowed: dict[str, set[str]] = defaultdict(set)
     denied: dict[str, set[str]] = defaultdict(set)

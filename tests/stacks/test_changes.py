@@ -142,6 +142,22 @@ def test_it_is_removed_while_none_is(deployer: Deployer, dev: Dev) -> None:
     refuse_to_destroy(deployer.config(name="dev"), deployer.session, ACCOUNT)
 
 
+@pytest.mark.parametrize("state", [JobState.OPEN, JobState.SEALED, JobState.PUBLISHING])
+def test_i2_prefixes_are_not_narrowed_while_a_decided_job_needs_them(
+    deployer: Deployer, dev: Dev, state: JobState
+) -> None:
+    job_id = dev.add(state)
+    with pytest.raises(ConfigError, match=r"prefixes was not given, now \['orders/'\]"):
+        deployer.again(name="dev", prefixes="orders/")
+    deployer.again(name="dev", prefixes="orders/,sales/", change="prefixes")
+    if state in UNFINISHED:
+        told = rf"are not changed: job {job_id} \({state}\) at s3://lake/sales/ .*`s3commit pause`"
+        with pytest.raises(ConfigError, match=told):
+            deployer.again(name="dev", prefixes="orders/,sales/eu/", change="prefixes")
+    else:
+        deployer.again(name="dev", prefixes="orders/", change="prefixes")
+
+
 def test_make_destroy_asks_before_it_removes(deployer: Deployer, dev: Dev) -> None:
     job_id = dev.add(JobState.COMMITTING)
     [named] = re.findall(r"^destroy:.*\n\t@export (\w+)=1; \$\(CDK\) destroy ", MAKEFILE, re.M)

@@ -44,6 +44,7 @@ GOOD: dict[str, tuple[Any, Any]] = {
     "stuckMinutes": (30, 30),
     "abandonedHours": ("48", 48),
     "retentionDays": (60, 60),
+    "prefixes": ("sales/,finance/eu=1/", ("sales/", "finance/eu=1/")),
     "replacePrefixes": ("sales/,finance/eu/", ("sales/", "finance/eu/")),
     "protectNames": ("documents", "documents"),
     "operators": (OPERATOR, (OPERATOR,)),
@@ -78,6 +79,10 @@ BAD: dict[str, list[Any]] = {
     "stuckMinutes": ["0"],
     "abandonedHours": ["0", "a day"],
     "retentionDays": [0],
+    "prefixes": [
+        *("", [], "sales", "/", "/sales/", "a//", "a/../", "a/,", [""], None, "a b/", "ä/"),
+        *("a*/", "a?/", "a/${aws:username}/", "a/$/"),
+    ],
     "replacePrefixes": ["sales", "/", "/sales/", "a//", "a/../", "a/,", [""], [1], 7, None, "a\n/"],
     "protectNames": ["true", "_SUCCESS", None],
     "operators": ["ops", "arn:aws:iam::1:role/ops", f"{OPERATOR},", [7], None],
@@ -147,6 +152,10 @@ def test_an_imported_bucket_is_not_configured(parameter: str) -> None:
         ({"encryption": "aws:kms"}, "encryption=aws:kms needs the key s3commit:kmsKeyArn"),
         ({"catalogs": {"a/": "d.t", "a1/": "d.u", "a/b/": "d.v"}}, "has a prefix in another one's"),
         ({"catalogs": "a/=d.t", "lambdaConcurrency": LEAST + 1}, "must be at least 10 with s3c"),
+        ({"prefixes": "a/", "catalogs": "a-2/=d.t"}, "has none for a-2/, which"),
+        ({"prefixes": "a/b/", "freshTables": "a/=2"}, "has none for a/, which"),
+        ({"prefixes": [f"{one}/" for one in range(20)]}, "has 20, too many for the 10,240"),
+        ({"prefixes": "x" * 1200 + "/"}, "has 1, too many for"),
         ({"retentionDays": 9, "ledgerTtlDays": 10}, "at least 2 less than s3commit:ledgerTtlDays"),
     ],
 )
@@ -163,6 +172,12 @@ def test_i6_decision_records_outlast_the_order_of_overwrites() -> None:
     assert _read(retentionDays=FORGOTTEN_DAYS).retention_days == FORGOTTEN_DAYS
     with pytest.raises(ConfigError):
         _read(retentionDays=FORGOTTEN_DAYS - 1)
+
+
+def test_a_prefix_inside_another_one_adds_nothing() -> None:
+    assert _read().served == ("",)
+    given = ["b/c/", "a/", "b/c/", "a-2/", "a/b/", "b/c/d/"]
+    assert _read(prefixes=given).served == ("a-2/", "a/", "b/c/")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from s3commit.aws import env
+from s3commit.core.commit.note_arrivals import EVENT_SECONDS
+from s3commit.core.model.limits import CALL_SECONDS, FUNCTION_CLOCKS, LONGEST_CALL
 from s3commit.version import __version__
 from stacks.functions import FUNCTIONS
 from stacks.layers import ROOT
@@ -17,7 +19,7 @@ MODULES = [*(ROOT / "lambdas").glob("*.py"), *(PACKAGE / "aws").glob("*.py")]
 VARIABLES = {
     *(env.TABLE, env.BUCKET, env.STATE_MACHINE, env.LEDGER_TTL_DAYS),
     *(env.REPLACE_BELOW, env.WORKERS, env.FRESH_TABLES, env.ENCRYPTION, env.ENCRYPTION_KEY),
-    env.CATALOGS,
+    *(env.CATALOGS, env.PREFIXES),
 }
 
 
@@ -87,6 +89,14 @@ def test_a_queue_feeds_its_function_gets_failed_messages_back_and_hides_them_for
     (inbox,) = [one["Properties"] for key, one in queues.items() if key.startswith(f"{queue}Queue")]
     timeout = functions(telling.pipeline)[name].properties["Timeout"]
     assert inbox["VisibilityTimeout"] >= 6 * timeout
+    tries = inbox["RedrivePolicy"]["maxReceiveCount"]
+    tried = (tries - 1) * inbox["VisibilityTimeout"]
+    if env.TABLE not in functions(telling.pipeline)[name].variables:
+        assert tries == 5
+    else:  # it waits for an empty ledger, and each call of its walk ends in time
+        assert tried >= LONGEST_CALL + FUNCTION_CLOCKS + 3 * CALL_SECONDS
+        assert tried < inbox["MessageRetentionPeriod"] / 10
+        assert timeout >= 3 * EVENT_SECONDS
 
 
 def alarms_of(template: dict[str, Any], name: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from s3commit.core.documents.request_json import CommitRequest
 from s3commit.core.model.errors import InvalidInputError, OutcomeUnknownError
 from s3commit.core.model.outcome import Outcome
 from s3commit.writer.job import Job
-from s3commit.writer.options import check_key, make_options
+from s3commit.writer.options import COUNTS, check_key, make_options, nothing_written
 from s3commit.writer.task import Task
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
@@ -31,12 +31,20 @@ TEMPLATES = ("{{ ds }}", "${ds}", "%(ds)s", "{ds}", "{}")
         ({"path": "s3://lake"}, "is a whole bucket"),
         ({"path": "/tmp/t"}, "must look like"),
         ({"mode": "upsert"}, "mode='upsert': give one of append"),
-        ({"min_rows": -1}, "conditions: "),
-        ({"min_rows": 1.5}, "conditions: "),
+        *(
+            ({name: count}, f"{name}={count}: give a whole")
+            for name in COUNTS
+            for count in (-1, 1.5)
+        ),
+        ({"min_rows": 5, "max_rows": 4}, "at least 5 rows and at most 4 can't be"),
+        *(
+            ({"partition_by": one}, "partition_by=.* 1 to 255 characters")
+            for one in ("", "x" * 256)
+        ),
     ],
 )
 def test_what_no_program_means_is_refused_before_anything(given: dict[str, Any], line: str) -> None:
-    with pytest.raises(InvalidInputError, match=line) as caught:
+    with pytest.raises(InvalidInputError, match=line) as caught, nothing_written():
         make_options(**{"path": "s3://lake/t/", **given})
     assert caught.value.message.endswith(". Nothing was written.")
 

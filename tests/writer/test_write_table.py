@@ -16,10 +16,11 @@ import pytest
 from pyarrow import parquet
 
 import s3commit
-from s3commit import AccessError, InvalidInputError, JobFailedError, NotFoundError
+from s3commit import AccessError, InvalidInputError, JobFailedError, NotFoundError, S3CommitError
 from s3commit.arrow.other_schema import check_schema
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.ports.objects import ListedObject
+from s3commit.writer.connect import shared_client
 from tests.fakes.memory import MemoryObjectStore
 from tests.lake import Lake
 
@@ -84,7 +85,7 @@ def test_a_table_obeys_mode_scope_key_and_conditions(lake: Lake) -> None:
         "hot=true": [1, 3],
         "hot=false": [2],
     }
-    with pytest.raises(JobFailedError, match="the job has 1 row; minRows is 2"):
+    with pytest.raises(JobFailedError, match="the job has 1 row, fewer than 2"):
         s3commit.write_table(some, uri, mode="append", partition_by="hot", min_rows=2)
     nothing = s3commit.write_table(TABLE.slice(0, 0), f"s3://{lake.bucket}/none/")
     assert (nothing.rows, nothing.files) == (0, 1)
@@ -136,6 +137,10 @@ def test_a_batch_without_rows_is_a_table_without_rows(lake: Lake, columns: Any) 
         (pa.table({"s": [{"a": 1, "A": 2}]}), (), "'a' exists twice"),
         (pd.DataFrame({"a": [1, 2, 1]}).query("a == 1"), (), "index of pandas without a name"),
         (pd.DataFrame({"a": [1, "x"]}), (), "cannot be read as Arrow"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), (), "Duplicate column names"),
+        (pl.LazyFrame({"a": [1]}), (), r"LazyFrame: call .collect\(\) first"),
+        (duckdb.connect().execute("select 1"), (), r"the relation that .sql\(...\) returns"),
+        ([1], (), "not builtins.list"),
     ],
 )
 def test_what_can_not_be_written_is_one_line_before_anything_is(
@@ -146,6 +151,41 @@ def test_what_can_not_be_written_is_one_line_before_anything_is(
     assert caught.value.message.endswith("Nothing was written.")
     assert "\n" not in caught.value.message
     assert lake.visible() == lake.open_uploads() == []
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        s3commit.open_job,
+        partial(s3commit.write_table, TABLE),
+        partial(s3commit.write_table, TABLE, dry_run=True),
+    ],
+)
+@pytest.mark.parametrize(
+    "wrong", ["bucket", "endpoint", "credentials", "pipeline", "path", "files"]
+)
+def test_each_error_before_the_first_file_says_that_nothing_was_written(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, start: Callable[..., Any], wrong: str
+) -> None:
+    bucket = "no-such-bucket" if wrong == "bucket" else lake.bucket
+    if wrong == "endpoint":
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+        monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    elif wrong == "credentials":
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name)
+    elif wrong == "pipeline":
+        quiet: Any = {}
+        lake.client.put_bucket_notification_configuration(
+            Bucket=bucket, NotificationConfiguration=quiet
+        )
+    elif wrong in {"path", "files"}:
+        lake.client.put_object(Bucket=bucket, Key="t" if wrong == "path" else "t/a", Body=b"1")
+    shared_client.cache_clear()
+    with pytest.raises(S3CommitError) as caught:
+        start(f"s3://{bucket}/t/", mode="error")
+    assert str(caught.value).endswith(". Nothing was written.")
+    assert caught.value.message.count("Nothing was written") == 1
 
 
 def test_a_dry_run_writes_nothing_and_says_what_an_overwrite_would_remove(

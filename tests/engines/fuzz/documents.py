@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from io import BytesIO
 from typing import Any
 
 from s3commit.aws.events import announced_objects
@@ -105,7 +106,7 @@ DOCUMENTS: dict[str, tuple[bytes, Read]] = {
     "result": (RESULT_JSON.encode(RESULT), lambda body: decode_result(body, DIRECTORY)),
     "commit manifest": (
         b"".join(commit_lines(HEADER, [FILE])),
-        lambda body: decode_commit_manifest(body, DIRECTORY),
+        lambda body: list(decode_commit_manifest(BytesIO(body), DIRECTORY)[1]),
     ),
     "start of a commit manifest": (
         b"".join(commit_lines(HEADER, [FILE] * 3)),

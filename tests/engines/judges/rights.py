@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from s3commit.aws import env
 from s3commit.local import REGION
-from stacks.access import INDEX, protected
+from stacks.access import INDEX, OWN, RESULT, protected
 from tests.engines.judges.tools import node, npm
 from tests.engines.judges.variants import ACCOUNT, VARIANTS, Variant
 from tests.servers import moto_server
@@ -97,6 +97,16 @@ def questions(rights: Rights, calls: list[Call]) -> Iterator[Asked]:
             for context in OTHERWISE if theirs else OTHERWISE[:1]:
                 about = f"{mine.about}, {context}"
                 yield mine._replace(about=about, answers=MAY_NOT, context=context)
+        if rights.name == "narrowed" and action == "s3:ListBucket":
+            for prefix in ("sales/t/", OWN.removesuffix("*"), "sales-2/", "sales", ""):
+                answers = MAY if prefix.startswith(("sales/", "_s3commit/")) else MAY_NOT
+                about = f"{mine.about}, below {prefix}"
+                yield mine._replace(about=about, answers=answers, context={"s3:prefix": prefix})
+        if rights.name == "narrowed" and action.startswith("s3:") and key.startswith("sales/"):
+            other = key.replace("sales/", "sales-2/", 1)
+            told = action == "s3:PutObject" and function == "end" and fnmatchcase(other, RESULT)
+            elsewhere = mine._replace(resource=rights.resource(action, other))
+            yield elsewhere._replace(answers=MAY if told else MAY_NOT)
         if rights.name == "protected" and action == "s3:PutObject":
             held = any(fnmatchcase(key, one) for one in protected("all"))
             for who, answers in ((STRANGER, MAY_NOT if held else MAY), (OPERATOR, MAY)):

@@ -1,4 +1,4 @@
-"""Four variants of the deployment, as AWS would see them: each name resolved, nothing created."""
+"""Five variants of the deployment, as AWS would see them: each name resolved, nothing created."""
 
 import json
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "imported": IMPORTED,
     "protected": ENCRYPTED | {"protectNames": "all"},
     "regulated": REGULATED,
+    "narrowed": {"prefixes": "sales/"},
 }
 # How an ARN continues behind `arn:aws:`, by the resource's type.
 ARNS = {

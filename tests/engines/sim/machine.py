@@ -72,7 +72,9 @@ class Machine:
         running = any(one.name == execution for one in self.scheduler.living)
         return Execution("RUNNING" if running else FORGOTTEN)
 
-    def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str | None:
+    def start(
+        self, name: str, directory: JobDirectory, gives_up: str = "", *, lists_lost: bool = False
+    ) -> str | None:
         job = self.observer.job_at(directory.prefix)
         if job is None:
             raise Violation("I7", f"execution {name} is started for {directory.prefix}")

@@ -19,7 +19,7 @@ STORE_VERBS = (
 )  # fmt: skip
 LEDGER_VERBS = (
     "job", "open_job", "take_over", "advance", "decide", "note",
-    "record_attempt", "attempts", "jobs_with_id", "lock", "locks", "unlock", "release",
+    "record_attempt", "attempts", "jobs_with_id", "lock", "locks", "unlock", "release", "give_up",
     "key_holder", "free_key",
     "unlist", "healing", "note_healing",
 )  # fmt: skip

@@ -54,7 +54,7 @@ def check_schema(
         raise InvalidInputError(
             f"{what} in s3://{destination.bucket}/{file.key}, and not every reader could read both:"
             f" {cure and cure + ' it, '}replace all files of the table, or give check_schema=False."
-            " Nothing was written.",
+            "",
             code="OTHER_SCHEMA",
         )
 
@@ -94,7 +94,8 @@ def _unlike(
     if in_struct and old.nullable != new.nullable:
         may, must = "may be null", "is never null"
         said = (may, must) if new.nullable else (must, may)
-        yield f"field {path!r} {said[0]} here and {said[1]}", ""  # Spark has no cast for it
+        # Spark casts to a struct whose fields may be null, and to none whose fields never are.
+        yield f"field {path!r} {said[0]} here and {said[1]}", "cast" if old.nullable else ""
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -81,11 +81,11 @@ def stream(table: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """
     try:
         reader = pa.RecordBatchReader.from_stream(table)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, NotImplementedError, TypeError, ValueError) as error:  # pandas' too
         raise _bad_schema(f"the table cannot be read as Arrow: {_line(error)}") from error
     schema = pa.schema([field.with_type(_storable(field.type)) for field in reader.schema])
     for given, field in zip(reader.schema, schema, strict=True):  # names may be there twice
-        _stored(pa.nulls(0, given.type), field, "Nothing was written")
+        _stored(pa.nulls(0, given.type), field, "")
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in reader:
@@ -149,8 +149,8 @@ def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return left
 
 
-def _bad_schema(why: str, then: str = "Nothing was written") -> InvalidInputError:
-    return InvalidInputError(f"{why}. {then}.", code="BAD_SCHEMA")
+def _bad_schema(why: str, then: str = "") -> InvalidInputError:
+    return InvalidInputError(f"{why}. {then}." if then else why, code="BAD_SCHEMA")
 
 
 def _twice(fields: Iterable[pa.Field]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from s3commit.aws.clients import Encryption
 from s3commit.writer.commit_result import CommitResult, check_versions
@@ -16,11 +16,18 @@ from s3commit.writer.options import (
     for_a_table,
     keywords_of,
     make_options,
+    nothing_written,
     refused,
 )
 from s3commit.writer.start import DEFAULT_CLIENT
 from s3commit.writer.table_write import begin, commit, earlier_result, look_only
 from s3commit.writer.transfer import UploadSettings
+
+# Of a thing that makes a table, by what it has: how.
+_CURES: Final = {
+    "collect": ": call .collect() first",
+    "fetch_arrow_table": ": give the relation that .sql(...) returns",
+}
 
 
 class ArrowStream(Protocol):
@@ -84,31 +91,39 @@ def write_table(  # noqa: D417 - the others are those of write
         >>> s3commit.write_table(frame, "s3://lake/prices/", mode="append", partition_by="dt").files
         2
     """
-    options = for_a_table(make_options(destination, **keywords_of(locals())))
-    check_versions("pyarrow")
-    from s3commit.arrow.files import write_rows  # noqa: PLC0415
-    from s3commit.arrow.other_schema import check_schema as check  # noqa: PLC0415
-    from s3commit.arrow.partitions import by_directory, file_schema, stream  # noqa: PLC0415
+    keywords = keywords_of(locals())
+    with nothing_written():
+        options = for_a_table(make_options(destination, **keywords))
+        options = replace(options, scope=options.scope_in(None))
+        check_versions("pyarrow")
+        from s3commit.arrow.files import write_rows  # noqa: PLC0415
+        from s3commit.arrow.other_schema import check_schema as check  # noqa: PLC0415
+        from s3commit.arrow.partitions import by_directory, file_schema, stream  # noqa: PLC0415
 
-    if hasattr(table, "mapInArrow"):
-        raise refused("Spark's tasks write a DataFrame of Spark: s3commit.spark.write(df, path)")
-    if not hasattr(table, "__arrow_c_stream__"):
-        kind = type(table)
-        raise refused(
-            f"write_table takes a table with __arrow_c_stream__, such as pandas' from 2.2 on,"
-            f" not {kind.__module__}.{kind.__qualname__}"
-        )
-    options = replace(options, scope=options.scope_in(None))
-    earlier = None if dry_run else earlier_result(options)
-    if earlier is not None:
-        return earlier
-    found, batches = stream(table)
-    schema = file_schema(found, options.partition_by)
-    like = partial(check, schema, options.partition_by)
-    if dry_run:
-        return look_only(options, like)
-    with begin(options, like, DEFAULT_CLIENT) as job:
+        _refuse_other_kinds(table)
+        earlier = None if dry_run else earlier_result(options)
+        if earlier is not None:
+            return earlier
+        found, batches = stream(table)
+        schema = file_schema(found, options.partition_by)
+        like = partial(check, schema, options.partition_by)
+        if dry_run:
+            return look_only(options, like)
+        begun = begin(options, like, DEFAULT_CLIENT)
+    with begun as job:
         with job.task("00000") as task:
             pairs = by_directory(batches, options.partition_by)
             rows = write_rows(task, 0, pairs, options, lambda _: schema)
         return commit(job, [task.counted], rows)
+
+
+def _refuse_other_kinds(table: Any) -> None:
+    if hasattr(table, "mapInArrow"):
+        raise refused("Spark's tasks write a DataFrame of Spark: s3commit.spark.write(df, path)")
+    if not hasattr(table, "__arrow_c_stream__"):
+        kind = type(table)
+        cure = next((what for name, what in _CURES.items() if hasattr(table, name)), "")
+        raise refused(
+            f"write_table takes a table with __arrow_c_stream__, such as pandas' from 2.2 on,"
+            f" not {kind.__module__}.{kind.__qualname__}{cure}"
+        )

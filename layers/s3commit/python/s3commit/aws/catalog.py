@@ -14,7 +14,8 @@ from urllib.parse import unquote
 from s3commit.aws.env import Catalog
 from s3commit.aws.failures import translated
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.documents.commit_manifest import MAX_WHOLE_BYTES, read_commit_manifest
+from s3commit.core.documents.catalog_note import CATALOG_NOTE, LONGEST_ERROR, CatalogNote
+from s3commit.core.documents.commit_manifest import MAX_WHOLE_BYTES, stream_commit_manifest
 from s3commit.core.documents.pages import in_groups
 from s3commit.core.formats.layout import JobDirectory, directories_above, is_data, partition_of
 from s3commit.core.model.errors import InvalidInputError, S3CommitError, TransientError
@@ -130,15 +131,14 @@ def full(store: S3ObjectStore, bucket: str, catalog: Catalog, below: str) -> Ite
 def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirectory) -> int:
     """Tell the table of a committed job; return in how many partitions the job has files.
 
-    Until that went through, a note says that the table does not know the job, for `show`. Raises
+    Until that went through, a `CatalogNote` says that the table does not know the job. Raises
     `S3CommitError`: perhaps some partitions were created or dropped; repeat it.
     """
     bucket = directory.bucket
-    note = f"table {catalog.table} of the catalog was not notified of this job: "
-    store.put(bucket, directory.catalog, f"{note}the notification is under way, or died".encode())
+    store.put(bucket, directory.catalog, CATALOG_NOTE.encode(CatalogNote(catalog.table)))
     try:
         table = GlueTable(glue, catalog, bucket)
-        header, files = read_commit_manifest(store, directory, max_bytes=MAX_WHOLE_BYTES)
+        header, files = stream_commit_manifest(store, directory, max_bytes=MAX_WHOLE_BYTES)
         paths = {partition_of(file.key[len(catalog.prefix) :]) for file in files}
         table.create(filter(table.has, paths))
         # What the job has written may be gone by now: a later job's event may have come before.
@@ -157,7 +157,8 @@ def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirect
             again = bool(empty)
         table.create(filterfalse(table.has, paths))  # that may be refused
     except S3CommitError as error:
-        store.put(bucket, directory.catalog, (note + error.message).encode())
+        note = CatalogNote(catalog.table, error.message[:LONGEST_ERROR])
+        store.put(bucket, directory.catalog, CATALOG_NOTE.encode(note))
         raise
     store.delete(bucket, directory.catalog)
     return len(paths)

@@ -11,6 +11,7 @@ STATE_MACHINE: Final = "S3COMMIT_STATE_MACHINE"
 LEDGER_TTL_DAYS: Final = "S3COMMIT_LEDGER_TTL_DAYS"
 REPLACE_BELOW: Final = "S3COMMIT_REPLACE_BELOW"
 WORKERS: Final = "S3COMMIT_WORKERS"
+PREFIXES: Final = "S3COMMIT_PREFIXES"  # that the functions have rights to; none: all
 FRESH_TABLES: Final = "S3COMMIT_FRESH_TABLES"  # those with an alarm of their own; perhaps none
 CATALOGS: Final = "S3COMMIT_CATALOGS"  # of the function that tells them, alone
 ENCRYPTION: Final = "S3COMMIT_ENCRYPTION"  # of the pipeline's own puts; none: the bucket's default
@@ -75,6 +76,10 @@ EVENT_DETAIL_TYPE: Final = "s3commit job ended"
 
 # When the sweep takes something for left behind, unless a parameter says so.
 SWEEP_LIMITS: Final = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
+
+# For which an event of a job comes again while an empty ledger heals: 25 minutes in which nothing
+# is done (`core.jobs.healing`), and half an hour of its walk. What waits longer is put aside.
+HEALING_SECONDS: Final = 3_600
 
 # How many functions run at once. Nothing is reserved unless the deployer says so: an account whose
 # quota is low has nothing that could be. Instead each source of calls has a limit of its own, and

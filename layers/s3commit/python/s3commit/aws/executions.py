@@ -69,9 +69,11 @@ class StateMachine:
                 return Execution(FORGOTTEN)
         return Execution(found["status"], found.get("error", ""), found.get("cause", ""))
 
-    def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str | None:
+    def start(
+        self, name: str, directory: JobDirectory, gives_up: str = "", *, lists_lost: bool = False
+    ) -> str | None:
         """See `Executions.start`; a name is in use for 90 days."""
-        document = json.dumps(execution_input(directory, gives_up))
+        document = json.dumps(execution_input(directory, gives_up, lists_lost=lists_lost))
         with translated(f"starting execution {name}"):
             try:
                 started = self._client.start_execution(

@@ -7,6 +7,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Err
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -128,7 +129,10 @@ def translate(error: Exception, what: str) -> S3CommitError:
         return AccessError(f"{what}: {error}; check with `aws sts get-caller-identity`")
     if isinstance(error, _UNHEARD):
         line, *_body = str(error).splitlines() or [""]
-        return TransientError(f"{what}: {line}")
+        endpoint = urlsplit(str(getattr(error, "kwargs", {}).get("endpoint_url") or ""))
+        is_here = endpoint.hostname in {"127.0.0.1", "::1", "localhost"}
+        cure = "; if that is the embedded runtime, start it: s3commit local up" if is_here else ""
+        return TransientError(f"{what}: {line}{cure}")
     return InvalidInputError(f"{what}: {error}")  # a parameter or a setting that no retry mends
 
 

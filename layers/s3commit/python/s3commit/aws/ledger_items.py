@@ -161,6 +161,7 @@ class HealingItem(LedgerItem):
     since = UnicodeAttribute()
     until = UnicodeAttribute()
     whole = BooleanAttribute()
+    unread: ListAttribute[str] = ListAttribute(of=UnicodeAttribute, null=True)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

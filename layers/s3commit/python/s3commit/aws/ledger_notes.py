@@ -173,12 +173,17 @@ class DynamoNotes:
             return found
         return found.of(self._table_id())
 
+    def peek_healing(self) -> dict[str, Healing]:
+        with translated("reading what the ledger knows"):
+            found = list(self._query(self._items.healing, HEALING))
+        return {one.sk: record_of(Healing, one).of(self._table_id()) for one in found}
+
     def note_healing(self, bucket: str, healing: Healing) -> None:
         same_table = HealingItem.table == healing.table
         is_not_whole = HealingItem.whole == False  # noqa: E712
         with suppress(PreconditionError), translated(f"noting what is known of {bucket}"):
             item = self._items.healing(HEALING, bucket, **stored(healing))
-            item.save(same_table & is_not_whole)
+            item.save(same_table & is_not_whole & (HealingItem.until <= healing.until))
 
     def _healing(self, bucket: str) -> Healing | None:
         what = f"reading the ledger's notes on {bucket}"

@@ -73,9 +73,10 @@ class S3ObjectStore:
                     )
                 return StoredObject(_facts(key, answer), stream.read())
 
-    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
+    def first_bytes(self, bucket: str, key: str, count: int, *, start: int = 0) -> bytes:
+        asked = f"bytes={start}-{start + count - 1}"
         with translated(f"reading s3://{bucket}/{key}"):
-            answer = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes=0-{count - 1}")
+            answer = self._client.get_object(Bucket=bucket, Key=key, Range=asked)
             with closing(answer["Body"]) as stream:
                 return stream.read()
 

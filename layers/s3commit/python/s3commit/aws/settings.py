@@ -37,6 +37,11 @@ def replace_below() -> tuple[str, ...]:
         ) from None
 
 
+def prefixes() -> tuple[str, ...]:
+    """The prefixes that the functions have rights to, a JSON list; without one the whole bucket."""
+    return tuple(json.loads(os.environ.get(env.PREFIXES, '[""]')))
+
+
 def fresh_tables() -> tuple[str, ...]:
     """The prefixes whose commits have a metric of their own, a JSON list; perhaps none."""
     return tuple(json.loads(os.environ.get(env.FRESH_TABLES, "[]")))

@@ -6,7 +6,7 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.aws.settings import own_encryption, value
+from s3commit.aws.settings import own_encryption, prefixes, value
 from s3commit.core.ports.bundle import Ports
 
 
@@ -24,4 +24,5 @@ def make_ports(
         ledger=DynamoLedger(value(env.TABLE), job_days=int(value(env.LEDGER_TTL_DAYS))),
         clock=SystemClock(),
         parallel=ThreadMap(workers),
+        prefixes=prefixes(),
     )

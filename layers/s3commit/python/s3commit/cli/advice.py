@@ -1,11 +1,12 @@
 """The state of a job in words, whether someone has to act, and which command is next."""
 
 import shlex
-from typing import Any
+from typing import Any, Self
 
 from s3commit.cli.job_facts import REQUESTED, JobFacts
 from s3commit.cli.render import epoch_of
 from s3commit.core.formats.layout import JOB_FILE, REQUEST_FILE
+from s3commit.core.jobs.lost_lists import LISTS_LOST
 from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure
 from s3commit.core.model.record import JobRecord
@@ -51,6 +52,8 @@ def meaning_of(
         return "commit or abort was requested; no execution has started on it yet"
     if failure is not None and failure.code == ALREADY_COMMITTED:
         return "nothing was added: another job has this idempotency key, and its data is there"
+    if failure is not None and failure.code == LISTS_LOST and state in ENDED:
+        return "ended: abandoned, its error says which of its files are visible"
     return MEANING[state]
 
 
@@ -74,6 +77,18 @@ def is_orphan(record: JobRecord) -> bool:
     return record.state not in {JobState.OPEN, *ENDED} and not record.execution
 
 
+class Step(str):
+    """A next step as people read it; ``command`` is what it says to type, if it says so."""
+
+    command: str
+
+    def __new__(cls, text: str, command: str = "", then: str = "") -> Self:
+        """The line of these parts, with a space between them."""
+        step = super().__new__(cls, " ".join(filter(None, (text, command, then))))
+        step.command = command
+        return step
+
+
 def next_step(
     job: JobFacts,
     execution: Execution | None,
@@ -82,7 +97,7 @@ def next_step(
     has_pipeline: bool | None,
     *,
     key_holder: str,
-) -> list[str]:
+) -> list[Step]:
     """The next steps, a line each; the first one says so if there is none.
 
     ``in_the_way`` are the jobs that this one waits for, as `show` prints them; ``has_pipeline`` is
@@ -90,80 +105,88 @@ def next_step(
     """
     again = f"s3commit {job.requested} {job.name}"
     undecided = job.requested == "commit" and job.state in {JobState.OPEN, JobState.SEALED}
-    give_up = [f"to abort it: s3commit abort {job.name}"] if undecided else []
+    abort = f"s3commit abort {job.name}"
+    give_up = [Step("to abort it:", abort)] if undecided else []
     if job.result is not None or (job.state in ENDED and not job.request_stands):
         return _after_the_end(job)
     if has_pipeline is False:
-        return [
-            f"bucket {job.directory.bucket} has no s3commit pipeline, so this job will never"
-            " commit: deploy s3commit for it, or write to a bucket that has it"
-        ]
+        why = (
+            f"bucket {job.directory.bucket} has no s3commit pipeline, so this job will never commit"
+        )
+        return [Step(f"{why}: deploy s3commit for it, or write to a bucket that has it")]
     if {JOB_FILE, REQUEST_FILE} & job.problems.keys() and job.state in {JobState.OPEN, REQUESTED}:
         line = "if the pipeline can't read the document either, it aborts the job: check again"
-        return [line, f"to abort it now: s3commit abort {job.name}"]
+        return [Step(line), Step("to abort it now:", abort)]
     if not job.request_stands and job.state == JobState.OPEN:
         if key_holder:
-            return [
-                f"job {key_holder} already committed its idempotency key, so it can add nothing:"
-                " the sweep will end it",
-                f"to end it now: s3commit abort {job.name}",
-            ]
+            why = f"job {key_holder} already committed its idempotency key, so it can add nothing"
+            return [Step(f"{why}: the sweep will end it"), Step("to end it now:", abort)]
+        look = f"s3commit commit {job.name} --dry-run"
         return [
-            "nothing while its driver lives",
-            f"if the driver died and every task is done: s3commit commit {job.name} --dry-run",
-            "if the driver died before its tasks had ended, run the job again; the sweep aborts"
-            " this one when it was silent for abandonedHours (by default a day)",
-            f"to abort it now: s3commit abort {job.name}",
+            Step("nothing while its driver lives"),
+            Step("if the driver died and every task is done:", look),
+            Step(
+                "if the driver died before its tasks had ended, run the job again; the sweep aborts"
+                " this one when it was silent for abandonedHours (by default a day)"
+            ),
+            Step("to abort it now:", abort),
         ]
     if job.ledger is None:
-        return ["the ledger knows how far it is: name its table with --table, or --name"]
+        named = "name its table with --table, or --name"
+        line = f"the ledger knows how far it is: {'deploy an empty one' if job.table else named}"
+        return [Step(line)]
     if job.record is None or job.state == JobState.OPEN:
         return [
-            "wait a few seconds; s3commit doctor says if its request was put aside, or if the"
-            " bucket has no pipeline",
-            f"to start it: {again}",
+            Step(
+                "wait a few seconds;",
+                "s3commit doctor",
+                "says if its request was put aside, or if the bucket has no pipeline",
+            ),
+            Step("to start it:", again),
             *give_up,
         ]
     if is_orphan(job.record):
-        return [f"no execution works on it: {again} ends it"]
+        return [Step("no execution works on it:", again, "ends it")]
     if execution is not None and not execution.is_running:
         return [*_restart(execution, again), *give_up]
     if in_the_way:
-        lines = ["nothing: it waits for these jobs, which precede it"]
+        lines = [Step("nothing: it waits for these jobs, which precede it")]
         for other in in_the_way:
             job_id, status = other["jobId"], other["executionStatus"] or "not known"
             verb = "show" if other["executionRuns"] is not False else "commit"
             command = f"s3commit {verb} {job_id}{job.where}"
-            lines.append(f"job {job_id} is {other['state']}, its execution {status}: {command}")
+            stands = f"job {job_id} is {other['state']}, its execution {status}:"
+            lines.append(Step(stands, command))
         return lines
     if needs_attention(job.record, now):
-        return [f"no progress for too long: if its execution failed, {again} starts another"]
-    return ["nothing: its execution is at work"]
+        why = "no progress for too long: if its execution failed,"
+        return [Step(why, again, "starts another")]
+    return [Step("nothing: its execution is at work")]
 
 
-def _restart(execution: Execution, again: str) -> list[str]:
-    stopped, starts = f"its execution is {execution.status}", f"{again} starts another"
+def _restart(execution: Execution, again: str) -> list[Step]:
+    stopped, continues = f"its execution is {execution.status}", "starts another, which continues"
     if execution.failure is None:
-        return [f"{stopped}: {starts}, which continues"]
-    return [
-        f"{stopped}, {execution.failure.code}: first remove the cause, as its error says",
-        f"then: {starts}, which continues",
-    ]
+        return [Step(f"{stopped}:", again, continues)]
+    why = f"{stopped}, {execution.failure.code}: first remove the cause, as its error says"
+    return [Step(why), Step("then:", again, continues)]
 
 
-def _after_the_end(job: JobFacts) -> list[str]:
+def _after_the_end(job: JobFacts) -> list[Step]:
     destination = job.directory.destination.uri
     typed = shlex.quote(destination)
     if job.failure is not None:
-        return ["nothing for this job, it has ended; for its data, follow the error's advice"]
+        line = "nothing for this job, it has ended; for its data, follow the error's advice"
+        return [Step(line)]
     lines = [
-        f"nothing: it is done. Its files: s3commit ls {typed} --files {job.job_id}",
-        f"if it wrote the wrong data: s3commit undo {job.name} --dry-run",
+        Step("nothing: it is done. Its files:", f"s3commit ls {typed} --files {job.job_id}"),
+        Step("if it wrote the wrong data:", f"s3commit undo {job.name} --dry-run"),
     ]
     if job.spec is not None and job.spec.client.startswith(_JAR):
-        lines.append(
+        line = (
             "if its driver died or stopped waiting before this: a catalog's table lacks new"
             " partitions until MSCK REPAIR TABLE, and a new table is missing from the catalog"
             f" until CREATE TABLE ... LOCATION '{destination.replace('s3:', 's3a:', 1)}'"
         )
+        lines.append(Step(line))
     return lines

@@ -20,7 +20,7 @@ from s3commit.cli.pause import pause, resume
 from s3commit.cli.redrive import redrive
 from s3commit.cli.render import CommandError
 from s3commit.cli.rescue import rescue
-from s3commit.cli.session import Session
+from s3commit.cli.session import CHANGES, Session
 from s3commit.cli.show import show
 from s3commit.cli.status import status
 from s3commit.cli.sweep import sweep
@@ -46,8 +46,6 @@ _VERBS = [
     *(redrive, local, ui),
 ]
 _REFUSALS = (JobFailedError, JobRefusedError, PreconditionError, LostRaceError)
-# What these did, or did not, their errors say.
-_CHANGES = {"abort", "commit", "undo", "rescue", "sweep", "pause", "resume", "redrive"}
 
 
 class App(click.Group):
@@ -79,7 +77,7 @@ class App(click.Group):
             line = "interrupted; running jobs continue and requests already made still apply"
             raise CommandError(line, INTERRUPTED) from None
         except S3CommitError as error:
-            changes = ctx.invoked_subcommand in _CHANGES
+            changes = ctx.invoked_subcommand in CHANGES
             line = _line(error, changes=changes, begun=session.begun)
             refused = REFUSED if isinstance(error, _REFUSALS) else FAILED
             code = UNKNOWN if isinstance(error, OutcomeUnknownError) else refused

@@ -89,6 +89,18 @@ def deletes(around: Deployment) -> Finding:
     )
 
 
+def prefixes(around: Deployment) -> Finding:
+    """The pipeline has rights where jobs write."""
+    given: list[str] = (around.parameters or {}).get("prefixes", [""])
+    if not around.prefix.startswith(tuple(given)) and around.prefix:
+        return to_do(
+            f"the pipeline serves {', '.join(given)} alone, so a job at {around.prefix} would be"
+            " refused (OUTSIDE_PREFIXES): write below one of these, or add the prefix to the"
+            " deployment's parameter prefixes"
+        )
+    return ok(f"the pipeline serves {', '.join(filter(None, given)) or 'the whole bucket'}")
+
+
 def lifecycle(around: Deployment) -> Finding:
     """A lifecycle rule aborts forgotten uploads, and none does so too early.
 

@@ -31,7 +31,7 @@ from s3commit.cli.session import Session
 from s3commit.core.documents.job_json import JOB_CHANGED
 from s3commit.core.documents.pendingset import PendingSet
 from s3commit.core.documents.request_json import CommitRequest, CountedAttempt
-from s3commit.core.formats.layout import JOB_FILE
+from s3commit.core.formats.layout import JOB_FILE, partition_of
 from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.destination import Conflict
@@ -88,10 +88,10 @@ def commit(
     task without rows leaves no manifest.
 
     Names the jobs that were committed at the destination, or at a table above, since this one
-    began: one of them may be its second run. If one of them replaced files, or if this job is an
-    overwrite, which would remove what they appended, it refuses without --after-others. An
-    overwrite takes its place by the end of its last task: if an overwrite that was requested later
-    is committed, this one ends ABORTED with OVERTAKEN.
+    began: one of them may be its second run. If one of them replaced files where this one has some,
+    or if this one is an overwrite, which would remove what they appended there, it refuses without
+    --after-others. An overwrite takes its place by the end of its last task: if an overwrite of the
+    same place that was requested later is committed, this one ends ABORTED with OVERTAKEN.
 
     If the commit was requested before and its execution failed (the ledger has its name), starts
     another execution, which continues the commit and frees the job's destination. An overwrite
@@ -128,8 +128,10 @@ def commit(
             "OVERTAKEN",
         )
     others = others_since(session, found)
-    if others and not after_others and (doubt := doubt_of(found.spec, others)):
-        raise refusal(found, f"{doubt}. If that is right, add --after-others", "OTHERS_SINCE")
+    if found.spec and others and not after_others:
+        doubt = doubt_of(session, found.spec, counted.partitions, others)
+        if doubt:
+            raise refusal(found, f"{doubt}. If that is right, add --after-others", "OTHERS_SINCE")
     if others:
         session.out.note(told(others))
     if not dry_run:
@@ -160,7 +162,7 @@ class Counted:
     """The files that a commit of every manifest would make visible, without unfinished uploads.
 
     ``tasks`` have a manifest; ``task_count`` is how many there should be, if a manifest says it.
-    ``ended_at`` is when S3 has got the last manifest.
+    ``ended_at`` is when S3 has got the last manifest; ``partitions`` are relative.
     """
 
     attempts: list[CountedAttempt] = field(default_factory=list)
@@ -171,6 +173,7 @@ class Counted:
     rows: int | None = 0
     unfinished_uploads: int = 0
     ended_at: str = ""
+    partitions: set[str] = field(default_factory=set)
 
     def add(self, attempt: CountedAttempt, pending: PendingSet, put_at: str) -> None:
         """Count an attempt."""
@@ -208,6 +211,8 @@ def count_everything(session: Session, job: JobFacts) -> Counted:
     counted, gone = Counted(), list[str]()
     for attempt, pending, put_at in session.parallel(partial(_read, session, job), manifests):
         counted.add(attempt, pending, put_at)
+        keys = (file.key[len(job.directory.destination.prefix) :] for file in pending.files)
+        counted.partitions.update(map(partition_of, keys))
         gone += [file.key for file in pending.files if file.upload_id not in open_ids]
         open_ids.difference_update(file.upload_id for file in pending.files)
     counted.attempts.sort(key=lambda one: one.task_id)

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import click
@@ -15,12 +16,13 @@ from s3commit.aws.env import DEFAULT, LEAST, Catalog
 from s3commit.aws.failures import NO_BUCKET, translated
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.cli.alarms import alarms, letters, sources
-from s3commit.cli.bucket_checks import deletes, lifecycle, notifications, policy
+from s3commit.cli.bucket_checks import deletes, lifecycle, notifications, policy, prefixes
 from s3commit.cli.deployment import NOT_NAMED, Deployment, Finding, ok, skipped, to_do
 from s3commit.cli.options import name_option, with_session
 from s3commit.cli.render import CommandError
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import MAGIC_PREFIX, parse_destination
+from s3commit.core.jobs.healing import doubt_about
 from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import (
     AccessError,
@@ -57,14 +59,15 @@ def doctor(session: Session, *, prefix: str, **options: Any) -> None:
     Run it before the first deployment (with --bucket for a bucket that exists), after it, and on a
     cluster. It changes nothing. One line a check: ok, what to do, or why it was skipped. On a store
     that is not AWS's it puts an object below --prefix and deletes it. It reads
-    sts:GetCallerIdentity, lambda:GetAccountSettings, cloudformation:DescribeStacks, the bucket's
-    notifications, lifecycle and policy, lambda:GetEventSourceMapping, events:DescribeRule,
-    cloudwatch:DescribeAlarms, sqs:GetQueueAttributes, of each table in the parameter catalogs
-    glue:GetTable and a listing, and asks iam:SimulatePrincipalPolicy; checks that the caller has no
-    right to are skipped. With --prefix and no --role the caller's own rights there are tried, by
-    calls for an upload that does not exist. Exit code 1 if there is something to fix.
+    sts:GetCallerIdentity, lambda:GetAccountSettings, cloudformation:DescribeStacks, the ledger
+    (dynamodb:Query, dynamodb:DescribeTable), the bucket's notifications, lifecycle and policy,
+    lambda:GetEventSourceMapping, events:DescribeRule, cloudwatch:DescribeAlarms,
+    sqs:GetQueueAttributes, of each table in the parameter catalogs glue:GetTable and a listing, and
+    asks iam:SimulatePrincipalPolicy; checks that the caller has no right to are skipped. With
+    --prefix and no --role the caller's own rights there are tried, by calls for an upload that does
+    not exist. Exit code 1 if there is something to fix.
     """
-    found = examine(_below(replace(session.deployment, **options), prefix))
+    found = examine(_below(replace(session.deployment, **options), prefix), session)
     checks = [{"check": check, **finding._asdict()} for check, finding in found]
     wrong = [one["check"] for one in checks if one["verdict"] == "fix"]
     document = {"ok": not wrong, "checks": checks}
@@ -139,6 +142,14 @@ def pipeline(around: Deployment) -> Finding:
             f" deploy {__version__}"
         )
     return ok(f"{name} is {deployed}, as this package")
+
+
+def ledger(session: Session, around: Deployment) -> Finding:
+    """The ledger's table knows all jobs that were decided, or is going to."""
+    table = around.storage.get(env.TABLE_OUTPUT)
+    if table is None:
+        return skipped("no stack names the ledger's table: not deployed, or name it with --name")
+    return ok(doubt_about(session.ledger(table)) or f"table {table} knows all decided jobs")
 
 
 def catalogs(around: Deployment) -> Finding:
@@ -245,6 +256,7 @@ Check = Callable[[Deployment], Finding]
 CHECKS: dict[str, Check] = {
     "concurrency": functions_at_once,
     "pipeline": pipeline,
+    "prefixes": prefixes,
     "notifications": notifications,
     "deletes": deletes,
     "lifecycle": lifecycle,
@@ -257,12 +269,13 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def examine(around: Deployment) -> Iterator[tuple[str, Finding]]:
+def examine(around: Deployment, session: Session) -> Iterator[tuple[str, Finding]]:
     """Run each check; without region or credentials only the first one, the account."""
     who = _ask(account, around)
     yield "account", who
     if who.verdict == "ok":
-        yield from ((name, _ask(check, around)) for name, check in CHECKS.items())
+        checks: dict[str, Check] = {"ledger": partial(ledger, session), **CHECKS}
+        yield from ((name, _ask(check, around)) for name, check in checks.items())
 
 
 def _ask(check: Check, around: Deployment) -> Finding:

@@ -118,7 +118,7 @@ def read_job(
     known of it.
     """
     ports, problems = session.ports(table), dict[str, str]()
-    ledger = ports.ledger if table else None
+    ledger = session.trusted_ledger(table)
 
     def stands(key: str) -> bool:
         return listed_at(ports.store, directory.bucket, key) is not None

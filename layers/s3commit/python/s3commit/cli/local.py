@@ -12,7 +12,7 @@ from s3commit.cli.render import CommandError
 from s3commit.cli.ui import page_beside
 from s3commit.local.rehearsal import FAULTS, Rehearsal
 
-RINGS = "alarms ring within ten seconds, those of a backlog after ten minutes"
+RINGS = "alarms ring within twenty seconds, those of a backlog after ten minutes"
 NEEDED = ("moto", "flask", "awslambdaric")  # of the extra `local`
 _FAULTS = "\b\nFaults, and the alarms that ring:\n" + "".join(
     f"  {name}: {fault.does} ({', '.join(fault.rings)})\n" for name, fault in FAULTS.items()

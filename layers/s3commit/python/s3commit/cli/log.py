@@ -24,7 +24,7 @@ from s3commit.core.formats.layout import (
     is_data,
     owner_of,
 )
-from s3commit.core.jobs.past_commits import manifests_at
+from s3commit.core.jobs.past_commits import manifests_at, undone_by
 from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import NotFoundError
 from s3commit.core.model.locks import key_digest
@@ -102,13 +102,9 @@ def log_document(
 
 
 def _undone_by(jobs: list[dict[str, Any]]) -> dict[str, str]:
-    """The undone jobs, and the undo of each; the last job comes last. An undo may be undone too."""
-    found: dict[str, str] = {}
-    for job in reversed(jobs):
-        stands = job["state"] == JobState.COMMITTED and job["jobId"] not in found
-        if job["undoes"] and stands:
-            found.setdefault(job["undoes"], job["jobId"])
-    return found
+    """The undone jobs, and the undo of each."""
+    committed = (job for job in jobs if job["state"] == JobState.COMMITTED)
+    return undone_by((job["jobId"], job["undoes"]) for job in committed if job["undoes"])
 
 
 def visible_at(session: Session, destination: Destination, most: int) -> list[ListedObject] | None:

@@ -11,10 +11,9 @@ from s3commit.cli.render import fields
 from s3commit.cli.session import Session
 from s3commit.core.documents.commit_manifest import (
     CommitHeader,
-    CommittedFile,
     not_committed,
     read_commit_header,
-    read_commit_manifest,
+    stream_commit_manifest,
 )
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.past_commits import manifests_at
@@ -69,7 +68,16 @@ def _list_jobs(session: Session, destination: Destination) -> None:
 def _list_files(session: Session, directory: JobDirectory) -> None:
     job_id, place = directory.job_id, directory.destination
     try:
-        header, files = read_commit_manifest(session.store, directory)
+        header, files = stream_commit_manifest(session.store, directory)
+        documents = [
+            {
+                **fields(file, "key", "rows", "etag"),
+                "path": file.key.removeprefix(place.prefix),
+                "bytes": file.length,
+                "gone": False,
+            }
+            for file in files
+        ]
     except NotFoundError as error:
         if error.code != NotFoundError.code:
             raise
@@ -77,20 +85,13 @@ def _list_files(session: Session, directory: JobDirectory) -> None:
     except InvalidInputError as error:
         line = unreadable(f"s3://{directory.bucket}/{directory.commits}", error)
         raise InvalidInputError(line, code=error.code) from error
-    gone = _gone(session, place, files)
-    documents = [
-        {
-            **fields(file, "key", "rows", "etag"),
-            "path": file.key.removeprefix(place.prefix),
-            "bytes": file.length,
-            "gone": file.key in gone,
-        }
-        for file in files
-    ]
+    gone = _gone(session, place, [one["key"] for one in documents])
+    for one in documents:
+        one["gone"] = one["key"] in gone
     session.out.table({**_job_document(header), "files": documents}, "files", _FILES)
-    session.out.note(f"{many(len(files), 'file')} of job {job_id} at {header.destination}")
+    session.out.note(f"{many(len(documents), 'file')} of job {job_id} at {header.destination}")
     if gone:
-        which = "all of them" if len(gone) == len(files) else f"{len(gone)} of them"
+        which = "all of them" if len(gone) == len(documents) else f"{len(gone)} of them"
         session.out.note(f"{which} missing: replaced by a later job, or deleted")
 
 
@@ -102,13 +103,13 @@ def _job_document(job: CommitHeader | None, problem: str | None = None) -> dict[
     return {**members, "fileCount": None, "undoes": None, **more, "problem": problem}
 
 
-def _gone(session: Session, destination: Destination, files: list[CommittedFile]) -> set[str]:
+def _gone(session: Session, destination: Destination, keys: list[str]) -> set[str]:
     """The keys of a job's files that no longer exist; fsck reports those that changed.
 
     A job that replaces removes the files of those before it; so do people. Requests: one for each
     1,000 objects below what the files' keys have in common.
     """
-    gone = {file.key for file in files}
+    gone = set(keys)
     if gone:
         prefix = commonprefix(list(gone))  # noqa: RUF071 - keys, not paths
         gone.difference_update(one.key for one in session.store.list(destination.bucket, prefix))

@@ -22,7 +22,7 @@ from s3commit.core.model.errors import AccessError, NotFoundError, TransientErro
 def redrive(session: Session, *, queues: tuple[str, ...], dry_run: bool) -> None:
     """Move dead letters back to their queues, of all or of these QUEUES.
 
-    A message that has failed five times is put aside; nothing is lost for 14 days. Repeating it is
+    A message that fails repeatedly is put aside; nothing is lost for 14 days. Repeating it is
     harmless. First the queue's function is called without a message: while that fails, or its event
     source is disabled, nothing is moved. A message that fails for a reason of its own comes back:
     the function's log says why. Needs cloudformation:DescribeStacks, lambda:GetEventSourceMapping,
@@ -40,6 +40,8 @@ def redrive(session: Session, *, queues: tuple[str, ...], dry_run: bool) -> None
             f"{around.stack(env.PIPELINE_STACK)} has no queue {', '.join(lacking)}; it has"
             f" {', '.join(inboxes(around))} (Catalogs is there if the parameter catalogs is set)"
         )
+    if table := around.storage.get(env.TABLE_OUTPUT):
+        session.ledger(table)  # into a restored one all would fail again
     rows = [_move(around, one, dry_run) for one in inboxes(around) if one in (queues or [one])]
     document = {"dryRun": dry_run, "queues": rows}
     session.out.table(document, "queues", "queue, deadLetters, moved, why as WHY NOT")

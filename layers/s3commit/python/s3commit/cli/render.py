@@ -26,11 +26,21 @@ class Output:
     """Where the verbs' output goes: data to stdout, notes for people to stderr."""
 
     json = False
+    warning = ""
+
+    def warn(self, text: str) -> None:
+        """Say it before all else, once; a program finds it in each document as ``warning``."""
+        if text and text != self.warning:
+            click.echo(f"Warning: {printable(text)}", err=True)
+        self.warning = text
+
+    def _said(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"warning": self.warning, **document} if self.warning else document
 
     def facts(self, document: Mapping[str, Any]) -> None:
         """Print a document: for people a row for each fact, without those that are not known."""
         if self.json:
-            click.echo(json.dumps(document, indent=2))
+            click.echo(json.dumps(self._said(document), indent=2))
             return
         found = list(rows(document))
         width = max(len(label) for label, _ in found)
@@ -47,7 +57,7 @@ class Output:
         a value is left out.
         """
         if self.json:
-            click.echo(json.dumps(document, indent=2))
+            click.echo(json.dumps(self._said(document), indent=2))
             return
         rows, shown = document[name], []
         for each in columns.split(", "):
@@ -66,7 +76,7 @@ class Output:
 
     def line(self, document: Mapping[str, Any], text: str) -> None:
         """Print a document on one line: for people ``text``, which says the same."""
-        click.echo(json.dumps(document) if self.json else printable(text))
+        click.echo(json.dumps(self._said(document)) if self.json else printable(text))
 
     def note(self, *lines: str) -> None:
         """Print lines beside the data, for people."""

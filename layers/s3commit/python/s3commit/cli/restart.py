@@ -16,14 +16,20 @@ from s3commit.core.model.states import JobState
 
 
 def start_another_execution(
-    session: Session, job: JobFacts, machine: str | None, *, dry_run: bool, gives_up: str = ""
+    session: Session,
+    job: JobFacts,
+    machine: str | None,
+    *,
+    dry_run: bool,
+    gives_up: str = "",
+    lists_lost: bool = False,
 ) -> str:
     """Start another execution of a job that was requested and has no result, and print it.
 
-    One that ``gives_up`` aborts the job for that reason, unless it is decided; also one on which an
-    execution works. Returns why none was started, in a line: an execution runs, or was started a
-    moment ago, or the state machine (``machine`` is its ARN) is not known. Empty if one was
-    started.
+    One that ``gives_up`` aborts the job for that reason, unless it is decided, with ``lists_lost``
+    a decided one; also one on which an execution works. Returns why none was started, in a line: an
+    execution runs, or was started a moment ago, or the state machine (``machine`` is its ARN) is
+    not known. Empty if one was started.
     """
     last = session.describe(job.execution)
     before = f"job {job.job_id}: {job.asked}"
@@ -44,13 +50,15 @@ def start_another_execution(
         does = "does what the request says, which can't be read here, or else aborts the job"
     if gives_up:
         does = "aborts it, unless it is already decided"
+    if lists_lost:
+        does = "abandons it if a list of it is lost, and else continues it"
     action = "abort" if gives_up else job.requested
     what = f"an execution of job {job.job_id}, which {does} ({one})"
     if dry_run:
         report(session, job, f"would start {what}", action=action, dryRun=True)
         return ""
     now, executions = session.clock.now(), session.executions(machine)
-    started = start_execution(executions, job.directory, now, gives_up)
+    started = start_execution(executions, job.directory, now, gives_up, lists_lost=lists_lost)
     if started is None:
         return f"{before}, and an execution was started for it a moment ago; {see}"
     report(session, job, f"started {what}: {started}", action=action, started=started)

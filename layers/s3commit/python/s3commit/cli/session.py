@@ -21,7 +21,14 @@ from s3commit.aws.settings import own_encryption
 from s3commit.cli.deployment import Deployment, read_deployment
 from s3commit.cli.render import Output, epoch_of
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
+from s3commit.core.jobs.healing import doubt_about
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    NeedsOperatorError,
+    NotFoundError,
+    S3CommitError,
+)
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.clock import Clock
 from s3commit.core.ports.executions import Execution, Executions
@@ -32,6 +39,8 @@ from s3commit.writer.connect import has_pipeline
 from s3commit.writer.system import Environment
 
 WORKERS = 16
+# The verbs that change something: what they did, or did not, their errors say.
+CHANGES = {"abort", "commit", "undo", "rescue", "sweep", "pause", "resume", "redrive"}
 
 
 class Session:
@@ -53,6 +62,7 @@ class Session:
         self.ledgers: dict[str, Ledger] = {}
         self.machines: dict[str, Executions] = {}
         self.deployments: Callable[[str | None], Deployment] = cache(read_deployment)  # by name
+        self.trusted: dict[str, bool] = {}  # each table that was looked at; False: it was restored
         self.begun = False  # to change something: an error after that does not say that nothing was
         self.unread = False  # a stack, once: a network that lets no request through costs seconds
         self.typed: dict[str, Any] = {}  # the options "table", "name" and "destination"
@@ -70,11 +80,36 @@ class Session:
         return None
 
     def ledger(self, table: str) -> Ledger:
-        """The ledger in the table."""
+        """The ledger in the table; a warning that it lacks jobs comes before all else.
+
+        Raises `NeedsOperatorError` (``LEDGER_RESTORED``) for a verb of `CHANGES`.
+        """
         if table not in self.ledgers:
             with translated(f"connecting to table {table}"):
                 self.ledgers[table] = DynamoLedger(table)
+        if table not in self.trusted:
+            self._look_at(table)
         return self.ledgers[table]
+
+    def trusted_ledger(self, table: str | None) -> Ledger | None:
+        """The same; None without a table, and for a restored one: S3 alone knows its jobs."""
+        found = self.ledger(table) if table else None
+        return found if table and self.trusted[table] else None
+
+    def _look_at(self, table: str) -> None:
+        """Find out if the table knows what was decided; without the right to, say nothing."""
+        doubt, context = "", click.get_current_context(silent=True)
+        trusted = True
+        try:
+            doubt = doubt_about(self.ledgers[table])
+        except NeedsOperatorError as error:
+            if context and context.info_name in CHANGES:
+                raise
+            doubt, trusted = f"{error.message} [{error.code}]", False
+        except S3CommitError:  # the verb's own request says it, if it fails too
+            pass
+        self.trusted[table] = trusted
+        self.out.warn(doubt)
 
     @property
     def deployment(self) -> Deployment:
@@ -114,11 +149,15 @@ class Session:
         named = self.named_table()
         if named is not None:
             return named or None
-        with suppress(S3CommitError):
+        try:
             if self.deployment.storage.get(env.BUCKET_OUTPUT) == job.bucket:
                 table = self._stacks_table()
                 self.ledger(table).job(job.ref)
                 return table
+        except NeedsOperatorError:
+            raise
+        except S3CommitError:
+            pass
         return None
 
     def machine(self, table: str | None) -> str | None:

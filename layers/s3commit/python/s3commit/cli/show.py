@@ -23,6 +23,7 @@ from s3commit.cli.options import NamedJob, age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
 from s3commit.cli.show_history import COLUMNS, history_document
+from s3commit.core.documents.catalog_note import CATALOG_NOTE
 from s3commit.core.documents.job_json import Who, encode_conditions
 from s3commit.core.documents.request_json import AbortRequest
 from s3commit.core.documents.result_json import JobResult
@@ -31,6 +32,7 @@ from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.codes import Advice, advice_on, advice_on_execution
 from s3commit.core.model.errors import (
     AccessError,
+    InvalidInputError,
     NotFoundError,
     OutcomeUnknownError,
     S3CommitError,
@@ -43,7 +45,7 @@ from s3commit.writer.requests import Patience, require_committed
 
 COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in the ledger
 SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops counting
-UNCOUNTED = "only some of the destination's open uploads were read: this job may have more"
+_UNCOUNTED = "only some of the destination's open uploads were read: this job may have more"
 _REGION = re.compile("[a-z0-9-]+")
 _COUNTS = ("files", "bytes", "rows")
 _CONSOLES = {
@@ -142,11 +144,12 @@ def job_document(
         and fields(job.result, "outcome", *_COUNTS, "replaced", "decided_at", "finished_at"),
         "error": _error(failure, advice_on),
         "openUploads": len(uploads),
+        "uploadsComplete": complete,
         "execution": job.execution or None,
         "executionStatus": execution.status if execution else None,
         "executionError": _error(execution.failure if execution else None, advice_on_execution),
         "console": console_url(job.execution) if job.execution and session.has_console() else None,
-        "problems": [*job.problems.values(), *problems, *(() if complete else (UNCOUNTED,))],
+        "problems": [*job.problems.values(), *problems, *(() if complete else (_UNCOUNTED,))],
         "next": next_step(job, execution, in_the_way, now, has_pipeline, key_holder=holder),
     }
 
@@ -173,11 +176,19 @@ def _catalog(session: Session, job: JobFacts) -> list[str]:
     if job.state != JobState.COMMITTED:
         return []
     try:
-        note = session.store.get(job.directory.bucket, job.directory.catalog, max_bytes=2**16).body
+        key, most = job.directory.catalog, CATALOG_NOTE.max_bytes
+        note = CATALOG_NOTE.decode(
+            session.store.get(job.directory.bucket, key, max_bytes=most).body
+        )
     except (NotFoundError, AccessError):
         return []
-    again = ". It is tried again; after five tries: s3commit redrive Catalogs"
-    return [note.decode(errors="replace") + again]
+    except InvalidInputError as error:
+        return [f"{key} can't be read: {error.message}"]
+    why = note.error or "the notification is under way, or died"
+    return [
+        f"table {note.table} of the catalog was not notified of this job: {why}. It is tried again;"
+        " after five tries: s3commit redrive Catalogs"
+    ]
 
 
 def _request(job: JobFacts) -> dict[str, Any] | None:

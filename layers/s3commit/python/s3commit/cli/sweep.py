@@ -15,7 +15,7 @@ from s3commit.cli.options import (
 from s3commit.cli.render import CommandError
 from s3commit.cli.session import Session
 from s3commit.core.model.amounts import many
-from s3commit.core.sweep.actions import FAILED, encode_report
+from s3commit.core.sweep.actions import encode_report
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
 
@@ -50,11 +50,8 @@ def sweep(session: Session, *, machine: str | None, dry_run: bool, **limits: int
         Sweep(session.ports(table), session.executions(machine), chosen, dry_run=dry_run)
     )
     if dry_run:
-        report.notes = [
-            note if note.startswith(FAILED) else f"would be done: {note}" for note in report.notes
-        ]
+        report.notes = [f"would be done: {note}" for note in report.notes]
     session.out.facts({"dryRun": dry_run, **encode_report(report)})
     if report.failed:
-        first = next((note for note in report.notes if note.startswith("failed")), "see the log")
-        line = f"the sweep had {many(report.failed, 'error')}; {first}; run it again"
+        line = f"the sweep had {many(report.failed, 'error')}: {report.failures[0]}; run it again"
         raise CommandError(line, 1)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
-from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_manifest
+from s3commit.core.documents.commit_manifest import CommittedFile, stream_commit_manifest
 from s3commit.core.documents.result_json import read_result
 from s3commit.core.formats.layout import (
     COMMITS,
@@ -28,11 +28,13 @@ from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NOT_READABLE, AccessError, InvalidInputError
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.ledger import Ledger
-from s3commit.core.ports.objects import ObjectReader, listed_at
+from s3commit.core.ports.objects import ListedObject, ObjectReader, listed_at
 from s3commit.core.ports.parallel import ParallelMap
 
 EXAMPLES: Final = 10  # of foreign files
 Moment = tuple[str, str]  # when S3 got a job's commit manifest, and when the job was decided
+# What is missing below a prefix was meant, of jobs published before then (S3's times: none forges).
+Expiry = tuple[str, str]
 Replaced = dict[str | None, Moment]  # when each element of a `Reach` was last replaced
 
 
@@ -68,15 +70,18 @@ class Report:
     """A destination as it was found.
 
     ``jobs``, ``files`` and ``bytes`` are what commit manifests name and is there as committed.
-    ``replaced`` files were removed by later jobs. ``foreign`` files are in no commit manifest;
-    ``examples`` are some of them.
+    ``replaced`` files were removed by later jobs, ``expired`` ones by the ``rules``. ``foreign``
+    files are in no commit manifest; ``examples`` are some of them.
     """
 
     destination: Destination
+    rules: tuple[Expiry, ...] = ()
+    is_table: bool = True  # a job has left something
     jobs: int = 0
     files: int = 0
     bytes: int = 0
     replaced: int = 0
+    expired: int = 0
     foreign: int = 0
     examples: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -84,25 +89,32 @@ class Report:
 
     @property
     def is_sound(self) -> bool:
-        """True if everything that was committed is there, or was replaced."""
+        """True if everything that was committed is there, was replaced, or has expired."""
         return not self.findings
 
 
 def check(
-    store: ObjectReader, ledger: Ledger | None, parallel: ParallelMap, destination: Destination
+    store: ObjectReader,
+    ledger: Ledger | None,
+    parallel: ParallelMap,
+    destination: Destination,
+    rules: tuple[Expiry, ...] = (),
 ) -> Report:
     """Look at everything below the destination.
 
     Requests: one listing; a GET for each commit manifest, and for each result of a job that has
     none; a query for each job without a result; a few for each file that is missing or changed.
-    Memory: about 400 bytes for each object.
+    Memory: about 400 bytes for each object, and 2 KB for each file that is not there.
     """
-    report, seen = Report(destination), _list(store, destination)
+    report, seen = Report(destination, rules), _list(store, destination)
+    report.is_table = bool(seen.lists or seen.ended or seen.open)
     missing = _compare(store, report, seen)
     above = sorted({at for one in missing for at in directories_above(one.file.key)})
     last = dict(parallel(lambda at: (at, _last_replaced(store, destination.bucket, at)), above))
     report.findings += filter(None, parallel(partial(_judge, store, report, last), missing))
-    report.findings += filter(None, parallel(partial(_without_list, store, seen), seen.ended))
+    report.findings += filter(
+        None, parallel(partial(_without_list, store, report), seen.ended.items())
+    )
     report.findings.sort(key=lambda one: one.key)
     report.open_jobs += filter(None, parallel(partial(_open_job, store, ledger, seen), seen.open))
     report.open_jobs.sort(key=lambda one: one.directory.job_id)
@@ -111,13 +123,13 @@ def check(
 
 @dataclass
 class _Seen:
-    """A listing: data by key, when each commit manifest was put, and the jobs' directories."""
+    """A listing: data by key, when each commit manifest or result was put, other directories."""
 
     data: dict[str, tuple[int, str]] = field(default_factory=dict)
     lists: dict[JobDirectory, str] = field(default_factory=dict)
     open: set[JobDirectory] = field(default_factory=set)
     requested: set[JobDirectory] = field(default_factory=set)
-    ended: set[JobDirectory] = field(default_factory=set)
+    ended: dict[JobDirectory, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,19 +152,20 @@ def _list(store: ObjectReader, destination: Destination) -> _Seen:
             if job is not None:
                 seen.lists[job] = listed.modified
         elif relative.startswith(MAGIC_PREFIX):
-            _add_document(seen, bucket, listed.key)
-    seen.open -= seen.ended
-    seen.ended -= seen.lists.keys()
+            _add_document(seen, bucket, listed)
+    seen.open -= seen.ended.keys()
+    seen.ended = {job: at for job, at in seen.ended.items() if job not in seen.lists}
     return seen
 
 
-def _add_document(seen: _Seen, bucket: str, key: str) -> None:
+def _add_document(seen: _Seen, bucket: str, listed: ListedObject) -> None:
+    key = listed.key
     try:
         directory = parse_directory(bucket, key)
     except InvalidInputError:
         return
     if key == directory.result:
-        seen.ended.add(directory)
+        seen.ended[directory] = listed.modified
     elif key == directory.request:
         seen.requested.add(directory)
         seen.open.add(directory)
@@ -163,13 +176,20 @@ def _add_document(seen: _Seen, bucket: str, key: str) -> None:
 
 
 def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]:
-    """Count what is there; the newest job comes first, and a key counts for it alone."""
+    """Count what is there; what a list names is its job's alone, by its name."""
     missing: list[_Missing] = []
     named: set[str] = set()
-    newest_first = sorted(seen.lists.items(), key=lambda one: one[1], reverse=True)
-    for directory, put in newest_first:
+    for directory, put in seen.lists.items():
+        there: dict[str, int] = {}
+        gone: list[_Missing] = []
         try:
-            header, files = read_commit_manifest(store, directory)
+            header, files = stream_commit_manifest(store, directory)
+            for file in files:
+                found = seen.data.get(file.key)
+                if found is not None and found[0] == file.length and file.etag in {"", found[1]}:
+                    there[file.key] = file.length
+                else:
+                    gone.append(_Missing(directory, (put, header.decided_at), file))
         except NOT_READABLE as error:
             if error.code == "WRONG_JOB":
                 continue  # it came with a copy of another table
@@ -179,16 +199,10 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
             )
             continue
         report.jobs += 1
-        for file in files:
-            found = seen.data.get(file.key)
-            if file.key in named:
-                report.replaced += 1
-            elif found is not None and found[0] == file.length and file.etag in {"", found[1]}:
-                report.files += 1
-                report.bytes += file.length
-            else:
-                missing.append(_Missing(directory, (put, header.decided_at), file))
-            named.add(file.key)
+        report.files += len(there)
+        report.bytes += sum(there.values())
+        missing += gone
+        named.update(there, (one.file.key for one in gone))
     foreign = sorted(seen.data.keys() - named)
     report.foreign, report.examples = len(foreign), foreign[:EXAMPLES]
     return missing
@@ -216,6 +230,9 @@ def _judge(
     if facts is None and one.moment < max(_reaching(last_replaced, file), default=one.moment):
         report.replaced += 1
         return None
+    if facts is None and _has_expired(report, file.key, one.moment[0]):
+        report.expired += 1
+        return None
     try:
         version = _version(store, bucket, file)
         restore = f"restore version {version}"
@@ -223,7 +240,12 @@ def _judge(
     except AccessError:
         fix = "write it again, or look for a version of it with the right s3:ListBucketVersions"
     what = FindingKind.GONE if facts is None else FindingKind.CHANGED
-    return Finding(what, file.key, one.directory.job_id, fix)
+    meant = "; if it was deleted on purpose, see --expired" if facts is None else ""
+    return Finding(what, file.key, one.directory.job_id, fix + meant)
+
+
+def _has_expired(report: Report, key: str, put_at: str) -> bool:
+    return any(key.startswith(prefix) and put_at < before for prefix, before in report.rules)
 
 
 def _version(store: ObjectReader, bucket: str, file: CommittedFile) -> str:
@@ -254,8 +276,11 @@ def _last_replaced(store: ObjectReader, bucket: str, directory: str) -> Replaced
     return last
 
 
-def _without_list(store: ObjectReader, seen: _Seen, directory: JobDirectory) -> Finding | None:
-    """A committed job whose list of files is missing."""
+def _without_list(
+    store: ObjectReader, report: Report, one: tuple[JobDirectory, str]
+) -> Finding | None:
+    """A committed job whose list of files is missing; when its result was put."""
+    directory, put_at = one
     try:
         result = read_result(store, directory)
     except NOT_READABLE as error:
@@ -265,6 +290,8 @@ def _without_list(store: ObjectReader, seen: _Seen, directory: JobDirectory) -> 
         return None
     if listed_at(store, directory.bucket, directory.commits) is not None:
         return None  # it was put after the listing
+    if _has_expired(report, directory.commits, put_at):
+        return None
     fix = "restore a version of it: nothing else says which files the job has"
     return Finding(FindingKind.GONE, directory.commits, directory.job_id, fix)
 

@@ -91,14 +91,15 @@ def _uri(scheme: str, bucket: str, key: str) -> str:
 
 def _files_of(directory: JobDirectory) -> list[str]:
     """The keys of the job's files, as its commit manifest lists them."""
-    from s3commit.core.documents.commit_manifest import not_committed, read_commit_manifest  # noqa: PLC0415
+    from s3commit.core.documents.commit_manifest import not_committed, stream_commit_manifest  # noqa: PLC0415
     from s3commit.writer.connect import shared_store  # noqa: PLC0415
 
     where = directory.destination.uri
     try:
-        _, files = read_commit_manifest(shared_store(None), directory)
+        _, files = stream_commit_manifest(shared_store(None), directory)
+        keys = [file.key for file in files]
     except NotFoundError as error:
         raise NotFoundError(not_committed(directory)) from error
-    if not files:
+    if not keys:
         raise NotFoundError(f"job {directory.job_id} has committed no file at {where}")
-    return [file.key for file in files]
+    return keys

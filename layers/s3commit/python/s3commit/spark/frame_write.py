@@ -20,6 +20,7 @@ from s3commit.writer.options import (
     OverwriteMode,
     check_key,
     keywords_of,
+    nothing_written,
     refused,
 )
 from s3commit.writer.transfer import UploadSettings
@@ -110,11 +111,13 @@ def write(
         >>> write(df, "s3://lake/sales/", mode="append", partition_by="dt", min_rows=1).rows
         3
     """
-    if hasattr(path, "mapInArrow"):
-        raise refused("the DataFrame comes first: write(df, path)")
-    parsed = _parsed(path, options, **keywords_of(locals()))
-    if dry_run:
-        return _look_only(df, parsed)
+    keywords = keywords_of(locals())
+    with nothing_written():
+        if hasattr(path, "mapInArrow"):
+            raise refused("the DataFrame comes first: write(df, path)")
+        parsed = _parsed(path, options, **keywords)
+        if dry_run:
+            return _look_only(df, parsed)
     result = _write(df, parsed, progress=progress)
     assert result is not None  # noqa: S101 - a job without rows is committed too
     return result
@@ -166,17 +169,21 @@ def batch_writer(  # noqa: D417 - the others are those of write
         >>> by_day = batch_writer("s3://lake/events/", partition_by="dt")
         >>> query = stream.writeStream.foreachBatch(by_day).start(checkpointLocation=checkpoint)
     """
-    parsed = _parsed(path, options, **keywords_of(locals()))
-    if query is not None:
-        check_key(query, "query")
-    if parsed.idempotency_key is not None:
-        raise refused("each batch has a key of its own: leave the option idempotencyKey out")
+    keywords = keywords_of(locals())
+    with nothing_written():
+        parsed = _parsed(path, options, **keywords)
+        if query is not None:
+            check_key(query, "query")
+        if parsed.idempotency_key is not None:
+            raise refused("each batch has a key of its own: leave the option idempotencyKey out")
 
     def write_batch(df: DataFrame, number: int) -> None:
-        key = f"{_query_id(df) if query is None else query}/{number}"
-        options = replace(parsed, idempotency_key=key)
+        with nothing_written():
+            key = f"{_query_id(df) if query is None else query}/{number}"
+            options = replace(parsed, idempotency_key=key)
+            if dry_run:
+                _look_only(df, options)
         if dry_run:
-            _look_only(df, options)
             raise S3CommitError(
                 f"dry run of batch {number}: nothing was written, and nothing would refuse it. This"
                 " error ends the query, so that Spark does not record the batch as written; run it"
@@ -198,8 +205,7 @@ def _query_id(df: DataFrame) -> str:
     if not found:
         raise InvalidInputError(
             "Spark does not report the query of this batch: name the query, with a name that"
-            " stays the same when it is restarted, batch_writer(path, query='...'). Nothing was"
-            " written.",
+            " stays the same when it is restarted, batch_writer(path, query='...').",
             code="NO_QUERY",
         )
     return str(found)
@@ -219,12 +225,15 @@ def _write(
     from s3commit.spark.tasks import SparkJob, run  # noqa: PLC0415
     from s3commit.writer.table_write import begin, commit, earlier_result  # noqa: PLC0415
 
-    _check_frame(df)
-    result = earlier_result(options)
+    with nothing_written():
+        _check_frame(df)
+        result = earlier_result(options)
+        if result is None:
+            options, schema, like, who = _prepared(df, options)
+            tally = tally_of(df.sparkSession, wanted=progress)
+            begun = begin(options, like, _CLIENT, who)
     if result is None:  # else no task has to run
-        options, schema, like, who = _prepared(df, options)
-        tally = tally_of(df.sparkSession, wanted=progress)
-        with begin(options, like, _CLIENT, who) as job:  # aborts the job in an error
+        with begun as job:  # aborts the job in an error
             with shown(tally):
                 messages = run(df, SparkJob(job, options, schema, tally))
             rows = sum(count for _, count in messages)

@@ -70,7 +70,7 @@ def parse_options(path: str, options: Mapping[str, object] | None, **keywords: A
         if name.lower() not in known:
             raise InvalidInputError(
                 f"unknown option {name!r}. Known options: {', '.join(KNOWN)}. All other options"
-                " are keywords of the call. Nothing was written.",
+                " are keywords of the call.",
                 code="UNKNOWN_OPTION",
             )
         keyword, parse = KNOWN[known[name.lower()]]

@@ -148,7 +148,7 @@ def check_schema(
 
 
 def _refused(message: str) -> InvalidInputError:
-    return InvalidInputError(f"{message}. Nothing was written.", code="BAD_SCHEMA")
+    return InvalidInputError(f"{message}.", code="BAD_SCHEMA")
 
 
 def nested_types(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import product
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import DataType, DateType, StructType, TimestampType
 
@@ -24,7 +24,6 @@ from s3commit.writer.options import Options
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-T = TypeVar("T")
 # The value of a setting, by its name; None if it is not set.
 Setting = Callable[[str], str | None]
 
@@ -121,18 +120,10 @@ def apply_session_settings(options: Options, setting: Setting) -> Options:
     records = setting(RECORDS)
     compression = setting(CODEC)
     if options.compression is None and compression is not None:
-        options = replace(options, compression=_read(codec_of, CODEC, compression))
+        options = replace(options, compression=codec_of(CODEC, compression))
     if options.max_records_per_file is None and records is not None:
-        options = replace(options, max_records_per_file=_read(limit_of, RECORDS, records))
+        options = replace(options, max_records_per_file=limit_of(RECORDS, records))
     return replace(options, encryption=options.encryption or _encryption(options, setting))
-
-
-def _read(parse: Callable[[str, str], T], name: str, text: str) -> T:
-    try:
-        return parse(name, text)
-    except InvalidInputError as error:
-        advice = error.message.partition(": ")[2]
-        raise _refused(f"{name}={text}", f"{advice}, as a keyword of the write") from error
 
 
 def _refuse_of_s3a(options: Options, setting: Setting) -> None:
@@ -204,6 +195,5 @@ def _all_settings(frame: DataFrame) -> Iterator[tuple[str, str]]:
 
 def _refused(setting: str, advice: str) -> InvalidInputError:
     return InvalidInputError(
-        f"s3commit does not support {setting} of the session: {advice}. Nothing was written.",
-        code="BAD_SETTING",
+        f"s3commit does not support {setting} of the session: {advice}.", code="BAD_SETTING"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from s3commit.aws.clients import Encryption
@@ -129,7 +129,7 @@ class Job:
         with saying_that_it_goes_on(self.directory):
             request_commit(store, self.directory, request, patience)
             result = wait_for_result(store, self.directory, patience)
-        return require_committed(self._naming_the_key(result))
+        return require_committed(result)
 
     def abort(self, reason: str) -> AbortAnswer:
         """Request the abort, for a ``reason`` that people read; never stops a requested commit."""
@@ -143,7 +143,8 @@ class Job:
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if error is not None:
             try:
-                answer = self.abort(f"{type(error).__name__}: {error}")
+                why = ": ".join(filter(None, (type(error).__name__, str(error))))
+                answer = self.abort(why)
             except S3CommitError as failed:
                 error.add_note(f"the abort failed too: {failed.message}")
             else:
@@ -159,14 +160,6 @@ class Job:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_store": None, "_tasks": []}
-
-    def _naming_the_key(self, result: JobResult) -> JobResult:
-        """With the key as the program knows it."""
-        digest_of_key = self.spec.idempotency_key
-        if result.error is None or digest_of_key is None or self.key is None:
-            return result
-        message = result.error.message.replace(digest_of_key, self.key)
-        return replace(result, error=replace(result.error, message=message))
 
     def _connected(self) -> WriterStore:
         if self._store is None or self._process != os.getpid():  # a fork shares no connection

@@ -2,16 +2,17 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from s3commit.aws.clients import Encryption
-from s3commit.core.documents.job_json import MAX_KEY_CHARACTERS, Conditions
+from s3commit.core.documents.job_json import MAX_COLUMN_NAME, MAX_KEY_CHARACTERS, Conditions
 from s3commit.core.formats.layout import hides_files, parse_destination
 from s3commit.core.formats.skipped_names import is_pattern, is_skipped
 from s3commit.core.model.destination import Conflict, Destination, Scope
-from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.limits import MAX_WAIT_SECONDS
 from s3commit.writer.transfer import UploadSettings
 
@@ -32,9 +33,9 @@ MODES: Final[Mapping[str, Conflict]] = {
 SCOPES: Final[Mapping[str, Scope]] = {"static": Scope.DIRECTORY, "dynamic": Scope.PARTITION}
 COMPRESSIONS: Final[Mapping[str, str]] = {name: name for name in get_args(Compression)}
 NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"
+COUNTS: Final = ("min_rows", "max_rows", "min_files")
 WAY_OUT: Final = "give mode='append' to add files, or mode='overwrite' to replace those"
 _T = TypeVar("_T")
-_NOTHING: Final = "Nothing was written."
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +95,13 @@ def make_options(
     mode: str = "append",
     partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: str | None = None,
-    min_rows: int | None = None,
-    max_rows: int | None = None,
-    min_files: int | None = None,
     compression: str | None = None,
     **others: Any,
 ) -> Options:
     """The options of one write to ``path``; None is a keyword that is not given.
 
     Raises `InvalidInputError`: ``BAD_OPTION`` for a value that is not one of the keyword's,
-    ``BAD_CONDITION``, and ``BAD_PATH`` and ``BAD_SCHEMA`` as `_check_names`.
+    ``BAD_CONDITION`` for bounds that nothing can meet, and as `_check_names`.
     """
     others |= {"partition_by": partition_by}
     others = {name: value for name, value in others.items() if value is not None}
@@ -117,11 +115,9 @@ def make_options(
         raise bad("path", path, _FILLED_IN)
     columns = others.pop("partition_by", ())
     scope, codec = partition_overwrite_mode, compression
-    try:
-        destination, conditions = parse_destination(path), Conditions(min_rows, max_rows, min_files)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{error.message}. {_NOTHING}", code=error.code) from None
-    columns = (columns,) if isinstance(columns, str) else tuple(columns)
+    counts = {name: others.pop(name, None) for name in COUNTS}
+    destination, conditions = parse_destination(path), Conditions(**counts)
+    columns = _names(columns)
     _check_names(destination, columns, for_all=others.get("check_names", True))
     return Options(
         destination=destination,
@@ -150,15 +146,23 @@ def _check_names(destination: Destination, columns: Sequence[str], *, for_all: b
             )
         else:
             continue
-        raise InvalidInputError(
-            f"partition_by column {name[:80]!r} {why}. {_NOTHING}", code="BAD_SCHEMA"
-        )
+        raise InvalidInputError(f"partition_by column {name[:80]!r} {why}", code="BAD_SCHEMA")
     if for_all and is_pattern(destination.prefix):
         raise InvalidInputError(
             f"path {destination.uri!r} has one of * ? [ {{ \\ # %, so that some readers would read"
-            f" other files instead: write to another path; {anyway}. {_NOTHING}",
+            f" other files instead: write to another path; {anyway}",
             code="BAD_PATH",
         )
+
+
+@contextmanager
+def nothing_written() -> Iterator[None]:
+    """Have each error say so, as long as no file of the job is begun."""
+    try:
+        yield
+    except S3CommitError as error:
+        error.guarantee("Nothing was written.")
+        raise
 
 
 def keywords_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,13 +190,21 @@ def meaning(name: str, text: str, meanings: Mapping[str, _T]) -> _T:
 
 def refused(why: str) -> InvalidInputError:
     """The error of a write that can't be made as it was requested."""
-    return InvalidInputError(f"{why}. {_NOTHING}", code="BAD_OPTIONS")
+    return InvalidInputError(f"{why}", code="BAD_OPTIONS")
 
 
 def bad(name: str, value: object, wanted: str) -> InvalidInputError:
     """The error of a keyword or an option with a value that it can't have."""
-    why = f"{name}={repr(value)[:80]}: give {wanted}. {_NOTHING}"
+    why = f"{name}={repr(value)[:80]}: give {wanted}"
     return InvalidInputError(why, code="BAD_OPTION")
+
+
+def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 1 <= len(value) <= MAX_COLUMN_NAME
 
 
 def _is_sound(encryption: object) -> bool:
@@ -205,8 +217,8 @@ ALGORITHMS: Final = ("AES256", "aws:kms", "aws:kms:dsse")
 # What a keyword takes, in words, and whether a value is one.
 _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "partition_by": (
-        "a column's name, or a list of names",
-        lambda value: isinstance(value, Sequence) and all(isinstance(one, str) for one in value),
+        f"a column's name, or a list of names, each of 1 to {MAX_COLUMN_NAME} characters",
+        lambda value: isinstance(value, Sequence) and all(map(_is_name, _names(value))),
     ),
     "idempotency_key": ("a text", lambda value: isinstance(value, str)),
     "commit_timeout": (
@@ -222,6 +234,9 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
         ("True or False", lambda value: isinstance(value, bool)),
     ),
     "uploads": ("s3commit.UploadSettings(...)", lambda value: isinstance(value, UploadSettings)),
+    **dict.fromkeys(
+        COUNTS, ("a whole number from 0", lambda value: type(value) is int and value >= 0)
+    ),
     "encryption": (
         "s3commit.Encryption(...), with AES256, aws:kms or aws:kms:dsse, and a key for KMS alone",
         _is_sound,
@@ -229,10 +244,7 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
 }
 
 
-KEYWORDS: Final = frozenset(
-    {"mode", "partition_overwrite_mode", "min_rows", "max_rows", "min_files"}
-    | {"compression", *_KINDS}
-)
+KEYWORDS: Final = frozenset({"mode", "partition_overwrite_mode", "compression", *_KINDS})
 
 
 # Of Airflow and dbt, of a shell, of Python: what was to be filled in.

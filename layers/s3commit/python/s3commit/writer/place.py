@@ -148,8 +148,7 @@ def refuse_files(store: NamesReader, options: Options) -> None:
         return
     if found is not None:
         raise InvalidInputError(
-            f"mode 'error': s3://{bucket}/{found} already exists; {WAY_OUT}. Nothing was written.",
-            code=NOT_EMPTY,
+            f"mode 'error': s3://{bucket}/{found} already exists; {WAY_OUT}.", code=NOT_EMPTY
         )
 
 
@@ -171,7 +170,7 @@ def _refuse_objects(
         raise InvalidInputError(
             f"an object is at s3://{destination.bucket}/{found[0]}, where this write may need a"
             " directory, and some readers would read the object instead: move or delete it, or"
-            " write to another path. Nothing was written.",
+            " write to another path.",
             code="PATH_IS_OBJECT",
         )
 
@@ -182,9 +181,7 @@ def _refuse_other_log(store: NamesReader, destination: Destination, names: Seque
     for log in LOGS:
         if (is_cut or log.name in seen) and _has(store, destination, log):
             raise InvalidInputError(
-                f"{destination.uri}{log.name} exists: the directory {log.advice}. Nothing was"
-                " written.",
-                code="OTHER_LOG",
+                f"{destination.uri}{log.name} exists: the directory {log.advice}.", code="OTHER_LOG"
             )
 
 
@@ -192,8 +189,7 @@ def _refuse_summary(destination: Destination, names: Sequence[str]) -> None:
     for name in SUMMARIES:
         if name in names:
             raise InvalidInputError(
-                f"{destination.uri}{name} exists: {SUMMARY_ADVICE}. Nothing was written.",
-                code="OTHER_LOG",
+                f"{destination.uri}{name} exists: {SUMMARY_ADVICE}.", code="OTHER_LOG"
             )
 
 
@@ -216,7 +212,7 @@ def _refuse_other_columns(
         raise InvalidInputError(
             f"the files at {destination.uri} are partitioned by {_listed(found)}, this write by"
             f" {_listed(columns)}, and readers could not read both as one table: give the same"
-            " columns, in the same capitals, or check_partitions=False. Nothing was written.",
+            " columns, in the same capitals, or check_partitions=False.",
             code="OTHER_PARTITIONS",
         )
 

@@ -18,7 +18,14 @@ from s3commit.version import __version__
 from s3commit.writer.conditional_put import put_first
 from s3commit.writer.connect import check_pipeline, no_bucket
 from s3commit.writer.job import Job
-from s3commit.writer.options import Mode, Options, OverwriteMode, keywords_of, make_options
+from s3commit.writer.options import (
+    Mode,
+    Options,
+    OverwriteMode,
+    keywords_of,
+    make_options,
+    nothing_written,
+)
 from s3commit.writer.place import check_place, refuse_files, side_by_side
 from s3commit.writer.system import Environment
 from s3commit.writer.transfer import UploadSettings
@@ -84,7 +91,9 @@ def open_job(
         >>> result.files, result.rows
         (1, 1)
     """
-    return start_job(make_options(destination, **keywords_of(locals())))
+    keywords = keywords_of(locals())
+    with nothing_written():
+        return start_job(make_options(destination, **keywords))
 
 
 def start_job(

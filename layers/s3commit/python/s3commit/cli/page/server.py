@@ -38,7 +38,7 @@ def make_page(session: Session, port: int) -> tuple[Flask, str]:
     @application.get("/<any(jobs, job, table, log):view>")
     def show(view: str = "jobs") -> str:
         asked = urlencode(list(request.args.items(multi=True)))
-        found = _look(views, view, request.args)
+        found = _look(session, views, view, request.args)
         changes = "" if found["ended"] else f"{url_for('changes', view=view)}?{asked}"
         return render_template("page.html", view=view, changes=changes, **found)
 
@@ -55,8 +55,9 @@ def make_page(session: Session, port: int) -> tuple[Flask, str]:
     return application, door.address
 
 
-def _look(views: Views, view: str, asked: MultiDict[str, str]) -> dict[str, Any]:
+def _look(session: Session, views: Views, view: str, asked: MultiDict[str, str]) -> dict[str, Any]:
     """The content of a view; an error is an answer of one line, as the command has it."""
+    session.trusted.clear()  # the table may be another one by now
     try:
         found: dict[str, Any] = getattr(views, view)(asked)
     except (InvalidInputError, click.UsageError) as error:
@@ -65,7 +66,7 @@ def _look(views: Views, view: str, asked: MultiDict[str, str]) -> dict[str, Any]
         abort(404, error.message)
     except S3CommitError as error:
         abort(502, f"{error.message} [{error.code}]; try again")
-    return found
+    return {**found, "warning": session.out.warning}
 
 
 def _changes(
@@ -79,8 +80,8 @@ def _changes(
     while True:
         began = wait.monotonic()
         try:
-            found = _look(views, view, asked)
-            inside, ended = render_template(f"{view}.html", view=view, **found), found["ended"]
+            found = _look(session, views, view, asked)
+            inside, ended = render_template("inside.html", view=view, **found), found["ended"]
         except HTTPException as error:
             inside, ended = "", False
             yield _event("trouble", str(error.description))

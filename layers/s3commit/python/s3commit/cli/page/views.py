@@ -19,7 +19,7 @@ from s3commit.cli.log import by_of, log_document, visible_at
 from s3commit.cli.options import NamedJob, parse_job
 from s3commit.cli.render import epoch_of, rows
 from s3commit.cli.session import Session
-from s3commit.cli.show import UNCOUNTED, job_document
+from s3commit.cli.show import job_document
 from s3commit.cli.show_history import history_document
 from s3commit.cli.status import jobs_document
 from s3commit.core.documents.job_json import read_spec
@@ -42,9 +42,6 @@ LISTED_MANIFESTS = 5_000  # of the job: five requests, and some megabytes of the
 # `make pictures` draws it, from the definition that is deployed.
 DRAWING = Path(__file__).with_name("workflow.svg")
 _NODE = re.compile(r'class="node">\n<title>(\w+)</title>')
-# Words as a shell has them, up to what the sentence says of the command.
-_WORD = r"(?:'[^']*'|\"'\"|[^\s'\"()])+"
-_COMMAND = re.compile(rf"s3commit [a-z]+(?: (?!starts |ends |says ){_WORD})*")
 _DRAWN = {
     "jobId",
     "destination",
@@ -152,7 +149,7 @@ class Views:
         facts = {name: value for name, value in document.items() if name not in _DRAWN}
         return {
             **{"title": f"Job {job.job_id}", "job": document},
-            "next": [(line, command_in(line)) for line in document["next"]],
+            "next": document["next"],
             "progress": _progress(document),
             "history": history,
             "machine": _draw({one["state"]: one["did"] for one in history["states"]}),
@@ -220,19 +217,13 @@ def _place_in(asked: Mapping[str, str]) -> Destination:
     return parse_destination(typed if "://" in typed else f"s3://{typed}")
 
 
-def command_in(line: str) -> str | None:
-    """The command that a line of `show`'s next step has, to be copied."""
-    found = _COMMAND.search(line)
-    return found[0] if found else None
-
-
 def _progress(document: dict[str, Any]) -> dict[str, Any]:
     """How many files there are to be, and how many are visible; what is not known is None."""
     sources = (document[name] for name in ("result", "plan", "request", "noted"))
     counts: dict[str, Any] = next((one for one in sources if one and one.get("files")), {})
     files, state = counts.get("files"), document["state"]
     visible: int | None = None if state == JobState.ROLLING_BACK else 0
-    uncounted = UNCOUNTED in document["problems"]
+    uncounted = not document["uploadsComplete"]
     if state in {JobState.COMMITTED, JobState.PUBLISHING}:
         visible = files
     elif state == JobState.COMMITTING and files is not None:

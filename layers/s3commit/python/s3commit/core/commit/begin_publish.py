@@ -4,8 +4,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from s3commit.core.documents.pages import read_index
 from s3commit.core.documents.ticket import Ticket
-from s3commit.core.jobs.guards import own_record
+from s3commit.core.jobs.guards import own_record, unless_overtaken
 from s3commit.core.jobs.rounds import next_round
 from s3commit.core.jobs.to_publish import found_before
 from s3commit.core.model.errors import AccessError, NeedsOperatorError
@@ -29,8 +30,8 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
     If files are lost, COMMITTING→ROLLING_BACK instead. If units are missing, the job stays
     COMMITTING and the caller completes again; so it does some times where all that is lost was
     denied, since a policy may have been wrong for a moment. Raises `LostRaceError`;
-    `NeedsOperatorError` if the plan is missing, or the machine could not read it: no repetition
-    helps, and nothing is undone for it.
+    `NeedsOperatorError` if the plan is missing, or the machine could not read it, or if there is no
+    index of the files to remove: no repetition helps, and nothing is undone for it.
     """
     is_all = ticket.replaces or not ticket.few
     record, found = together(
@@ -57,6 +58,10 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
     visible = sum(result.files for result in ticket.completed)
     if counted != list(range(plan.units)) or visible != plan.files:
         return _again(ports, ticket, record)
+    if ticket.replaces and record.replaced is not None:
+        with unless_overtaken(ports, ticket, JobState.COMMITTING):
+            # Not published without it: from there on nothing is undone.
+            read_index(ports.store, ticket.directory.of_replaced, record.replaced.sha256)
     return ticket.after(ports.ledger.advance(record, JobState.PUBLISHING, now=ports.clock.now()))
 
 

@@ -88,6 +88,7 @@ def _at_directories(ports: Ports, directory: JobDirectory, record: JobRecord) ->
     inside = read_partitions(ports, directory, record) if record.scope is Scope.PARTITION else ()
     names = {path for name in inside if name for path in (*directories_above(name), name)}
     keys = [root[:-1], *sorted(root + name[:-1] for name in names)]
+    keys = list(filter(ports.serves, keys))  # a table may be all that the deployment serves
     for found in ports.parallel(partial(listed_at, ports.store, directory.bucket), keys):
         if found is not None:
             yield found.key

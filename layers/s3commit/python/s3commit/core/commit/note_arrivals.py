@@ -15,6 +15,8 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.executions import Executions
 from s3commit.core.ports.objects import listed_at
 
+EVENT_SECONDS = 20  # for which a call heals a ledger; Lambda gives it a minute
+
 
 def note_job(ports: Ports, bucket: str, key: str) -> None:
     """Open the job in the ledger, whose ``_job.json`` has been put.
@@ -69,6 +71,6 @@ def _record(ports: Ports, directory: JobDirectory) -> JobRecord:
     record = ports.ledger.job(directory.ref)
     if record is not None:
         return record
-    if heal(ports, directory.bucket):
+    if heal(ports, directory.bucket, directory, most=EVENT_SECONDS):
         raise TransientError("the ledger is empty and is being healed; the event comes again")
     return ports.ledger.open_job(record_from_s3(ports, directory, read_spec(ports, directory)))

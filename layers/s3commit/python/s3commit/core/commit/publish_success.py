@@ -12,6 +12,7 @@ from s3commit.core.documents.ticket import Found, Marker, Ticket
 from s3commit.core.jobs.conclusion import conclude
 from s3commit.core.jobs.guards import known_record, own_record, unless_overtaken
 from s3commit.core.jobs.idempotency import free_key, note_key
+from s3commit.core.jobs.lost_lists import has_plan, is_given_up, told
 from s3commit.core.jobs.to_publish import found_before, marker
 from s3commit.core.model.errors import NotFoundError, PreconditionError
 from s3commit.core.model.limits import LONGEST_MARKER_PAUSE, MARKER_PAUSE, MARKER_ROUNDS
@@ -48,7 +49,8 @@ def _publish(ports: Ports, ticket: Ticket, record: JobRecord, found: Found) -> T
             free_key(ports, record)
         _put_marker(ports, ticket, record, names, found.marker)
         note_end(ports, record, JobState.COMMITTED)
-        record = ports.ledger.advance(record, JobState.COMMITTED, now=ports.clock.now())
+        failure, now = told(ports, record) if is_given_up(record) else None, ports.clock.now()
+        record = ports.ledger.advance(record, JobState.COMMITTED, now=now, failure=failure)
     return conclude(ports, ticket, record)
 
 
@@ -58,7 +60,10 @@ def _list_files(
     """Put the commit manifest, unless RemoveReplaced has; the first keys."""
     with unless_overtaken(ports, ticket, JobState.PUBLISHING):
         files = few or planned_files(ports, ticket.directory, record)
-        if record.replaced is not None and record.replaced.files:
+        if is_given_up(record):  # RemoveReplaced has not put it, and the plan may be lost
+            if not has_plan(ports, record):
+                return []
+        elif record.replaced is not None and record.replaced.files:
             return [file.key for file in islice(files, SUCCESS_FILES)]
         return publish_manifest(ports, ticket.directory, record, files)
 

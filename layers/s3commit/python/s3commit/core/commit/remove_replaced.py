@@ -12,6 +12,7 @@ from s3commit.core.documents.replace_list import decode_replaced
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.guards import known_record, unless_overtaken
+from s3commit.core.jobs.lost_lists import is_given_up
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
@@ -35,7 +36,7 @@ def remove_replaced(ports: Ports, ticket: Ticket) -> Ticket:
     )
     if record.state is JobState.COMMITTED:  # by a twin, which went on
         return replace(ticket.after(record), page=0)
-    if record.replaced is None or not record.replaced.files:
+    if record.replaced is None or not record.replaced.files or is_given_up(record):
         return replace(ticket, page=0)
     with unless_overtaken(ports, ticket, JobState.PUBLISHING):
         # After the first delete the job is never rolled back, even if the ledger is lost (I8):

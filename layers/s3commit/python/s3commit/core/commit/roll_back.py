@@ -11,10 +11,13 @@ from s3commit.core.documents.plan import files_of_unit
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.jobs.conclusion import conclude
 from s3commit.core.jobs.guards import known_record, unless_overtaken
+from s3commit.core.jobs.lost_lists import has_plan, is_given_up, told
 from s3commit.core.jobs.ownership import abort, abort_uploads
 from s3commit.core.jobs.rounds import next_round
 from s3commit.core.model.errors import AccessError, InvalidInputError, PreconditionError
-from s3commit.core.model.limits import ABORT_ROUNDS
+from s3commit.core.model.limits import ABORT_ROUNDS, FUNCTION_CLOCKS, LONGEST_CALL
+from s3commit.core.model.moments import seconds
+from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.clock import CallTime
@@ -32,6 +35,8 @@ def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
     record = known_record(ports, ticket, JobState.ROLLING_BACK, JobState.ROLLED_BACK)
     if record.state is JobState.ROLLING_BACK:
         time = CallTime(ports.clock)
+        if is_given_up(record) and not has_plan(ports, record):
+            return _without_plan(ports, ticket, record, time)
         with unless_overtaken(ports, ticket, JobState.ROLLING_BACK):
             # Twice, since S3 may let a completion take effect late (docs/adr/0007).
             units = read_index(ports.store, ticket.directory, record.planned.sha256)
@@ -43,9 +48,25 @@ def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
             record = ports.ledger.release(record)
         if reached < len(pages) or not abort_uploads(ports, ticket.directory, time):
             return next_round(ports, ticket, record, page=reached, is_cut=time.is_cut)
-        note_end(ports, record, JobState.ROLLED_BACK)
-        record = ports.ledger.advance(record, JobState.ROLLED_BACK, now=ports.clock.now())
+        record = _end(ports, record)
     return conclude(ports, ticket, record)
+
+
+def _without_plan(ports: Ports, ticket: Ticket, record: JobRecord, time: CallTime) -> Ticket:
+    """End a job whose plan is lost. A name alone proves no object to be its own: none is deleted.
+
+    It keeps its locks until all its uploads are aborted, and no call is left that knew the plan.
+    """
+    left = LONGEST_CALL + FUNCTION_CLOCKS - seconds(record.updated_at, ports.clock.now())
+    if not abort_uploads(ports, ticket.directory, time) or left > 0:
+        return next_round(ports, ticket, record, is_cut=time.is_cut)
+    return conclude(ports, ticket, _end(ports, record))
+
+
+def _end(ports: Ports, record: JobRecord) -> JobRecord:
+    note_end(ports, record, JobState.ROLLED_BACK)
+    failure, now = told(ports, record) if is_given_up(record) else None, ports.clock.now()
+    return ports.ledger.advance(record, JobState.ROLLED_BACK, now=now, failure=failure)
 
 
 def _undo_pages(ports: Ports, ticket: Ticket, pages: list[Unit], time: CallTime) -> int:

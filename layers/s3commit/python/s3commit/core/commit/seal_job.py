@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from s3commit.core.documents.decision_json import put_decision, read_decision
+from s3commit.core.documents.decision_json import read_decision
 from s3commit.core.documents.job_json import JobSpec, read_spec
 from s3commit.core.documents.request_json import AbortRequest, CommitRequest, read_request
 from s3commit.core.documents.ticket import Known, Ticket
@@ -11,9 +11,15 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.jobs.guards import refusing_unreadable
 from s3commit.core.jobs.healing import heal, record_from_s3
+from s3commit.core.jobs.lost_lists import GOES_BY_LISTS, keep_lists
 from s3commit.core.jobs.ownership import has_owner_above
 from s3commit.core.jobs.record import committed_holder, new_record, record_of
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError, S3CommitError
+from s3commit.core.model.errors import (
+    InvalidInputError,
+    JobRefusedError,
+    NeedsOperatorError,
+    S3CommitError,
+)
 from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
@@ -21,6 +27,9 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import listed_at
 from s3commit.core.ports.parallel import together
+
+# In any other state it may show files.
+_UNDECIDED = frozenset({JobState.OPEN, JobState.SEALED, JobState.ABORTING, JobState.ABORTED})
 
 # Request, `_job.json` or what is wrong with it, and if a directory above has a job of the id.
 _Documents = tuple[CommitRequest | AbortRequest, JobSpec | InvalidInputError, bool]
@@ -35,13 +44,13 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
     once: a repeated or late call of its own must not fence it off. While an empty ledger is healed
     nothing is done, and the ticket has the pause before the step comes again. The documents are
     known to the step that follows. Raises `LostRaceError` if another one takes over at the same
-    time, or if the job is forgotten, and `NeedsOperatorError` (``LEDGER_RESTORED``) if the table
-    was restored from a backup.
+    time, or if the job is forgotten, `NeedsOperatorError` if a decided job is
+    ``OUTSIDE_PREFIXES``, and as `heal`.
     """
     directory = ticket.directory
     pause, found, documents = together(
         ports.parallel,
-        partial(heal, ports, directory.bucket),
+        partial(heal, ports, directory.bucket, directory),
         partial(record_of, ports, directory),
         # A request is put once, so it may be read before the job is this execution's.
         partial(_read_documents, ports, directory),
@@ -51,6 +60,13 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
     ticket = replace(ticket, known=_known(documents))
     # It may have been brought back by the healing since the first look.
     record = found or record_of(ports, directory) or _opened(ports, directory, documents)
+    outside = _outside(ports, directory)
+    if outside and record.state not in _UNDECIDED:
+        raise NeedsOperatorError(
+            f"job {record.job_id} was decided, and {record.destination.uri} is outside the prefixes"
+            " since then. Nothing was undone: add the prefix again and deploy, and it continues",
+            code=outside.code,
+        )
     if record.state in ENDED:
         return ticket.after(record)
     if record.state is JobState.OPEN and not ticket.gives_up:
@@ -58,10 +74,14 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
     if record.execution != ticket.execution or not ticket.execution:
         now = ports.clock.now()
         record = ports.ledger.take_over(record, execution=ticket.execution, now=now)
-    if record.state is JobState.COMMITTING:
-        put_decision(ports, record)  # its execution may have died right after the decision
-    if ticket.gives_up and record.state in {JobState.OPEN, JobState.SEALED}:
-        why, now = Failure("ABORTED_BY_OPERATOR", one_line(ticket.gives_up)), ports.clock.now()
+    if record.state in GOES_BY_LISTS:
+        # Its execution may have died right after the decision, and its lists may be lost since.
+        record = keep_lists(ports, record, ticket.gives_up if ticket.lists_lost else "")
+    why = outside and Failure(outside.code, outside.message)
+    if ticket.gives_up:
+        why = Failure("ABORTED_BY_OPERATOR", one_line(ticket.gives_up))
+    if why and record.state in {JobState.OPEN, JobState.SEALED}:
+        now = ports.clock.now()
         record = ports.ledger.advance(record, JobState.ABORTING, now=now, failure=why)
     return ticket.after(record)
 
@@ -102,6 +122,8 @@ def _seal(
 
 def _read_documents(ports: Ports, directory: JobDirectory) -> _Documents | S3CommitError:
     """The client's documents; or the error of reading, which matters to an OPEN job alone."""
+    if outside := _outside(ports, directory):
+        return outside
     try:
         with refusing_unreadable(ports, directory):
             return tuple(
@@ -114,6 +136,18 @@ def _read_documents(ports: Ports, directory: JobDirectory) -> _Documents | S3Com
             )
     except S3CommitError as error:
         return error
+
+
+def _outside(ports: Ports, directory: JobDirectory) -> InvalidInputError | None:
+    """Why a job is refused where the deployment has no rights, not even to read its documents."""
+    if ports.serves(directory.prefix):
+        return None
+    served = ", ".join(ports.prefixes)
+    return InvalidInputError(
+        f"the pipeline serves {served} alone: write below one of these, or add a prefix to the"
+        " deployment's parameter prefixes. The job's uploads stay, for a lifecycle rule",
+        code="OUTSIDE_PREFIXES",
+    )
 
 
 def _judge_request(
@@ -153,7 +187,8 @@ def _opened(
     Raises `LostRaceError` for a job that was committed and forgotten since, whose ``_job.json`` was
     deleted: no client waits for it, and a record that says ABORTED, or an event, would be untrue.
     """
-    spec = None if isinstance(documents, S3CommitError) else documents[1]
+    outside = _outside(ports, directory)
+    spec = outside if isinstance(documents, S3CommitError) else documents[1]
     try:
         if isinstance(spec, InvalidInputError):
             raise spec
@@ -167,8 +202,9 @@ def _opened(
             return ports.ledger.open_job(decided)
         # The record is needed to end the job; `_judge_request` says what is wrong with it. A job
         # that does not belong here was never decided here, whatever results a copy has brought.
-        listed = listed_at(ports.store, directory.bucket, directory.job)
-        if listed is None and listed_at(ports.store, directory.bucket, directory.commits):
+        listed = None if outside else listed_at(ports.store, directory.bucket, directory.job)
+        is_gone = not outside and listed is None
+        if is_gone and listed_at(ports.store, directory.bucket, directory.commits):
             raise LostRaceError(f"job {directory.ref} has ended and is forgotten", None) from None
         put_at = listed.modified if listed else ""  # without one no upload is its own
         spec = JobSpec(directory.job_id, directory.destination, put_at=put_at)

@@ -31,7 +31,8 @@ def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
     is_committed = record.state is JobState.COMMITTED
     kept = (directory.decision, directory.catalog, directory.replaced)[: 2 + is_committed]
     pages = [one for one in own if not one.key.startswith(kept)]
-    seen = pages + list(store.list(directory.bucket, directory.tasks))
+    is_here = ports.serves(directory.prefix)
+    seen = pages + list(store.list(directory.bucket, directory.tasks) if is_here else ())
     if not abort_uploads(ports, directory, time):
         return replace(ticket, page=int(time.is_cut))
     # What the client has put goes last: by that a sweep sees that something is left. Many go with

@@ -184,15 +184,17 @@ def _verify(
 
 
 def _refuse_more(files: int, size: int = 0, names: int = 0, listed: int = 0) -> None:
-    """Nothing that a function could not hold, a record not carry, or a reader not read (I12)."""
-    is_too_many = files > MAX_JOB_FILES or size > MAX_TOTAL_BYTES
-    if is_too_many or names > MAX_NAMES or listed > MAX_COMMITS_BYTES:
-        raise JobRefusedError(
-            f"the job has more than {MAX_JOB_FILES} files, or {MAX_TOTAL_BYTES} bytes, or"
-            f" partitions with names of more than {MAX_NAMES} characters, or a list of its files of"
-            f" more than {MAX_COMMITS_BYTES} bytes: use several jobs",
-            code=TOO_LARGE,
-        )
+    """Refuse what a function can't hold, a record can't carry, or a reader can't read (I12)."""
+    limits = (
+        (files, MAX_JOB_FILES, "files"),
+        (size, MAX_TOTAL_BYTES, "bytes"),
+        (names, MAX_NAMES, "characters of the names of partitions"),
+        (listed, MAX_COMMITS_BYTES, "bytes of the list of its files"),
+    )
+    for count, most, counted in limits:
+        if count > most:
+            line = f"the job has more than {most} {counted}: use several jobs"
+            raise JobRefusedError(line, code=TOO_LARGE)
 
 
 def _refuse_to_replace(ports: Ports, directory: JobDirectory) -> None:

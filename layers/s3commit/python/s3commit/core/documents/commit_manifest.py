@@ -21,7 +21,7 @@ from s3commit.core.documents.pendingset import (
 )
 from s3commit.core.formats.codec import VERSION, Codec
 from s3commit.core.formats.layout import META_JOB, JobDirectory
-from s3commit.core.formats.strict_json import dump
+from s3commit.core.formats.strict_json import TOO_LARGE, dump
 from s3commit.core.model.destination import JobId, Scope
 from s3commit.core.model.errors import (
     NOT_READABLE,
@@ -40,6 +40,7 @@ SUCCESS_FILES = 100  # Hadoop's SUCCESS_MARKER_FILE_LIMIT
 MAX_LINE_BYTES = MAX_JOB_BYTES  # the first one repeats _job.json's columns and key
 MAX_COMMITS_BYTES = 1024 * 1024 * 1024
 MAX_WHOLE_BYTES = 256 * 1024 * 1024  # what a function reads of it: half a million files or more
+PIECE_BYTES = PUT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,39 +146,29 @@ def decode_commit_header(start: bytes, directory: JobDirectory) -> CommitHeader:
 
 
 def decode_commit_manifest(
-    body: bytes, directory: JobDirectory
-) -> tuple[CommitHeader, list[CommittedFile]]:
-    """Read a whole commit manifest.
+    lines: Iterable[bytes], directory: JobDirectory
+) -> tuple[CommitHeader, Iterator[CommittedFile]]:
+    """Read a commit manifest, of which the files are read as they are needed.
 
     Raises `InvalidInputError` as `decode_commit_header`; ``TOO_LARGE`` if it says that it has more
-    than a job may have, ``TRUNCATED`` if it has fewer or more files than it says, ``NOT_CONTAINED``
-    or ``NAME_NOT_UNIQUE`` if one is not the job's.
+    than a job may have. The files raise it at the first that is wrong: ``TRUNCATED`` if there are
+    fewer or more than it says, ``NOT_CONTAINED`` or ``NAME_NOT_UNIQUE`` if one is not the job's.
     """
-    header, files = _decoded(body, directory)
-    return header, list(files)
-
-
-def _decoded(body: bytes, directory: JobDirectory) -> tuple[CommitHeader, Iterator[CommittedFile]]:
-    """The same, a line at a time: at the first that is wrong it raises, and no more are held."""
-    lines = BytesIO(body)  # shares the bytes
-    first = lines.readline(MAX_LINE_BYTES + 1)
-    if not first:
-        raise InvalidInputError("commit manifest is empty", code="TRUNCATED")
-    header = decode_commit_header(first, directory)
+    lines = iter(lines)
+    header = decode_commit_header(next(lines, b""), directory)
     if header.files > MAX_JOB_FILES:
         raise InvalidInputError(
             f"commit manifest says {header.files} files; a job has {MAX_JOB_FILES} at most",
-            code="TOO_LARGE",
+            code=TOO_LARGE,
         )
     return header, _files(lines, header, directory)
 
 
 def _files(
-    lines: BytesIO, header: CommitHeader, directory: JobDirectory
+    lines: Iterator[bytes], header: CommitHeader, directory: JobDirectory
 ) -> Iterator[CommittedFile]:
     count = 0
-    while line := lines.readline(MAX_LINE_BYTES + 1):
-        count += 1
+    for count, line in enumerate(lines, start=1):
         if count > header.files:
             break
         file = _FILE.decode(line.removesuffix(b"\n"))
@@ -194,11 +185,36 @@ def stream_commit_manifest(
 ) -> tuple[CommitHeader, Iterator[CommittedFile]]:
     """The job's manifest in ``_commits/``, of which the files are read as they are needed.
 
-    Its bytes are held. Until the last one has come it may raise `InvalidInputError`: then the list
-    is not the job's, and none of its files is to be believed. Raises as `read_commit_manifest`.
+    `PIECE_BYTES` are held. Until the last file has come it may raise `InvalidInputError`: then the
+    list is not the job's, and none of its files is to be believed. Raises as
+    `read_commit_manifest`. Requests: a GET for each piece.
     """
-    stored = store.get(directory.bucket, directory.commits, max_bytes=max_bytes)
-    return _decoded(stored.body, directory)
+    return decode_commit_manifest(_lines(store, directory, max_bytes), directory)
+
+
+def _lines(store: ObjectReader, directory: JobDirectory, max_bytes: int) -> Iterator[bytes]:
+    """The list's lines; of one that is too long, so much that its decoder refuses it."""
+    rest, where = b"", (directory.bucket, directory.commits)
+    for start in range(0, max_bytes + 1, PIECE_BYTES):
+        try:
+            piece = store.first_bytes(*where, PIECE_BYTES, start=start)
+        except InvalidInputError:
+            if not start:
+                raise
+            piece = b""  # the one before was the last
+        lines, rest = BytesIO(rest + piece), b""
+        for line in lines:
+            if line.endswith(b"\n") or len(line) > MAX_LINE_BYTES:
+                yield line
+            else:
+                rest = line
+        if len(piece) < PIECE_BYTES:
+            if rest:
+                yield rest
+            return
+    raise InvalidInputError(
+        f"s3://{'/'.join(where)} has more than the {max_bytes} bytes that are read", code=TOO_LARGE
+    )
 
 
 def read_commit_manifest(

@@ -17,6 +17,7 @@ from s3commit.core.formats.layout import JobDirectory, check_job_id
 from s3commit.core.formats.strict_json import LONGEST_LINE
 from s3commit.core.model.errors import (
     PAGE_CHANGED,
+    AccessError,
     InvalidInputError,
     NeedsOperatorError,
     NotFoundError,
@@ -26,7 +27,7 @@ from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord, first_generation
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import StoredObject
+from s3commit.core.ports.objects import StoredObject, listed_at
 
 # It repeats _job.json's columns and key, and has up to 90 locks of a kilobyte each.
 MAX_DECISION_BYTES = MAX_JOB_BYTES + 128 * 1024
@@ -73,6 +74,23 @@ def put_decision(ports: Ports, record: JobRecord) -> None:
     with suppress(PreconditionError):  # an earlier try, or execution, has put it
         body = _DECISION.encode(record)
         ports.store.put(directory.bucket, directory.decision, body, if_absent=True)
+
+
+def renew_decision(ports: Ports, record: JobRecord) -> None:
+    """Put the record of a decided job again, if it is missing or can't be read."""
+    directory = JobDirectory.of(record)
+    state = JobState.COMMITTING if record.state not in DECIDED else record.state
+    body = _DECISION.encode(replace(record, state=state))
+    with suppress(PreconditionError):
+        try:
+            if stored_decision(ports, directory) is None:
+                ports.store.put(directory.bucket, directory.decision, body, if_absent=True)
+        except AccessError:
+            seen = listed_at(ports.store, directory.bucket, directory.decision)
+            if seen is None:
+                raise
+            etag = seen.etag
+            ports.store.put(directory.bucket, directory.decision, body, if_match=etag)
 
 
 def stored_decision(ports: Ports, directory: JobDirectory) -> StoredObject | None:

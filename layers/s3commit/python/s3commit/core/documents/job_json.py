@@ -46,7 +46,7 @@ class Conditions:
                 _refuse(f"{name} {value!r} is invalid: give a whole number from 0")
         most = float("inf") if self.max_rows is None else self.max_rows
         if (self.min_rows or 0) > most:
-            _refuse(f"minRows {self.min_rows} is more than maxRows {self.max_rows}")
+            _refuse(f"at least {self.min_rows} rows and at most {self.max_rows} can't be")
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) is not None for name in _COUNTS.values())
@@ -57,15 +57,15 @@ class Conditions:
         ``rows`` None means that the writer did not count.
         """
         if self.min_files is not None and files < self.min_files:
-            return f"the job has {many(files, 'file')}; minFiles is {self.min_files}"
+            return f"the job has {many(files, 'file')}, fewer than {self.min_files}"
         if self.min_rows is None and self.max_rows is None:
             return None
         if rows is None:
             return "the rows were not counted: pass each file's rows to the writer"
         if self.min_rows is not None and rows < self.min_rows:
-            return f"the job has {many(rows, 'row')}; minRows is {self.min_rows}"
+            return f"the job has {many(rows, 'row')}, fewer than {self.min_rows}"
         if self.max_rows is not None and rows > self.max_rows:
-            return f"the job has {many(rows, 'row')}; maxRows is {self.max_rows}"
+            return f"the job has {many(rows, 'row')}, more than {self.max_rows}"
         return None
 
 

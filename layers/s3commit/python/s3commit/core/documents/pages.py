@@ -168,7 +168,8 @@ def _read(reader: ObjectReader, directory: JobDirectory, key: str, sha256: str, 
     if digest(body) != sha256:
         raise NeedsOperatorError(
             f"{key} is missing, or not what the pipeline wrote: restore it, then run"
-            f" `s3commit commit {directory.typed}`",
+            f" `s3commit commit {directory.typed}`; if it can't be restored,"
+            f" `s3commit abort {directory.typed} --lists-lost`",
             code=PAGE_CHANGED,
         )
     return body

@@ -67,9 +67,9 @@ def write_result(ports: Ports, directory: JobDirectory, record: JobRecord) -> Jo
     A client that has read that its job is undone may delete the job's documents, since a table can
     be created only in an empty place (docs/adr/0029). So a late try of this step, which finds none
     of the client's own, puts nothing: neither before its put nor, should they go at that moment,
-    behind it.
+    behind it. Outside the deployment's prefixes it can't look, and may leave a result behind.
     """
-    committed = record.state is JobState.COMMITTED
+    committed = record.state is JobState.COMMITTED or not ports.serves(directory.prefix)
     result = result_of(record, ports.clock.now())
     if not committed and not _is_awaited(ports, directory):
         return result

@@ -73,7 +73,8 @@ class Ticket:
     call resumes: RemoveReplaced with that page of the replace list, RollBack of the plan; of
     TidyUp only whether it does. ``looks`` counts the rounds in which completions were denied.
     ``event`` is what the last state sends. ``gives_up``: a person gives the job up, unless it is
-    decided, and says why. ``known`` never leaves its call.
+    decided, and says why; with ``lists_lost`` a decided one too, if a list of it is lost. ``known``
+    never leaves its call.
     """
 
     job_id: JobId
@@ -99,6 +100,7 @@ class Ticket:
     refusal: Annotated[Failure | None, SPARSE] = None
     event: Annotated[Mapping[str, Any] | None, SPARSE] = None
     gives_up: Annotated[str, SPARSE] = ""
+    lists_lost: Annotated[bool, SPARSE] = False
     known: Known = field(default=UNKNOWN, repr=False, compare=False)
 
     @property
@@ -152,10 +154,13 @@ class UnitResult:
 UNIT_RESULT: Final = Codec(UnitResult)
 
 
-def execution_input(directory: JobDirectory, gives_up: str = "") -> dict[str, Any]:
+def execution_input(
+    directory: JobDirectory, gives_up: str = "", *, lists_lost: bool = False
+) -> dict[str, Any]:
     """The input that an execution is started with."""
     found = {"jobId": directory.job_id, "bucket": directory.bucket, "directory": directory.prefix}
-    return found | ({"givesUp": gives_up} if gives_up else {})
+    given_up = {"givesUp": gives_up} | ({"listsLost": True} if lists_lost else {})
+    return found | (given_up if gives_up else {})
 
 
 def encode_ticket(ticket: Ticket) -> dict[str, Any]:

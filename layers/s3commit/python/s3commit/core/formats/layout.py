@@ -32,7 +32,7 @@ REPLACED = "_replaced/"
 SUMMARIES = ("_metadata", "_common_metadata")
 PIPELINE = "_s3commit/"  # at the bucket's root: the pipeline's own, no client may write there
 DECISION_FILE = "_decision.json"
-CATALOG_FILE = "_catalog.txt"
+CATALOG_FILE = "_catalog.json"
 KEYS = "_keys/"  # the pipeline's notes of idempotency keys
 
 # User metadata of every data object: who made it. S3 lower-cases the names.

@@ -39,6 +39,7 @@ from s3commit.core.ports.parallel import together
 
 LOOKED_AT: Final = 10_000  # objects: ten pages of a listing
 MAX_OWNERS: Final = 100  # jobs whose lists are looked at
+_KEY: Final = "this job's idempotency key"  # who wrote it knows it; documents have its digest
 
 
 def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
@@ -58,20 +59,20 @@ def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
         if other is not None and other.state is not JobState.COMMITTED:
             return other
     if holder is not None and holder.job_id != record.job_id:
-        if not _is_forgotten(ports.store, record, holder):
+        if not _is_forgotten(ports.store, record.destination, holder):
             raise _refusal(record, holder)
         ports.ledger.free_key(record.destination, digest, holder.job_id)
     return None
 
 
-def _is_forgotten(store: ObjectReader, record: JobRecord, holder: KeyHolder) -> bool:
+def _is_forgotten(store: ObjectReader, destination: Destination, holder: KeyHolder) -> bool:
     """True if nothing of the committed job is left.
 
     The list of its files was put before the key was noted. Requests: a HEAD; if the list was
     deleted, up to ten listings, and a GET for each job that has files there. Raises
     `JobRefusedError` if a part may be left, in its files or in others.
     """
-    job = JobDirectory(record.destination, holder.job_id)
+    job = JobDirectory(destination, holder.job_id)
     if store.head(job.bucket, job.commits) is not None:
         return False
     start = len(job.destination.prefix)
@@ -85,9 +86,9 @@ def _is_forgotten(store: ObjectReader, record: JobRecord, holder: KeyHolder) -> 
     if is_none and (not holder.files or all(_is_new(store, job, one) for one in owners)):
         return True
     raise JobRefusedError(
-        f"job {job.job_id} committed the data of {_said(record)}, the list of its files has been"
-        " deleted since, and some of them may be there. Nothing was added: look, and write what is"
-        " missing under another key",
+        f"job {job.job_id} committed the data of {_KEY}, the list of its files has been deleted"
+        " since, and some of them may be there. Nothing was added: look, and write what is missing"
+        " under another key",
         code="KEY_TAKEN",
     )
 
@@ -101,22 +102,17 @@ def _is_new(store: ObjectReader, job: JobDirectory, owner: str | None) -> bool:
     return False
 
 
-def _said(record: JobRecord) -> str:
-    return f"idempotencyKey {record.idempotency_key!r}"[:200]
-
-
 def _refusal(record: JobRecord, holder: KeyHolder) -> JobRefusedError:
     """A key says what the data is: other counts or partitions are other data."""
-    name = _said(record)
     difference = _difference(holder_of(record), holder)
     if not difference:
         return JobRefusedError(
-            f"job {holder.job_id} already committed the data of {name}; this job added nothing",
+            f"job {holder.job_id} already committed the data of {_KEY}; this job added nothing",
             code=ALREADY_COMMITTED,
         )
     return JobRefusedError(
-        f"{name} was used by job {holder.job_id} for other data: {difference}; nothing was added,"
-        " write the data again under another key",
+        f"job {holder.job_id} used {_KEY} for other data: {difference}; nothing was added, write"
+        " the data again under another key",
         code="KEY_TAKEN",
     )
 

@@ -24,10 +24,10 @@ from s3commit.core.ports.objects import ObjectStore, OpenUpload
 def has_owner_above(ports: Ports, directory: JobDirectory) -> bool:
     """True if a directory above has a job of this id, which then owns the uploads (I12).
 
-    Two listings for each directory above: a HEAD takes more rights.
+    Two listings for each directory above that has jobs: a HEAD takes more rights.
     """
     traces: list[str] = []
-    for above in directories_above(directory.destination.prefix):
+    for above in filter(ports.serves, directories_above(directory.destination.prefix)):
         job = JobDirectory(Destination(directory.bucket, above), directory.job_id)
         traces += job.prefix, job.commits
     first = ports.parallel(lambda one: next(ports.store.list(directory.bucket, one), None), traces)
@@ -76,8 +76,11 @@ def abort_uploads(ports: Ports, directory: JobDirectory, time: CallTime) -> bool
     not asked, since an attempt that was killed has none. Listed again until nothing is left, since
     a task that still runs may open new ones faster than they are aborted; and each is
     aborted until ListParts does not know it: a part that was under way may have survived the abort
-    (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html).
+    (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html). Those
+    outside the deployment's prefixes are left to a lifecycle rule.
     """
+    if not ports.serves(directory.prefix):
+        return True
     left: list[OpenUpload] = []
     listed: Iterable[OpenUpload]
     for _ in range(ABORT_ROUNDS):

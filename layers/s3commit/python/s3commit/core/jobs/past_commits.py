@@ -1,8 +1,9 @@
 """The removals of a table's jobs, by their manifests in ``_commits/``."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from s3commit.core.documents.commit_manifest import (
     MAX_COMMITS_BYTES,
@@ -32,6 +33,7 @@ from s3commit.core.ports.parallel import ParallelMap
 # What a job has removed: None stands for all at its destination, a directory with its "/" for a
 # partition, and an id for the files of the job that it has undone.
 Reach = set[str | None]
+AnyJob = TypeVar("AnyJob", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,7 @@ def commits_around(
     store, bucket = ports.store, directory.bucket
     found = {
         job: listed
-        for at in directories_above(root)
+        for at in filter(ports.serves, directories_above(root))
         for job, listed in manifests_at(store, Destination(bucket, at))
     }
     found |= manifests_below(store, bucket, root)
@@ -212,22 +214,32 @@ def commits_around(
 
 
 def undone_jobs(commits: list[Commit]) -> dict[JobDirectory, JobDirectory]:
-    """The jobs that are undone, each with the one that has undone it.
+    """The jobs that are undone, each with the one that has undone it."""
+    return undone_by([(one.directory, one.undoes) for one in commits if one.undoes is not None])
 
-    No clock is asked: an undo comes after what it undoes, whatever the times say.
+
+def undone_by(undos: Iterable[tuple[AnyJob, AnyJob]]) -> dict[AnyJob, AnyJob]:
+    """The jobs that are undone, each with its undo; ``undos`` are pairs of an undo and its job.
+
+    No clock is asked: an undo comes after the job that it undoes, whatever the times say. Honest
+    jobs make no circle; what a stranger's circle undoes depends on where the search begins.
     """
-    undos: dict[JobDirectory, list[JobDirectory]] = {}
-    for one in commits:
-        if one.undoes is not None:
-            undos.setdefault(one.undoes, []).append(one.directory)
-
-    def by(job: JobDirectory, seen: frozenset[JobDirectory]) -> JobDirectory | None:
-        """The undo of the job that is in effect; honest jobs make no circle."""
-        left = (one for one in undos.get(job, ()) if one not in seen)
-        return next((one for one in left if by(one, seen | {one}) is None), None)
-
-    found = {job: by(job, frozenset([job])) for job in undos}
-    return {job: undo for job, undo in found.items() if undo is not None}
+    found: dict[AnyJob, list[AnyJob]] = {}
+    for undo, job in undos:
+        found.setdefault(job, []).append(undo)
+    by: dict[AnyJob, AnyJob | None] = {}  # the undo in effect of each job
+    for first, its_undos in found.items():
+        path = {first: iter(its_undos)}  # a chain may be long, so nothing calls itself
+        while path:
+            job, undos_of_it = next(reversed(path.items()))
+            unknown = (one for one in undos_of_it if one not in by and one not in path)
+            if (following := next(unknown, None)) is not None:
+                path[following] = iter(found.get(following, ()))
+            else:
+                left = (one for one in found.get(job, ()) if by.get(one, one) is None)
+                by[job] = next(left, None)
+                del path[job]
+    return {job: undo for job, undo in by.items() if undo is not None}
 
 
 def is_surely_later(own: Commit, other: Commit) -> bool:

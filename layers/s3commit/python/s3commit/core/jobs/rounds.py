@@ -50,7 +50,12 @@ def share_workers(ports: Ports, ticket: Ticket) -> Ticket:
 
 
 def start_execution(
-    executions: Executions, directory: JobDirectory, due: str, gives_up: str = ""
+    executions: Executions,
+    directory: JobDirectory,
+    due: str,
+    gives_up: str = "",
+    *,
+    lists_lost: bool = False,
 ) -> str | None:
     """Start an execution for the job; its ARN, or None if one was started for the same moment.
 
@@ -59,4 +64,5 @@ def start_execution(
     keeps for 90 days, is not the next one's. One too many does no harm: it takes the job over.
     """
     seconds = int(datetime.fromisoformat(due).timestamp())
-    return executions.start(f"{directory.ref}-{seconds:x}", directory, gives_up)
+    name = f"{directory.ref}-{seconds:x}"
+    return executions.start(name, directory, gives_up, lists_lost=lists_lost)

@@ -153,6 +153,11 @@ _ENDS: Final = {
         "A manifest names a file outside of the job's destination. Nothing was touched there",
         "Treat it as an attack: check who may write to the job directory",
     ),
+    "OUTSIDE_PREFIXES": Advice(
+        "The deployment serves some prefixes alone (`prefixes`), and the job's is not below one",
+        "Write below one that the message names, or add the prefix to the parameter. Then run the"
+        " job again",
+    ),
     "OVERTAKEN": Advice(
         "A later overwrite was committed first: this job's execution was lost, or its event late."
         " Or its request is over seven days old. Nothing changed",
@@ -203,6 +208,11 @@ _ENDS: Final = {
         " refused by S3, as the message says. The job was rolled back",
         "Find out who aborts uploads: a lifecycle rule must keep them as long as a job runs. If"
         " access was denied, check bucket and key policy. Then run the job again",
+    ),
+    "LISTS_LOST": Advice(
+        "After the decision the pipeline's lists of the job were lost below `_s3commit/`, and a"
+        " person gave it up. The message says which of its files are visible",
+        "Delete those files, or keep them. Find out who deleted the lists, then run the job again",
     ),
     "UPLOAD_GONE": Advice(
         "Before the decision a counted upload was missing: aborted by someone else, or expired",

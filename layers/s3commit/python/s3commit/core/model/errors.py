@@ -30,8 +30,16 @@ class S3CommitError(Exception):
     def __init__(self, message: str, *, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
+        self.guaranteed = ""
         if code is not None:
             self.code = code
+
+    def guarantee(self, sentence: str) -> None:
+        """End the message with what is true after the error, unless it says so already."""
+        if not self.guaranteed:
+            self.guaranteed = sentence
+            self.message = f"{self.message.rstrip('.')}. {sentence}"
+            self.args = (self.message,)
 
 
 class UnchangedError(S3CommitError):

@@ -35,8 +35,8 @@ FILES_LOOKED_AT: Final = 20_000
 # Completing a file of many parts takes S3 longer, so parts weigh in too.
 UNIT_PARTS: Final = 20_000
 
-# Files of one job. VerifyManifests holds about 250 bytes of each, and decide_job has the memory; to
-# complete them takes ten minutes.
+# Files of one job. VerifyManifests holds about 250 bytes of each, and its function has the memory;
+# to complete them takes ten minutes.
 MAX_JOB_FILES: Final = 1_000_000
 
 # Files that the lists of undos may have together, where an undo looks for copies that they brought
@@ -53,6 +53,8 @@ MAX_TOTAL_BYTES: Final = 2**63 - 1
 # After an hour it gives up.
 SHORTEST_WAIT: Final = 5
 LONGEST_WAIT: Final = 60
+WHOLE_AFTER_SECONDS: Final = 600
+MAX_WAIT_SECONDS: Final = 3_600
 
 # A state that is entered again until others let it end, as ABORTING is while tasks open uploads,
 # waits from SHORTEST_WAIT up to this, and never longer than a twelfth of what it has waited so far.
@@ -61,8 +63,6 @@ LONGEST_WAIT: Final = 60
 # are about 200 rounds of at most 82 events, each retry counted (tests/stacks/test_history.py).
 LONGEST_ROUND_WAIT: Final = 600
 WAITED_SHARE: Final = 12
-WHOLE_AFTER_SECONDS: Final = 600
-MAX_WAIT_SECONDS: Final = 3_600
 
 # A waiting job notes this often that it is alive: it may hold locks while it waits for those below.
 WAITER_REFRESH_SECONDS: Final = 20

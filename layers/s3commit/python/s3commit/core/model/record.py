@@ -53,13 +53,15 @@ class Healing:
     """How far a ledger's table knows the jobs that were decided in a bucket.
 
     ``table`` is the id of the table, ``since`` when it was first looked at (RFC 3339, UTC). Keys up
-    to ``until`` have been walked; ``whole`` says that all have, and stays.
+    to ``until`` have been walked; of these ``unread`` are the decision records that can't be read.
+    ``whole`` says that all have been, and stays.
     """
 
     table: str
     since: str
     until: str = ""
     whole: bool = False
+    unread: Annotated[Texts, SPARSE] = ()
 
     def of(self, table: str) -> Healing:
         """The same, if the table's id is that one.
@@ -70,8 +72,8 @@ class Healing:
         """
         if table != self.table:
             raise NeedsOperatorError(
-                "the ledger's table was restored from a backup, so S3 knows more than it does:"
-                " nothing was changed; deploy with an empty table, which heals itself from S3",
+                "the ledger's table was restored from a backup, so S3 knows more than it does, and"
+                " nothing is decided by it; deploy with an empty table, which heals itself from S3",
                 code="LEDGER_RESTORED",
             )
         return self

@@ -24,7 +24,8 @@ class Ports:
     ``runs`` says of an execution, by its ARN or its name, whether it is at work.
     ``replace_below`` are the prefixes below which jobs may replace what is there, each with its
     ``/`` at the end; the empty one allows it everywhere, none at all nowhere. ``workers`` are the
-    deployment's. ``check_deletes`` raises `JobRefusedError` for a bucket whose store ignores etags.
+    deployment's. ``prefixes`` are those below which it has rights, and jobs: the empty one is the
+    whole bucket. ``check_deletes`` raises `JobRefusedError` for a bucket whose store ignores etags.
     """
 
     store: ObjectStore
@@ -35,3 +36,8 @@ class Ports:
     replace_below: tuple[str, ...] = ("",)
     check_deletes: Callable[[str], None] = field(default=lambda _bucket: None)
     workers: Workers = Workers()
+    prefixes: tuple[str, ...] = ("",)
+
+    def serves(self, prefix: str) -> bool:
+        """True if the deployment has rights to all that is below this prefix."""
+        return prefix.startswith(self.prefixes)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
-from s3commit.core.model.limits import CALL_SECONDS
+from s3commit.core.model.limits import CALL_SECONDS, LONGEST_CALL
 
 T = TypeVar("T")
 
@@ -20,14 +20,15 @@ class Clock(Protocol):
 
 
 class CallTime:
-    """The time of one call of a step: after `CALL_SECONDS` it hands over to another call.
+    """The time of one call of a step: after `CALL_SECONDS`, or ``most``, another one continues.
 
     ``is_cut`` says that it has left something to that one, ``taken`` how many items it has begun.
     """
 
-    def __init__(self, clock: Clock, most: int = 0) -> None:
+    def __init__(self, clock: Clock, most: int = LONGEST_CALL) -> None:
         self._clock = clock
-        self._until = datetime.fromisoformat(clock.now()) + timedelta(seconds=most or CALL_SECONDS)
+        given = timedelta(seconds=min(CALL_SECONDS, most))
+        self._until = datetime.fromisoformat(clock.now()) + given
         self.is_cut = False
         self.taken = 0
 

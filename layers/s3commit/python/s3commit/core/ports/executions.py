@@ -57,8 +57,11 @@ class Executions(Protocol):
     def describe(self, execution: str) -> Execution:
         """The facts of an execution, by its ARN or its name."""
 
-    def start(self, name: str, directory: JobDirectory, gives_up: str = "") -> str | None:
+    def start(
+        self, name: str, directory: JobDirectory, gives_up: str = "", *, lists_lost: bool = False
+    ) -> str | None:
         """Start one for the job. Returns its ARN; None if one of that name was started before.
 
-        One that ``gives_up`` aborts the job for that reason, unless it is decided.
+        One that ``gives_up`` aborts the job for that reason, unless it is decided; with
+        ``lists_lost`` a decided one too, if the pipeline's lists of it are lost.
         """

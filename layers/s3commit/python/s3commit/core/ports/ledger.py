@@ -114,6 +114,10 @@ class Ledger(ABC):
         """
 
     @abstractmethod
+    def peek_healing(self) -> dict[str, Healing]:
+        """The notes of `healing`, by bucket. It reads alone, and raises as `healing`."""
+
+    @abstractmethod
     def note_healing(self, bucket: str, healing: Healing) -> None:
         """Note how far it has got.
 
@@ -207,6 +211,16 @@ class Ledger(ABC):
         changes = {"locks": nodes, "locked_at": now, "updated_at": now}
         expected = Expected(record.generation, JobState.SEALED)
         return self.update(record.ref, expected, changes, unlocked=nodes_above(nodes))
+
+    def give_up(
+        self, record: JobRecord, target: JobState, failure: Failure, *, now: str
+    ) -> JobRecord:
+        """A decided job whose lists are lost is to be undone, or published without them.
+
+        Conditional on state and generation. Raises `LostRaceError`.
+        """
+        changes = {"state": target, "failure": failure, "updated_at": now}
+        return self.update(record.ref, Expected(record.generation, record.state), changes)
 
     def release(self, record: JobRecord) -> JobRecord:
         """Give back the locks of a job in ROLLING_BACK. Raises `LostRaceError`."""

@@ -87,10 +87,10 @@ class ObjectReader(Protocol):
         be read (`listed_at`).
         """
 
-    def first_bytes(self, bucket: str, key: str, count: int) -> bytes:
-        """The first ``count`` bytes of the object, or all that it has.
+    def first_bytes(self, bucket: str, key: str, count: int, *, start: int = 0) -> bytes:
+        """The first ``count`` bytes of the object from ``start`` on, or all that it has.
 
-        Raises `NotFoundError`; `InvalidInputError` for one that is empty.
+        Raises `NotFoundError`; `InvalidInputError` if it has none there.
         """
 
     def head(self, bucket: str, key: str) -> ObjectFacts | None:

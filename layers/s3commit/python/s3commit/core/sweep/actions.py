@@ -15,7 +15,6 @@ from s3commit.core.formats.strict_json import member_name, one_line
 
 MOST_NOTES: Final = 50
 LINE: Final = 500  # characters
-FAILED: Final = "failed: "  # how the line of a failure begins
 
 
 @dataclass(slots=True)
@@ -25,7 +24,8 @@ class SweepReport:
     ``looked``: jobs and destinations that were looked at. ``started``: executions, and ``tidying``
     are those for what ended jobs have left. ``aborted``: abort requests put. ``retired``: jobs
     whose documents were deleted, and ``objects`` are those. ``broken``: a question could not be
-    asked at all.
+    asked at all. ``notes`` and ``failures`` are lines for people, 50 of each at most; ``unsaid``
+    counts those without room.
     """
 
     looked: int = 0
@@ -37,6 +37,7 @@ class SweepReport:
     failed: int = 0
     unsaid: int = 0
     broken: bool = False
+    failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def add(self, done: SweepReport) -> None:
@@ -44,16 +45,19 @@ class SweepReport:
         for name in ("started", "tidying", "aborted", "retired", "objects"):
             setattr(self, name, getattr(self, name) + getattr(done, name))
 
-    def note(self, text: str, *, first: bool = False) -> None:
-        """Keep a line for people, if there is room; ``unsaid`` counts those without."""
-        self.notes.insert(0 if first else len(self.notes), one_line(text, LINE))
-        self.unsaid += len(self.notes) > MOST_NOTES
-        del self.notes[MOST_NOTES:]
+    def note(self, text: str) -> None:
+        """Keep a line of what was done, if there is room."""
+        self._keep(self.notes, text)
 
     def fail(self, what: str, message: str) -> None:
-        """Count a failure; its line comes before all others."""
+        """Count a failure, and keep its line."""
         self.failed += 1
-        self.note(f"{FAILED}{what}: {message}", first=True)
+        self._keep(self.failures, f"{what}: {message}")
+
+    def _keep(self, lines: list[str], text: str) -> None:
+        lines.append(one_line(text, LINE))
+        self.unsaid += len(lines) > MOST_NOTES
+        del lines[MOST_NOTES:]
 
 
 def encode_report(report: SweepReport) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from s3commit.core.sweep.actions import Action
 from s3commit.core.sweep.sweep import DAY, Sweep, Visit
 from s3commit.core.sweep.verdicts import (
     LEFT_OBJECTS,
-    LEFT_UPLOADS,
     LISTED,
     Contents,
     abort_if_silent,
@@ -41,7 +40,8 @@ def known_destinations(sweep: Sweep) -> Iterator[Visit]:
     """The destinations of jobs that are under way or have ended within `WINDOW`."""
     known: dict[Destination, Jobs] = {}
     for record in sweep.jobs_in(*JobState, before=sweep.now, ended_since=sweep.ago(WINDOW)):
-        known.setdefault(record.destination, {})[record.job_id] = record
+        if sweep.ports.serves(record.destination.prefix):
+            known.setdefault(record.destination, {})[record.job_id] = record
     for destination in sorted(known, key=lambda one: sweep.lot(one.uri)):
         visit = partial(_look_around, sweep, destination, known[destination])
         yield Visit(f"destination {destination.uri}", visit)
@@ -70,7 +70,7 @@ def _unknown_job(sweep: Sweep, directory: JobDirectory, found: Contents) -> Iter
     elif found.result is None:
         yield from abort_if_silent(sweep, directory, found, "")
     elif found.scratch:
-        yield from start(sweep, found.newest, directory, LEFT_OBJECTS)
+        yield from start(sweep, found.newest, directory, LEFT_OBJECTS, tidies=True)
     else:
         yield retirement(sweep, directory, found, None)
 
@@ -99,7 +99,7 @@ def _left_uploads(sweep: Sweep, destination: Destination, jobs: Jobs) -> Iterato
         own = uploads_of_job(sweep.ports, directory, opened, uploads)
         since = max((one.initiated for one in own), default="")
         if since:
-            yield from start(sweep, since, record, LEFT_UPLOADS)
+            yield from start(sweep, since, record, "it has left open uploads", tidies=True)
 
 
 def _some_uploads(sweep: Sweep, destination: Destination) -> Iterator[OpenUpload]:

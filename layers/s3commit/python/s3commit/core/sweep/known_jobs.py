@@ -44,6 +44,9 @@ def past_jobs(sweep: Sweep) -> Iterator[Visit]:
 
 def _start_or_abort(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
     directory = JobDirectory.of(record)
+    if not sweep.ports.serves(directory.prefix):
+        yield from start(sweep, record.updated_at, record, "it is outside the prefixes served")
+        return
     request = listed_at(sweep.ports.store, directory.bucket, directory.request)
     if request is not None:
         since = max(asked_at(sweep, directory, request), record.updated_at)
@@ -58,6 +61,8 @@ def _start_or_abort(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
 
 
 def _retire(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
-    directory = JobDirectory.of(record)
-    found = contents(sweep, directory, sweep.ports.store.list(directory.bucket, directory.prefix))
+    directory, ports = JobDirectory.of(record), sweep.ports
+    is_here = ports.serves(directory.prefix)
+    listed = ports.store.list(directory.bucket, directory.prefix) if is_here else ()
+    found = contents(sweep, directory, listed)
     yield from judge_ended(sweep, directory, record, found)

@@ -20,7 +20,6 @@ from s3commit.core.sweep.sweep import DAY, HOUR, Sweep
 LISTED: Final = 100_000  # objects of one directory: a hundred requests
 LONGEST_PAUSE: Final = DAY  # between two executions of a job that fails again and again
 LEFT_OBJECTS: Final = "it has left working objects"
-LEFT_UPLOADS: Final = "it has left open uploads"
 
 
 @dataclass(slots=True)
@@ -40,7 +39,9 @@ class Contents:
     is_all: bool = True
 
 
-def start(sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str) -> Iterator[Action]:
+def start(
+    sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str, *, tidies: bool = False
+) -> Iterator[Action]:
     """Start an execution for a job on which none has worked since ``since``, if a try is due.
 
     The pause before the first try is `Limits.stuck`; it doubles with each, up to a day. Two sweeps
@@ -57,7 +58,7 @@ def start(sweep: Sweep, since: str, job: JobRecord | JobDirectory, why: str) -> 
             return start_execution(sweep.executions, directory, due) is not None
 
         line = f"{_job(directory)}: {why}, silent for {silent}; an execution starts"
-        counts = SweepReport(started=1, tidying=int(why in {LEFT_OBJECTS, LEFT_UPLOADS}))
+        counts = SweepReport(started=1, tidying=int(tidies))
         yield Action(f"start {due}", directory, line, counts, carry_out)
 
 
@@ -184,7 +185,7 @@ def judge_ended(
     """Finish an ended job that has left something, or delete its documents after their time."""
     since = max(record.updated_at, found.newest)
     if found.scratch:
-        yield from start(sweep, since, record, LEFT_OBJECTS)
+        yield from start(sweep, since, record, LEFT_OBJECTS, tidies=True)
     elif found.result is None and record.updated_at >= sweep.ago(sweep.limits.retention):
         if found.job or found.request:
             yield from start(sweep, since, record, "it has no result")
